@@ -1,4 +1,4 @@
-# Everything a checkout needs: only python3 (3.10 or later, with venv), cargo and make have to be there.
+# All tasks in a checkout. Needs only python3 (3.10 or later, with venv), cargo and make.
 
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -9,16 +9,16 @@ SHIPPED := $(shell find papers studies docs/abr.md docs/gfr.md docs/glossary.md 
 SOURCES := $(shell find python/celltrain -name '*.py')
 LOCK := requirements/use.lock
 DEV_LOCK := requirements/dev.lock
-# The package, and what its checks and campaigns need.
+# The package, and the requirements of its checks and campaigns.
 DEV := .make/built .make/dev
 WHEEL_LOCK := requirements/wheel.lock
-# What writes the lock file.
+# Version of uv, which writes the lock files.
 UV := 0.13.9
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-# Tests of pytest that `make test` leaves to the nightly job, which sets NIGHTLY=1.
+# Excludes the pytest tests of the nightly job, which sets NIGHTLY=1.
 LATER := $(if $(NIGHTLY),,-m "not nightly")
 
 .PHONY: help demo test check lint lint-rust lint-python format setup setup-dev models docs wheel lab lab-test lock campaign clean
@@ -38,7 +38,7 @@ demo: out/demo/report.txt ## reproduce Tables 1 to 3 of ATM Forum 96-1269 with a
 
 out/demo/report.txt: .make/built $(SOURCES)
 	@mkdir -p out/demo
-	@echo "make: running Tables 1 to 3 of ATM Forum 96-1269 again, some hundred simulated networks: about half a minute"
+	@echo "make: reproducing Tables 1 to 3 of ATM Forum 96-1269, about a hundred simulated networks: half a minute"
 	@COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
@@ -47,11 +47,11 @@ test: lint ## lints, types, Rust and Python tests; NIGHTLY=1 adds the longest te
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
 	$(if $(NIGHTLY),$(BIN)/python scripts/instruction_guard.py)
 
-check: lint ## before each commit: lints, types, unit tests and the fast tests of Python
+check: lint ## before each commit: lints, types, unit tests and the fast Python tests
 	cargo test --workspace --lib --quiet
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet -m "not nightly and not slow"
 
-setup: .make/built ## build the package into .venv, with figures and reports; demo and test do it themselves
+setup: .make/built ## build the package into .venv, with figures and reports; demo and test do this automatically
 
 setup-dev: $(DEV) ## add the packages for contributors: linters, test tools, pandas, polars, Dask, Sphinx
 
@@ -64,7 +64,7 @@ lint-rust:
 	cargo fmt --check
 	cargo clippy --workspace --all-targets --locked --quiet -- -D warnings
 	@if cargo deny --version > /dev/null 2>&1; then cargo deny --log-level error check bans licenses sources; \
-	    else echo "make: licences and sources of crates are not checked: cargo install cargo-deny --locked"; fi
+	    else echo "make: skipping licences and sources of crates; to check them: cargo install cargo-deny --locked"; fi
 
 lint-python: $(DEV)
 	$(BIN)/rumdl check --quiet .
@@ -86,10 +86,10 @@ docs: $(DEV) ## build the site into out/site
 	    --doctree-dir out/doctrees . out/site
 	@echo "The site is out/site/index.html."
 
-models: $(DEV) ## write python/celltrain/model/types.py and stubs, after a change to the scenario types
+models: $(DEV) ## generate python/celltrain/model/types.py and stubs after a change to the scenario types
 	$(BIN)/python scripts/generate_models.py
 
-# One file for every Python there is and every system, each package with its hashes. `make lock UPGRADE=--upgrade` takes the newest.
+# One file for all Python versions and systems, with hashes. `make lock UPGRADE=--upgrade` takes the newest versions.
 lock: | .make/tools ## write requirements/*.lock; UPGRADE=--upgrade takes the newest versions
 	$(PYTHON) -m venv .make/locking
 	.make/locking/bin/python -m pip install "uv==$(UV)"
@@ -100,20 +100,20 @@ lock: | .make/tools ## write requirements/*.lock; UPGRADE=--upgrade takes the ne
 LOCKED = .make/locking/bin/uv pip compile --universal --python-version 3.10 --generate-hashes --quiet \
     --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE)
 
-wheel: .make/dev .make/wheel/done ## build wheels and an sdist into dist, and try the wheel of this machine
+wheel: .make/dev .make/wheel/done ## build wheels and an sdist into dist, and test the wheel for this machine
 	.make/wheel/bin/python scripts/wheels.py
 	CELLTRAIN_WHEELS=dist $(BIN)/python -m pytest python/tests/test_wheel.py -rP
 
-# The page in one file; celltrain lab opens it, and wheels have it where it was built before them.
+# The page as one file. `celltrain lab` opens it, and wheels include it if it was built before them.
 lab: dist/lab.html ## build the page that runs the simulator in a browser: dist/lab.html (node 20, npm)
 	@cp dist/lab.html python/celltrain/lab.html
-	@echo "The lab is dist/lab.html: open it in a browser, or type: $(BIN)/celltrain lab"
+	@echo "The lab is dist/lab.html. Open it in a browser, or run: $(BIN)/celltrain lab"
 
 LAB := $(shell find lab/src -type f) lab/build.mjs lab/package.json lab/tsconfig.json docs/glossary.md
 CORE := $(or $(CARGO_TARGET_DIR),target)/wasm32-unknown-unknown/web/celltrain_web.wasm
 
 dist/lab.html: .make/lab $(LAB) $(RUST) $(SHIPPED) out/lab/data.json
-	@echo "make: compiling the simulator to WebAssembly: some minutes the first time, on two cores"
+	@echo "make: compiling the simulator to WebAssembly: several minutes the first time, on two cores"
 	@cargo build --quiet --locked --profile web --target wasm32-unknown-unknown --package celltrain-web
 	@cd lab && node_modules/.bin/tsc
 	@cd lab && node build.mjs --core "$(abspath $(CORE))" --data ../out/lab/data.json --out ../$@
@@ -127,12 +127,12 @@ lab-test: dist/lab.html $(DEV) ## test the lab in node and in a browser
 	cd lab && CELLTRAIN_NATIVE=../out/lab/native.json node --test --test-reporter=spec \
 	    $$(find out/tests -name '*.test.mjs')
 
-# What npm installs is in lab/package-lock.json, each package with its hash; no script of a package is run.
+# lab/package-lock.json lists all npm packages with their hashes. Scripts of packages do not run.
 .make/lab: lab/package.json lab/package-lock.json | .make/lab-tools
 	@cd lab && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
-# Only the lab needs these, so nothing else asks for them. All that is missing is said at once.
+# Only the lab depends on these tools. The check reports all missing ones at once.
 .PHONY: .make/lab-tools
 .make/lab-tools:
 	@missing=; \
@@ -155,22 +155,22 @@ lab-test: dist/lab.html $(DEV) ## test the lab in node and in a browser
 campaign: $(DEV) ## run a longer check or measurement: NAME=kills COUNT=50 SEED=2; without NAME, list them
 	@$(BIN)/python scripts/campaign.py $(NAME) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
-clean: ## remove everything that was built
+clean: ## remove all build output
 	rm -rf .venv .make dist out target lab/node_modules lab/out .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	rm -f python/celltrain/_core*.so python/celltrain/lab.html
 	find python scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The package, editable, with an optimised core. Changed Python needs no new build.
+# The editable package with an optimised core. Changes to Python code need no new build.
 .make/built: .make/venv $(RUST) $(SHIPPED)
-	@echo "make: building celltrain with all optimisation; what is compiled already is kept"
+	@echo "make: building celltrain with all optimisations, reusing what is already compiled"
 	@$(BIN)/maturin develop --release --quiet
 	@touch $@
 
-# The lock file holds every requirement, so that maturin installs none. maturin comes first: the simulator is compiled while
-# the other packages are installed.
+# The lock file contains every requirement, so maturin installs none. maturin comes first, so that the simulator compiles
+# while the other packages are installed.
 .make/venv: pyproject.toml $(LOCK) | .make/tools
-	@echo "make: compiling the simulator with all optimisation: about two minutes the first time, on two cores;"
-	@echo "make: meanwhile installing $$(grep -c == $(LOCK)) Python packages into .venv, as $(LOCK) says"
+	@echo "make: compiling the simulator with all optimisations: about two minutes the first time, on two cores;"
+	@echo "make: meanwhile installing $$(grep -c == $(LOCK)) Python packages from $(LOCK) into .venv"
 	@$(PYTHON) -m venv .venv
 	@sed -n '/^maturin==/,/# via/p; /^tomli==/,/# via/p' $(DEV_LOCK) > .make/maturin.lock
 	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement .make/maturin.lock
@@ -180,7 +180,7 @@ clean: ## remove everything that was built
 	@touch $@
 
 .make/dev: .make/venv $(DEV_LOCK)
-	@echo "make: installing the packages for development, $$(grep -c == $(DEV_LOCK)) in all, as $(DEV_LOCK) says"
+	@echo "make: installing $$(grep -c == $(DEV_LOCK)) packages for development from $(DEV_LOCK)"
 	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(DEV_LOCK)
 	@touch $@
 
@@ -188,7 +188,7 @@ clean: ## remove everything that was built
 	@command -v $(PYTHON) > /dev/null || \
 	    { echo "make: $(PYTHON) is needed, 3.10 or later (https://www.python.org)" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || \
-	    { echo "make: $(PYTHON) is older than 3.10; choose another with: make PYTHON=python3.12" >&2; exit 1; }
+	    { echo "make: $(PYTHON) is older than 3.10; choose another, for example: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || \
 	    { echo "make: $(PYTHON) lacks venv; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@command -v cargo > /dev/null || \

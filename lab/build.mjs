@@ -1,8 +1,8 @@
 /**
  * Builds the lab into one file: `node build.mjs --core celltrain_web.wasm --data data.json --out lab.html`.
  *
- * The simulator and the shipped texts stand in it compressed, as base64; the page's program and its style as they are,
- * with their hashes in the content security policy. `--tests FOLDER` bundles the tests instead.
+ * The page embeds the simulator and the shipped texts compressed, as base64. It contains the program and the styles as
+ * they are, with their hashes in the content security policy. `--tests FOLDER` bundles the tests instead.
  */
 
 import { createHash } from "node:crypto";
@@ -16,11 +16,11 @@ import { build } from "esbuild";
 const here = dirname(fileURLToPath(import.meta.url));
 const root = dirname(here);
 
-/** What the file may take: issue and `docs/design/lab.md`. */
+/** Size limits of the file; see `docs/design/lab.md`. */
 const MOST_BYTES = 3_000_000;
 const MOST_COMPRESSED = 1_000_000;
 
-const { values: given } = parseArgs({
+const { values: options } = parseArgs({
   options: {
     core: { type: "string", default: join(root, "target/wasm32-unknown-unknown/web/celltrain_web.wasm") },
     data: { type: "string", default: join(root, "out/lab/data.json") },
@@ -30,7 +30,7 @@ const { values: given } = parseArgs({
   },
 });
 
-/** What every bundle has. */
+/** Options of every bundle. */
 const common = {
   bundle: true,
   format: "esm",
@@ -44,8 +44,8 @@ const common = {
   write: false,
 };
 
-if (given.tests !== undefined) {
-  await buildTests(given.tests);
+if (options.tests !== undefined) {
+  await buildTests(options.tests);
 } else {
   await buildPage();
 }
@@ -54,14 +54,14 @@ async function buildPage() {
   const worker = await bundled("src/engine/worker.ts", { format: "iife" });
   const page = await build({
     ...common,
-    entryPoints: [given.page],
+    entryPoints: [options.page],
     format: "iife",
     minify: true,
     outdir: "out",
     define: { WORKER_SOURCE: JSON.stringify(worker) },
   });
   const file = (ending) => page.outputFiles.find((one) => one.path.endsWith(ending))?.text ?? "";
-  // In a page these two end a script or a style, wherever they stand.
+  // These sequences would end a script or a style anywhere in a page.
   const script = file(".js").replaceAll("</script", "<\\/script").replaceAll("<!--", "<\\!--");
   const safe = (css) => css.replaceAll("</style", "<\\/style");
   const style = safe(file(".css"));
@@ -71,22 +71,22 @@ async function buildPage() {
     style,
     dark,
     script,
-    core: packed(stripped(readFileSync(given.core))),
+    core: packed(stripped(readFileSync(options.core))),
     data: packed(JSON.stringify(data())),
   };
   const shell = readFileSync(join(here, "src/shell.html"), "utf8");
   const html = shell.replace(/\{\{(\w+)\}\}/g, (_, name) => parts[name]);
-  mkdirSync(dirname(given.out), { recursive: true });
-  writeFileSync(given.out, html);
+  mkdirSync(dirname(options.out), { recursive: true });
+  writeFileSync(options.out, html);
   const [bytes, compressed] = [Buffer.byteLength(html), gzipSync(html, { level: 9 }).length];
-  const shown = relative(process.cwd(), given.out);
+  const shown = relative(process.cwd(), options.out);
   console.log(
     `${shown}: ${bytes.toLocaleString("en")} bytes, ${compressed.toLocaleString("en")} with gzip ` +
       `(simulator ${parts.core.length.toLocaleString("en")}, texts ${parts.data.length.toLocaleString("en")}, ` +
       `page ${script.length.toLocaleString("en")}, style ${style.length.toLocaleString("en")})`,
   );
   if (bytes > MOST_BYTES || compressed > MOST_COMPRESSED) {
-    console.error(`make: ${shown} is larger than it may be: ${MOST_BYTES} bytes, ${MOST_COMPRESSED} with gzip`);
+    console.error(`make: ${shown} is too large: at most ${MOST_BYTES} bytes, ${MOST_COMPRESSED} with gzip, are allowed`);
     process.exit(1);
   }
 }
@@ -96,7 +96,7 @@ async function bundled(entry, more) {
   return built.outputFiles[0].text;
 }
 
-/** Nothing is loaded from anywhere; what runs is what stands here. Workers are made of the page's own text. */
+/** Returns a policy that loads nothing and runs only the embedded program. Workers start from the page's own text. */
 function policy(script, styles) {
   const hash = (text) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
   return [
@@ -111,11 +111,11 @@ function policy(script, styles) {
   ].join("; ");
 }
 
-/** The simulator without names of functions and such, which only a debugger reads. */
+/** Removes the WebAssembly module's custom sections, such as function names for debuggers. */
 function stripped(module) {
   const parts = [module.subarray(0, 8)];
   for (let at = 8; at < module.length; ) {
-    // A section is its kind, its length in LEB128, and its content; kind 0 means nothing to the program.
+    // A section consists of its kind, its length in LEB128 and its content. Kind 0 is a custom section.
     const kind = module[at];
     let [length, shift, content] = [0, 0, at + 1];
     do {
@@ -134,7 +134,7 @@ function packed(content) {
   return gzipSync(content, { level: 9 }).toString("base64");
 }
 
-/** Shipped texts, as `payload.ts` has them. */
+/** Collects the shipped texts in the form of `Data` in `payload.ts`. */
 function data() {
   const folder = (path, ending) =>
     readdirSync(join(root, path))
@@ -146,11 +146,11 @@ function data() {
     version,
     scenarios: Object.fromEntries(folder("scenarios", ".toml")),
     help: Object.fromEntries(folder("docs/models", ".md").map(([name, text]) => [name, paragraphs(text)])),
-    ...JSON.parse(readFileSync(given.data, "utf8")),
+    ...JSON.parse(readFileSync(options.data, "utf8")),
   };
 }
 
-/** A model's page up to its sources, as plain text: what it does. */
+/** Returns the section of a model's page on what the model does, as plain text. */
 function paragraphs(page) {
   const section = /^## What it does\n([\s\S]*?)(?=^## )/m.exec(page)?.[1] ?? page.replace(/^# .*\n/, "");
   return section
@@ -162,7 +162,7 @@ function paragraphs(page) {
     .trim();
 }
 
-/** Every test beside what it tests, bundled for node's own runner. */
+/** Bundles every test with the code it tests, for node's test runner. */
 async function buildTests(folder) {
   const files = readdirSync(join(here, "tests"), { recursive: true })
     .map(String)
@@ -181,9 +181,9 @@ async function buildTests(folder) {
     sourcemap: "inline",
     define: { WORKER_SOURCE: '""' },
   });
-  // Packages are found from where the tests stand.
+  // Node resolves packages from the folder of the tests.
   const modules = join(here, "node_modules");
   if (!existsSync(modules)) {
-    throw new Error("lab/node_modules is not there: npm ci");
+    throw new Error("lab/node_modules is missing: run npm ci");
   }
 }

@@ -1,4 +1,4 @@
-/** Takes the pictures of `docs/lab.md` from the built page: `node lab/pictures.mjs`, after `make lab`. */
+/** Takes the pictures for `docs/lab.md` from the built page: `node lab/pictures.mjs`, after `make lab`. */
 
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -11,7 +11,7 @@ const browser = await chromium.launch({
   args: ["--no-sandbox"],
 });
 
-/** Opens a place, does something there, and keeps what is seen. */
+/** Opens a place, performs an action there and takes a screenshot. */
 async function picture(name, hash, options, act) {
   const { width, height, scheme } = { width: 1280, height: 800, scheme: "light", ...options };
   const tab = await browser.newPage({ viewport: { width, height }, colorScheme: scheme });
@@ -24,8 +24,8 @@ async function picture(name, hash, options, act) {
 }
 
 await picture("start", "#/learn", { height: 800 }, async (tab) => {
-  // Some cells are whole, some are of broken frames.
-  await tab.getByText(/1,000 cells wait, [34]\d\d of broken frames/).waitFor();
+  // Some cells belong to intact frames, some to damaged ones.
+  await tab.getByText(/1,000 cells wait, [34]\d\d from damaged frames/).waitFor();
   await tab.getByRole("button", { name: "Pause the animation" }).click();
 });
 await picture("bench", "#/run", { height: 760 }, async (tab) => {

@@ -1,6 +1,7 @@
-"""What a second Dask worker is worth: one sweep on one and on two workers of one thread each, and on this machine's threads.
+"""Measures the speedup of a second Dask worker: a sweep on one and two single-threaded workers, and on local threads.
 
-Wants a quiet machine of two cores or more; says how busy it was. Exits with 1 where two workers are less than 1.8 times one.
+Needs a quiet machine with two cores or more; prints the load. Exits with 1 if two workers are less than 1.8 times as
+fast as one.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from celltrain.ensemble.plan import Plan
 from celltrain.running import Local, Worker
 from celltrain.running.cluster import Cluster
 
-#: What the project promises.
+#: The speedup that the project promises.
 LEAST = 1.8
 POINTS = 12
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measures and prints the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=8400, help="of one second of five sources on a LAN")
     parser.add_argument("--rounds", type=int, default=1, help="how often; the fastest of each counts")
@@ -55,7 +56,7 @@ def main() -> None:
 
 
 def on_cluster(plan: Plan, workers: int) -> float:
-    """Seconds on so many workers of one thread."""
+    """Returns the seconds taken by this number of workers with one thread each."""
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as machines,
         Client(machines, set_as_default=False) as client,
@@ -65,13 +66,13 @@ def on_cluster(plan: Plan, workers: int) -> float:
 
 
 def timed(plan: Plan, worker: Worker) -> float:
-    """Seconds the sweep takes, its store included."""
+    """Returns the seconds taken by the sweep, including its store."""
     with tempfile.TemporaryDirectory(prefix="celltrain-") as folder:
         return run_plan(plan, Path(folder) / "store", worker).elapsed_seconds
 
 
 def busy() -> str:
-    """How many processes wanted a core, over the last one, five and fifteen minutes."""
+    """Returns the load averages over one, five and fifteen minutes."""
     return " ".join(f"{load:.2f}" for load in os.getloadavg())
 
 

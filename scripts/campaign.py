@@ -1,4 +1,4 @@
-"""Runs a campaign: a check, search or measurement that takes longer than `make test` may.
+"""Runs a campaign: a check, search or measurement that takes too long for `make test`.
 
 make campaign                              lists them
 make campaign NAME=kills COUNT=50 SEED=2   runs one
@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-#: Share of the mutants that change anything which the tests have to catch.
+#: Fraction of the effective mutants that the tests must catch.
 CAUGHT = 0.95
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign: its command, or a function of COUNT and SEED that returns several; its time is on two cores."""
+    """A campaign: a command, or a function of COUNT and SEED that returns several. Its time is for two cores."""
 
     about: str
     time: str
@@ -84,7 +84,7 @@ def mutants(count: int, seed: int) -> Iterable[str]:
     names = subprocess.run(listed, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     drawn = random.Random(seed).sample(names, min(count, len(names)))
     chosen = " ".join(shlex.join(["--re", f"^{re.escape(name)}$"]) for name in drawn)
-    # 2: some were missed. 3: a test ran out of time, so it noticed.
+    # 2: some mutants were missed. 3: a test timed out, so it noticed the mutant.
     yield f"CELLTRAIN_DIFFERENTIAL=90 cargo mutants --package celltrain-core --output out {chosen} || test $? = 2 -o $? = 3"
     outcomes = json.loads((ROOT / "out/mutants.out/outcomes.json").read_text())
     caught, missed = outcomes["caught"] + outcomes["timeout"], outcomes["missed"]
@@ -223,7 +223,7 @@ def main() -> int:
 
 
 def run(command: str) -> int:
-    """Runs a command in the root of the checkout, with this Python and the scripts of all papers."""
+    """Runs a command in the root of the checkout, with this Python and the scripts of all papers on the path."""
     print(f"$ {command[:400]}", flush=True)
     modules = [ROOT / "scripts", *ROOT.glob("papers/search"), *ROOT.glob("papers/*/search")]
     environment = {

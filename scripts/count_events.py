@@ -1,11 +1,11 @@
-"""Counts what a cell-hop costs: instructions, mispredicted branches and misses of the caches, by valgrind's cachegrind.
+"""Counts the cost of a cell-hop with valgrind's cachegrind: instructions, branch mispredictions and cache misses.
 
     python scripts/count_events.py                          every scenario below
-    python scripts/count_events.py --page                   the same, into the table of docs/performance.md
-    python scripts/count_events.py mesh --port-mode trains   one, with the code of contended ports forced
+    python scripts/count_events.py --page                   the same, and updates the table in docs/performance.md
+    python scripts/count_events.py mesh --port-mode trains   one scenario, with the code for contended ports forced
 
-A count is the difference of two runs, a short and a longer one, so that reading the scenario, building the engine and
-the first round trips do not count. Caches are those that valgrind takes this machine to have, the last level 2 MiB.
+A count is the difference between a short and a longer run, which excludes reading the scenario, building the engine and
+the first round trips. valgrind models the caches of this machine, with a last level of 2 MiB.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from paper_page import replaced
 
 PAGE = ROOT / "docs" / "performance.md"
 
-# By scenario: a short duration and a longer one.
+# A short and a longer duration for each scenario.
 DURATIONS = {
     "n-source-lan-5-infinite": ("100ms", "1s"),
     "n-source-wan-15-infinite": ("500ms", "1s"),
@@ -58,7 +58,7 @@ COUNTS = {
 
 
 def main() -> None:
-    """Count, print."""
+    """Counts and prints."""
     parser = argparse.ArgumentParser(description="Count what a cell-hop costs, with valgrind's cachegrind.")
     parser.add_argument("scenario", nargs="*", choices=[*DURATIONS, []], help="all of them if none is given")
     parser.add_argument(
@@ -84,7 +84,7 @@ def main() -> None:
 
 
 def counted(program: Path, scenario: str, duration: str, port_mode: str) -> tuple[int, dict[str, int]]:
-    """The cell-hops of a run and what it took."""
+    """Returns the cell-hops of a run and its counts."""
     under = ["valgrind", "--tool=cachegrind", "--branch-sim=yes", "--cache-sim=yes", "--LL=2097152,16,64"]
     run = [str(program), "--scenario", scenario, "--duration", duration, "--port-mode", port_mode, "--json"]
     done = subprocess.run([*under, "--cachegrind-out-file=/dev/null", *run], capture_output=True, text=True)
@@ -96,7 +96,7 @@ def counted(program: Path, scenario: str, duration: str, port_mode: str) -> tupl
 
 
 def number(pattern: str, text: str) -> int:
-    """The number behind a word of cachegrind's."""
+    """Returns the number after a word in cachegrind's output."""
     [found] = re.findall(rf"{pattern}: +([\d,]+)", text)
     return int(found.replace(",", ""))
 

@@ -1,7 +1,7 @@
-"""Measures how many formulas an hour can be vetted, and what each way of writing a policy costs beside the native one.
+"""Measures how many formulas `vet` checks per hour, and the cost of each way to write a policy.
 
-python scripts/evaluations.py                  both; CPU seconds, so that other work on the machine counts little
-python scripts/evaluations.py --count 20       of that many formulas
+python scripts/evaluations.py                  both, in CPU seconds, which other work hardly affects
+python scripts/evaluations.py --count 20       with this number of formulas
 """
 
 from __future__ import annotations
@@ -24,35 +24,35 @@ class Fba(ct.PythonPolicy):
     z = 0.8
 
     def start(self, port: ct.PolicyPort) -> None:
-        """Works R out."""
+        """Computes R."""
         assert port.capacity is not None
         self.limit = self.r * port.capacity
 
     def admit(self, view: Any, vc: int) -> bool:
-        """The condition of FBA."""
+        """Evaluates the condition of FBA."""
         x, limit = view.X, self.limit
         return bool(x <= limit or view.Y * view.N / x <= self.z * (view.K - limit) / (x - limit))
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """CPU seconds of all threads."""
+    """Returns the CPU seconds of all threads."""
     begun = time.process_time()
     work()
     return time.process_time() - begun
 
 
 def main() -> None:
-    """Measure, print."""
+    """Measures and prints."""
     parser = argparse.ArgumentParser(description="Measure what vetting a formula and running a policy costs.")
     parser.add_argument("--count", type=int, default=30, help="formulas that are vetted (default: 30)")
     parser.add_argument("--times", type=int, default=5, help="runs of each policy (default: 5)")
     arguments = parser.parse_args()
     vetted(arguments.count)
-    beside(arguments.times)
+    compared(arguments.times)
 
 
 def vetted(count: int) -> None:
-    """What it takes to vet a formula in the LAN of five sources, the checker and the conformance trials included."""
+    """Measures vetting a formula in the LAN of five sources, including the check and the conformance trials."""
 
     def vet(number: int) -> None:
         constants = {"R": f"{0.3 + 0.6 * number / count:.3f} * K", "Z": 0.5 + number / count}
@@ -71,8 +71,8 @@ def vetted(count: int) -> None:
     )
 
 
-def beside(times: int) -> None:
-    """What runs of FBA cost, written in each way: the least of several, and the ratio to the native one."""
+def compared(times: int) -> None:
+    """Measures runs of FBA written in each way: the minimum of several runs, and the ratio to the native policy."""
     policies: dict[str, Any] = {
         "native": ct.Fba(),
         "formula": ct.Formula(admit=FBA, constants={"R": "0.9 * K", "Z": 0.8}),
@@ -86,7 +86,7 @@ def beside(times: int) -> None:
     for sources in (5, 15):
         least: dict[str, float] = {}
         prints = set()
-        # Alternating, so that what else the machine does meets all of them alike; the class is slow enough to run once.
+        # Alternate, so that other load on the machine affects all equally. The class is slow, so one run is enough.
         for turn in range(times):
             for name, policy in policies.items():
                 if turn > 0 and name == "Python class":
@@ -102,7 +102,7 @@ def beside(times: int) -> None:
 
 
 def compiled() -> type[ct.PythonPolicy]:
-    """Fair Buffer Allocation compiled by numba, for a buffer of 1000 cells."""
+    """Returns Fair Buffer Allocation compiled by numba, for a buffer of 1000 cells."""
 
     @ct.compiled
     def admit(

@@ -1,13 +1,14 @@
-"""Counts processes that end abnormally although their work was done: their exit is part of what must work.
+"""Counts processes that end abnormally after completing their work: exiting must work too.
 
     python scripts/exits.py --count 2000
     python scripts/exits.py --count 2000 --control
 
-Each process opens two stores and uses them in one of several ways: tables, summaries, a proof that they are whole, series, a
-report's data, a sweep that goes on. Or it exits at a random time during a run in a daemon thread: alone, with a Python policy, with
-events, with a capture. --only chooses among these. With --control each reads two files with pyarrow alone, once with its pool of threads and once
-as celltrain does; what comes of it says whose fault an abnormal exit is. Any exit but 0 is counted and told with its number, which
-with the seed gives the same process again; the script then exits with 1. The control's threads of pyarrow are only told.
+Each process opens two stores and uses them in one of several ways: tables, summaries, verification, series, the data of
+a report, or a resumed sweep. Other processes exit at a random time during a run in a daemon thread: alone, with a
+Python policy, with events, or with a capture. --only selects among these. With --control, each process only reads two
+files with pyarrow, once with its thread pool and once as celltrain does; the result shows where an abnormal exit comes
+from. Any exit code but 0 is counted and printed with the number of its process, which together with the seed reproduces
+it. The script then exits with 1. Abnormal exits of the control with pyarrow's threads are only printed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 
 from small_sweep import SCENARIO
 
-#: What a process does with the paths of two stores.
+#: Ways in which a process uses the paths of two stores.
 USES = {
     "tables": "for s in stores: s.table(); s.wide()",
     "summaries": "for s in stores: s.summary()",
@@ -38,7 +39,7 @@ USES = {
     "thread": "import threading\nfor s in stores: threading.Thread(target=s.table).start()\ns.table()",
 }
 OPEN = "import sys\nfrom celltrain.ensemble.store import Store\nstores = [Store.open(path) for path in sys.argv[1:3]]\n"
-#: What a daemon thread does with a scenario of this many seconds, a folder and a policy while the process exits.
+#: Work of a daemon thread while the process exits, given seconds, a folder and a policy.
 RUNS = {
     "run": "ct.run(lan(seconds, ct.Ppd()))",
     "run, reference engine": "ct.run(lan(seconds, ct.Ppd()), engine='reference')",
@@ -52,7 +53,7 @@ RUNS = {
     "run, cells": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/cells.pcapng', kind='cells'))",
     "run, Python policy and events": "ct.run(lan(seconds, Half()), events=ct.Events(folder, kinds=['segments']))",
 }
-#: A short run first, which imports everything.
+#: A short run that first imports everything.
 RUN = """
 import random, sys, threading, time
 import celltrain as ct
@@ -81,7 +82,7 @@ CONTROLS = {
 }
 CONTROL = "import sys, pathlib\nimport pyarrow as pa, pyarrow.parquet as pq\nfor folder in sys.argv[1:3]:\n"
 FILES = "    for path in map(str, pathlib.Path(folder).glob('parts/*.parquet')):\n        "
-#: Few runs, each with series.
+#: A few runs, each with series.
 PLAN = f"""
 {SCENARIO}
 [axes]
@@ -93,7 +94,7 @@ step = "100us"
 
 
 def main() -> int:
-    """Runs the campaign; the exit code."""
+    """Runs the campaign. Returns the exit code."""
     options = _options()
     with tempfile.TemporaryDirectory(prefix="celltrain-exits-") as folder:
         stores = [str(Path(folder) / name) for name in ("one", "two")]
@@ -132,7 +133,7 @@ def _options() -> argparse.Namespace:
 
 
 def _sweep(store: str) -> None:
-    """A store of some runs with series; in a process of its own, as this one goes on for long."""
+    """Creates a store of several runs with series, in a separate process, because this one keeps running."""
     program = (
         "import sys\nfrom celltrain.ensemble.plan import Plan\nfrom celltrain.ensemble.coordinator import run_plan\nfrom celltrain.running import Local\n"
         "from pathlib import Path\nrun_plan(Plan.of_toml(sys.argv[2]), Path(sys.argv[1]), Local(2))"
@@ -141,7 +142,7 @@ def _sweep(store: str) -> None:
 
 
 def _ended(program: str, stores: list[str], number: int) -> tuple[int, str]:
-    """How a process ended, and what it said. One that hangs is killed after two minutes."""
+    """Returns a process's exit code and output. Kills it if it hangs for two minutes."""
     with tempfile.TemporaryDirectory(prefix="celltrain-exit-", ignore_cleanup_errors=True) as folder:
         command = [sys.executable, "-c", program, *stores, folder, str(number)]
         try:

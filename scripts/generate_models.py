@@ -3,8 +3,8 @@
     python scripts/generate_models.py            writes the files
     python scripts/generate_models.py --check    exits with 1 if a file is stale
 
-The Rust types are the one source of truth: they give the schema, the schema gives the Python classes. What a schema may
-hold is what those types make of it; anything else stops this script rather than being guessed at.
+The Rust types are the single source of truth: they generate the schema, and the schema generates the Python classes.
+The script supports what those types can produce and stops at anything else.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Schema = dict[str, Any]
 
 PACKAGE = Path(__file__).parent.parent / "python" / "celltrain"
 MODELS = PACKAGE / "model" / "types.py"
-#: The public modules that list the classes of a subject, and the definitions that each starts from.
+#: Public modules that list the classes of a subject, and their starting definitions.
 SUBJECTS = {
     "abr": ["Abr", "Allocator", "Times", "VcOptions"],
     "policies": ["Policy"],
     "tcp": ["Tcp"],
     "topologies": ["Topology"],
 }
-#: The line of `__init__.pyi` that ends its hand-written part.
+#: Line of `__init__.pyi` that ends its hand-written part.
 MARK = "# The tables of a scenario; scripts/generate_models.py writes what follows.\n"
 
 HEADER = '''\
@@ -46,9 +46,9 @@ from pydantic import Field
 from celltrain.model.base import Experiment, Keyed, Model, Threshold
 '''
 
-#: Words that the field writes with capitals of their own.
+#: Words with their own capitalization.
 SPELT = {"newreno": "NewReno"}
-#: Types that `celltrain` has as classes of the same name, with more than their tables.
+#: Types for which `celltrain` has a class of the same name with more than a table.
 NOT_EXPORTED = {"Policy"}
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 LIMITS = {
@@ -66,7 +66,7 @@ WIDTH = 110
 
 
 class Writer:
-    """Writes each definition once, after those it needs."""
+    """Writes each definition once, after the definitions it needs."""
 
     def __init__(self, root: Schema) -> None:
         self.root = root
@@ -75,22 +75,22 @@ class Writer:
         self.code: list[str] = []
         keyed = [d for d in self.definitions.values() if is_keyed(d)]
         tables = (next(iter(choice["properties"].values())) for d in keyed for choice in d["oneOf"])
-        # A table that several keys share gets one class, and each key a subclass of it.
+        # A table shared by several keys becomes one class, and each key a subclass.
         self.shared = {name for name, uses in Counter(t["$ref"] for t in tables if "$ref" in t).items() if uses > 1}
 
     def module(self) -> str:
-        """The whole file, not yet formatted."""
+        """Returns the whole file, unformatted."""
         self.table(self.root["title"], self.root)
         exports = "".join(f"    {name!r},\n" for name in self.exports())
         subjects = {subject: names_of(self.root, roots) for subject, roots in SUBJECTS.items()}
         return "\n\n".join([HEADER.strip(), f"__all__ = [\n{exports}]", *self.code, f"SUBJECTS = {subjects!r}"]) + "\n"
 
     def exports(self) -> list[str]:
-        """Lists the classes that `celltrain` has as attributes."""
+        """Lists the classes that `celltrain` exports."""
         return sorted(name for name in self.written if name not in NOT_EXPORTED)
 
     def definition(self, reference: str) -> str:
-        """Writes the definition referred to unless it is there; its name in Python."""
+        """Writes the definition of a reference unless already written. Returns its Python name."""
         schema, name = self.definitions[key_of(reference)], class_name(reference)
         if name in self.written:
             return name
@@ -137,12 +137,12 @@ class Writer:
         if former:
             fields.append(f"    _former_names: ClassVar[dict[str, str]] = {former!r}")
         self.written.append(name)
-        # The whole is shown by print and notebooks, its parts as they are written.
+        # Scenarios have a rich display in print and notebooks; their parts are printed as code.
         parent = "Experiment" if name == "Scenario" else "Model"
         self.code.append("\n".join([f"class {name}({parent}):", docstring(schema["description"]), "", *fields]))
 
     def field(self, key: str, schema: Schema, required: bool) -> str:
-        """A line of a class: a setting with its type, default, limits and meaning."""
+        """Returns a line of a class: a setting with its type, default, limits and meaning."""
         arguments = [] if required else [self.default(key, schema)]
         name = self.python_name(key, schema)
         if name != key:
@@ -155,7 +155,7 @@ class Writer:
         return f"    {name}: {self.type_of(schema)} = Field({', '.join(arguments)})"
 
     def default(self, key: str, schema: Schema) -> str:
-        """The argument that sets a field's default."""
+        """Returns the argument that sets a field's default."""
         if "default" not in schema and not is_nullable(schema):
             raise SystemExit(f"{key} is neither required nor has it a default")
         value = schema.get("default")
@@ -167,7 +167,7 @@ class Writer:
         return f"default={value!r}"
 
     def value(self, schema: Schema, value: Any) -> str:
-        """A Python expression for a value of the schema."""
+        """Returns a Python expression for a value of the schema."""
         schema = self.resolve(schema)
         if is_keyed(schema):
             [(key, content)] = value.items()
@@ -180,7 +180,7 @@ class Writer:
         return repr(value)
 
     def instance(self, cls: str, schema: Schema, value: Schema) -> str:
-        """A Python expression that makes a table; settings at their defaults are left out."""
+        """Returns a Python expression that creates a table, without settings at their defaults."""
         properties = schema.get("properties", {})
         given = {k: v for k, v in value.items() if v != properties[k].get("default")}
         settings = (f"{self.python_name(k, properties[k])}={self.value(properties[k], v)}" for k, v in given.items())
@@ -188,21 +188,21 @@ class Writer:
         return f"lambda: {expression}" if given else expression
 
     def python_name(self, key: str, schema: Schema) -> str:
-        """The key with its unit, where the value is a bare number of something."""
+        """Returns the key, with its unit if the value is a bare number."""
         unit = schema.get("x-unit") or self.resolve(schema).get("x-unit", "")
         if keyword.iskeyword(key):
             return f"{key}_"
         return f"{key}_{unit}" if unit and not key.endswith(unit) else key
 
     def resolve(self, schema: Schema) -> Schema:
-        """What a reference refers to."""
+        """Returns the schema that a reference points to."""
         if "anyOf" in schema:
             alternatives = [s for s in schema["anyOf"] if s.get("type") != "null"]
             return self.resolve(alternatives[0]) if len(alternatives) == 1 else schema
         return self.definitions[key_of(schema["$ref"])] if "$ref" in schema else schema
 
     def type_of(self, schema: Schema) -> str:
-        """The Python type of a value."""
+        """Returns the Python type of a value."""
         if "$ref" in schema:
             return self.definition(schema["$ref"])
         if schema.get("x-threshold"):
@@ -228,17 +228,17 @@ class Writer:
 
 
 def key_of(reference: str) -> str:
-    """`Epd` out of `#/$defs/Epd`."""
+    """Returns `Epd` for `#/$defs/Epd`."""
     return reference.rsplit("/", 1)[-1]
 
 
 def class_name(reference: str) -> str:
-    """The name of a definition in Python: `PortConfig`, which in Rust stands beside the port itself, is `Port`."""
+    """Returns the Python name of a definition: `PortConfig`, which Rust needs next to the port itself, is `Port`."""
     return key_of(reference).removesuffix("Config")
 
 
 def constants(schema: Schema) -> list[str]:
-    """The texts among which a value is chosen, if it is such a choice."""
+    """Returns the words of a choice among words; empty for other schemas."""
     if "enum" in schema:
         return list(schema["enum"])
     choices = schema.get("oneOf", [schema])
@@ -248,46 +248,46 @@ def constants(schema: Schema) -> list[str]:
 
 
 def is_keyed(schema: Schema) -> bool:
-    """Whether this is a choice among tables by the key that holds them."""
+    """Returns whether this is a choice among tables by the key that contains them."""
     choices = schema.get("oneOf", [])
     return bool(choices) and all(len(c.get("required", [])) == 1 and len(c.get("properties", {})) == 1 for c in choices)
 
 
 def is_nullable(schema: Schema) -> bool:
-    """Whether the value may be left out for good."""
+    """Returns whether the value can be omitted."""
     kind = schema.get("type", [])
     return "null" in kind or any(s.get("type") == "null" for s in schema.get("anyOf", []))
 
 
 def limits(schema: Schema) -> list[str]:
-    """The arguments that bound a value."""
+    """Returns the arguments that limit a value."""
     return [f"{LIMITS[word]}={value!r}" for word, value in schema.items() if word in LIMITS]
 
 
 def limited(expression: str, schema: Schema) -> str:
-    """A type with the bounds of its values."""
+    """Returns a type with the limits of its values."""
     return f"Annotated[{expression}, Field({', '.join(limits(schema))})]" if limits(schema) else expression
 
 
 def pascal_case(key: str) -> str:
-    """`n_source` as `NSource`, `newreno_hoe` as `NewRenoHoe`."""
+    """Converts `n_source` to `NSource`, and `newreno_hoe` to `NewRenoHoe`."""
     return "".join(SPELT.get(word, word.capitalize()) for word in key.split("_"))
 
 
 def paragraphs(text: str) -> list[str]:
-    """The paragraphs of a text, each in one line."""
+    """Returns the paragraphs of a text, each on one line."""
     return [" ".join(paragraph.split()) for paragraph in text.split("\n\n")]
 
 
 def wrapped(text: str) -> str:
-    """A string, over several lines where it is long."""
+    """Returns a string literal, over several lines if it is long."""
     text = "\n\n".join(paragraphs(text))
     lines = textwrap.wrap(text, WIDTH - 10, drop_whitespace=False, replace_whitespace=False) or [""]
     return f"({' '.join(map(repr, lines))})" if len(lines) > 1 else repr(text)
 
 
 def docstring(text: str, indent: str = "    ") -> str:
-    """A docstring at this indentation."""
+    """Returns a docstring at this indentation."""
     lines = "\n\n".join(textwrap.fill(p, WIDTH) for p in paragraphs(text)).replace("\\", "\\\\")
     closing = "\n" if "\n" in lines else ""
     return textwrap.indent(f'"""{lines}{closing}"""', indent, predicate=lambda line: bool(line.strip()))
@@ -302,7 +302,7 @@ def names_of(schema: Schema, roots: list[str]) -> list[str]:
 
 
 def formatted(code: str, path: Path) -> str:
-    """The code as ruff formats it."""
+    """Returns the code as ruff formats it."""
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"]
     return subprocess.run(ruff, input=code, capture_output=True, text=True, check=True).stdout
 
@@ -321,12 +321,12 @@ def generate(schema: Schema) -> dict[Path, str]:
 
 
 def exported(names: list[str], module: str) -> str:
-    """Writes imports that a stub passes on."""
+    """Returns imports that a stub re-exports."""
     return "".join(f"from {module} import {name} as {name}\n" for name in sorted(names, key=str.lower))
 
 
 def main() -> None:
-    """Writes the file, or with `--check` compares it."""
+    """Writes the files, or compares them with `--check`."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 when the file is stale")
     parser.add_argument("--schema", type=Path, help="read the schema from this file instead of from the built core")

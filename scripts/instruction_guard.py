@@ -1,10 +1,11 @@
-"""Holds the fast engine to a budget of instructions: unlike times, counts are the same however busy the machine is.
+"""Compares the fast engine with a budget of instructions. Unlike times, counts do not depend on the load.
 
     python scripts/instruction_guard.py            builds, runs eight short scenarios under valgrind, compares
-    python scripts/instruction_guard.py --bless    writes the counts down as this compiler's budgets
+    python scripts/instruction_guard.py --bless    saves the counts as this compiler's budgets
 
-The budgets stand in crates/celltrain-bench/budgets.csv, by compiler and machine: another one gives other counts. For a
-compiler without budgets nothing fails; bless it, and commit that alone. Without valgrind nothing is counted.
+The budgets are in crates/celltrain-bench/budgets.csv, by compiler and machine, because others give other counts.
+Without budgets for a compiler, the script passes; bless it and commit only that change. Without valgrind it counts
+nothing.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 CRATE = ROOT / "crates" / "celltrain-bench"
 BUDGETS = CRATE / "budgets.csv"
-# Of a budget. Counts differ by some dozen instructions from run to run.
+# Fraction of a budget. Counts differ by several dozen instructions between runs.
 TOLERANCE = 0.05
 
 Budgets = dict[str, dict[str, int]]
-"""Instructions, by compiler and scenario."""
+"""Instructions by compiler and scenario."""
 
 
 def main() -> int:
-    """Count, compare."""
+    """Counts and compares."""
     parser = argparse.ArgumentParser(description="Compare instruction counts of the fast engine with their budgets.")
     parser.add_argument("--bless", action="store_true", help="write the counts down as the new budgets")
     arguments = parser.parse_args()
@@ -79,7 +80,7 @@ def main() -> int:
 
 
 def count(program: Path, scenario: str) -> tuple[int, float]:
-    """Instructions of one run, reading the scenario included, and those of a cell-hop."""
+    """Returns the instructions of one run, including reading the scenario, and the instructions of a cell-hop."""
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "callgrind.out"
         under = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}"]
@@ -90,7 +91,7 @@ def count(program: Path, scenario: str) -> tuple[int, float]:
 
 
 def read() -> Budgets:
-    """The budgets; none where there is no file."""
+    """Reads the budgets; empty if the file does not exist."""
     budgets: Budgets = {}
     if BUDGETS.exists():
         with BUDGETS.open(encoding="utf-8", newline="") as file:
@@ -100,7 +101,7 @@ def read() -> Budgets:
 
 
 def write(budgets: Budgets) -> None:
-    """The counts as the new budgets."""
+    """Saves the counts as the new budgets."""
     with BUDGETS.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["compiler", "scenario", "instructions"])
@@ -109,7 +110,7 @@ def write(budgets: Budgets) -> None:
 
 
 def build() -> Path:
-    """The optimised program."""
+    """Builds the optimised program."""
     command = ["cargo", "build", "--release", "--locked", "--quiet", "--package", "celltrain-bench"]
     command += ["--features", "jemalloc", "--bin", "celltrain-bench", "--message-format", "json-render-diagnostics"]
     try:
@@ -124,18 +125,18 @@ def build() -> Path:
 
 
 def compiler() -> str:
-    """The release of the compiler, such as 1.95.0."""
+    """Returns the release of the compiler, such as 1.95.0."""
     return output(["rustc", "--version"]).split()[1]
 
 
 def cases(program: Path, group: str) -> dict[str, str]:
-    """The names and titles of the scenarios of a group: whole, scaling or guard."""
+    """Returns the names and titles of the scenarios in a group: whole, scaling or guard."""
     listed = json.loads(output([str(program), "--list", "--json"]))
     return {case["scenario"]: case["title"] for case in listed if case["group"] == group}
 
 
 def run(program: Path, scenario: str, engine: str, *, under: list[str] | None = None) -> dict[str, Any]:
-    """What one run says, `under` another program if need be."""
+    """Returns the result of one run, `under` another program if given."""
     answer: dict[str, Any] = json.loads(
         output([*(under or []), str(program), "--scenario", scenario, "--engine", engine, "--json"])
     )
@@ -143,7 +144,7 @@ def run(program: Path, scenario: str, engine: str, *, under: list[str] | None = 
 
 
 def output(command: list[str]) -> str:
-    """What a command prints; its complaints are shown when it fails."""
+    """Returns the output of a command. Shows its standard error if it fails."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}\n{done.stderr.strip()}")

@@ -1,17 +1,19 @@
-"""Kills sweeps at every moment there is, goes on with them, and compares what is there in the end.
+"""Kills sweeps at every possible moment, resumes them, and compares the results.
 
     python scripts/kills.py --kills 200
     python scripts/kills.py --kills 12 --only threads
 
-Two kinds of kills, all by SIGKILL, which nobody can catch:
+There are two kinds of kills, all by SIGKILL, which no process can catch:
 
-* At random, spread over sweeps that write at least 20 times: the driver on threads, driver and workers on a Dask cluster of two workers.
-* Forced, by a small library in C that counts the system calls a driver makes on one file, and kills it at the n-th, or in the middle
-  of it (when half is written): while it writes the database, its write-ahead log or its rollback journal.
+- Random kills, spread over sweeps that write at least 20 times: the driver on threads, and the driver and workers on a
+  Dask cluster of two workers.
+- Forced kills: a small C library counts the system calls that a driver makes on one file. It kills the driver at the
+  n-th call, or in the middle of a write, when half is written. The files are the database, its write-ahead log and its
+  rollback journal.
 
-After each sweep's kills, --resume ends it. Then all rows must be there, each once, byte by byte those of a sweep nobody disturbed,
-and `celltrain store verify` must find nothing. The script exits with 1 otherwise; the seed gives the same kills again, as far as the
-machine's pace does.
+After the kills, --resume completes each sweep. Then every row must exist exactly once and equal the row of an
+undisturbed sweep byte for byte, and `celltrain store verify` must find nothing. Otherwise the script exits with 1. The
+seed reproduces the kills, as far as the speed of the machine allows.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ from celltrain.ensemble.store import Store
 from celltrain.running import Local
 from small_sweep import WRITE_RUNS, driver, stored, thresholds
 
-#: Loaded before libc: counts the calls on files whose path holds a text, and dies at one of them.
+#: Loaded before libc: counts the calls on files whose path contains a text, and kills the process at one of them.
 LIBRARY = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -58,7 +60,7 @@ static void die(void) { kill(getpid(), SIGKILL); for (;;) pause(); }
 /* Whether the process dies at this call; whoever counts has each call written down instead. */
 static int last(const char *call, const char *path) {
     const char *file = getenv("KILL_FILE"), *at = getenv("KILL_AT"), *log = getenv("KILL_LOG");
-    /* A name is the path's end, but for the number that a name has until the file is whole; a folder stands anywhere. */
+    /* A name matches the end of the path, a folder any part of it. Incomplete files have a number after their name. */
     const char *found = file && path ? strstr(path, file) : NULL;
     if (!found || (file[0] != '/' && found[strlen(file)] && found[strlen(file)] != '.')) return 0;
     const char *only = getenv("KILL_CALL");
@@ -107,19 +109,19 @@ int ftruncate(int h, off_t n) { if (last("truncate", path_of(h))) die(); return 
 int ftruncate64(int h, off64_t n) { if (last("truncate", path_of(h))) die(); return REAL(ftruncate64)(h, n); }
 int unlink(const char *p) { if (last("unlink", p)) die(); return REAL(unlink)(p); }
 """
-#: What a driver is killed at, by what the file's path holds.
+#: Files at which a driver is killed, identified by a part of their path.
 FILES = {"database": "store.sqlite", "log": "store.sqlite-wal", "journal": "store.sqlite-journal"}
-#: Seconds for a sweep to get anywhere: machines may be busy.
+#: Timeout in seconds for progress in a sweep: machines may be busy.
 PATIENCE = 300.0
 
 
 class WrongError(Exception):
-    """What a killed sweep left is not what an undisturbed one does."""
+    """A killed sweep left something different from an undisturbed one."""
 
 
 @dataclass
 class Campaign:
-    """Folders, the plan, and what an undisturbed sweep gives."""
+    """The folders, the plan, and the result of an undisturbed sweep."""
 
     folder: Path
     chance: random.Random
@@ -129,7 +131,7 @@ class Campaign:
 
     @classmethod
     def of(cls, folder: Path, seed: int, *, seeds: int, duration: str) -> Campaign:
-        """A campaign in an empty folder."""
+        """Creates a campaign in an empty folder."""
         plan = folder / "plan.toml"
         plan.write_text(thresholds(seeds, duration))
         run_plan(Plan.load(plan), folder / "undisturbed", Local(2))
@@ -137,11 +139,11 @@ class Campaign:
         return cls(folder, random.Random(seed), plan, table, 4 * seeds)
 
     def driver(self, store: Path, *arguments: object, **variables: str) -> subprocess.Popen[str]:
-        """A sweep in a process of its own, that goes on with the store if there is one."""
+        """Starts a sweep in a separate process, which resumes the store if it exists."""
         return driver(self.plan, store, *arguments, **variables)
 
     def finish(self, store: Path, process: subprocess.Popen[str]) -> None:
-        """Waits for the end, and compares; raises `WrongError`."""
+        """Waits for the end and compares the results. Raises `WrongError` if they differ."""
         out, err = process.communicate(timeout=PATIENCE)
         if process.returncode != 0:
             raise WrongError(f"{store.name}: --resume ended with {process.returncode}: {err or out}")
@@ -158,7 +160,7 @@ class Campaign:
 
 
 def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | None = None) -> Counter[str]:
-    """Kills a number of drivers, and workers where there are machines, `each` of them in every sweep."""
+    """Kills a number of drivers, `each` of them in every sweep, and workers if there are machines."""
     done: Counter[str] = Counter()
     where = () if machines is None else ("--scheduler-file", machines.file)
     for number in range(-(-kills // each)):
@@ -168,7 +170,7 @@ def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | No
         process = campaign.driver(store, *where)
         for place in places:
             _wait_for_runs(store, place * WRITE_RUNS, process)
-            # Somewhere before the next write.
+            # Kill at a random time before the next write.
             time.sleep(campaign.chance.random() * 0.2)
             if machines is not None and campaign.chance.random() < 0.6:
                 done["worker"] += machines.kill(campaign.chance)
@@ -185,7 +187,7 @@ def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | No
 
 
 def forced(campaign: Campaign, kills: int) -> Counter[str]:
-    """Kills drivers on threads at system calls on each of the files, the first of every kind and others at random."""
+    """Kills drivers on threads at system calls on each file: at the first call of every kind, and at random calls."""
     done: Counter[str] = Counter()
     library = built(campaign.folder)
     for name, text in FILES.items():
@@ -193,13 +195,13 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
         process = campaign.driver(store, "--jobs", 2, LD_PRELOAD=str(library), KILL_FILE=text, KILL_LOG=str(log))
         campaign.finish(store, process)
         calls = log.read_text().split()
-        # The first of each kind is one of them; the others are anywhere.
+        # Include the first call of each kind; choose the others at random.
         first = [calls.index(kind) + 1 for kind in dict.fromkeys(calls)]
         others = [place for place in range(1, len(calls) + 1) if place not in first]
         count = max(len(first), kills // len(FILES))
         places = first + campaign.chance.sample(others, min(len(others), count - len(first)))
         for place in places:
-            # Runs are written by the clock too, so that another sweep may make fewer calls.
+            # Runs are also written by the clock, so another sweep may make fewer calls.
             if forced_at(campaign, library, name, str(place)):
                 done[f"{name}: {calls[place - 1]}"] += 1
         print(f"{name}: killed at {len(places)} of {len(calls)} calls", flush=True)
@@ -207,7 +209,7 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
 
 
 def forced_at(campaign: Campaign, library: Path, name: str, place: str, call: str | None = None) -> bool:
-    """Kills a driver at the n-th call on a file, of one kind or of all, and ends its sweep; False where it made fewer."""
+    """Kills a driver at the n-th call on a file, of one kind or any, and completes its sweep. False: too few calls."""
     store = campaign.folder / f"forced-{name}"
     only = {} if call is None else {"KILL_CALL": call}
     variables = {"LD_PRELOAD": str(library), "KILL_FILE": FILES[name], "KILL_AT": place, **only}
@@ -221,7 +223,7 @@ def forced_at(campaign: Campaign, library: Path, name: str, place: str, call: st
 
 
 class Machines:
-    """A scheduler and a nanny with two workers of one thread each, as processes that outlive a driver."""
+    """A scheduler and a nanny with two single-threaded workers, as processes that outlive a driver."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.file = folder, folder / "scheduler.json"
@@ -235,14 +237,14 @@ class Machines:
         self.client.wait_for_workers(2, timeout=PATIENCE)
 
     def kill(self, chance: random.Random) -> int:
-        """Kills one of the workers that answer; the nanny starts another."""
+        """Kills one of the workers that respond; the nanny starts another."""
         found: dict[str, int] = {}
         self._wait(lambda: found.update(self.client.run(os.getpid, on_error="ignore")) or found)
         os.kill(chance.choice(sorted(found.values())), signal.SIGKILL)
         return 1
 
     def stop(self) -> None:
-        """At once."""
+        """Stops all processes immediately."""
         with contextlib.suppress(Exception):
             self.client.close(timeout=2)
         for process in reversed(self._processes):
@@ -260,7 +262,7 @@ class Machines:
     def _client(self) -> Any:
         from distributed import Client
 
-        # As many workers die as are killed, by nobody's fault but this script's.
+        # Allow as many failures as this script kills workers.
         client = Client(scheduler_file=str(self.file), set_as_default=False)
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 1000))
         return client
@@ -276,7 +278,7 @@ class Machines:
 
 @contextlib.contextmanager
 def machines_in(folder: Path) -> Iterator[Machines]:
-    """Machines, stopped in the end."""
+    """Starts machines, and stops them at the end."""
     machines = Machines(folder)
     try:
         yield machines
@@ -285,12 +287,12 @@ def machines_in(folder: Path) -> Iterator[Machines]:
 
 
 def can_force() -> bool:
-    """Whether drivers can be killed at a system call here."""
+    """Returns whether drivers can be killed at a system call on this platform."""
     return sys.platform == "linux" and shutil.which("cc") is not None
 
 
 def built(folder: Path) -> Path:
-    """The library, compiled."""
+    """Compiles the library and returns its path."""
     source, library = folder / "kill.c", folder / "kill.so"
     source.write_text(LIBRARY)
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
@@ -308,7 +310,7 @@ def _wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> N
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the campaign; the exit code."""
+    """Runs the campaign. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Kills sweeps, goes on with them, compares.")
     parser.add_argument("--kills", type=int, default=200, help="at random, half on threads and half on a cluster")
     parser.add_argument("--forced", type=int, help="at system calls; a fifth of --kills when absent")

@@ -1,11 +1,11 @@
-"""Writes what the lab and its tests take from Python.
+"""Writes the data that the lab and its tests need from Python.
 
     python scripts/lab_data.py data out/lab/data.json
     python scripts/lab_data.py answers out/lab/native.json
 
-The data are the core's JSON Schema of scenarios and tables of measures, and the printed numbers of the papers with the
-scenario of each row (`make lab`). The answers are those of all shipped scenarios, each with its own seed, for
-comparison with the page's (`make lab-test`).
+The data are the core's JSON Schema of scenarios, the tables of measures, and the papers' printed numbers with the
+scenario of each row (`make lab`). The answers are the results of all shipped scenarios, each with its own seed, for
+comparison with the page (`make lab-test`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from celltrain.papers.paper import PAPER, load
 
 
 def papers() -> list[dict[str, Any]]:
-    """A row of a paper's table and what it prints, as `PaperRow` of lab/src/engine/api.ts has it."""
+    """Returns the papers' table rows with their printed numbers, like `PaperRow` in lab/src/engine/api.ts."""
     found: dict[tuple[str, str, int], dict[str, Any]] = {}
     for paper_id in PAPER.ids():
         paper = load(paper_id)
@@ -52,7 +52,7 @@ def papers() -> list[dict[str, Any]]:
 
 
 def data() -> dict[str, Any]:
-    """What the page is built from; the schema as text, so that no number in it is rewritten."""
+    """Returns the data built into the page; the schema as text, so that its numbers are not rewritten."""
     return {"schema": _core.schema(), "measures": json.loads(_core.measures()), "papers": papers()}
 
 
@@ -62,7 +62,7 @@ def answers(every: int = 1) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Writes the file that the command line names."""
+    """Writes the file named on the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("data", "answers"))
     parser.add_argument("into", type=Path, help="the JSON file to write")

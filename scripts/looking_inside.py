@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/looking-inside.md: runs the commands of the page, which takes some seconds."""
+"""Draws the pictures for docs/looking-inside.md. Runs the page's commands, which takes several seconds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def pictures() -> None:
 
 
 def captured(capture: bytes) -> Iterator[bytes]:
-    """The cells of a capture: the packets of a little-endian pcapng file."""
+    """Yields the cells of a capture: the packets of a little-endian pcapng file."""
     at = 0
     while at < len(capture):
         kind, length = (int.from_bytes(capture[at + word : at + word + 4], "little") for word in (0, 4))
@@ -48,7 +48,7 @@ def captured(capture: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Row:
-    """Bytes that stand side by side in the drawing of a cell: what they are part of, each field's length, and words."""
+    """A row of bytes in the drawing of a cell: the part they belong to, the length of each field, and labels."""
 
     part: str
     fields: tuple[int, ...]
@@ -56,7 +56,7 @@ class Row:
 
 
 def first_rows(cell: bytes) -> list[Row]:
-    """The first cell of a frame that carries TCP over IPv4 after LLC/SNAP: headers and nothing else."""
+    """Describes the first cell of a frame that carries TCP over IPv4 over LLC/SNAP, which only has headers."""
     ip, tcp = cell[13:33], cell[33:]
     source, destination = (".".join(str(byte) for byte in ip[at : at + 4]) for at in (12, 16))
     ports = f"{number(tcp, 0, 2)} to {number(tcp, 2, 2)}"
@@ -73,7 +73,7 @@ def first_rows(cell: bytes) -> list[Row]:
 
 
 def last_rows(cell: bytes, cells: int) -> list[Row]:
-    """The last of the cells of a frame: the end of its data, pad and trailer."""
+    """Describes the last cell of a frame: the end of its data, padding and trailer."""
     length = number(cell, 47, 2)
     data = length - (cells - 1) * PAYLOAD_BYTES
     pad = PAYLOAD_BYTES - TRAILER_BYTES - data
@@ -91,18 +91,18 @@ def last_rows(cell: bytes, cells: int) -> list[Row]:
 
 
 def header(cell: bytes) -> Row:
-    """The header of a cell."""
+    """Describes the header of a cell."""
     word = number(cell, 0, 4)
     return Row("header", (4, 1), f"VPI {word >> 20 & 0xFF}, VCI {word >> 4 & 0xFFFF}, type {word >> 1 & 7}; HEC")
 
 
 def number(data: bytes, at: int, length: int) -> int:
-    """A field of a header."""
+    """Reads a field of a header."""
     return int.from_bytes(data[at : at + length], "big")
 
 
 def draw_cells(first: bytes, last: bytes, cells: int, path: Path) -> None:
-    """Draws the first and the last of the cells of a frame; readable where the picture is 400 pixels wide."""
+    """Draws the first and the last cell of a frame, readable at a width of 400 pixels."""
     from matplotlib import pyplot
     from matplotlib.patches import Rectangle
 
@@ -128,9 +128,9 @@ def draw_cells(first: bytes, last: bytes, cells: int, path: Path) -> None:
 
 
 CELL_BYTES, HEADER_BYTES, PAYLOAD_BYTES, TRAILER_BYTES = 53, 5, 48, 8
-#: Bytes side by side in the drawing.
+#: Bytes per row in the drawing.
 ROW_BYTES = 8
-#: Light ones, as bytes stand on them.
+#: Light colours, as background for the bytes.
 COLOURS = {
     "header": "#f5c77e",
     "LLC/SNAP": "#cfe8f7",
@@ -140,7 +140,7 @@ COLOURS = {
     "pad": "#ffffff",
     "trailer": "#e8b9d2",
 }
-#: The kind of a pcapng block that has a packet.
+#: Type of a pcapng block that contains a packet.
 ENHANCED_PACKET = 6
 
 

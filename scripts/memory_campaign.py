@@ -1,10 +1,10 @@
-"""Checks that runs refused for want of memory would not fit, and that other runs end.
+"""Checks that runs refused for lack of memory would not fit, and that other runs complete.
 
     python scripts/memory_campaign.py                       50 random large networks
     python scripts/memory_campaign.py --networks 20 --seed 7 --limit 100
 
-Each run has a process of its own that may take so many megabytes more than it has when it starts. Fails if a process
-dies, or if a network that was refused takes less than the refusal says: it is run again without a limit.
+Each run has its own process, limited to this number of megabytes above its initial memory. Fails if a process dies, or
+if a refused network needs less than the refusal claims: the script runs it again without a limit.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-#: The bytes in a refusal.
-SAID = re.compile(r"take more than (\d+\.\d) ([GM])iB of memory")
+#: The number of bytes in a refusal.
+REFUSED = re.compile(r"take more than (\d+\.\d) ([GM])iB of memory")
 
 POLICIES = (
     "policy.tail_drop = {}",
@@ -43,7 +43,7 @@ VARIANTS = ("vanilla", "reno", "sack", "tahoe")
 
 
 def main() -> int:
-    """Draw, run, compare."""
+    """Draws networks, runs them and compares."""
     parser = argparse.ArgumentParser(description="Check that refused runs would not fit and that others end.")
     parser.add_argument("--networks", type=int, default=50, help="how many random networks")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
@@ -60,7 +60,7 @@ def main() -> int:
         found = run_apart(text, engine, arguments.limit)
         line = f"{found['end']}, {found['peak_mb']:.0f} MB"
         if found["end"] == "refused":
-            size, unit = SAID.findall(found["words"])[0]
+            size, unit = REFUSED.findall(found["words"])[0]
             said = float(size) * {"M": 1 << 20, "G": 1 << 30}[unit] / 1e6
             taken = run_apart(text, engine, 0.0)["peak_mb"]
             line += f"; said to take more than {said:.0f} MB, took {taken:.0f}"
@@ -73,7 +73,7 @@ def main() -> int:
 
 
 def run_apart(text: str, engine: str, limit: float) -> dict[str, Any]:
-    """Runs a scenario in a process of its own that may take so many megabytes; any number if 0."""
+    """Runs a scenario in its own process, limited to this number of megabytes; 0 means unlimited."""
     command = [sys.executable, __file__, "--child", engine, "--limit", str(limit)]
     done = subprocess.run(command, input=text, capture_output=True, text=True)
     if done.returncode != 0:
@@ -84,7 +84,7 @@ def run_apart(text: str, engine: str, limit: float) -> dict[str, Any]:
 
 
 def measured(text: str, engine: str, limit: float) -> dict[str, Any]:
-    """Runs a scenario in this process; how that ended, and what it took."""
+    """Runs a scenario in this process. Returns how it ended and the memory it used."""
     from celltrain import _core
     from celltrain.model.scenario import Reading
 
@@ -108,13 +108,13 @@ def measured(text: str, engine: str, limit: float) -> dict[str, Any]:
 
 
 def status(name: str) -> int:
-    """Bytes, as Linux tells them of this process."""
+    """Returns a number of bytes from this process's status in /proc."""
     [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(f"{name}:")]
     return int(line.split()[1]) * 1024
 
 
 def star(hosts: int, pattern: str, duration: str, port: str) -> str:
-    """A star with every port alike."""
+    """Returns a star whose ports are all alike."""
     return f"""
 duration = "{duration}"
 [topology.star]
@@ -129,8 +129,8 @@ buffer = 1000
 
 
 def network(draw: random.Random, megabytes: float) -> tuple[str, str, str]:
-    """A random large network: a title, its scenario and the engine that runs it."""
-    # About 10 kB a flow of two VCs over some hops.
+    """Draws a random large network. Returns a title, its scenario and the engine to run it."""
+    # About 10 kB per flow, with two VCs over several hops.
     flows = max(10, int(megabytes * 1e6 / 10_000 * draw.uniform(0.4, 1.6)))
     kind = draw.choice(("star", "ring", "n_source", "chain", "vc_merge", "internetwork", "network"))
     engine = draw.choice(("fast", "fast", "fast", "reference"))
@@ -171,7 +171,7 @@ buffer = {buffer}
 
 
 def _topology(draw: random.Random, kind: str, flows: int, delay: str) -> tuple[str, str, bool]:
-    """Its table, the range of its VCs, and whether those may be ABR VCs."""
+    """Returns a topology table, the range of its VCs, and whether they may be ABR VCs."""
     if kind in ("star", "ring"):
         pattern = "ring" if kind == "ring" else draw.choice(("to_one", "all_pairs"))
         hosts = flows if pattern != "all_pairs" else max(3, int(flows**0.5))
@@ -195,7 +195,7 @@ def _topology(draw: random.Random, kind: str, flows: int, delay: str) -> tuple[s
 
 
 def _mesh(draw: random.Random, flows: int, delay: str) -> str:
-    """Switches in a ring with some chords, hosts at them, and flows between any two."""
+    """Returns switches in a ring with chords, hosts attached to them, and flows between any two hosts."""
     switches, hosts = max(4, flows // 60), max(6, flows // 3)
     links = {(i, (i + 1) % switches) for i in range(switches)}
     while len(links) < 2 * switches:

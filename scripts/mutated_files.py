@@ -1,18 +1,18 @@
-"""Gives every command files that somebody has changed, and sees that it says so in words and loses nothing.
+"""Gives every command damaged files, and checks that it reports them and loses no data.
 
     python scripts/mutated_files.py --count 5000
     python scripts/mutated_files.py --case 17
 
-Databases of stores and the manifests in them, plans, plans of searches, graphs and scheduler files with flipped bytes, cut short, with pieces put in, keys
-twice, values of other types, huge numbers, deep nests, nothing at all. Each is given to the command line, in this process for the
-sake of speed. It must end with 0 or 2, or with 1 where that is an answer: `store verify` has found something, a run of a sweep has
-failed. Never with 3, never with a traceback, never by a signal or beyond its time. A store that can be read afterwards must have the rows
-that it had.
+The files are databases of stores and their manifests, plans, search plans, graphs and scheduler files. Damage includes
+flipped bytes, truncation, insertions, duplicate keys, values of other types, huge numbers, deep nesting and empty
+files. Each file is given to the command line, in this process for speed. The command must end with 0 or 2, or with 1 if
+that is a valid answer: `store verify` found something, or a run of a sweep failed. It must never end with 3, a
+traceback, a signal or a timeout. If the store can be read afterwards, its rows must be unchanged.
 
-Cases are numbered; a number and the seed make the same case again (--case). They are run by processes that are looked after, so
-that one that dies or hangs costs its case and is told. The script exits with 1 when anything was wrong.
+Cases are numbered; a number and the seed reproduce a case (--case). Supervised processes run them, so a process that
+dies or hangs costs one case and is reported. The script exits with 1 if anything was wrong.
 
-Nobody is called: where a scheduler file still has an address, the answer is that nobody is there.
+Nothing connects to the network: an address in a scheduler file gets the answer that it cannot be reached.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-#: Cases of a process.
+#: Number of cases per process.
 BATCH = 200
-#: Seconds for one case: a minute's margin on machines with much else to do.
+#: Timeout in seconds for one case, with a margin of a minute for busy machines.
 PATIENCE = 60.0
 
 PLAN = """\
@@ -116,7 +116,7 @@ KINDS = ("manifest", "database", "plan", "tune plan", "json graph", "xml graph",
 
 @dataclass(frozen=True)
 class Case:
-    """A file that was changed, how, and the command it is given to."""
+    """A damaged file, a description of the damage, and the command that reads it."""
 
     number: int
     kind: str
@@ -128,13 +128,13 @@ class Case:
 
 
 class Bench:
-    """Whole files in a folder, copied for each case."""
+    """Intact files in a folder, copied for each case."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.whole, self.case = folder, folder / "whole", folder / f"case-{os.getpid()}"
 
     def set_up(self, *, search: bool = True) -> None:
-        """Makes the whole files; a search takes longest."""
+        """Creates the intact files; a search takes longest."""
         from celltrain.ensemble.coordinator import run_plan
         from celltrain.ensemble.plan import Plan
         from celltrain.running import Local
@@ -154,7 +154,7 @@ class Bench:
             assert code == 0, told
 
     def commands(self, kind: str, chance: random.Random) -> tuple[Path, list[object]]:
-        """The file that is to be changed, and a command that reads it."""
+        """Returns the file to damage, and a command that reads it."""
         at = self.case
         store, plan = at / "store", at / "plan.toml"
         command: list[Any]
@@ -186,7 +186,7 @@ class Bench:
         return graph, ["import", graph, "--flows", 2, "--delay", "5us", *chance.choice([[], ["--json"]])]
 
     def other_rows(self) -> str:
-        """Returns how the rows of the changed store differ from those of the whole one, if it can be read."""
+        """Returns how the rows of the damaged store differ from the original, if it can be read."""
         from celltrain.ensemble.store import Store
         from celltrain.errors import StoreError
 
@@ -197,7 +197,7 @@ class Bench:
         return "" if found.equals(Store.open(self.whole / "store").table()) else "has other rows than were written"
 
     def do(self, seed: int, number: int) -> tuple[Case, int, str]:
-        """Runs a case: what it was, its exit code, and what was wrong if anything."""
+        """Runs a case. Returns the case, its exit code, and a description of the failure, if any."""
         chance = random.Random(f"{seed}/{number}")
         kind = KINDS[number % len(KINDS)]
         shutil.rmtree(self.case, ignore_errors=True)
@@ -228,7 +228,7 @@ class Bench:
 
 
 def changed_manifest(path: Path, chance: random.Random) -> str:
-    """Changes a value of the manifest in a store's database; returns how."""
+    """Changes a value of the manifest in a store's database. Returns a description."""
     with contextlib.closing(sqlite3.connect(path)) as connection, connection:
         rows = connection.execute("SELECT key, value FROM about ORDER BY key").fetchall()
         key, value = chance.choice(rows)
@@ -239,7 +239,7 @@ def changed_manifest(path: Path, chance: random.Random) -> str:
 
 
 def mutated(content: bytes, chance: random.Random) -> tuple[str, bytes]:
-    """A file's content with something done to it, and what that was."""
+    """Damages a file's content. Returns a description and the new content."""
     how = chance.choice(list(HOW))
     answer = HOW[how](content, chance)
     while how != "nothing" and answer == content and chance.random() < 0.9:
@@ -290,7 +290,7 @@ def _inserted(content: bytes, chance: random.Random) -> bytes:
 
 
 def _twice(content: bytes, chance: random.Random) -> bytes:
-    """A line, or all of it, once more: keys that are there twice."""
+    """Repeats a line or the whole content, which duplicates keys."""
     lines = content.splitlines(keepends=True)
     if len(lines) < 2:
         pairs = list(re.finditer(rb'"[^"]*": [^,{}\[\]]+', content))
@@ -325,7 +325,7 @@ VALUES = [
 
 
 def _swapped(content: bytes, chance: random.Random) -> bytes:
-    """A value by another one, of another type or size."""
+    """Replaces a value by another one of another type or size."""
     values = list(re.finditer(rb'(?<=[=:\[,] )?("[^"\n]*"|\b\d[\w.]*\b|\btrue\b|\bfalse\b|\bnull\b)', content))
     if not values:
         return _overwritten(content, chance)
@@ -369,7 +369,7 @@ HOW: dict[str, Callable[[bytes, random.Random], bytes]] = {
 
 
 def run(command: Sequence[object]) -> tuple[int, str]:
-    """The command line in this process: its exit code, and all that was printed."""
+    """Runs the command line in this process. Returns its exit code and everything printed."""
     from celltrain.cli import app
 
     out = io.StringIO()
@@ -382,19 +382,19 @@ def run(command: Sequence[object]) -> tuple[int, str]:
 
 
 def calm() -> None:
-    """Asks nobody in the network, and does not look how long runs take: cases are to show faults of files."""
+    """Disables network access and run-time estimates: the cases test files only."""
     cases = importlib.import_module("celltrain.ensemble.cases")
     cluster = importlib.import_module("celltrain.running.cluster")
 
-    async def nobody(address: str, timeout: float) -> str:
-        return "nobody is asked here"
+    async def unreachable(address: str, timeout: float) -> str:
+        return "cannot be reached"
 
     vars(cases)["PROBE_SECONDS"] = 0.02
-    vars(cluster)["_missing"] = nobody
+    vars(cluster)["_missing"] = unreachable
 
 
 def work(folder: Path, seed: int, numbers: Sequence[int]) -> None:
-    """Runs some cases, and prints a line of JSON before and after each."""
+    """Runs several cases, and prints a line of JSON before and after each."""
     calm()
     bench = Bench(folder)
     for number in numbers:
@@ -407,7 +407,7 @@ def work(folder: Path, seed: int, numbers: Sequence[int]) -> None:
 
 
 def _batches(folder: Path, seed: int, numbers: Sequence[int]) -> list[dict[str, object]]:
-    """What came of cases, run by a process that is replaced where it dies."""
+    """Returns the results of cases, run by a process that is replaced when it dies."""
     left, found = list(numbers), []
     while left:
         some = left[:BATCH]
@@ -436,7 +436,7 @@ def _batches(folder: Path, seed: int, numbers: Sequence[int]) -> list[dict[str, 
 
 
 def main() -> int:
-    """Runs the campaign; the exit code."""
+    """Runs the campaign. Returns the exit code."""
     parser = argparse.ArgumentParser(description="Gives commands files that were changed.")
     parser.add_argument("--count", type=int, default=5000, help="cases")
     parser.add_argument("--seed", type=int, default=1)

@@ -1,11 +1,11 @@
-"""The same packet network in celltrain and in ns-2: Reno, NewReno and SACK, goodput and the congestion window's curve.
+"""Compares a packet network in celltrain and in ns-2: Reno, NewReno and SACK, by goodput and congestion window.
 
-    python scripts/ns2_comparison.py            runs both, prints a table, exits with 1 where they disagree
+    python scripts/ns2_comparison.py            runs both, prints a table, exits with 1 if they disagree
     python scripts/ns2_comparison.py --page     also writes the table into docs/tcp-verification.md
 
-ns-2 (the command `ns`; Debian's package ns2) knows no cells. So the network is one in which cells do not matter: every
-segment and every acknowledgement is a frame of two cells and a packet of 106 bytes, and EPD loses frames whole, as a
-queue of packets does. Where `ns` is not installed nothing is compared and nothing fails.
+ns-2 (the command `ns`; Debian's package ns2) has no cells. The network is therefore one in which cells do not matter.
+Every segment and every acknowledgement is a frame of two cells and a packet of 106 bytes, and EPD loses whole frames,
+like a queue of packets. If `ns` is not installed, the script compares nothing and succeeds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import celltrain as ct
 PAGE = Path(__file__).parent.parent / "docs" / "tcp-verification.md"
 BEGIN, END = "<!-- ns2:begin -->", "<!-- ns2:end -->"
 
-# Our name of a variant, ns-2's, and that of its receiver.
+# Name of a variant in celltrain, in ns-2, and of its receiver in ns-2.
 VARIANTS = [
     ("reno", "Reno", "TCPSink"),
     ("newreno", "Newreno", "TCPSink"),
@@ -37,13 +37,13 @@ PACKETS_PER_SECOND = 2000
 LINK_BPS = 8 * PACKET_BYTES * PACKETS_PER_SECOND
 ACCESS_BPS = 10 * LINK_BPS
 DELAY_MS = 5
-"""Of each of the three links, one way: with 60 packets a round trip in the network."""
+"""Delay of each of the three links, one way: the network holds 60 packets per round trip."""
 BUFFER_PACKETS = 60
 WINDOW_PACKETS = 1000
 SSTHRESH_PACKETS = 20
 SECONDS = 100
 STEP_MS = 20
-# How far the two may differ, as a share of ns-2's: the sum of the goodputs, the mean of all congestion windows, and the
+# Largest difference from ns-2, as a fraction: of the sum of the goodputs, of the mean congestion window, and of the
 # distribution of the windows over time.
 GOODPUT_TOLERANCE = 0.02
 MEAN_TOLERANCE = 0.1
@@ -110,22 +110,22 @@ $ns run
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What one of the two says of a network."""
+    """The result of one of the two simulators."""
 
     goodput: float
-    """Of all sources, in packets a second."""
+    """Goodput of all sources, in packets per second."""
     cwnd: list[list[float]]
-    """By sample, then by source, in packets."""
+    """Congestion windows by sample and source, in packets."""
 
     @property
     def mean_cwnd(self) -> float:
-        """Over time and sources."""
+        """Mean over time and sources."""
         values = [value for sample in self.cwnd for value in sample]
         return sum(values) / len(values)
 
 
 def network(sources: int) -> dict[str, object]:
-    """N sources, a slower link between two switches, N destinations."""
+    """Returns N sources, a slower link between two switches, and N destinations."""
     pairs = range(1, sources + 1)
     delay = f"{DELAY_MS}ms"
     access = [("s", "sw1"), ("d", "sw2")]
@@ -145,7 +145,7 @@ def network(sources: int) -> dict[str, object]:
 
 
 def ours(variant: str, sources: int) -> Run:
-    """The network in celltrain."""
+    """Runs the network in celltrain."""
     options = ct.TcpOptions(
         mss="1B",
         receive_window=f"{WINDOW_PACKETS}B",
@@ -154,7 +154,7 @@ def ours(variant: str, sources: int) -> Run:
         window_growth="capped",
     )
     threshold = BUFFER_PACKETS * CELLS
-    # Room for the rest of every frame that has begun.
+    # Room for the remaining cells of every frame that has started.
     port = ct.Port(buffer_cells=threshold + CELLS * sources, policy=ct.Epd(threshold=threshold - CELLS))
     scenario = ct.Scenario.model_validate(
         {
@@ -174,7 +174,7 @@ def ours(variant: str, sources: int) -> Run:
 
 
 def theirs(variant: str, sink: str, sources: int) -> Run:
-    """The network in ns-2."""
+    """Runs the network in ns-2."""
     text = OTCL.format(
         rate=LINK_BPS,
         access=ACCESS_BPS,
@@ -200,7 +200,7 @@ def theirs(variant: str, sink: str, sources: int) -> Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Both of them, and how far they differ."""
+    """The results of both, and their differences."""
 
     variant: str
     sources: int
@@ -209,20 +209,20 @@ class Comparison:
 
     @property
     def goodput(self) -> float:
-        """Ours by theirs, less one."""
+        """Relative difference in goodput."""
         return self.ours.goodput / self.theirs.goodput - 1
 
     @property
     def mean(self) -> float:
-        """Of the mean congestion windows, ours by theirs, less one."""
+        """Relative difference in the mean congestion window."""
         return self.ours.mean_cwnd / self.theirs.mean_cwnd - 1
 
     @property
     def curve(self) -> float:
-        """The mean distance between the curves' values in order of size, as a share of theirs.
+        """Mean distance between the sorted values of both curves, as a fraction of ns-2's.
 
-        The teeth of the two saws drift apart in time, because ns-2's packets are stored at every hop and our cells are
-        not, but not in shape.
+        The teeth of the two curves drift apart in time but not in shape, because ns-2 stores packets at every hop and
+        celltrain forwards single cells.
         """
         values = [sorted(v for sample in run.cwnd for v in sample) for run in (self.ours, self.theirs)]
         apart = [abs(a - b) for a, b in zip(*values, strict=False)]
@@ -230,13 +230,13 @@ class Comparison:
 
     @property
     def agrees(self) -> bool:
-        """Whether every difference is within its tolerance."""
+        """True if every difference is within its tolerance."""
         limits = ((self.goodput, GOODPUT_TOLERANCE), (self.mean, MEAN_TOLERANCE), (self.curve, CURVE_TOLERANCE))
         return all(abs(difference) <= limit for difference, limit in limits)
 
 
 def compare() -> list[Comparison]:
-    """Every variant with every number of sources."""
+    """Compares every variant with every number of sources."""
     return [
         Comparison(variant=name, sources=n, ours=ours(name, n), theirs=theirs(variant, sink, n))
         for name, variant, sink in VARIANTS
@@ -245,7 +245,7 @@ def compare() -> list[Comparison]:
 
 
 def table(comparisons: list[Comparison]) -> str:
-    """What came out, in Markdown."""
+    """Returns the result in Markdown."""
     rows = ["| variant | sources | goodput, ours | ns-2 | | mean cwnd, ours | ns-2 | | curves apart |"]
     rows.append("|---|---|---|---|---|---|---|---|---|")
     for c in comparisons:
@@ -257,7 +257,7 @@ def table(comparisons: list[Comparison]) -> str:
 
 
 def main() -> int:
-    """Compare, print, fill the page."""
+    """Compares, prints and fills the page."""
     parser = argparse.ArgumentParser(description="Compare celltrain's TCP with that of ns-2.")
     parser.add_argument("--page", action="store_true", help="write the table into docs/tcp-verification.md")
     arguments = parser.parse_args()

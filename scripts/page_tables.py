@@ -1,7 +1,7 @@
 """Writes the tables of docs/measures.md and docs/looking-inside.md from the core's lists of measures and events.
 
     python scripts/page_tables.py            writes them
-    python scripts/page_tables.py --check    exits with 1 when a page is stale
+    python scripts/page_tables.py --check    exits with 1 if a page is stale
 
 Each table is between marks:
 
@@ -23,7 +23,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def main() -> None:
-    """Writes the tables into the pages; with `--check` only exits with 1 when a page is stale."""
+    """Writes the tables into the pages. With `--check` it only exits with 1 if a page is stale."""
     parser = argparse.ArgumentParser(description="Writes tables into pages.")
     parser.add_argument("--check", action="store_true", help="only say whether a page is stale")
     check = parser.parse_args().check
@@ -65,7 +65,7 @@ def events() -> dict[str, str]:
 
 
 def described(measure: Measure) -> tuple[str, str, str, str]:
-    """Returns its name, unit, type and meaning; a text has no unit."""
+    """Returns a measure's name, unit, type and meaning; texts have no unit."""
     return f"`{measure.name}`", measure.unit or "-", measure.kind, measure.meaning
 
 

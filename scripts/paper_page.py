@@ -6,9 +6,10 @@
     celltrain study tagging --out out/tagging
     python scripts/paper_page.py out/tagging/study.json
 
-The page is docs/papers/<id>.md or docs/studies/<id>.md. What stands between `<!-- numbers:begin -->` and
-`<!-- numbers:end -->`, and between `<!-- claims:begin -->` and `<!-- claims:end -->`, is replaced; the rest is left alone.
-Figures that lie beside the answer are copied to docs/images: all of a study's or of a paper's that prints no numbers, and those of another paper that its page shows.
+The page is docs/papers/<id>.md or docs/studies/<id>.md. The script replaces the text between `<!-- numbers:begin -->`
+and `<!-- numbers:end -->`, and between `<!-- claims:begin -->` and `<!-- claims:end -->`. It copies figures next to the
+answer to docs/images: all figures of a study or of a paper without printed numbers, and those figures of other papers
+that their pages show.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from celltrain.papers.report import ERRORS, SHARES, error_row, share_rows
 ROOT = Path(__file__).resolve().parents[1]
 #: The three verdicts on a number, as columns.
 VERDICTS = ("in range", "near mean", "PIT")
-#: The rules by which a number counts as inside.
+#: Rules by which a number counts as inside.
 RULES = {"range": "in range", "mean": "near mean", "either": "in range or near mean"}
 
 
 def main() -> int:
-    """Read the answer, fill the page."""
+    """Reads the answer and fills the page."""
     parser = argparse.ArgumentParser(description="Fill a page with the numbers of a saved answer.")
     parser.add_argument("answer", type=Path, help="what `celltrain reproduce <paper> --json` or `study` printed")
     parser.add_argument("--page", type=Path, help="the page; docs/papers/<id>.md or docs/studies/<id>.md when absent")
@@ -54,7 +55,7 @@ def main() -> int:
 
 
 def replaced(text: str, block: str, content: str) -> str:
-    """The text with a marked block's content replaced; `make format` wraps its lines."""
+    """Returns the text with a marked block replaced; `make format` wraps its lines."""
     begin, end = f"<!-- {block}:begin -->", f"<!-- {block}:end -->"
     if text.count(begin) != 1 or text.count(end) != 1:
         sys.exit(f"the page needs one line {begin} and one line {end}")
@@ -63,7 +64,7 @@ def replaced(text: str, block: str, content: str) -> str:
 
 
 def numbers(answer: dict[str, Any], paper: Paper) -> str:
-    """The summary, then every table with every number."""
+    """Returns the summary, then every table with every number."""
     summary = answer["summary"]
     seeds = " and ".join(
         f"{seed_count(count)} {network}".strip() for network, count in answer["seeds_by_network"].items()
@@ -87,16 +88,16 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
 
 
 def relative_errors(answer: dict[str, Any]) -> str:
-    """The mean error of each quantity as a share of what is printed; nothing where an answer does not say."""
+    """Returns the mean error of each quantity as a fraction of the printed values; empty if the answer lacks it."""
     groups = [g for g in answer["summary"].get("by_quantity", []) if g["mean_relative_error"] is not None]
     shares = ", ".join(f"{words(g['quantity'])} {percent(g['mean_relative_error'])}" for g in groups)
     return f"Mean error as a share of the printed number, over all tables: {shares}." if shares else ""
 
 
 def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
-    """A line for each row; for each quantity what is printed, ours, and the three verdicts.
+    """Returns a line for each row: for each quantity the printed value, ours, and the three verdicts.
 
-    A table none of whose numbers has a tolerance on the mean has no column for it.
+    A table without tolerances on the mean has no column for it.
     """
     marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
     heads = [words(key) for key in table.keys]
@@ -139,7 +140,7 @@ def counted_by(numbers: list[dict[str, Any]]) -> str:
 
 
 def counts(verdicts: dict[str, Any], scored: int) -> str:
-    """All three verdicts on some numbers, as counts."""
+    """Returns all three verdicts on several numbers, as counts."""
     return (
         f"in range {verdicts['inside_range']} of {scored}, "
         f"near mean {verdicts['inside_tolerance']} of the {verdicts['with_tolerance']} with a tolerance, "
@@ -149,7 +150,7 @@ def counts(verdicts: dict[str, Any], scored: int) -> str:
 
 
 def claims(answer: dict[str, Any], in_print: bool) -> str:
-    """Every claim with its quotation and both verdicts, or one where the paper prints no numbers."""
+    """Returns every claim with its quotation and both verdicts, or one verdict if the paper prints no numbers."""
     held = sum(claim["holds"] for claim in answer["claims"])
     heads = ["claim", "our runs", "seeds", *(["printed numbers"] if in_print else [])]
     rows = []
@@ -165,26 +166,26 @@ def claims(answer: dict[str, Any], in_print: bool) -> str:
 
 
 def place(claim: dict[str, Any]) -> str:
-    """The part of a text that a claim is from."""
+    """Returns the part of a text that a claim is from."""
     return f"section {claim['section']}" if claim["section"][:1].isdigit() else claim["section"].lower()
 
 
 def verdict(holds: bool | None, evidence: str | None) -> str:
-    """Whether a claim holds, and by which numbers; "-" if there are none."""
+    """Returns whether a claim holds, and by which numbers; "-" if there are none."""
     if holds is None:
         return "-"
     return f"{'yes' if holds else '**no**'}: {evidence}" if evidence else "yes" if holds else "**no**"
 
 
 def alone(claim: dict[str, Any]) -> str:
-    """In how many of the seeds, each taken alone, a claim holds; nothing where an answer does not say."""
+    """Returns the number of single seeds for which a claim holds; empty if the answer lacks it."""
     if claim.get("seeds_share") is None:
         return ""
     return f"{round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']}"
 
 
 def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
-    """Every table of a study or experiment of a paper, each quantity by itself, the values of one key side by side.
+    """Returns every table of a study or experiment of a paper, each quantity by itself, the values of one key side by side.
 
     The meaning of a quantity is given at its first table.
     """
@@ -210,7 +211,7 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
 
 
 def across(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
-    """One quantity of such a table."""
+    """Returns one quantity of such a table."""
     down = [key for key in table.keys if key != table.across]
     heads = [headed(key, paper) for key in down]
     rows: dict[str, list[str]] = {}
@@ -231,13 +232,13 @@ def across(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
 
 
 def headed(key: str, paper: Paper) -> str:
-    """A key with its unit, unless its name ends in it."""
+    """Returns a key with its unit, unless its name ends in the unit."""
     unit, name = paper.keys[key].unit, words(key)
     return name if unit in ("", "1") or name.endswith(f" {unit}") else f"{name} ({unit})"
 
 
 def study_claims(answer: dict[str, Any], paper: Paper) -> str:
-    """Every claim of a study with its reason and verdict; quotations are of the text that the study follows."""
+    """Returns every claim of a study with its reason and verdict. Quotations are from the study's source."""
     held = sum(claim["holds"] for claim in answer["claims"])
     text = paper.follows.split(",")[0]
     rows = []
@@ -250,28 +251,28 @@ def study_claims(answer: dict[str, Any], paper: Paper) -> str:
 
 
 def notes(members: list[dict[str, Any]]) -> list[str]:
-    """The different notes on a table's numbers, in the order they come."""
+    """Returns the distinct notes on a table's numbers, in order of appearance."""
     return list(dict.fromkeys(number["note"] for number in members if number["note"]))
 
 
 def grid(heads: list[str], rows: list[list[str]], left: tuple[str, ...] = ()) -> str:
-    """A Markdown table: numbers to the right, the columns named in `left` to the left."""
+    """Returns a Markdown table with right-aligned numbers; the columns in `left` are left-aligned."""
     rule = [":---" if head in left else "---:" for head in heads]
     return "\n".join("| " + " | ".join(line) + " |" for line in [heads, rule, *rows])
 
 
 def figure(value: float | None, digits: int) -> str:
-    """A number, or nothing where it is not defined; what rounds to nothing has no sign."""
+    """Formats a number; empty if undefined. A number that rounds to zero has no sign."""
     return "" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def percent(share: float | None) -> str:
-    """A share in percent."""
+    """Formats a fraction as a percentage."""
     return "" if share is None else f"{100 * share:.0f} %"
 
 
 def words(name: str) -> str:
-    """A name for people."""
+    """Returns a readable name."""
     return name.replace("_", " ")
 
 

@@ -1,11 +1,11 @@
 """Draws how the engines' cost grows, and fills the page docs/performance.md.
 
     python scripts/performance_plots.py                  draws docs/images/scaling.svg and .png from the saved numbers
-    python scripts/performance_plots.py --page           measures anew (some minutes), saves, draws, fills the page
+    python scripts/performance_plots.py --page           measures (several minutes), saves, draws, fills the page
     python scripts/performance_plots.py --page --saved   fills the page from the saved numbers
 
-The saved numbers are the CSV files in crates/celltrain-bench/measured. What stands between `<!-- bench:begin -->` and
-`<!-- bench:end -->` on the page is replaced, and so is what stands between the marks of the comparison.
+The saved numbers are the CSV files in crates/celltrain-bench/measured. The script replaces the text between
+`<!-- bench:begin -->` and `<!-- bench:end -->` on the page, and between the marks of the comparison.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MEASURED = CRATE / "measured"
 PAGE = ROOT / "docs" / "performance.md"
 IMAGE = ROOT / "docs" / "images" / "scaling"
 ENGINES = ("fast", "reference")
-# Runs of a whole scenario on each engine, the engines in turn; odd, so that one of them is the median.
+# Number of runs of a whole scenario on each engine, alternating; odd, so that one of them is the median.
 ROUNDS = 7
-# The axes, what they are called on the page and in the figure, and whether they grow by factors.
+# The axes, their names on the page and in the figure, and whether they grow by factors.
 SERIES = {
     "sources": ("sources", True),
     "buffer": ("buffer (cells)", True),
@@ -44,14 +44,14 @@ SERIES = {
     "degree": ("trunks of a switch of a mesh", True),
     "vcs": ("VCs of a mesh", True),
 }
-# 10 s of the LAN that other simulators were timed on. Without loss a segment of 512 bytes is 12 cells there and its
-# acknowledgement 2 back, three links each.
+# The LAN for 10 s, as timed in other simulators. Without loss, a segment of 512 bytes is 12 cells and its
+# acknowledgement 2 cells, over three links each.
 COMPARED = ("seconds", "10")
 CELL_HOPS_PER_SEGMENT = 3 * (12 + 2)
 
 
 def main() -> int:
-    """Measure if asked to, draw, fill the page."""
+    """Measures if requested, draws, and fills the page."""
     parser = argparse.ArgumentParser(description="Draw how the engines' cost grows; fill the page on performance.")
     parser.add_argument("--page", action="store_true", help="measure anew and fill docs/performance.md too")
     parser.add_argument("--saved", action="store_true", help="with --page: take the saved numbers")
@@ -67,7 +67,7 @@ def main() -> int:
 
 
 def measure(scaling: Path) -> None:
-    """Run everything; save the medians."""
+    """Runs everything and saves the medians."""
     program = build()
     scaling.parent.mkdir(parents=True, exist_ok=True)
     print("measuring how cost grows", flush=True)
@@ -95,7 +95,7 @@ def measure(scaling: Path) -> None:
 
 
 def draw(scaling: list[Row]) -> None:
-    """A panel for each axis, cost of a cell-hop against what grows."""
+    """Draws a panel for each axis: the cost of a cell-hop against the varied quantity."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -107,7 +107,7 @@ def draw(scaling: list[Row]) -> None:
         for axes, (axis, (label, by_factors)) in zip(panels.flat, SERIES.items(), strict=False):
             panel(axes, [row for row in scaling if row["axis"] == axis], by_factors=by_factors)
             axes.set_xlabel(label)
-        # Shared by all panels.
+        # All panels share the scale.
         panels[0, 0].set_yscale("log")
         costs = [float(row["ns_per_cell_hop"]) for row in scaling]
         decades = [1, 10, 100, 1000]
@@ -116,7 +116,7 @@ def draw(scaling: list[Row]) -> None:
         for axes in panels[:, 0]:
             axes.set_ylabel("cost of a cell-hop (ns)")
         handles, labels = panels[0, 0].get_legend_handles_labels()
-        # In the place that no panel takes.
+        # Use the place without a panel.
         panels.flat[-1].legend(handles, labels, loc="center")
         IMAGE.parent.mkdir(parents=True, exist_ok=True)
         for ending, metadata in (("png", {}), ("svg", {"Date": None})):
@@ -126,10 +126,10 @@ def draw(scaling: list[Row]) -> None:
 
 
 def panel(axes: Axes, rows: list[Row], *, by_factors: bool) -> None:
-    """One series, a line for each engine."""
+    """Draws one series, with a line for each engine."""
     places = {row["value"]: float(row["value"]) for row in rows if row["value"] != "infinite"}
     if len(places) < len({row["value"] for row in rows}):
-        # A buffer without limit stands one step behind the largest.
+        # Draw an infinite buffer one step beyond the largest.
         places["infinite"] = 4 * max(places.values())
     for engine, colour, marker in zip(ENGINES, COLOURS, "os", strict=False):
         chosen = [row for row in rows if row["engine"] == engine]
@@ -146,14 +146,14 @@ def panel(axes: Axes, rows: list[Row], *, by_factors: bool) -> None:
 
 
 def tick(value: str) -> str:
-    """A value as an axis shows it."""
+    """Formats a value for an axis."""
     if value == "infinite":
         return "\u221e"
     return f"{int(value):,}".replace(",", "\u2009")
 
 
 def fill(scaling: list[Row], whole: list[Row], machine: Row) -> None:
-    """The page's tables."""
+    """Fills the tables of the page."""
     version = next(line.split('"')[1] for line in (ROOT / "Cargo.toml").open() if line.startswith("version"))
     parts = [
         f"celltrain {version}, rustc {machine['rustc']}, {machine['architecture']}, {machine['cores']} cores shared "
@@ -171,7 +171,7 @@ def fill(scaling: list[Row], whole: list[Row], machine: Row) -> None:
 
 
 def whole_table(whole: list[Row]) -> str:
-    """Whole scenarios, both engines side by side."""
+    """Returns the table of whole scenarios, with both engines side by side."""
     by_engine = {engine: {row["scenario"]: row for row in whole if row["engine"] == engine} for engine in ENGINES}
     rows = []
     for scenario, fast in by_engine["fast"].items():
@@ -187,7 +187,7 @@ def whole_table(whole: list[Row]) -> str:
 
 
 def scaling_table(scaling: list[Row]) -> str:
-    """The points of all series."""
+    """Returns the table with the points of all series."""
     points: dict[tuple[str, str], dict[str, Row]] = {}
     for row in scaling:
         points.setdefault((row["axis"], row["value"]), {})[row["engine"]] = row
@@ -206,7 +206,7 @@ def scaling_table(scaling: list[Row]) -> str:
 
 
 def comparison(scaling: list[Row]) -> str:
-    """The lines of celltrain beside other simulators."""
+    """Returns the lines that compare celltrain with other simulators."""
     rows = []
     for row in scaling:
         if (row["axis"], row["value"]) == COMPARED:
@@ -218,18 +218,18 @@ def comparison(scaling: list[Row]) -> str:
 
 
 def whole_mib(row: Row) -> str:
-    """Peak memory, where it is known."""
+    """Formats the peak memory, if known."""
     return f"{float(row['peak_rss_mib']):.0f}" if row["peak_rss_mib"] else ""
 
 
 def read(path: Path) -> list[Row]:
-    """The rows of a CSV file."""
+    """Reads the rows of a CSV file."""
     with path.open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))
 
 
 def write(path: Path, rows: list[Row]) -> None:
-    """Rows as a CSV file."""
+    """Writes rows as a CSV file."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys(), lineterminator="\n")
         writer.writeheader()

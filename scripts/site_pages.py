@@ -1,8 +1,8 @@
 """Writes the pages of lists: `docs/models.md`, `docs/api.md`, and the figures of `docs/gallery.md`.
 
 python scripts/site_pages.py              writes both pages
-python scripts/site_pages.py --check      exits with 1 where one is stale
-python scripts/site_pages.py --gallery    runs the commands of the gallery and keeps their figures
+python scripts/site_pages.py --check      exits with 1 if one is stale
+python scripts/site_pages.py --gallery    runs the commands of the gallery and saves their figures
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from celltrain.cli.catalog import CHOICES, entries, page_of
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 FIGURES = DOCS / "images" / "gallery"
-#: What each kind of model is called.
+#: Name of each kind of model.
 KINDS = {
     "policies": "Buffer policies: which frames a port admits",
     "schedulers": "Schedulers: what leaves a port next",
@@ -36,7 +36,7 @@ KINDS = {
     "traffic": "Traffic: what a flow sends, and when",
     "topologies": "Topologies",
 }
-#: What is called, what comes back, and what can go wrong; all other names are tables of a scenario.
+#: Functions, results and errors; all other names are tables of a scenario.
 CALLS = [
     "n_source",
     "load",
@@ -68,12 +68,12 @@ ANSWERS = [
     "Cancel",
     "Fault",
 ]
-#: Answers whose data have a class of their own.
+#: Results whose data have a class of their own.
 INHERITING = ("Compared",)
 
 
 def main() -> int:
-    """Writes, checks or draws."""
+    """Writes, checks or draws the pages."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 where a page is stale")
     parser.add_argument("--gallery", action="store_true", help="run the gallery's commands and keep their figures")
@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def models() -> str:
-    """The page of all models, by kind."""
+    """Returns the page of all models, by kind."""
     return "\n".join(
         [
             "# Models",
@@ -117,7 +117,7 @@ def _cell(text: str) -> str:
 
 
 def api() -> str:
-    """The page of all public names, for autodoc."""
+    """Returns the page of all public names, for autodoc."""
     celltrain: Any = import_module("celltrain")
     names = [name for name in celltrain.__all__ if inspect.isclass(getattr(celltrain, name))]
     errors = [name for name in names if issubclass(getattr(celltrain, name), Exception)]
@@ -146,7 +146,7 @@ PAGES = {DOCS / "models.md": models, DOCS / "api.md": api}
 
 
 def draw() -> None:
-    """Runs the gallery's blocks of commands in one folder, as a reader would, and keeps the figures that the page shows."""
+    """Runs the gallery's command blocks in one folder, like a reader, and saves the figures that the page shows."""
     page = (DOCS / "gallery.md").read_text(encoding="utf-8")
     paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     with tempfile.TemporaryDirectory() as folder:

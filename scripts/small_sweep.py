@@ -21,15 +21,15 @@ link_delay = "5us"
 buffer = 100
 policy = { epd = { threshold = 60 } }
 """
-#: Its threshold at four values.
+#: Four values of its threshold.
 THRESHOLDS = """
 [axes]
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60, 70, 80] }
 """
-#: Runs that `driver` writes together, and runs of a chunk on a cluster: few, so that there is something to keep early, and a
-#: kill comes between two writes.
+#: Number of runs that `driver` writes at once, and of runs per chunk on a cluster. Both are small, so that something is
+#: stored early, and kills happen between two writes.
 WRITE_RUNS, CHUNK_RUNS = 40, 20
-#: The command line, with these numbers.
+#: The command line with these numbers.
 PROGRAM = f"""
 import sys
 import celltrain.cli, celltrain.running.cluster as cluster, celltrain.ensemble.coordinator as coordinator
@@ -41,12 +41,12 @@ celltrain.cli.main()
 
 
 def thresholds(seeds: int, duration: str = "5ms") -> str:
-    """A plan of four points, each with so many seeds."""
+    """Returns a plan of four points, each with this number of seeds."""
     return f"seeds = {seeds}\n{THRESHOLDS}{SCENARIO}".replace('"5ms"', f'"{duration}"')
 
 
 def stored(store: Path) -> int:
-    """Returns how many runs are in a store; 0 if it is not there yet."""
+    """Returns the number of runs in a store; 0 if it does not exist yet."""
     try:
         return Store.open(store).totals().runs
     except StoreError:
@@ -54,13 +54,13 @@ def stored(store: Path) -> int:
 
 
 def driver(plan: Path, store: Path, *arguments: object, **variables: str) -> subprocess.Popen[str]:
-    """A sweep in a process of its own, that goes on with the store if there is one.
+    """Starts a sweep in a separate process, which resumes the store if it exists.
 
     Args:
-        plan: The file of its plan.
-        store: The folder of its store.
-        arguments: More of the command line.
-        variables: More of the environment.
+        plan: File of the plan.
+        store: Folder of the store.
+        arguments: Further command-line arguments.
+        variables: Further environment variables.
     """
     resume = ["--resume"] if (store / "store.sqlite").exists() else []
     command = [sys.executable, "-c", PROGRAM, plan, "--store", store, *resume, *arguments]

@@ -4,9 +4,9 @@
 `make wheel` runs it with the tools of `requirements/wheel.lock`, and then `python/tests/test_wheel.py`, which installs
 the wheel of this machine.
 
-One wheel serves every Python from 3.10 on (abi3). On Linux zig links, against the C library of manylinux2014, whatever
-this machine has; so there is a wheel for each target that Rust has here: `rustup target add
-aarch64-unknown-linux-gnu` brings the second. Each wheel is built from the unpacked sdist, which shows that it is whole.
+One wheel serves every Python from 3.10 on (abi3). On Linux, zig links against the C library of manylinux2014, whatever
+this machine has. There is a wheel for each installed Rust target: `rustup target add aarch64-unknown-linux-gnu` adds
+the second. Each wheel is built from the unpacked sdist, which shows that the sdist is complete.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
-#: Wheels have it where it was built before them.
+#: Wheels include the page if it was built before them.
 PAGE = DIST / "lab.html"
 IN_PACKAGE = ROOT / "python" / "celltrain" / "lab.html"
 BIN = Path(sys.executable).parent
 LINUX = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
-#: One wheel for both, where Rust has both.
+#: One wheel for both, if Rust has both targets.
 MACOS = ("x86_64-apple-darwin", "aarch64-apple-darwin")
-#: The oldest C library asked for: https://peps.python.org/pep-0599/.
+#: Oldest supported C library: https://peps.python.org/pep-0599/.
 MANYLINUX = "manylinux2014"
-#: The same, as auditwheel names it: https://peps.python.org/pep-0600/.
+#: The same in auditwheel's notation: https://peps.python.org/pep-0600/.
 NEWEST_SYMBOLS = "manylinux_2_17"
 LARGEST_BYTES = 20_000_000
 
 
 def main() -> int:
-    """Builds, looks, and prints a line for each file."""
+    """Builds and checks wheels, and prints a line for each file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--with-lab", action="store_true", help="fail where the page of the lab was not built before")
     with_lab: bool = parser.parse_args().with_lab
@@ -48,7 +48,7 @@ def main() -> int:
     if PAGE.is_file():
         shutil.copyfile(PAGE, IN_PACKAGE)
     else:
-        # One of another day is not taken: nothing would say so.
+        # Remove an outdated page, which would be included unnoticed.
         IN_PACKAGE.unlink(missing_ok=True)
     for target in targets():
         build(target)
@@ -59,12 +59,12 @@ def main() -> int:
 
 
 def built() -> list[Path]:
-    """The files that this builds, as far as they are there."""
+    """Returns the files that this script builds, if they exist."""
     return sorted([*DIST.glob("*.whl"), *DIST.glob("*.tar.gz")])
 
 
 def targets() -> list[str | None]:
-    """What wheels can be built for here; None is this machine itself."""
+    """Returns the targets for which wheels can be built here; None is this machine."""
     root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
     there = {target for target in (*LINUX, *MACOS) if (Path(root) / "lib/rustlib" / target / "lib").is_dir()}
     if sys.platform == "linux":
@@ -73,23 +73,23 @@ def targets() -> list[str | None]:
 
 
 def build(target: str | None) -> None:
-    """The sdist and a wheel of it."""
+    """Builds the sdist and a wheel from it."""
     command = [str(BIN / "maturin"), "build", "--release", "--sdist", "--quiet", "--out", str(DIST)]
     if target is not None:
         command += ["--target", target]
     if target in LINUX:
         command += ["--zig", "--compatibility", MANYLINUX]
     paths = os.pathsep.join([str(BIN), os.environ["PATH"]])
-    # The sdist is unpacked elsewhere; what is compiled already is here.
+    # The sdist is unpacked elsewhere; use what is compiled here.
     settings = {"PATH": paths, "CARGO_TARGET_DIR": str(ROOT / "target")}
     if target is not None and target.startswith("aarch64"):
-        # Some kernels for ARM have pages of 64 KiB, and jemalloc has to know the largest there may be.
+        # Some ARM kernels have pages of 64 KiB, and jemalloc must know the largest possible page size.
         settings["JEMALLOC_SYS_WITH_LG_PAGE"] = "16"
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **settings})
 
 
 def fine(wheel: Path) -> bool:
-    """Whether a wheel is small, and asks for no newer C library than its name says."""
+    """Returns whether a wheel is small and needs no newer C library than its name promises."""
     faults = []
     if wheel.stat().st_size > LARGEST_BYTES:
         faults.append(f"larger than {LARGEST_BYTES / 1e6:.0f} MB")

@@ -1,14 +1,14 @@
 /**
  * Measures the built page in Chromium: `node lab/measure/measure.mjs [speed first pan memory paint]`, after `make lab`.
  *
- * speed   cell-hops a second here and of the command line, by turns, with the same seed
- * first   from a press until the first result is on the screen: the bench and every run of the stories, each in a new page
- * pan     frames a second while a plot of a million points moves, and while those of a looked-at run do
- * memory  the most that the page and its workers take while ten seeds of a shipped scenario run on eight workers and one
- *         run is looked into
- * paint   from opening the file to the first paint, and to the first heading with the simulator ready
+ * speed   cell-hops per second in the page and on the command line, alternating, with the same seed
+ * first   time from a click to the first result: "Run" and every run of the stories, each in a new page
+ * pan     frames per second while a plot of a million points moves, and while the plots of a run move
+ * memory  peak memory of the page and its workers while ten seeds of a shipped scenario run on eight workers and one
+ *         run is opened in the microscope
+ * paint   time from opening the file to the first paint, and to the first heading with the simulator ready
  *
- * Each figure is the median of several, in one sitting.
+ * Each figure is the median of several measurements in one session.
  */
 
 import { execFileSync } from "node:child_process";
@@ -23,12 +23,12 @@ const root = dirname(lab);
 const file = pathToFileURL(join(root, "dist/lab.html")).href;
 const native = join(root, ".venv/bin/celltrain");
 const launched = { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] };
-/** Longer than anything here takes. */
+/** Timeout in milliseconds, longer than any step needs. */
 const PATIENCE = 300_000;
 
 const parts = { speed, first, pan, memory, paint };
-const asked = process.argv.slice(2);
-for (const name of asked.length > 0 ? asked : Object.keys(parts)) {
+const chosen = process.argv.slice(2);
+for (const name of chosen.length > 0 ? chosen : Object.keys(parts)) {
   await parts[name]();
 }
 
@@ -38,7 +38,7 @@ function median(values) {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/** A browser of its own with the page in it. */
+/** Opens the page in a new browser. */
 async function opened(hash = "", init = "") {
   const browser = await chromium.launch(launched);
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
@@ -56,28 +56,28 @@ async function speed() {
     const [there, here, seconds] = [[], [], []];
     for (let turn = 0; turn < 15; turn += 1) {
       const answer = await page.evaluate((toml) => window.celltrain.run(toml, 1), texts[name]);
-      const said = JSON.parse(execFileSync(native, ["run", name, "--seed", "1", "--json"], { encoding: "utf8" }));
-      if (answer.fingerprint !== said.fingerprint) {
-        throw new Error(`${name}: ${answer.fingerprint} is not ${said.fingerprint}`);
+      const expected = JSON.parse(execFileSync(native, ["run", name, "--seed", "1", "--json"], { encoding: "utf8" }));
+      if (answer.fingerprint !== expected.fingerprint) {
+        throw new Error(`${name}: ${answer.fingerprint} is not ${expected.fingerprint}`);
       }
       here.push(answer.timing.cell_hops_per_second);
       seconds.push(answer.timing.engine_seconds);
-      there.push(said.timing.cell_hops_per_second);
+      there.push(expected.timing.cell_hops_per_second);
     }
     const million = (value) => (value / 1e6).toFixed(1);
     const share = (one, other) => `${((100 * one) / other).toFixed(0)} %`;
-    // On a busy machine the fastest of each say more, as nothing makes a run faster than it is.
+    // On a busy machine the fastest runs are the best measure, because nothing can make a run faster than it is.
     const [best, bestThere] = [Math.max(...here), Math.max(...there)];
     console.log(
       `speed ${name}: ${million(median(here))} million cell-hops/s in the page, ${million(median(there))} on the ` +
-        `command line, ${share(median(here), median(there))} of it; the fastest ${million(best)} and ` +
+        `command line, ${share(median(here), median(there))} of it; fastest ${million(best)} and ` +
         `${million(bestThere)}, ${share(best, bestThere)}; a run takes ${median(seconds).toFixed(2)} s`,
     );
   }
   await browser.close();
 }
 
-/** Milliseconds from the press until the first dot has been painted. */
+/** Returns the milliseconds from the click until the first dot has been painted. */
 async function untilDot(page, press) {
   await page.evaluate(() => {
     window.untilDot = new Promise((resolve) => {
@@ -86,7 +86,7 @@ async function untilDot(page, press) {
       const watch = new MutationObserver(() => {
         if (document.querySelector(".dots-cloud i") !== null) {
           watch.disconnect();
-          // The frame after the next: by then this one has been on the screen.
+          // Two frames later, the first one has been on the screen.
           requestAnimationFrame(() => requestAnimationFrame((now) => resolve(now - pressed)));
         }
       });
@@ -104,7 +104,7 @@ async function first() {
     times.push(await untilDot(page, page.locator("#run:not([disabled])")));
     await browser.close();
   }
-  console.log(`first the bench, ten seeds: ${median(times).toFixed(0)} ms (${times.map(Math.round).join(", ")})`);
+  console.log(`first result under "Run", ten seeds: ${median(times).toFixed(0)} ms (${times.map(Math.round).join(", ")})`);
   const stories = await opened("#/learn");
   const links = await stories.page.locator('main a[href^="#/learn/"]').evaluateAll((all) => all.map((a) => a.hash));
   await stories.browser.close();
@@ -131,16 +131,16 @@ async function first() {
         }
       }
       if (taken.length > 0) {
-        console.log(`first story ${story}, step ${step}: ${median(taken).toFixed(0)} ms`);
+        console.log(`first result of story ${story}, step ${step}: ${median(taken).toFixed(0)} ms`);
       }
     }
   }
 }
 
-/** Frames a second, and the slowest frame, of the milliseconds between frames. */
+/** Describes the frame rate and the slowest frame, given the milliseconds between frames. */
 function frames(gaps) {
   const rate = (1000 * gaps.length) / gaps.reduce((sum, gap) => sum + gap, 0);
-  return `${rate.toFixed(1)} frames a second, half of them within ${median(gaps).toFixed(1)} ms, the slowest ${Math.max(...gaps).toFixed(0)} ms`;
+  return `${rate.toFixed(1)} frames per second, median ${median(gaps).toFixed(1)} ms, slowest ${Math.max(...gaps).toFixed(0)} ms`;
 }
 
 async function pan() {
@@ -159,7 +159,7 @@ async function pan() {
       window.painted.length = 0;
       return { gaps: await window.pan(5), painted: window.painted };
     });
-    // On a busy machine frames are late for other reasons, and this says so.
+    // On a busy machine frames are late for other reasons. The processor time shows that.
     const frame = (worked() - before) / gaps.length;
     console.log(
       `pan a million points: ${frames(gaps)}; a frame takes ${frame.toFixed(1)} ms of a processor in the page's thread, ` +
@@ -171,7 +171,7 @@ async function pan() {
   await panInside();
 }
 
-/** The plots of a run, looked at over as many steps as are kept of a port. */
+/** Measures the plots of a run, over as many steps as a port records. */
 async function panInside() {
   const { browser, page } = await opened("#/inside");
   await page.getByRole("button", { name: "Run and look" }).click();
@@ -215,7 +215,7 @@ async function panInside() {
   await browser.close();
 }
 
-/** Milliseconds of main thread from a press on "Next cell" until the frame with it. */
+/** Returns the milliseconds of main thread from a click on "Next cell" to the next frame. */
 async function stepTimes(page) {
   return page.evaluate(async () => {
     const press = [...document.querySelectorAll("button")].find((b) => b.getAttribute("aria-label") === "Next cell");
@@ -230,18 +230,18 @@ async function stepTimes(page) {
   });
 }
 
-/** Kilobytes of a line of a file of /proc. */
+/** Returns the kilobytes in a line of a /proc file. */
 function kilobytes(path, name) {
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, "m").exec(readFileSync(path, "utf8"))?.[1] ?? Number.NaN);
 }
 
-/** What one of a browser's renderers takes: the page is in one of them, the others are spare and idle. */
+/** Measures the largest of a browser's renderers: the page runs in one of them, the others are spare and idle. */
 async function renderers(browser) {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send("SystemInfo.getProcessInfo");
   const ids = processInfo.filter((p) => p.type === "renderer" && existsSync(`/proc/${p.id}`)).map((p) => p.id);
   const most = (file, name) => Math.max(...ids.map((id) => kilobytes(`/proc/${id}/${file}`, name))) / 1024;
-  /** Milliseconds that main threads have worked: fields 14 and 15, the words in brackets apart, in hundredths of a second. */
+  /** Returns the milliseconds of work of the main threads: fields 14 and 15 of stat, in hundredths of a second. */
   const worked = () =>
     ids.reduce((sum, id) => {
       const fields = readFileSync(`/proc/${id}/task/${id}/stat`, "utf8").split(") ")[1].split(" ");
@@ -278,12 +278,12 @@ async function memory() {
     all.push({ name, most });
     console.log(
       `memory ${name}: ten seeds ${run.toFixed(0)} MiB, then looked inside ${most.toFixed(0)} MiB ` +
-        `(${taken.resident().toFixed(0)} MiB with all of what processes share)`,
+        `(${taken.resident().toFixed(0)} MiB including memory shared between processes)`,
     );
     await browser.close();
   }
   const worst = all.reduce((a, b) => (a.most > b.most ? a : b));
-  console.log(`memory: the most is ${worst.most.toFixed(0)} MiB, by ${worst.name}`);
+  console.log(`memory: the largest is ${worst.most.toFixed(0)} MiB, by ${worst.name}`);
 }
 
 async function paint() {

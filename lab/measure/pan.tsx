@@ -1,4 +1,4 @@
-/** A page of one plot with a million points, which `measure.mjs` moves frame by frame. */
+/** A page with one plot of a million points, which `measure.mjs` moves frame by frame. */
 
 import { signal } from "@preact/signals";
 import { render, type JSX } from "preact";
@@ -11,7 +11,7 @@ const SECONDS = 10;
 
 declare global {
   interface Window {
-    /** Moves the view once a frame for so long; the milliseconds between frames. */
+    /** Moves the view in every frame for this time. Returns the milliseconds between frames. */
     pan: (seconds: number) => Promise<number[]>;
     /** Milliseconds that each painting took. */
     painted: number[];
@@ -19,10 +19,10 @@ declare global {
 }
 
 const times = Float64Array.from({ length: POINTS }, (_, i) => (i * SECONDS) / POINTS);
-/** A queue that fills and empties, with peaks of single points. */
+/** A queue that fills and drains, with peaks of single points. */
 const values = Float64Array.from({ length: POINTS }, (_, i) => ((i * 7919) % 1009) * (0.5 + 0.5 * Math.sin(i / 30_000)));
 const all: readonly [number, number] = [0, SECONDS];
-/** Nine of ten points are in view. */
+/** Nine tenths of the points are in view. */
 const WIDTH = 0.9 * SECONDS;
 const view = signal<readonly [number, number]>([0, WIDTH]);
 

@@ -12,9 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from celltrain.ensemble.tuning import Tuned
 
-# Before anything imports matplotlib: tests have no screen.
+# Set before anything imports matplotlib: tests have no screen.
 os.environ["MPLBACKEND"] = "Agg"
-# What a command prints is as wide as in a pipe, not as the terminal of whoever runs the tests.
+# Commands print at the width of a pipe, not of the terminal that runs the tests.
 os.environ.pop("COLUMNS", None)
 
 ROOT = Path(__file__).parents[2]
@@ -35,7 +35,7 @@ threshold = 60
 """
 
 
-#: A scenario but for the policy of its bottleneck.
+#: A scenario without the policy of its bottleneck.
 WITHOUT_POLICY = """\
 name = "mine"
 duration = "20ms"
@@ -51,7 +51,7 @@ buffer = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What a command said, and how it ended."""
+    """The output and exit code of a command."""
 
     code: int
     out: str
@@ -74,13 +74,13 @@ def is_refused(answer: Answer, words: list[str]) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the tests of the lab, the longest ones, so that no process waits for them at the end."""
+    """Starts with the tests of the lab, the longest ones, so that no process waits for them at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith("python/tests/test_lab.py"))
 
 
 @pytest.fixture
 def celltrain(capsys: pytest.CaptureFixture[str]) -> Command:
-    """The command line, in this process."""
+    """Runs the command line in this process."""
     from celltrain.cli import app
 
     def run(*arguments: object) -> Answer:
@@ -94,7 +94,7 @@ def celltrain(capsys: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A scenario file that runs in a blink and loses cells."""
+    """Writes a scenario that runs quickly and loses cells."""
     path = tmp_path / "small.toml"
     path.write_text(SMALL)
     return path
@@ -102,7 +102,7 @@ def small(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The seeds whose runs end as one that panicked does. What becomes of a panic itself: crates/celltrain-run/src/runner/tests.rs."""
+    """Seeds whose runs fail as if they panicked. crates/celltrain-run/src/runner/tests.rs tests real panics."""
     from celltrain import _core
 
     seeds, before = [4], _core.run_many
@@ -127,7 +127,7 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replaces the PDF of each figure by its first bytes: embedding fonts takes half the time of a report."""
+    """Replaces the PDF of each figure with its first bytes: embedding fonts takes half the time of a report."""
     from celltrain.drawing.figure import Drawing
 
     drawn = Drawing._drawn
@@ -136,7 +136,7 @@ def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes an empty file for each figure, in tests of the rest of a report: drawing takes most of its time."""
+    """Writes an empty file for each figure, in tests of the rest of a report: drawing takes most of the time."""
     from celltrain.drawing.figure import Drawing
 
     files = {"pdf": b"%PDF-", "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>'}
@@ -145,7 +145,7 @@ def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Tuned, Path]:
-    """A search that nothing came in the way of, and its folder."""
+    """An uninterrupted search and its folder."""
     from tunes import plan
 
     from celltrain.ensemble.tuning import run_tune

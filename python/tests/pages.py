@@ -1,4 +1,4 @@
-"""What the documentation pages are made of, for the tests that hold them to the code."""
+"""The parts of documentation pages, for tests that compare pages with the code."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Block:
     language: str
     text: str
     comment: str
-    """What the HTML comment on the line before it says, if there is one."""
+    """Text of the HTML comment on the line before the block, if any."""
 
     def __str__(self) -> str:
         return f"{self.page.relative_to(ROOT)}:{self.line}"
 
 
 def pages() -> list[Path]:
-    """Every page for people."""
+    """Returns every documentation page."""
     return [*sorted(ROOT.glob("docs/**/*.md")), *(ROOT / f"{name}.md" for name in ("CHANGELOG", "CONTRIBUTING"))]
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """The fenced blocks of a page; a block inside a longer fence is part of that one's text."""
+    """Yields the fenced blocks of a page; a block inside a longer fence belongs to the outer block's text."""
     lines = page.read_text().splitlines()
     number = 0
     while number < len(lines):
@@ -55,7 +55,7 @@ def blocks(page: Path) -> Iterator[Block]:
 
 
 def prose(page: Path) -> str:
-    """A page without its fenced blocks."""
+    """Returns a page without its fenced blocks."""
     text = page.read_text()
     for block in blocks(page):
         text = text.replace(block.text, "")
@@ -63,21 +63,21 @@ def prose(page: Path) -> str:
 
 
 def flowing(page: Path) -> str:
-    """A page's text with its lines broken nowhere."""
+    """Returns a page's text without line breaks."""
     return " ".join(page.read_text().split())
 
 
 def headings(text: str) -> list[str]:
-    """The level-2 headings of a page's text."""
+    """Returns the level-2 headings of a page."""
     return re.findall(r"^## (.+)$", text, re.MULTILINE)
 
 
 def section(text: str, heading: str) -> str:
-    """What stands under a level-2 heading."""
+    """Returns the text below a level-2 heading."""
     return text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
 
 
-# The headings of a model's page, always these, always in this order.
+# Headings of every model's page, in this order.
 MODEL_HEADINGS = [
     "What it does",
     "Source",

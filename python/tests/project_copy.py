@@ -1,6 +1,6 @@
-"""A copy of the project with the additions of the pages about adding something, and with the planted faults.
+"""A copy of the project with the additions from the tutorial pages and with the planted faults.
 
-One build of the copy serves the tests of all these pages and the test that looks for the faults.
+One build of the copy serves the tests of all these pages and the test of the planted faults.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ COPIED = [
     "papers",
     "studies",
 ]
-#: By kind of model what its page adds: the crate whose tests check it in a whole run.
+#: Additions of each page by kind of model: the crate whose tests check it in a whole run.
 PAGES = {
     "congestion_control": "celltrain-scenario",
     "measure": "celltrain-run",
     "policy": "celltrain-scenario",
     "topology": "celltrain-scenario",
 }
-#: One statement of a function each; its fault leaves it out.
+#: Faults that each leave out one statement of a function.
 FAULTS = list(csv.DictReader((ROOT / "crates/celltrain-core/tests/planted.csv").open()))
 SWITCH = """
 /// Returns whether a planted fault is in force.
@@ -55,13 +55,13 @@ mod planted {
 
 @dataclass(frozen=True, kw_only=True)
 class Programs:
-    """The test programs of the copy."""
+    """Test programs of the copy."""
 
     by_name: dict[tuple[str, str], str]
-    """Paths, by crate and target: the name of a library with underscores, or `adding`."""
+    """Paths by crate and target: the name of a library with underscores, or `adding`."""
 
     def run(self, package: str, target: str, *arguments: str) -> str:
-        """Runs tests of a program that have to pass; returns what it prints."""
+        """Runs tests of a program that must pass. Returns their output."""
         program = self.by_name[package, target]
         done = subprocess.run([program, *arguments], cwd=COPY / "crates" / package, capture_output=True, text=True)
         assert done.returncode == 0, f"{program} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
@@ -69,7 +69,7 @@ class Programs:
 
 
 def page_of(kind: str) -> Path:
-    """The page about adding a model of a kind."""
+    """Returns the page about adding a model of this kind."""
     return ROOT / "docs" / f"adding-a-{kind.replace('_', '-')}.md"
 
 
@@ -94,7 +94,7 @@ def build() -> Programs:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Keeps other test processes from the copy."""
+    """Locks other test processes out of the copy."""
     import fcntl
 
     TARGET.mkdir(parents=True, exist_ok=True)
@@ -104,12 +104,12 @@ def alone() -> Iterator[None]:
 
 
 def cargo(*arguments: str) -> str:
-    """Runs cargo in the copy; without a network if the crates are there already."""
+    """Runs cargo in the copy, offline if the crates are available already."""
     environment = {
         **os.environ,
-        # `cargo test` has compiled the dependencies there.
+        # `cargo test` has compiled the dependencies in this folder.
         "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
-        # Quick to compile rather than quick to run.
+        # Optimise for compile time, not for run time.
         "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
         "CARGO_PROFILE_DEV_DEBUG": "0",
     }
@@ -120,7 +120,7 @@ def cargo(*arguments: str) -> str:
 
 
 def added(kind: str) -> dict[str, str]:
-    """The files that a page adds or changes, with their new text, by path; without the planted faults."""
+    """Returns the new text of each file that a page adds or changes, by path, without the planted faults."""
     found: dict[str, str] = {}
     for block in blocks(page_of(kind)):
         if block.comment.startswith("file: "):
@@ -146,7 +146,7 @@ def is_formatted(kind: str) -> None:
 
 
 def _files() -> dict[str, str]:
-    """The text of each file of the copy, by path."""
+    """Returns the text of each file of the copy, by path."""
     files: dict[str, str] = {}
     for name in COPIED:
         source = ROOT / name
@@ -177,7 +177,7 @@ def _files() -> dict[str, str]:
 
 
 def _write(files: dict[str, str]) -> None:
-    """Brings the copy up to date. Leaves a file that is right untouched, as cargo compiles what is younger."""
+    """Updates the copy. Leaves unchanged files untouched, because cargo recompiles newer files."""
     for path in COPY.rglob("*"):
         if path.is_file() and path.relative_to(COPY).as_posix() not in files:
             path.unlink()

@@ -1,4 +1,4 @@
-"""What tests of sweeps share: rows to compare, and processes that are killed in the middle."""
+"""Helpers for tests of sweeps: comparable rows, and processes that are killed midway."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["WRITE_RUNS", "driver", "interrupted", "remade", "rows", "stored", "w
 
 
 def rows(store: Path) -> bytes:
-    """All rows as bytes: what two sweeps of one plan have in common."""
+    """Returns all rows as bytes, to compare two sweeps of one plan."""
     import pyarrow as pa
 
     table = Store.open(store).table()
@@ -33,7 +33,7 @@ def rows(store: Path) -> bytes:
 
 
 def wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> None:
-    """Waits until the store has this number of runs."""
+    """Waits until the store contains this number of runs."""
     deadline = time.monotonic() + 120
     while stored(store) < count:
         assert process.poll() is None, process.communicate()
@@ -42,7 +42,7 @@ def wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> No
 
 
 def interrupted(command: Sequence[object], folder: Path, stores: str) -> str:
-    """Returns what a command prints that gets Ctrl-C when one of the stores has a run; what is done is kept."""
+    """Returns the output of a command that gets Ctrl-C once a store contains a run; it keeps completed work."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while not any(map(stored, folder.glob(stores))) and time.monotonic() < deadline:
@@ -55,7 +55,7 @@ def interrupted(command: Sequence[object], folder: Path, stores: str) -> str:
 
 
 def remade(store: Path, **changes: Any) -> None:
-    """Changes the manifest of a store as another celltrain would have made it."""
+    """Changes a store's manifest to look like one from another version of celltrain."""
     manifest = {**Store.open(store).manifest, **changes}
     manifest["sha256"] = checksum(manifest)
     with contextlib.closing(sqlite3.connect(store / "store.sqlite")) as connection, connection:

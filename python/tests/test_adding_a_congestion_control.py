@@ -1,4 +1,4 @@
-"""Does what docs/adding-a-congestion-control.md says, in a copy of the project, and runs what comes out."""
+"""Follows docs/adding-a-congestion-control.md in a copy of the project, and runs the result."""
 
 from __future__ import annotations
 

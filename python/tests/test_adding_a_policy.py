@@ -1,4 +1,4 @@
-"""Does what docs/adding-a-policy.md says, in a copy of the project, and runs what comes out."""
+"""Follows docs/adding-a-policy.md in a copy of the project, and runs the result."""
 
 from __future__ import annotations
 

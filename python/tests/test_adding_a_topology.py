@@ -1,4 +1,4 @@
-"""Does what docs/adding-a-topology.md says, in a copy of the project, and runs what comes out."""
+"""Follows docs/adding-a-topology.md in a copy of the project, and runs the result."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_the_model_page_of_the_page_has_the_required_headings(tmp_path: Path):
     assert headings(prose(page)) == MODEL_HEADINGS
 
 
-def test_a_topology_is_asked_what_the_page_says():
+def test_the_page_lists_every_call_of_a_topology():
     trait = (ROOT / "crates/celltrain-scenario/src/topology/mod.rs").read_text().split("pub trait Configure {")[1]
     asked = re.findall(r"^    fn (\w+)\(", trait.split("\n}\n")[0], re.MULTILINE)
     assert all(f"`{name}`" in PAGE.read_text() for name in asked), asked

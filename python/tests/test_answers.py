@@ -1,6 +1,6 @@
-"""JSON answers of the commands that keep runs in a store, field by field as in `answers/`.
+"""JSON answers of the commands that use a store, compared field by field with `answers/`.
 
-`CELLTRAIN_BLESS=1 pytest python/tests/test_answers.py` writes the answers again. They should only ever gain fields.
+`CELLTRAIN_BLESS=1 pytest python/tests/test_answers.py` rewrites the answers. Fields should only ever be added.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tunes import PLAN as TUNE
 from celltrain.ensemble.store import Store
 
 ANSWERS = Path(__file__).parent / "answers"
-#: Fields that differ between two runs of a command, between versions or between machines.
+#: Fields that differ between runs of a command, between versions or between machines.
 CHANGING = {"elapsed_seconds", "rate", "seconds", "version", "bytes", "fingerprint_version", "parts", "threads"}
 PLAIN = """\
 name = "buffers"
@@ -27,7 +27,7 @@ measures = ["efficiency", "fairness", "cells.lost", "flows.sum(*).timeouts"]
 axes = { "port.bottleneck.buffer" = [60, 200], tcp = { path = "tcp", values = { vanilla = "vanilla", sack = "sack" } } }
 seeds = { first = 7, count = 3 }
 """
-#: With points whose scenario another point has, a measure that some runs lack, runs that fail and series.
+#: A plan with points that share a scenario, a measure missing from some runs, failing runs and series.
 AWKWARD = """\
 scenario = "small.toml"
 measures = ["efficiency", "cells.lost / flows.sum(*).timeouts", "fairness"]
@@ -43,7 +43,7 @@ measures = ["efficiency", "fairness"]
 axes = { "topology.n_source.link_delay" = ["5us", "1ms"], duration = ["20ms", "200ms"] }
 seeds = { until = { measure = "efficiency", interval = 0.02, at_least = 3, at_most = 8 } }
 """
-#: Name of the answer, and commands of which the last one is compared.
+#: Names of answers, and their commands; the answer is the last command's.
 COMMANDS = {
     "sweep": ["sweep plain.toml --store out --json"],
     "sweep-again": ["sweep plain.toml --store out --json", "sweep plain.toml --store out --resume --json"],
@@ -68,7 +68,7 @@ COMMANDS = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that the commands name."""
+    """A folder with the files that the commands use."""
     files = {"small": SMALL, "plain": PLAIN, "awkward": AWKWARD, "narrow": NARROW, "tune": TUNE}
     for name, text in files.items():
         (tmp_path / f"{name}.toml").write_text(text)
@@ -77,7 +77,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def same(name: str, found: Any) -> None:
-    """Compares an answer with the one on file."""
+    """Compares an answer with the saved one."""
     file = ANSWERS / f"{name}.json"
     if os.environ.get("CELLTRAIN_BLESS") == "1":
         file.write_text(json.dumps(found, indent=1) + "\n")
@@ -85,7 +85,7 @@ def same(name: str, found: Any) -> None:
 
 
 def steady(answer: Any) -> Any:
-    """An answer without the values that change from run to run."""
+    """Returns an answer without the values that change from run to run."""
     if isinstance(answer, dict):
         return {key: None if key in CHANGING else steady(value) for key, value in answer.items()}
     if isinstance(answer, list):
@@ -96,7 +96,7 @@ def steady(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_command_answers_what_it_did(
+def test_a_command_gives_its_saved_answer(
     name: str, celltrain: Command, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     if any("awkward" in command for command in COMMANDS[name]):
@@ -107,7 +107,7 @@ def test_a_command_answers_what_it_did(
 
 
 @pytest.mark.parametrize("name", ["plain", "awkward", "narrow"])
-def test_the_tables_of_a_store_are_what_they_were(
+def test_the_tables_of_a_store_equal_the_saved_ones(
     name: str, celltrain: Command, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     if name == "awkward":
@@ -135,6 +135,6 @@ def test_the_tables_of_a_store_are_what_they_were(
     same(f"tables-{name}", {**found, "configurations": configurations})
 
 
-def test_every_answer_is_of_a_test() -> None:
+def test_every_saved_answer_is_used() -> None:
     wanted = {*COMMANDS, *(f"tables-{name}" for name in ("plain", "awkward", "narrow"))}
     assert {path.stem for path in ANSWERS.iterdir()} == wanted

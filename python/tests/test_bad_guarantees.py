@@ -1,4 +1,4 @@
-"""Guarantees that no port can keep, and merges that would interleave: refused in words that help."""
+"""Guarantees that no port can keep, and merges that would interleave frames, get helpful messages."""
 
 from __future__ import annotations
 

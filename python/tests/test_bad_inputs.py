@@ -1,4 +1,4 @@
-"""Whatever a file holds: one clear line each, exit code 2, no traceback, and quickly."""
+"""Damaged or invalid files of any kind: one clear line each, exit code 2, no traceback, and quickly."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_file_as_a_folder(celltrain, small):
 
 
 def test_a_file_that_may_not_be_read(celltrain, small, monkeypatch):
-    # Root may read everything, so the refusal itself is simulated.
+    # Root can read everything, so this simulates the refusal.
     def refuse(path, *_):
         raise PermissionError(13, "permission denied", str(path))
 
@@ -448,7 +448,7 @@ def test_random_damage_never_surprises(celltrain, tmp_path):
         assert "Traceback" not in answer.err
 
 
-def test_a_file_name_that_is_no_text(celltrain, tmp_path):
+def test_a_file_name_that_is_not_valid_text(celltrain, tmp_path):
     if sys.platform != "linux":
         pytest.skip("file names are text here")
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/na\xffme [red]x[bold].toml"))

@@ -1,4 +1,4 @@
-"""The first commands a newcomer types: new, why without options, lists without arguments, completion."""
+"""The first commands of a new user: new, why without options, lists without arguments, completion."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_why_lists_times_to_ask_about_and_its_command_explains_the_first(celltra
 
 
 @pytest.mark.slow
-def test_why_needs_no_flow(celltrain):
+def test_why_works_without_a_flow(celltrain):
     assert celltrain("why", "lan-epd", "--seed", 18, "--at", "2.2s", "--json").json["is_well"] is False
 
 

@@ -1,4 +1,4 @@
-"""The campaigns in a size that takes seconds: they run, and would notice."""
+"""Small versions of the campaigns: they run, and they detect faults."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_campaign_runs_its_command_with_its_seed_and_further_arguments(monkeyp
 
 @pytest.mark.nightly
 def test_processes_that_used_stores_exit_normally():
-    # About 1 in 200 aborted: a thread of Arrow's let go of Python's bytes while the interpreter ended.
+    # About 1 in 200 aborted: a thread of Arrow released Python's bytes while the interpreter shut down.
     program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "5", "--seed", "3"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -95,7 +95,7 @@ def test_drivers_killed_while_they_write_each_of_their_files_lose_nothing(script
 
 
 @POSIX
-def test_what_a_killed_sweep_lacks_would_be_noticed(scripts, tmp_path):
+def test_rows_missing_after_a_kill_would_be_noticed(scripts, tmp_path):
     import kills
 
     campaign = kills.Campaign.of(tmp_path, 7, seeds=5, duration="2ms")
@@ -106,20 +106,20 @@ def test_what_a_killed_sweep_lacks_would_be_noticed(scripts, tmp_path):
         campaign.finish(store, campaign.driver(store))
 
 
-def test_files_that_were_changed_are_said_in_words(scripts, tmp_path, monkeypatch):
+def test_damaged_files_get_messages(scripts, tmp_path, monkeypatch):
     import mutated_files
 
     for path, name in (
         ("celltrain.running.cluster", "_missing"),
         ("celltrain.ensemble.cases", "PROBE_SECONDS"),
     ):
-        # Set back in the end.
+        # monkeypatch restores this at the end.
         monkeypatch.setattr(importlib.import_module(path), name, getattr(sys.modules[path], name))
     mutated_files.calm()
     bench = mutated_files.Bench(tmp_path)
     bench.set_up(search=False)
     codes = Counter()
-    # Searches take longest, and have tests of their own.
+    # Searches take longest, and have their own tests.
     for number in [n for n in range(48) if mutated_files.KINDS[n % len(mutated_files.KINDS)] != "trials"]:
         case, code, wrong = bench.do(20261122, number)
         assert not wrong, f"{case}: {wrong}"

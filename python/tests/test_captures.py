@@ -1,6 +1,6 @@
-"""Captures: what others read of them, what is in them, and what is refused.
+"""Captures: how other programs read them, their contents, and refused requests.
 
-tshark, tcptrace and scapy share nothing with the code that writes; where one of them is missing its tests are skipped.
+tshark, tcptrace and scapy share no code with the writer. If one of them is missing, its tests are skipped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ needs_tcptrace = pytest.mark.skipif(
     reason="tcptrace is not installed (the command tcptrace; Debian's package tcptrace)",
 )
 
-#: Shipped scenarios in which segments are lost, every TCP variant, and what of each is run.
+#: Shipped scenarios in which segments are lost, covering every TCP variant, and the part of each to run.
 SCENARIOS = {
     "chain-epd": "250ms",
     "gfr-tagging": "600ms",
@@ -64,7 +64,7 @@ SCENARIOS = {
 
 @dataclass
 class Flow:
-    """What a tool counts of a connection, or what the events of a run say of it."""
+    """Counts of a connection, from a tool or from the events of a run."""
 
     resent: int = 0
     repeated: int = 0
@@ -74,15 +74,15 @@ class Flow:
 
 @dataclass
 class Seen:
-    """What tshark finds in a capture."""
+    """Findings of tshark in a capture."""
 
     packets: int = 0
     malformed: int = 0
     bad_checksums: int = 0
-    #: What it says of segments that nobody has sent, or that are missing in front of others.
+    #: Number of segments reported as never sent or as preceded by missing ones.
     not_followed: int = 0
     flows: dict[str, Flow] = field(default_factory=lambda: defaultdict(Flow))
-    #: Of each connection's first packet: address and port of both ends.
+    #: Address and port of both ends, from each connection's first packet.
     ends: dict[tuple[str, str], str] = field(default_factory=dict)
 
 
@@ -105,7 +105,7 @@ FIELDS = (
 
 
 def tshark(path: Path) -> Seen:
-    """One look at all packets."""
+    """Reads all packets with tshark."""
     options = [f"-o{protocol}.check_checksum:TRUE" for protocol in ("ip", "tcp", "udp")]
     fields = [option for name in FIELDS for option in ("-e", name)]
     command = ["tshark", "-n", "-r", str(path), *options, "-T", "fields", "-E", "occurrence=f", *fields]
@@ -116,7 +116,7 @@ def tshark(path: Path) -> Seen:
         packet = dict(zip(FIELDS, values, strict=True))
         seen.packets += 1
         seen.malformed += packet["_ws.malformed"] != ""
-        # 1 is good; nothing is where there is no such header.
+        # 1 means good; the field is empty without such a header.
         seen.bad_checksums += packet["ip.checksum.status"] != "1"
         seen.bad_checksums += {packet["tcp.checksum.status"], packet["udp.checksum.status"]} != {"1", ""}
         seen.not_followed += bool(packet["tcp.analysis.lost_segment"] or packet["tcp.analysis.ack_lost_segment"])
@@ -132,7 +132,7 @@ def tshark(path: Path) -> Seen:
 
 
 def tcptrace(path: Path, ends: dict[tuple[str, str], str]) -> dict[str, Flow]:
-    """What tcptrace counts of the data of each connection, by the names of its ends."""
+    """Returns tcptrace's counts of each connection's data, by the names of its ends."""
     command = ["tcptrace", "-n", "-l", str(path)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     flows = {}
@@ -152,8 +152,8 @@ def tcptrace(path: Path, ends: dict[tuple[str, str], str]) -> dict[str, Flow]:
     return flows
 
 
-def told(path: Path) -> dict[str, Flow]:
-    """The same from the events of segments."""
+def recorded(path: Path) -> dict[str, Flow]:
+    """Returns the same counts from the events of segments."""
     flows: dict[str, Flow] = defaultdict(Flow)
     highest: Counter[str] = Counter()
     columns = ("flow", "event", "reason", "sequence", "length")
@@ -178,7 +178,7 @@ def shortened(name: str, duration: str, folder: Path) -> Path:
     return path
 
 
-#: One of each kind of network and of traffic; the nightly job does all.
+#: One scenario for each kind of network and traffic; the nightly job runs all.
 FEW = {"chain-epd", "gfr-tagging", "internetwork-abr-ada", "lan-epd", "lan-sack", "lan-unresponsive", "vc-merge"}
 
 
@@ -200,7 +200,7 @@ def test_tshark_and_tcptrace_count_what_the_run_counts(name: str, tmp_path: Path
     assert seen.packets > 1000
     assert {name: flow.resent for name, flow in seen.flows.items()} == resent
     if shutil.which("tcptrace") is not None:
-        flows = told(tmp_path / "events" / "segments.parquet")
+        flows = recorded(tmp_path / "events" / "segments.parquet")
         counted = tcptrace(capture, seen.ends)
         assert {name: flow.resent for name, flow in counted.items()} == resent
         assert {name: flow.unique_bytes for name, flow in counted.items()} == {
@@ -247,7 +247,7 @@ def test_at_the_receiver_tcptrace_counts_what_comes_again_and_what_fills_gaps(na
     )
     seen = tshark(capture)
     assert (seen.malformed, seen.bad_checksums) == (0, 0)
-    flows = told(tmp_path / "events" / "segments.parquet")
+    flows = recorded(tmp_path / "events" / "segments.parquet")
     counted = tcptrace(capture, seen.ends)
     assert sum(flow.out_of_order for flow in counted.values()) > 0
     for flow, counts in counted.items():
@@ -288,7 +288,7 @@ def test_tshark_reads_aal5_frames(encapsulation: str, tmp_path: Path) -> None:
 
 @dataclass
 class Cells:
-    """What a decoder finds in a capture of cells."""
+    """Findings of a decoder in a capture of cells."""
 
     cells: int = 0
     frames: int = 0
@@ -296,7 +296,7 @@ class Cells:
     datagrams: list[bytes] = field(default_factory=list)
 
 
-#: The remainders of CRC-8 by x^8 + x^2 + x + 1 (ITU-T I.432), and bytes with their bits in reverse.
+#: Remainders of CRC-8 by x^8 + x^2 + x + 1 (ITU-T I.432), and bytes with reversed bits.
 HEC = bytes(range(256))
 for _ in range(8):
     HEC = bytes(value << 1 & 0xFF ^ (0x07 if value & 0x80 else 0) for value in HEC)
@@ -311,12 +311,12 @@ def header_check(header: bytes) -> int:
 
 
 def crc32(data: bytes) -> int:
-    """CRC-32 as AAL5 has it, its most significant bit first: that of zlib over the same bits in reverse."""
+    """Returns the CRC-32 of AAL5, most significant bit first: zlib's CRC over the same bits in reverse."""
     return int(f"{zlib.crc32(data.translate(REVERSED)):032b}"[::-1], 2)
 
 
 def crc10(payload: bytes) -> int:
-    """The remainder by x^10 + x^9 + x^5 + x^4 + x + 1 (ITU-T I.610), 0 of what is followed by its own."""
+    """Returns the remainder by x^10 + x^9 + x^5 + x^4 + x + 1 (ITU-T I.610); 0 for data followed by its own CRC."""
     remainder = 0
     for bit in f"{int.from_bytes(payload, 'big'):0384b}":
         remainder = remainder << 1 | int(bit)
@@ -325,7 +325,7 @@ def crc10(payload: bytes) -> int:
 
 
 def decoded(path: Path) -> Cells:
-    """Every cell and every whole frame of a capture, recomputed."""
+    """Decodes and verifies every cell and every complete frame of a capture."""
     scapy = pytest.importorskip("scapy.utils", reason="scapy is not installed (scapy of PyPI)")
     found, parts = Cells(), defaultdict(list)
     for cell, metadata in scapy.RawPcapNgReader(str(path)):
@@ -354,7 +354,7 @@ def decoded(path: Path) -> Cells:
 
 
 @pytest.mark.slow
-def test_a_decoder_of_no_relation_finds_every_crc_of_10000_frames(tmp_path: Path) -> None:
+def test_an_independent_decoder_verifies_every_crc_of_10000_frames(tmp_path: Path) -> None:
     capture = tmp_path / "cells.pcapng"
     result = ct.run(shortened("lan-epd", "1s", tmp_path), pcap=ct.Capture(capture, kind="cells"))
     found = decoded(capture)
@@ -372,7 +372,7 @@ def test_a_decoder_of_no_relation_finds_every_crc_of_10000_frames(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_decoder_of_no_relation_finds_every_crc_of_rm_cells(tmp_path: Path) -> None:
+def test_an_independent_decoder_verifies_every_crc_of_rm_cells(tmp_path: Path) -> None:
     capture = tmp_path / "cells.pcapng"
     choice = ct.Capture(capture, kind="cells", ports=["sw1->sw2", "sw2->sw1"])
     ct.run(shortened("abr-erica-parking-lot", "100ms", tmp_path), pcap=choice)
@@ -434,7 +434,7 @@ def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> 
         (["--kinds", "segments"], "say where they are written to with --events DIR"),
     ],
 )
-def test_what_cannot_be_captured_is_refused_and_leaves_nothing(
+def test_an_impossible_capture_is_refused_and_leaves_no_file(
     celltrain: Command, small: Path, tmp_path: Path, options: list[str], words: str
 ) -> None:
     answer = celltrain("run", small, "--pcap", tmp_path / "run.pcapng", *options)
@@ -484,7 +484,7 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
     capture = file.read_bytes()
     blocks = list(lengths(capture))
     assert len(blocks) > 100
-    # The last one is of statistics, and says it; the one before is the last packet.
+    # The last block contains statistics; the one before is the last packet.
     packet, last = capture[-blocks[-1] - blocks[-2] : -blocks[-1]], capture[-blocks[-1] :]
     assert (packet[0], last[0]) == (6, 5)
     seconds = (int.from_bytes(packet[12:16], "little") << 32 | int.from_bytes(packet[16:20], "little")) / 1e9
@@ -513,7 +513,7 @@ def test_a_capture_gets_its_folder_and_a_place_of_its_own(celltrain: Command, sm
 
 
 def lengths(capture: bytes) -> Iterator[int]:
-    """The lengths of the blocks of a capture, each of which stands at its start and at its end."""
+    """Yields the lengths of the blocks of a capture; each block contains its length at its start and its end."""
     at = 0
     while at < len(capture):
         length = int.from_bytes(capture[at + 4 : at + 8], "little")

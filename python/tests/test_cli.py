@@ -118,7 +118,7 @@ def test_run_plots(celltrain, small, tmp_path):
     assert "run.png" in answer.out
 
 
-def test_run_watches_the_ports_it_is_told_to(celltrain, small, tmp_path):
+def test_run_records_the_chosen_ports(celltrain, small, tmp_path):
     arguments = ["--trace", "queue", "--port", "source1->sw1", "--out", tmp_path]
     assert celltrain("run", small, *arguments).code == 0
     assert "source1->sw1" in (tmp_path / "queue.csv").read_text()
@@ -151,7 +151,7 @@ def test_measures_are_listed_by_paths_that_a_run_has(celltrain, small):
     assert len(names) == len(set(names)) and {"efficiency", "flows.tcp1.timeouts"} <= set(names)
     plain = celltrain("list", "measures")
     assert plain.code == 0 and all(name in plain.out for name in names)
-    # Contracts and rates have only the networks that ask for them; files, completions and shares are absent elsewhere.
+    # Contracts and rates exist only in networks that use them; files, completions and shares are absent elsewhere.
     here = [name for name in names if name.startswith(("cells.", "ports.", "flows.tcp1.")) and "file_delay" not in name]
     here = [name for name in here if not name.endswith(("completion_s", "buffer_cells"))]
     assert len(here) > 20
@@ -194,7 +194,7 @@ def test_everything_that_has_a_name_is_explained(celltrain, entry):
     assert told.json["kind"] == catalog.SINGULAR[entry.kind]
     plain = celltrain("explain", name, "--page")
     assert plain.code == 0
-    # Narrow columns fold long names.
+    # Narrow columns wrap long names.
     folded = "".join(plain.out.split())
     for parameter in told.json["parameters"]:
         assert parameter["name"] in plain.out or parameter["name"] in folded
@@ -252,7 +252,7 @@ def test_explain_tells_of_the_services_of_a_vc(celltrain):
 
 
 def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkeypatch):
-    """The list was cut off after the fourth."""
+    """Regression: the list was cut off after the fourth."""
     monkeypatch.setenv("COLUMNS", "80")
     told = celltrain("run", "--help").out
     assert all(name in told for name in SERIES)
@@ -272,7 +272,7 @@ def test_an_example_scenario_is_printed_as_it_is(celltrain):
 
 
 @pytest.mark.parametrize("wrong, meant", [("fbq", "fba"), ("selective-drop", "selective_drop"), ("EPD", "epd")])
-def test_an_unknown_name_brings_the_nearest(celltrain, wrong, meant):
+def test_an_unknown_name_gets_the_nearest_one(celltrain, wrong, meant):
     answer = celltrain("explain", wrong)
     assert answer.code == 2
     assert meant in answer.err
@@ -370,7 +370,7 @@ def test_reproduce_writes_and_prints(celltrain, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [["af-96-1270"], ["af-96-1269", "--table", "77"]])
-def test_reproduce_refuses_what_there_is_not(celltrain, arguments):
+def test_reproduce_refuses_unknown_tables_and_papers(celltrain, arguments):
     answer = celltrain("reproduce", *arguments)
     assert answer.code == 2
     assert arguments[-1] in answer.err

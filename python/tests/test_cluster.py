@@ -1,4 +1,4 @@
-"""Sweeps on a Dask cluster: machines that come, go and are killed, and not a run is lost or stored twice."""
+"""Sweeps on a Dask cluster: machines come, go and are killed, and no run is lost or stored twice."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from small_sweep import thresholds
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")]
 
-# A worker that is to die does so in the middle of its work, and again when its nanny has started it anew; a run that is to
-# panic ends as one that did.
+# A worker chosen to die does so in the middle of its work, and again when its nanny has restarted it. A run chosen to
+# panic ends like a run that panicked.
 PRELOAD = """
 import os, pathlib, signal
 from celltrain import _core
@@ -57,7 +57,7 @@ if not hasattr(_core, "harmless"):
     _core.harmless, _core.run_many = _core.run_many, deadly
 """
 
-# Its own threads only: nothing of Dask or of other tests.
+# A cluster with its own threads only, none of Dask or of other tests.
 ONE_TASK = """
 import sys, threading, time
 from pathlib import Path
@@ -86,7 +86,7 @@ def plan(count=6, duration="5ms"):
 
 
 class Machines:
-    """A scheduler and a nanny with workers of one thread each, as processes that outlive a driver."""
+    """A scheduler and a nanny with single-threaded workers, as processes that outlive a driver."""
 
     def __init__(self, folder, workers=2):
         self.folder, self.file = folder, folder / "scheduler.json"
@@ -126,7 +126,7 @@ class Machines:
             path.unlink()
 
     def stop(self):
-        """At once: what they would say to each other is not asked here."""
+        """Stops all processes immediately, without an orderly shutdown."""
         for process in (self.nanny, self.scheduler):
             with contextlib.suppress(psutil.Error):
                 for one in [*psutil.Process(process.pid).children(recursive=True), process]:
@@ -150,7 +150,7 @@ def client(machines):
 
 @pytest.fixture
 def inside():
-    """A cluster of one thread in this process."""
+    """A cluster with one thread in this process."""
     with (
         LocalCluster(n_workers=0, processes=False, threads_per_worker=1, dashboard_address=":0") as found,
         Client(found, set_as_default=False) as client,
@@ -159,19 +159,19 @@ def inside():
 
 
 def assert_warned_of_lock_step(err: str) -> None:
-    """That a sweep of three connections that start together said this, and nothing else: in 300 ms all of them wait for timers."""
+    """Asserts that a sweep only warned of lock-step: its three connections start together and all time out."""
     [line] = err.splitlines()
     assert line.startswith("warning: 4 of 4 points may hinge on lock-step: at point 0 (threshold 50.0)"), line
 
 
-# The campaign `kills` does it too. Others below lose a worker and a scheduler, test_campaigns.py kills drivers.
+# The campaign `kills` covers this too. Tests below lose a worker and a scheduler; test_campaigns.py kills drivers.
 @pytest.mark.nightly
 def test_drivers_and_workers_killed_at_random_lose_nothing_and_store_nothing_twice(tmp_path, machines, client):
     count, seed = 2000, 20261121
     path, store = tmp_path / "plan.toml", tmp_path / "s"
     path.write_text(text(count // 4, "300ms"))
     chance = random.Random(seed)
-    # 40 to 59 runs are written together: at least 33 times.
+    # Each write stores 40 to 59 runs, so there are at least 33 writes.
     places = sorted(chance.sample(range(3, 32), 8))
     drivers = set(chance.sample(places, 3))
     process = sweeps.driver(path, store, "--scheduler-file", machines.file)
@@ -186,7 +186,7 @@ def test_drivers_and_workers_killed_at_random_lose_nothing_and_store_nothing_twi
             killed["driver"] += 1
         else:
             stored = sweeps.stored(store)
-            # Those that answer: one that is just starting would take its nanny along.
+            # Kill only workers that respond: one that is just starting would take its nanny down.
             while not (workers := client.run(os.getpid, on_error="ignore")):
                 time.sleep(0.05)
             os.kill(chance.choice(sorted(workers.values())), signal.SIGKILL)
@@ -306,14 +306,14 @@ def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, 
     worker = Cluster(client)
 
     def stop(progress):
-        # When several came back together, too few may be out still.
+        # If several runs returned together, too few may still be in flight.
         if progress.done < 30 or len(worker._in_flight) < 4:
             return
         deadline = time.monotonic() + 60
         while (finished := [future.status for future in worker._in_flight].count("finished")) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        # One of them is the run that is just told.
+        # One of them is the run being reported now.
         kept.append(progress.done + finished - 1)
         raise KeyboardInterrupt
 
@@ -453,7 +453,7 @@ def test_what_is_no_scheduler_is_named(tmp_path, celltrain, client):
     assert f"--dask = {address} is not a scheduler that answers" in told.err
 
 
-# What stands for SLURM: every task is run here.
+# A stand-in for SLURM that runs every task here.
 SRUN = """#!/bin/bash
 while [[ $1 == --* ]]; do shift; done
 exec "$@"
@@ -480,7 +480,7 @@ def test_the_script_for_slurm_runs_and_goes_on(tmp_path):
             take(run_chunk(replace(chunk, tasks=chunk.tasks[:5])))
             raise KeyboardInterrupt
 
-    # An earlier job whose time was up: the script goes on with its store.
+    # Simulate an earlier job whose time was up: the script resumes its store.
     with pytest.raises(KeyboardInterrupt):
         run_plan(Plan.load(tmp_path / "plan.toml"), store, Stops(1))
     assert 0 < sweeps.stored(store) < 24

@@ -1,4 +1,4 @@
-"""What is said where there is no cluster to run on, or two places to run at."""
+"""Messages when a cluster is missing, or a command names two places to run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_one_place_to_run_is_enough(tmp_path, celltrain):
         told = celltrain("sweep", path, "--store", tmp_path / "s", *chosen)
         assert told.code == 2
         assert "says where to run, and so does" in told.err
-    # Seconds beyond what a clock counts were waited for in silence.
+    # Regression: a wait longer than a clock can count blocked silently.
     for wait in ("soon", "0s", "86401s", "18446744073709551615s"):
         told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://h:1", "--dask-timeout", wait)
         assert told.code == 2

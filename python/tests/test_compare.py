@@ -1,4 +1,4 @@
-"""`celltrain compare`, `celltrain run --seeds` and `celltrain.compare`: the same seeds, means, paired differences, figures."""
+"""`celltrain compare`, `celltrain run --seeds` and `celltrain.compare`: means, paired differences, figures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compared(lan) -> ct.Compared:
 
 
 def test_the_means_and_differences_are_those_of_the_single_runs(lan, compared):
-    """Run by run, in plain arithmetic; 3.182446 is the upper 2.5 % point of Student's t with 3 degrees of freedom."""
+    """Computes the values run by run; 3.182446 is the 97.5 % quantile of Student's t for 3 degrees of freedom."""
     assert compared.names == ("tail_drop", "epd", "selective_drop")
     port = lan.port["bottleneck"]
     by_hand = [
@@ -55,7 +55,7 @@ def test_the_means_and_differences_are_those_of_the_single_runs(lan, compared):
 
 
 def test_pairs_count_what_both_have_and_not_what_the_seeds_share(lan):
-    """The same runs twice differ by nothing, however wide their spread."""
+    """Two identical sets of runs have no difference, however wide their spread."""
     with pytest.warns(ct.CelltrainWarning, match="again and lan are the same runs under every seed"):
         twice = ct.compare(lan, lan.replace(name="again"), seeds=4)
     [more] = [row for row in twice.table.to_pylist() if row["name"] == "again" and row["measure"] == "efficiency"]
@@ -64,7 +64,7 @@ def test_pairs_count_what_both_have_and_not_what_the_seeds_share(lan):
 
 
 def test_conditions_are_crossed_and_each_is_compared_by_itself(lan):
-    """Policies at two buffers and two delays; the order of the axes is that of the call."""
+    """Policies at two buffers and two delays; the axes have the order of the call."""
     vary = {**POLICIES, "port.bottleneck.buffer": [100, 200], "topology.n_source.link_delay": ["5us", "50us"]}
     with pytest.warns(ct.CelltrainWarning) as said:
         crossed = ct.compare(lan, vary=vary, seeds=2, measures=["efficiency"])
@@ -86,7 +86,7 @@ def test_conditions_are_crossed_and_each_is_compared_by_itself(lan):
 
 
 def test_as_is_stands_for_what_the_scenario_has_with_its_settings(celltrain, tmp_path):
-    """`formula` alone lacks its rule, so that one's own formula could not be put beside EPD."""
+    """Regression: `formula` alone lacks its rule, so a custom formula could not be compared with EPD."""
     path = tmp_path / "own.toml"
     formula = '[port.bottleneck.policy.formula]\nadmit = "X <= R or Y * N <= X"\nconstants = { R = "0.3 * K" }\n'
     path.write_text(WITHOUT_POLICY + formula)
@@ -132,7 +132,7 @@ def test_policies_are_known_as_people_write_them_and_red_is_where_it_is():
 
 @pytest.mark.slow
 def test_ticks_stand_only_where_something_was_run(lan):
-    """Between 500 and 4000 there were ticks at 1000, 2000 and 3000, and none at 500."""
+    """Regression: between 500 and 4000 there were ticks at 1000, 2000 and 3000, and none at 500."""
     buffers = [60, 120, 240, 480]
     vary = {"port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()], "port.bottleneck.buffer": buffers}
     compared = ct.compare(lan, vary={**vary, "duration": ["5ms"]}, seeds=2)
@@ -152,7 +152,7 @@ def test_several_scenarios_take_what_is_varied_as_conditions(lan):
 
 
 def test_the_command_says_the_same_as_the_call(celltrain, tmp_path):
-    """With every way to have the answer; the JSON is a promise."""
+    """Uses every form of output; the JSON is a stable interface."""
     folder, table, picture = tmp_path / "out", tmp_path / "table.csv", tmp_path / "figure.svg"
     options = ("--seeds", 3, "--vary", "duration=50ms", "--measures", "efficiency,fairness,goodput_mbps")
     files = ("--out", folder, "--csv", table, "--plot", picture)
@@ -192,7 +192,7 @@ def test_the_table_for_people_marks_what_is_beyond_the_spread(celltrain):
 
 
 def test_seeds_that_change_nothing_are_named():
-    """A single flow: with EPD no two cells meet, so nothing is drawn."""
+    """With a single flow and EPD no two cells meet, so nothing is random."""
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.Epd(), duration="50ms")
     with pytest.warns(
         ct.CelltrainWarning, match="3 seeds hardly change .*: the interval says nothing about other starts"
@@ -206,7 +206,7 @@ def test_seeds_that_change_nothing_are_named():
 
 
 def test_the_options_that_a_warning_of_seeds_names_can_be_pasted(celltrain):
-    """Both are settings of the scenario that has the warning, and with them it is gone."""
+    """Both are settings of the scenario in the warning, and they remove it."""
     alone = (
         "run",
         "lan-formula-red",
@@ -317,7 +317,7 @@ def test_what_is_wrong_is_named_before_anything_runs(celltrain, tmp_path, monkey
 
 
 def test_measures_that_do_not_mean_the_same_are_refused(lan):
-    """Counts and rates over other times; delays of files of other sizes."""
+    """Counts and rates over different times, and delays of files of different sizes."""
     policy = ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())
     longer = lan.replace(name="longer", duration="60ms", port={"bottleneck": policy})
     with pytest.raises(ct.InputError, match="longer lasts 60ms, and lan 50ms: rates and counts would be of different"):
@@ -326,7 +326,7 @@ def test_measures_that_do_not_mean_the_same_are_refused(lan):
     small, large = (
         lan.replace(name=size, measure=ct.MeasureOptions(file_size=size), duration="200ms") for size in ("1kB", "100kB")
     )
-    # It changes no run, and no measure but the delays.
+    # The size changes no run, and no measure except the delays.
     with pytest.warns(ct.CelltrainWarning, match="100kB and 1kB are the same runs"):
         assert ct.compare(small, large, seeds=1, measures=["efficiency"]).names == ("1kB", "100kB")
     with pytest.raises(
@@ -336,7 +336,7 @@ def test_measures_that_do_not_mean_the_same_are_refused(lan):
 
 
 def test_what_to_look_at_first_is_said(lan):
-    """Other networks; a setting that changes no run; a condition that changes none of one scenario's."""
+    """Different networks; a setting without effect; a condition without effect on one of the scenarios."""
     wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
     with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
         ct.compare(lan, wan, seeds=1)
@@ -361,7 +361,7 @@ def test_one_seed_has_a_mean_and_no_interval(lan):
 
 
 def test_runs_that_fail_are_named_and_count_nowhere(celltrain, small, failing):
-    """The second seed panics; the others are compared all the same."""
+    """The second seed panics; the others are still compared."""
     failing.append(2)
     answer = celltrain("compare", small, "--seeds", 3, "--jobs", 1, "--json")
     assert answer.code == 1
@@ -371,7 +371,7 @@ def test_runs_that_fail_are_named_and_count_nowhere(celltrain, small, failing):
 
 
 def test_figures_are_as_wide_as_asked_and_hold_their_bars(compared):
-    """Error bars lie within their axes, and no label lies on another."""
+    """Error bars lie within their axes, and no label overlaps another."""
     for width, inches in (("column", 3.5), ("page", 7.2)):
         figure = compared.plot(width=width)
         assert figure.get_size_inches()[0] == inches
@@ -380,14 +380,14 @@ def test_figures_are_as_wide_as_asked_and_hold_their_bars(compared):
             low, high = axes.get_xlim()
             assert low <= np.nanmin(measure.low)
             assert np.nanmax(measure.high) <= high
-            # matplotlib has ticks beyond both ends, which it does not draw.
+            # matplotlib has ticks beyond both ends, but does not draw them.
             ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
             boxes = [text.get_window_extent() for place, text in ticks if low <= place <= high]
             assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
 
 
 def test_every_condition_has_its_place_in_the_figure(lan):
-    """Numbers across, words as panels."""
+    """Numbers are on the x-axis, and words are panels."""
     vary = {
         "port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()],
         "port.bottleneck.buffer": [100, 200, 400],
@@ -470,7 +470,7 @@ def test_one_form_of_tables_at_a_time(celltrain):
         ("--jobs", "2.5", "'2.5' is not a whole number from 1 to"),
     ],
 )
-def test_what_is_no_whole_number_is_refused_in_words(celltrain, monkeypatch, option, value, words):
+def test_an_invalid_whole_number_gets_a_message(celltrain, monkeypatch, option, value, words):
     monkeypatch.setenv("COLUMNS", "200")
     is_refused(celltrain("compare", *LAN, option, value), [words])
 
@@ -483,7 +483,7 @@ def test_help_speaks_of_no_int_range(celltrain):
 
 
 def figure_of(*scenarios, **options):
-    """A figure of short runs; what their warnings say is not looked at."""
+    """Returns a figure of short runs, ignoring their warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ct.compare(*scenarios, seeds=2, measures=["efficiency", "fairness"], **options).plot()
@@ -526,7 +526,7 @@ def test_a_measure_that_is_undefined_is_marked_in_its_row():
 
 
 def test_a_setting_that_no_case_has_a_place_for_is_refused(celltrain):
-    """It was left out, and the head of the table named it."""
+    """Regression: the setting was ignored, but the head of the table named it."""
     words = "changes nothing: no case has tcp.tahoe; they have tcp.reno, tcp.sack"
     phase, tcp = "tcp.tahoe.tick_phase", "tcp=reno,sack"
     is_refused(
@@ -549,7 +549,7 @@ def test_a_setting_of_some_cases_says_of_which(celltrain):
     assert "only where tcp is reno" in celltrain("compare", "lan-epd", *options, *vary, "--tex").out
     answer = celltrain("compare", "lan-epd", *options, *vary, "--json").json
     assert answer["set_only_where"] == {"tcp.reno.tick_phase": "tcp is reno"}
-    # The setting reaches the runs of Reno: they are those of a scenario that has it.
+    # The setting affects the runs of Reno: they equal runs of a scenario that contains it.
     vary = {"duration": ["50ms"], "tcp": ["reno:tick_phase=random"]}
     [only] = ct.compare("lan-epd", vary=vary, seeds=2).to_dict()["scenarios"]
     assert answer["scenarios"][1]["efficiency"] == only["efficiency"]
@@ -589,7 +589,7 @@ def test_long_names_keep_their_differences_on_a_narrow_screen(celltrain, monkeyp
 
 
 def test_a_comparison_of_settings_names_its_scenario(celltrain, tmp_path):
-    """Tables of two networks could not be told apart."""
+    """Regression: tables of two networks could not be distinguished."""
     options = ("--seeds", 2, "--set", "duration=20ms", "--vary", "port.bottleneck.policy=epd,fba")
     assert ": seeds 1 to 2 each" in celltrain("compare", "lan-epd", *options).out
     assert "epd, fba in lan-epd: seeds" in celltrain("compare", "lan-epd", *options).out

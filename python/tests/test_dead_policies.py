@@ -1,4 +1,4 @@
-"""Policies that carry nothing, or next to nothing: `check` and `vet` name them, and no measure makes them look good."""
+"""Policies that deliver nothing or very little: `check` and `vet` report them, and no measure makes them look good."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from celltrain.model.scenario import read
 EMPTY = "refuses every frame while the buffer is empty"
 ONE = "while a single cell waits"
 
-#: By what is wrong: the settings of the formula, and what is said of it. The first is a doctoral student's, who meant
-#: "nobody above 1.2 times the fair share". It passed all checks, and its fairness was 1.
+#: Faulty formulas by kind of fault: settings and expected message. The first is from a doctoral student, who meant
+#: "no VC above 1.2 times the fair share". It passed all checks, and its fairness was 1.
 DEAD = {
     "0 < 0 in an empty buffer": (
         {"admit": "X < 0.8 * K and Y * N < 1.2 * X"},
@@ -123,19 +123,19 @@ def test_check_and_vet_name_a_dead_formula(formula, expected):
     found = dict(failed(answer))
     nothing = answer["metrics"]["lan-5.efficiency"]["mean"] == 0
     if "a VC while a single cell of it waits" in expected:
-        # It carries frames, so it fails by the little that it carries.
+        # It delivers some frames, so it fails because it delivers too little.
         assert list(found) == [CARRIES]
         assert re.fullmatch(r"\d+(\.\d+)? % in lan-5", found[CARRIES])
         evidence = answer["remarks"][-1]
     else:
         evidence = found[ADMITS]
         assert found.get(CARRIES) == "0 % in lan-5" if nothing else found.keys() <= {ADMITS, CARRIES}
-    # Another number of frames is offered there.
+    # A different number of frames arrives there.
     assert expected.split(", after")[0].split(" frames while")[-1] in evidence
 
 
 def test_check_and_vet_name_a_formula_that_shares_out_a_nearly_empty_buffer():
-    """As advice "use <=" led here: the first check was silent, and the formula carried a fraction of tail drop."""
+    """The advice to use "<=" led here: the check was silent, and the formula had a fraction of tail drop's goodput."""
     policy = {"formula": {"admit": "X < 0.8 * K and Y * N <= 1.2 * X"}}
     expected = (
         "refuses every frame of a VC while one frame of it (12 cells) and a single cell of another VC wait: "
@@ -146,7 +146,7 @@ def test_check_and_vet_name_a_formula_that_shares_out_a_nearly_empty_buffer():
 
 
 @pytest.mark.parametrize("admit", ALIVE)
-def test_nothing_is_said_of_a_formula_that_admits_into_an_empty_buffer(admit):
+def test_a_formula_that_admits_into_an_empty_buffer_gets_no_warning(admit):
     policy = {"formula": {"admit": admit}}
     assert read(lan(policy)).warnings == []
     assert failed(ct.vet(policy, scenarios=["lan-5"], beside=[], seeds=1)) == []
@@ -167,7 +167,7 @@ def test_vet_names_a_dead_class(policy, expected):
     evidence = found.pop(ADMITS)
     assert found == ({CARRIES: "0 % in lan-5"} if "nothing was carried" in expected else {})
     assert expected in evidence
-    # A class runs in runs only, so `check` says nothing.
+    # Only runs execute a class, so `check` reports nothing.
     assert read(lan(policy)).warnings == []
 
 
@@ -177,7 +177,7 @@ def test_a_run_of_a_dead_class_warns_that_it_carried_nothing():
 
 
 def test_a_policy_that_carried_nothing_does_not_make_an_axis_idle():
-    """All its runs have one fingerprint, whatever else is varied."""
+    """All its runs have the same fingerprint, whatever else varies."""
     vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
     found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)
     assert found.warnings[0].startswith("z carried nothing in any of 4 runs")
@@ -257,7 +257,7 @@ def test_compare_prints_it_in_the_heading(dead, celltrain, tmp_path):
 
 
 def test_a_mean_says_over_how_many_seeds_it_is():
-    """A stream that rarely starts within the run: some seeds carry nothing."""
+    """A stream that rarely starts within the run delivers nothing with some seeds."""
     text = {"admit": "lucky > 0.5", "state": {"lucky": 0}, "vc_state": {"seen": 0}}
     text["on_frame"] = {"lucky": "if seen < 1 and lucky == 0 then max(random(), 0.001) else lucky", "seen": "1"}
     policy = ct.Formula(**text)
@@ -288,7 +288,7 @@ NEARLY_DEAD = {"selective_drop": {"threshold": 0}}
 
 
 def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, tmp_path):
-    """One frame of each VC at a time: fair, and next to nothing is carried."""
+    """Admits one frame of each VC at a time: fair, but it delivers very little."""
     file = tmp_path / "d16.toml"
     file.write_text("[policy]\nselective_drop = { threshold = 0 }\n")
     told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--brief")
@@ -326,7 +326,7 @@ def test_comparisons_sweeps_and_reports_say_who_carries_little(celltrain, tmp_pa
 
 
 def test_networks_and_tcps_are_no_rivals():
-    """A small buffer carries little with a long round trip, and that is no fault of the policy."""
+    """A small buffer delivers little with a long round trip, which is not the policy's fault."""
     found = ct.compare(lan("tail_drop"), vary={"port.bottleneck.buffer": [13, 1000]}, seeds=2, measures=["efficiency"])
     assert not [one for one in found.warnings if "ignore its" in one]
 
@@ -360,7 +360,7 @@ def test_a_report_says_first_which_points_carried_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_tail_drop(tmp_path, celltrain):
-    """Fairness and a short queue: a policy that admits a frame only into a nearly empty buffer is good at both."""
+    """A policy that admits frames only into a nearly empty buffer scores well on fairness and a short queue."""
     text = PLAN.replace(
         "policy = { selective_drop = {} }", 'policy.formula = { admit = "X <= R * K", constants.R = 0.5 }'
     )
@@ -389,7 +389,7 @@ def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_ta
     page = (tmp_path / "out" / "report" / "tune.html").read_text()
     assert page.index("of what tail drop carries") < page.index("What was searched</h2>")
     [search] = answer["searches"]
-    # Below 0 nothing is ever admitted, fairness is undefined, and no such setting is taken.
+    # With R below 0 the policy admits nothing, fairness is undefined, and the search rejects the setting.
     assert all((trial["means"] is None) == (trial["parameters"]["R"] < 0) for trial in search["trials"])
     assert answer["failed"] == 0
 
@@ -406,7 +406,7 @@ def test_the_search_for_a_formula_cannot_win_with_one_that_carries_nothing():
 
     import formula_search
 
-    # Configurations, seeds, and efficiency with fairness.
+    # Array of configurations by seeds, with efficiency and fairness.
     tail_drop = np.full((2, 3, 2), 0.6)
     dead = np.stack([np.zeros((2, 3)), np.full((2, 3), np.nan)], axis=-1)
     assert formula_search.score(dead) == 0 < formula_search.score(tail_drop)

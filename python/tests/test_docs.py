@@ -1,11 +1,12 @@
-"""Examples are run: every python, console and sh block of the pages, and every docstring.
+"""Runs the examples: every python, console and sh block of the pages, and every docstring.
 
-Blocks fenced as ```text are not run. The Python blocks of a page are run in order and share their names, as a reader would;
-so do its commands their folder. In a console block a line that begins with "$ " is a command, anything else its output.
+Blocks fenced as ```text are not run. The Python blocks of a page run in order and share their names, and the commands
+of a page share their folder. In a console block, a line that starts with "$ " is a command, and anything else its
+output.
 
-A ```text block with the comment "output" on the line before it is what the command above it prints, and is compared. Its
-`...` stands for lines that are left out, or for the rest of a line. Commands of programs that celltrain does not need are
-run where these are installed; elsewhere the test is skipped at its end and names them.
+A ```text block with the comment "output" on the line before it shows the output of the command above it, and is
+compared. `...` stands for omitted lines, or for the rest of a line. Commands of programs that celltrain does not need
+run if these are installed; otherwise the test is skipped at its end with their names.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from celltrain.cli import program
 
 COMMAND_LINE = get_command(program())
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# These set up what the tests run in, or take the place of a person.
+# These set up the environment of the tests, or need a person.
 NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
-#: Programs that read what celltrain writes; Debian's packages have the same names.
+#: Programs that read celltrain's output; Debian's packages have the same names.
 OTHERS = ("tshark", "tcptrace")
-#: Pages whose commands simulate for long. The nightly job runs them; the other tests read their commands.
+#: Pages whose commands simulate for a long time. The nightly job runs them; the other tests parse their commands.
 LONG = {
     "docs/comparing.md",
     "docs/gallery.md",
@@ -63,12 +64,12 @@ LONG = {
 
 
 def code(page: Path, *languages: str) -> list[Block]:
-    """The blocks of a page in these languages; those that show a file are not run."""
+    """Returns the blocks of a page in these languages, without blocks that show a file."""
     return [b for b in blocks(page) if b.language in languages and not b.comment.startswith("file:")]
 
 
 def commands(page: Path) -> list[tuple[int, str]]:
-    """The commands of a page, each with its line; a backslash at the end goes on in the next."""
+    """Returns the commands of a page with their lines; a backslash continues a command on the next line."""
     found = [
         (block.line + number, command.removeprefix("$ "))
         for block in code(page, "console")
@@ -85,7 +86,7 @@ def named(page: Path) -> str:
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A folder with what a reader has: the scenarios, the plans, the papers and the studies, and `celltrain` on the path."""
+    """A folder as a reader has it: with the scenarios, plans, papers and studies, and `celltrain` on the path."""
     for name in ("scenarios", "plans", "papers", "studies"):
         shutil.copytree(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
@@ -98,12 +99,12 @@ def checkout(tmp_path, monkeypatch):
 def test_the_python_of_a_page_runs(page, checkout):
     names = {"__name__": "__main__"}
     for block in code(page, "python"):
-        # With the lines of the page, so that a traceback leads there.
+        # Keep the page's line numbers, so that tracebacks point to the page.
         exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
 
 
 def outputs(page: Path) -> dict[int, Block]:
-    """What a page shows of the output of its commands, by the command's line."""
+    """Returns the outputs that a page shows, by the line of their command."""
     found, line = {}, 0
     for block in blocks(page):
         if block.comment == "output":
@@ -115,16 +116,16 @@ def outputs(page: Path) -> dict[int, Block]:
 
 
 def matches(shown: str, printed: str) -> bool:
-    """Whether a page shows what was printed; how wide its spaces are, empty lines and rules do not count."""
+    """Returns whether a page shows what was printed, ignoring the width of spaces, empty lines and rules."""
     expected = re.escape("\n".join(lines(shown)) + "\n").replace(r"\ ", " ")
-    # A line of its own stands for any number of lines, at the end of one it stands for the rest.
+    # On a line of its own `...` matches any number of lines, at the end of a line the rest of it.
     expected = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", r"(?:.*\\n)*?", expected)
     expected = re.sub(r"\\\.\\\.\\\.(?=\\\n)", ".*", expected)
     return re.fullmatch(expected, "".join(f"{line}\n" for line in lines(printed))) is not None
 
 
 def lines(text: str) -> list[str]:
-    """The lines of a text that say something."""
+    """Returns the lines of a text that have content."""
     return [" ".join(line.split()) for line in text.splitlines() if line.strip(" ─")]
 
 
@@ -144,7 +145,7 @@ def test_an_output_is_what_was_printed_but_for_what_is_left_out():
 
 
 def calls(text: str) -> list[list[str]]:
-    """The words of each call of celltrain in the text of a command, without what a shell makes of its output."""
+    """Returns the words of each call of celltrain in a command, without redirections and pipes."""
     found = []
     for line in re.sub(r"\\\n *", "", text).splitlines():
         if line.startswith("celltrain "):
@@ -154,12 +155,12 @@ def calls(text: str) -> list[list[str]]:
     return found
 
 
-#: Of click, for which typer has no public name.
+#: click's class, for which typer has no public name.
 UsageError = typer.BadParameter.__base__
 
 
 def is_accepted(command, name: str, arguments: list[str], parent: typer.Context | None = None) -> None:
-    """Reads arguments as the command line does; a wrong option is a `UsageError`, an unknown command a `KeyError`."""
+    """Parses arguments like the command line. A wrong option is a `UsageError`, an unknown command a `KeyError`."""
     if isinstance(command, TyperGroup):
         group = typer.Context(command, parent, name)
         is_accepted(command.commands[arguments[0]], arguments[0], arguments[1:], group)
@@ -192,7 +193,7 @@ def test_an_option_that_is_not_there_is_not_accepted():
 )
 def test_the_commands_of_a_page_run(page, checkout):
     shown, left = outputs(page), {}
-    # Tables are as wide as those of the pages.
+    # Use the width of the tables on the pages.
     wide = {**os.environ, "COLUMNS": "120"}
     for line, command in commands(page):
         program = command.split()[0]
@@ -200,8 +201,8 @@ def test_the_commands_of_a_page_run(page, checkout):
             left[line] = program
             shown.pop(line, None)
             continue
-        # Into files, and in a session of its own: what a command that fails leaves in the background holds no pipe and
-        # goes with it.
+        # Write to files and use a new session, so that background processes of a failing command hold no pipe and end
+        # with it.
         with (checkout / "printed.txt").open("w+") as printed, (checkout / "told.txt").open("w+") as told:
             shell = subprocess.Popen(
                 ["bash", "-e", "-c", command], stdout=printed, stderr=told, env=wide, start_new_session=True

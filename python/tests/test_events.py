@@ -1,4 +1,4 @@
-"""The events of a run as files: what is in them, that they change nothing, and what is refused."""
+"""Event files of a run: their contents, that they change nothing, and refused requests."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_window_that_ends_early_has_the_rows_and_the_run_of_the_whole(
         assert pq.read_table(tmp_path / "window" / f"{kind}.parquet").to_pylist() == table.filter(within).to_pylist(), (
             kind
         )
-    # Of cells a capture stops there too; packets are written with what becomes of them.
+    # A capture of cells stops there too; packets are written together with their outcome.
     for kind, engine in {"cells": "fast", "ip": "reference"}.items():
         pcap = ct.Capture(tmp_path / f"{kind}.pcapng", kind=kind, window="300us:900us")
         assert ct.run(small, pcap=pcap).engine == engine
@@ -225,7 +225,7 @@ def test_a_flow_and_a_vc_that_exclude_each_other_are_refused(celltrain: Command,
         assert problem in " ".join(answer.err.split())
 
 
-def test_a_file_in_which_nothing_is_is_named(celltrain: Command, small: Path, tmp_path: Path) -> None:
+def test_an_empty_file_is_named(celltrain: Command, small: Path, tmp_path: Path) -> None:
     answer = celltrain("run", small, "--events", tmp_path / "out", "--window", "0s:1ns", "--kinds", "timers,frames")
     assert answer.code == 0
     assert f"wrote {tmp_path / 'out' / 'timers.parquet'}: no timers in the window" in answer.out
@@ -245,7 +245,7 @@ def test_a_folder_has_the_events_of_one_run(celltrain: Command, small: Path, tmp
 
 
 @pytest.mark.slow
-def test_where_vcs_merge_a_port_counts_what_they_have_become(tmp_path: Path) -> None:
+def test_after_a_merge_a_port_counts_the_merged_vc(tmp_path: Path) -> None:
     path = tmp_path / "merge.toml"
     path.write_text(MERGE)
     kept = ct.Events(tmp_path / "out", kinds=["frames", "cells"], ports=["local1->sw1", "sw1->sw2"])
@@ -256,7 +256,7 @@ def test_where_vcs_merge_a_port_counts_what_they_have_become(tmp_path: Path) -> 
     }
     assert all(row["port_vc"] == row["vc"] for row in cells if row["port"] == "local1->sw1")
     assert all((row["port_vc"] is None) == (row["port"] is None) for row in frames)
-    # Numbers are those within the VC that a frame was sent on.
+    # Frame numbers count within the VC that sent the frame.
     assert max(row["frame"] for row in [*cells, *frames]) < 1000
     waiting: dict[str, int] = {}
     judged = 0
@@ -293,7 +293,7 @@ buffer = "infinite"
 
 
 @pytest.mark.slow
-def test_a_packet_that_an_edge_device_drops_as_the_rate_fell_is_so_in_all_tables(tmp_path: Path) -> None:
+def test_a_packet_dropped_by_an_edge_device_after_a_rate_decrease_appears_in_all_tables(tmp_path: Path) -> None:
     path = tmp_path / "edge.toml"
     text = (ROOT / "scenarios" / "abr-shared-edge.toml").read_text()
     path.write_text(re.sub(r"^duration = .*$", 'duration = "200ms"', text, flags=re.M))

@@ -1,4 +1,4 @@
-"""The shipped scenarios are the runs they always were: one job or two, watched or not, through the bridge too."""
+"""The shipped scenarios keep their fingerprints through the bindings: with one or two jobs, with and without observers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from celltrain.model.scenario import Reading
 
 pytestmark = pytest.mark.slow
 
-# The first simulated second, as in the Rust test that keeps the table.
+# The first simulated second, as in the Rust test that maintains the table.
 DURATION = "1s"
 TABLE = ROOT / "crates" / "celltrain-scenario" / "tests" / "fingerprints.csv"
 
@@ -27,7 +27,7 @@ def table() -> dict[tuple[str, int], str]:
 
 @pytest.fixture(scope="module")
 def scenarios(table) -> dict[str, _core.Scenario]:
-    """The shipped scenarios as the core takes them, by name."""
+    """The shipped scenarios in the core's form, by name."""
     paths = [*_core.data_names("scenarios/"), *_core.data_names("papers/af-96-1269/scenarios/")]
     found = {}
     for path in paths:
@@ -38,7 +38,7 @@ def scenarios(table) -> dict[str, _core.Scenario]:
     return found
 
 
-# The slow engine is held to the table by the Rust test too.
+# The Rust test compares the slow engine with the table too.
 @pytest.mark.parametrize(
     "engine, jobs", [("fast", 1), ("fast", 2), pytest.param("reference", 2, marks=pytest.mark.nightly)]
 )
@@ -55,7 +55,7 @@ def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, 
     assert found == table
 
 
-# The slow engine is watched in the Rust test.
+# The Rust test covers observers on the slow engine.
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_watched_runs_give_the_fingerprints_of_the_table(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:

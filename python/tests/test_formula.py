@@ -1,4 +1,4 @@
-"""Policies, windows and weights written as formulas, from the command line and from Python."""
+"""Policies, windows and weights as formulas, from the command line and from Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
     told = celltrain("check", path)
     assert told.code == 2
     lines = told.err.splitlines()
-    # Once, though several ports have the policy.
+    # The message appears once, although several ports have the policy.
     [at] = [i for i, line in enumerate(lines) if "did you mean N?" in line]
     assert "mine.toml:10: port.bottleneck.policy.formula.admit = " in lines[at]
     assert lines[at + 1].strip() == "X <= R or Y * n / X <= 0.8"
@@ -50,8 +50,8 @@ def test_every_mistake_is_refused_with_its_key(celltrain, tmp_path, formula, wor
     is_refused(celltrain("check", mine(tmp_path, formula)), words)
 
 
-def test_a_wrong_constant_is_told_once(celltrain, tmp_path):
-    """What lacked the constant was told too, and before it."""
+def test_a_wrong_constant_is_reported_once(celltrain, tmp_path):
+    """Regression: formulas that used the constant were reported too, and before it."""
     for wrong in (
         '{ admit = "X <= B + c", constants = { A = "B / 2", B = -inf }, state = { c = "B + A" } }',
         '{ admit = "X <= R", constants = { R = true } }',
@@ -86,7 +86,7 @@ def test_explain_is_the_page_of_the_language(celltrain):
     assert "random()" in told
 
 
-def test_a_formula_is_the_run_of_the_policy_it_says():
+def test_a_formula_gives_the_run_of_the_policy_it_expresses():
     def run(policy):
         scenario = ct.n_source(sources=5, link_delay="5us", buffer_cells=300, policy=policy, duration="300ms")
         return ct.run(scenario, seed=3)
@@ -97,7 +97,7 @@ def test_a_formula_is_the_run_of_the_policy_it_says():
     assert sum(ours.ports["discarded_frames"].to_pylist()) > 0
 
 
-def test_what_is_no_number_is_counted_in_the_result(celltrain, tmp_path):
+def test_results_that_are_not_numbers_are_counted(celltrain, tmp_path):
     path = mine(tmp_path, '{ admit = "Y / X < 2" }')
     [port] = [p for p in json.loads(celltrain("run", path, "--json").out)["ports"] if p["policy"] == "formula"]
     assert port["replaced_results"] > 0
@@ -106,7 +106,7 @@ def test_what_is_no_number_is_counted_in_the_result(celltrain, tmp_path):
     assert "results replaced" not in celltrain("run", mine(tmp_path, '{ admit = "X <= 100" }')).out
 
 
-def test_a_comparison_warns_of_results_that_were_no_numbers():
+def test_a_comparison_warns_of_results_that_are_not_numbers():
     def scenario(admit):
         formula = ct.Formula(admit=admit)
         return ct.n_source(sources=2, link_delay="5us", buffer_cells=200, policy=formula, duration="20ms")
@@ -159,7 +159,7 @@ def sender(tmp_path, formula: str, control: str = "formula") -> str:
     return str(path)
 
 
-def test_windows_as_formulas_are_the_run_of_the_control_they_say(celltrain, tmp_path):
+def test_windows_as_formulas_give_the_run_of_the_control_they_express(celltrain, tmp_path):
     ours = celltrain("run", sender(tmp_path, RENO), "--json").json
     lan = ct.n_source(
         sources=3,
@@ -172,7 +172,7 @@ def test_windows_as_formulas_are_the_run_of_the_control_they_say(celltrain, tmp_
     assert ours["fingerprint"] == ct.run(lan).to_dict()["fingerprint"]
     slower = ct.CongestionFormula(on_ack={"cwnd": "cwnd + a"}, constants={"a": 0.01})
     other = ct.run(lan.replace(tcp=ct.Reno(congestion="formula", formula=slower)))
-    # A segment to begin with, and a hundredth for each acknowledgement.
+    # Starts with one segment, and adds a hundredth for each acknowledgement.
     for sent, cwnd in zip(
         other.flows["segments_sent"].to_pylist(), other.flows["cwnd_segments"].to_pylist(), strict=True
     ):
@@ -202,7 +202,7 @@ def test_every_mistake_about_windows_is_refused_with_its_key(celltrain, tmp_path
     is_refused(celltrain("check", sender(tmp_path, f"{formula}\n", control)), words)
 
 
-def test_what_is_no_number_in_a_window_is_counted_in_the_result(celltrain, tmp_path):
+def test_windows_that_are_not_numbers_are_counted(celltrain, tmp_path):
     flows = celltrain("run", sender(tmp_path, 'on_ack = { cwnd = "cwnd + 1 / (cwnd - 1)" }\n'), "--json").json["flows"]
     assert all(flow["replaced_results"] > 0 for flow in flows)
 
@@ -213,7 +213,7 @@ def weighted(tmp_path, scheduler: str) -> str:
     return str(path)
 
 
-def test_weights_as_a_formula_are_the_run_of_the_weights_it_gives(celltrain, tmp_path):
+def test_weights_as_a_formula_give_the_run_of_the_weights_it_computes(celltrain, tmp_path):
     formula = '{ weight = "2 * W + 1", constants = { W = { tcp1 = 1, default = 0 } } }'
     ours = celltrain("run", weighted(tmp_path, formula), "--json").json
     port = ct.Port(

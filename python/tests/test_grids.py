@@ -1,4 +1,4 @@
-"""Tests of tables of text: nothing is cut on any screen, and their Markdown and LaTeX say the same."""
+"""Text tables: nothing is cut off on any screen, and Markdown and LaTeX have the same contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands of installing.md run, and every command and make target that a page names exists."""
+"""The commands of installing.md run, and every command and make target on a page exists."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 
 def lines(beginning: str) -> list[str]:
-    """The lines of the block of installing.md that has this text."""
+    """Returns the lines of the block of installing.md that contains this text."""
     [block] = [block for block in blocks(PAGE) if beginning in block.text]
     return block.text.splitlines()
 
 
 @pytest.mark.slow
 def test_a_clone_is_installed_and_draws_a_figure_as_the_page_says(tmp_path):
-    # Without a network: the packages are those of this environment, and the compiler finds its work done.
+    # Offline: use the packages of this environment and the compiler's existing output.
     offline = {
         **os.environ,
-        # A build without isolation needs maturin on the path.
+        # Builds without isolation need maturin on the path.
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PIP_NO_INDEX": "1",
         "PIP_NO_DEPS": "1",

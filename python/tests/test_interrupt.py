@@ -1,4 +1,4 @@
-"""Ctrl-C: at once, with a word, and what was done is kept."""
+"""Ctrl-C: ends at once with a message, and completed work is kept."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import celltrain as ct
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
 
-# Speed is not what tests are for: this only says that it ended because of the signal.
+# Not a test of speed: the limit only shows that the signal ended the process.
 GENEROUS_SECONDS = 20
 
 LONG = """
@@ -31,7 +31,7 @@ buffer = 1000
 
 
 def wait_until_the_engine_runs(process: subprocess.Popen[str]) -> None:
-    """The engine has a thread of its own; where threads cannot be seen, wait long enough."""
+    """Waits until the engine's thread runs; if threads are not visible, waits long enough."""
     tasks = Path(f"/proc/{process.pid}/task")
     deadline = time.monotonic() + GENEROUS_SECONDS
     while tasks.exists() and time.monotonic() < deadline:
@@ -74,7 +74,7 @@ def test_in_python_it_is_a_keyboard_interrupt():
     assert time.monotonic() - started < GENEROUS_SECONDS
 
 
-# The signal comes when the third run has ended, so there is something to keep.
+# The signal arrives after the third run, so there is something to keep.
 INTERRUPTED_REPRODUCTION = """
 import contextlib, signal, sys
 import celltrain.cli.progress
@@ -99,11 +99,11 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
     assert answer["interrupted"]
     assert answer["numbers"]
     assert json.loads((tmp_path / "reproduce.json").read_text())["numbers"] == answer["numbers"]
-    # Drawing took seconds, and simulated again for some figures.
+    # Regression: drawing took seconds, and simulated again for some figures.
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".csv", ".json", ".parquet", ".parquet"]
 
 
-# The signal comes at one of three instants: while a module is imported, or when the command has answered, early or late.
+# The signal arrives at one of three instants: while a module is imported, or early or late after the command's answer.
 EARLY_OR_LATE = """
 import atexit, signal, sys
 
@@ -129,6 +129,6 @@ main()
 def test_before_a_command_begins_and_after_it_ended_there_is_no_traceback(instant):
     command = [sys.executable, "-c", EARLY_OR_LATE, instant, "list", "policies"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=6 * GENEROUS_SECONDS)
-    # When the interpreter takes itself apart, the command has ended with its own code.
+    # While the interpreter shuts down, the command has already ended with its own exit code.
     code, word = (0, "") if instant == "over" else (130, "interrupted\n")
     assert (done.returncode, done.stderr) == (code, word)

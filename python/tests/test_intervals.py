@@ -1,4 +1,4 @@
-"""Intervals in figures end where a measure's values end."""
+"""Intervals in figures end at the limits of a measure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lab: its command here, the page itself by `make lab-test` where node and the page are."""
+"""The lab: its command, and the page itself through `make lab-test` if node and the page are available."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = ROOT / "dist" / "lab.html"
 
 
 def without_tools(tmp_path: Path) -> dict[str, str]:
-    """An environment whose PATH has the tools of a system and neither node, npm nor cargo."""
+    """Returns an environment whose PATH has the system's tools but no node, npm or cargo."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for tool in ("sh", "bash", "make", "find", "test", "mkdir", "touch"):
@@ -69,7 +69,7 @@ def test_wheels_of_a_release_are_not_built_without_the_page(tmp_path, monkeypatc
     assert release.index("make lab-test") < release.index("wheels.py --with-lab")
 
 
-@pytest.mark.skipif(shutil.which("make") is None, reason="make is not there")
+@pytest.mark.skipif(shutil.which("make") is None, reason="make is missing")
 def test_make_lab_says_all_that_is_missing_and_builds_nothing(tmp_path):
     done = subprocess.run(
         ["make", ".make/lab-tools"], cwd=ROOT, env=without_tools(tmp_path), capture_output=True, text=True
@@ -105,7 +105,7 @@ CLAIMS = Path("page/claims.test.ts")
 @pytest.fixture(scope="module")
 def page() -> str:
     if not PAGE.is_file():
-        pytest.skip("dist/lab.html is not there: make lab builds it")
+        pytest.skip("dist/lab.html is missing: run make lab")
     return PAGE.read_text(encoding="utf-8")
 
 
@@ -122,12 +122,12 @@ def test_the_page_is_one_small_file_that_loads_nothing(page):
 
 
 def node_tests(tests: list[Path], tmp_path: Path, **environment: str) -> None:
-    """Bundles the lab's tests and runs these."""
+    """Bundles the lab's tests and runs the given ones."""
     if shutil.which("node") is None:
-        pytest.skip("node is not there")
+        pytest.skip("node is missing")
     if not (ROOT / "lab" / "node_modules").is_dir():
-        pytest.skip("lab/node_modules is not there: make lab installs it")
-    # Packages are looked for from where a test stands.
+        pytest.skip("lab/node_modules is missing: run make lab")
+    # Node resolves packages from the folder of a test.
     folder = ROOT / "lab" / "out" / tmp_path.name
     try:
         subprocess.run(["node", "build.mjs", "--tests", str(folder)], cwd=ROOT / "lab", check=True)
@@ -151,7 +151,7 @@ def files_in(*folders: str) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory) -> str:
-    """A file with this machine's answers for all shipped scenarios."""
+    """A file with this machine's results for all shipped scenarios."""
     file: Path = tmp_path_factory.mktemp("lab") / "native.json"
     file.write_text(json.dumps(lab_data.answers()))
     return str(file)
@@ -175,10 +175,10 @@ def chromium() -> str:
     """Returns the path of the browser; skips if there is none."""
     found = shutil.which("chromium") or shutil.which("google-chrome")
     if found is None:
-        pytest.skip("neither chromium nor google-chrome is there")
+        pytest.skip("neither chromium nor google-chrome is installed")
     return found
 
 
 @pytest.mark.nightly
-def test_the_page_does_in_a_browser_what_a_person_asks_of_it(page, native, tmp_path):
+def test_the_page_works_in_a_browser(page, native, tmp_path):
     node_tests(files_in("engine/browser", "page/browser"), tmp_path, CHROMIUM=chromium(), CELLTRAIN_NATIVE=native)

@@ -1,4 +1,4 @@
-"""The modules at the top of each Rust crate import each other in no circle. (import-linter looks after Python's.)"""
+"""The top-level modules of each Rust crate have no circular imports. (import-linter checks the Python modules.)"""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 from conftest import ROOT
 
 CRATES = sorted(path.parent for path in (ROOT / "crates").glob("*/src") if (path / "lib.rs").exists())
-#: What only tests compile.
+#: Modules compiled for tests only.
 TESTS = {"tests", "conformance", "script", "pipe", "decisions", "loops"}
 
 
 def modules(crate: Path) -> dict[str, str]:
-    """The sources of each module at the top of a crate, without comments and tests."""
+    """Returns the sources of each top-level module of a crate, without comments and tests."""
     sources: dict[str, str] = {}
     for path in sorted((crate / "src").rglob("*.rs")):
         parts = path.relative_to(crate / "src").with_suffix("").parts
@@ -24,14 +24,14 @@ def modules(crate: Path) -> dict[str, str]:
             r"//.*", "", path.read_text().split("#[cfg(test)]\nmod ")[0].split("#[cfg(test)]\npub(crate) mod ")[0]
         )
         if len(parts) == 1 or parts[1:] == ("mod",):
-            # Above a module at the top is the crate.
+            # The parent of a top-level module is the crate.
             text = re.sub(r"\bsuper::", "crate::", text)
         sources[parts[0]] = sources.get(parts[0], "") + text
     return sources
 
 
 def imports(sources: dict[str, str]) -> dict[str, set[str]]:
-    """By module: the others that it names."""
+    """Returns for each module the other modules that it names."""
     found: dict[str, set[str]] = {}
     for name, text in sources.items():
         named = set(re.findall(r"\bcrate::(\w+)", text))
@@ -42,7 +42,7 @@ def imports(sources: dict[str, str]) -> dict[str, set[str]]:
 
 
 def circle(found: dict[str, set[str]]) -> list[str]:
-    """Modules that import each other in a circle, those without one left out; nothing where there is none."""
+    """Returns modules that import each other in a circle; empty if the imports are not circular."""
     left = {name: set(others) for name, others in found.items()}
     while ground := [name for name, others in left.items() if not others & left.keys()]:
         for name in ground:

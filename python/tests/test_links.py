@@ -1,4 +1,4 @@
-"""What is written where somebody has planted links and pipes: replaced or refused, never written through."""
+"""Output files where links and pipes have been planted are replaced or refused, and never written through."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes
 
 @pytest.fixture
 def mine(tmp_path) -> Path:
-    """A file of somebody's."""
+    """A file that belongs to another user."""
     path = tmp_path / "mine"
     path.write_text("mine")
     return path
 
 
 def plant(folder: Path, files: list[Path], mine: Path) -> None:
-    """Links in the places of the files a call wrote, to somebody's file, and to one that is not there."""
+    """Replaces the files that a call wrote by links, to the other user's file and to a missing file."""
     for place, path in enumerate(files):
         path.unlink()
         path.symlink_to(mine if place % 2 else folder.parent / "new")
@@ -100,7 +100,7 @@ def test_a_file_that_the_user_names_may_be_a_link(tmp_path, mine, celltrain):
 
 @pytest.mark.parametrize("command", ["save", "import", "check"])
 def test_a_pipe_or_a_device_is_not_written_to(tmp_path, celltrain, command):
-    # Without a reader the call waited for one.
+    # Regression: without a reader, the call blocked.
     base = tmp_path / "base.toml"
     ct.save(network("a"), base)
     (tmp_path / "graph.json").write_text('{"nodes": [{"id": 1}, {"id": 2}], "links": [{"source": 1, "target": 2}]}')

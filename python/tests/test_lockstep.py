@@ -1,4 +1,4 @@
-"""The check for results that hinge on lock-step: what it warns of, and what it leaves alone."""
+"""The check for results caused by lock-step: when it warns, and when it does not."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from celltrain.model.scenario import Reading
 from celltrain.running.results import RunResult
 
 NOTHING = {1: (0.0, 20.0), 2: (0.0, 20.0)}
-"""Two seeds in which some flow delivered nothing, after timeouts."""
+"""Results of two seeds in which some flow delivered nothing, after timeouts."""
 
 
 def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Ten hosts whose first packets of 192 cells meet in a port with room for 256; changed by dotted paths."""
+    """Returns ten hosts whose first packets of 192 cells meet at a port with room for 256, changed by dotted paths."""
     table: dict[str, Any] = {
         "duration": "4s",
         "topology": {"n_source": {"sources": 10, "link_delay": "1ms"}},
@@ -35,7 +35,7 @@ def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
 
 
 def outcome(run: RunResult) -> tuple[float, float]:
-    """The least goodput of a flow, and the timeouts of all."""
+    """Returns the smallest goodput of a flow and the total number of timeouts."""
     return min(run.flows["goodput_mbps"].to_pylist()), sum(run.flows["timeouts"].to_pylist())
 
 
@@ -49,7 +49,7 @@ def test_hosts_in_step_whose_packets_never_fit_are_found() -> None:
     assert found is not None
     assert (found.starved, found.seeds, found.least_mbps) == (2, 2, 0.0)
     assert (found.step.together, found.step.ties_drawn) == (10, True)
-    # 9140 bytes and 56 of headers are 192 cells, of 424 bits at 155.52 Mb/s.
+    # 9140 bytes and 56 bytes of headers are 192 cells of 424 bits at 155.52 Mb/s.
     assert found.step.processing == f"{round(192 * 424 / 0.15552)}ns"
     for words in ("2 of 2 seeds", "nothing but ties", '[host] processing = "523457ns"', 'clock_offset = "100ms"'):
         assert words in str(found)
@@ -66,7 +66,7 @@ def test_what_the_warning_names_breaks_the_step(options: dict[str, Any]) -> None
         assert ct.run(ct.Scenario.model_validate(in_step_still), seed=seed).efficiency == 0
         broken = ct.run(ct.Scenario.model_validate(table), seed=seed)
         assert broken.efficiency > 0.2
-        # Somebody may starve still, for another reason: that is no lock-step.
+        # A flow may still starve for another reason, which is not lock-step.
         assert lock_step_warning(table, {seed: outcome(broken)}) is None
 
 
@@ -90,7 +90,7 @@ def test_in_step_and_nobody_starves_is_no_reason_to_warn() -> None:
         {"flow.tcp3.traffic": {"bursts": {"bytes": "1MB", "pause": "1ms", "times": "exponential"}}},
     ],
 )
-def test_whatever_is_drawn_besides_ties_is_a_reason_not_to_warn(options: dict[str, Any]) -> None:
+def test_any_randomness_besides_ties_prevents_the_warning(options: dict[str, Any]) -> None:
     table = scenario(options)
     reading = Reading.of_table(table, "scenario")
     assert reading.scenario is not None, reading.faults
@@ -101,7 +101,7 @@ def test_whatever_is_drawn_besides_ties_is_a_reason_not_to_warn(options: dict[st
 @pytest.mark.parametrize(
     "options",
     [
-        # A fixed time only makes the round trip longer.
+        # A constant time only makes the round trip longer.
         {"host.processing": "100us"},
         {"host.processing": "0s", "host.processing_times": "uniform"},
         {"switch.tie_order": "fixed"},
@@ -120,18 +120,18 @@ def test_without_drawn_ties_seeds_do_not_differ_at_all() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        # Nobody starts with another.
+        # All flows start at different times.
         {f"flow.tcp{k}.start": f"{k}ms" for k in range(1, 11)},
-        # Who starts late has no time.
+        # A flow that starts late has too little time.
         {"flow.tcp10.start": "3s"},
-        # Others have a right to the link, or take it.
+        # Other traffic uses the link.
         {"flow.tcp10.traffic": {"constant_rate": {"rate": "150Mbps"}}},
         {"port.bottleneck.scheduler": {"wfq": {"weights": {"tcp1": 1000, "default": 1}}}},
         {"vc.tcp1.class": "cbr"},
         {"port.bottleneck.policy": {"single_drop": {"thresholds": {"tcp1": 200, "default": 20}}}},
     ],
 )
-def test_where_starving_has_another_good_reason_nothing_is_said(options: dict[str, Any]) -> None:
+def test_starvation_with_another_cause_gets_no_warning(options: dict[str, Any]) -> None:
     table = scenario(options)
     assert Reading.of_table(table, "scenario").faults == []
     assert lock_step_warning(table, NOTHING) is None
@@ -144,7 +144,7 @@ def test_near_none_and_a_large_share_are_as_said() -> None:
     edge = NEAR_NONE * step.fair_mbps
     assert lock_step_warning(table, {1: (edge * 0.999, 1.0)}) is not None
     assert lock_step_warning(table, {1: (edge, 1.0)}) is None
-    # Without timeouts nothing was lost for good: a window or a start is what holds the flow back.
+    # Without timeouts nothing was lost for good: a window or a late start holds the flow back.
     assert lock_step_warning(table, {1: (0.0, 0.0)}) is None
     # A tenth of the link for 0.05 s is 10 segments.
     short = scenario({"duration": "50ms"})
@@ -163,7 +163,7 @@ def test_a_scenario_that_is_refused_is_not_judged() -> None:
     assert lock_step_warning(scenario({"duration": "soon"}), NOTHING) is None
 
 
-def test_no_shipped_scenario_is_said_to_be_in_step_that_draws() -> None:
+def test_no_shipped_scenario_with_randomness_is_reported_as_in_step() -> None:
     for name in ("lan-tail-drop", "lan-epd", "peer-to-peer", "star-incast"):
         assert in_step(ct.load(f"scenarios/{name}.toml").to_dict()) is not None, name
     for name in ("wan-dfba", "lan-unresponsive", "gfr-tagging", "lan-wfq"):
@@ -213,7 +213,7 @@ def test_a_sweep_and_its_report_warn_at_their_end(celltrain: Command, tmp_path: 
     assert "warning: 1 of 2 points may hinge on lock-step: at point 0 (spread 0" in swept.err
     assert "in 2 of 2 seeds a flow starves" in swept.err
     told = celltrain("sweep", plan(tmp_path), "--store", tmp_path / "again", "--json")
-    # Where a flow starves, another warning says that nothing arrived.
+    # If a flow starves, another warning reports that nothing arrived.
     [doubt] = about_lock_step(told.json["warnings"])
     assert doubt in swept.err.replace("\n", " ")
     report = celltrain("report", tmp_path / "s", "--measures", "efficiency")
@@ -223,7 +223,7 @@ def test_a_sweep_and_its_report_warn_at_their_end(celltrain: Command, tmp_path: 
     assert about_lock_step(celltrain("report", tmp_path / "s", "--json").json["warnings"]) == [doubt]
 
 
-def test_a_sweep_of_what_is_not_in_step_says_nothing(celltrain: Command, tmp_path: Path) -> None:
+def test_a_sweep_without_lock_step_gets_no_warning(celltrain: Command, tmp_path: Path) -> None:
     file = plan(tmp_path)
     file.write_text(file.read_text().replace("'0s'", "'50ms'"))
     swept = celltrain("sweep", file, "--store", tmp_path / "s", "--json")

@@ -1,4 +1,4 @@
-"""Checks that every citation of docs/mechanisms.md names a section or choice of the register, and that choices have reasons."""
+"""Every citation of docs/mechanisms.md points to an existing section or choice, and choices have reasons."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from pages import ROOT
 PAGE = ROOT / "docs" / "mechanisms.md"
 # The register: the page that is cited, and the pages that it links to.
 PAGES = (PAGE, *sorted((ROOT / "docs" / "mechanisms").glob("*.md")))
-# Where code and pages may cite from.
+# Folders in which code and pages may cite the register.
 FOLDERS = ("crates", "docs", "fuzz", "papers", "plans", "python", "scenarios", "scripts", "studies")
 TEXT = {".md", ".py", ".pyi", ".rs", ".script", ".toml"}
 
 REFERENCE = r"(?:A-\d\d|\d+(?:\.\d+)?(?![\w-]))"
-# `docs/mechanisms.md` 3.1 to 3.7; `docs/mechanisms.md` sections 1.1 and 1.3; docs/mechanisms.md, A-25; and so on.
+# For example `docs/mechanisms.md` 3.1 to 3.7; `docs/mechanisms.md` sections 1.1 and 1.3; docs/mechanisms.md, A-25.
 CITATION = re.compile(
     rf"(?<!\")docs/mechanisms\.md`?(?P<cited>,? (?:sections? )?{REFERENCE}(?:(?:,| and| to|, and) (?:sections? )?{REFERENCE})*)?"
 )
 QUOTED = '"(?P<quote>[^"]+)"'
-# What a script quotes before or behind a citation: (docs/mechanisms.md 3.7), or docs/mechanisms.md 3.2: "one", "two".
+# Quotations in scripts before or after a citation: (docs/mechanisms.md 3.7), or docs/mechanisms.md 3.2: "one", "two".
 QUOTED_BEFORE = re.compile(rf"{QUOTED} \((?={CITATION.pattern})")
 QUOTED_BEHIND = re.compile(rf'{CITATION.pattern}[^".;]{{0,60}}(?P<quotes>"[^"]+"(?:[,;] "[^"]+")*)')
 
 
 @cache
 def headed(page: Path) -> dict[str, str]:
-    """The text below every heading of a page that has a number or the id of a choice, in the page's order."""
+    """Returns the text below every heading of a page that has a number or the id of a choice, in the page's order."""
     parts = re.split(r"^#{2,3} (A-\d\d|\d+(?:\.\d+)?)\.? (.*)$", page.read_text(), flags=re.MULTILINE)[1:]
     numbers, texts = parts[::3], parts[2::3]
     assert len(set(numbers)) == len(numbers), f"{page.name} has a number or an id twice"
@@ -59,7 +59,7 @@ def choices() -> list[str]:
 
 @cache
 def texts() -> dict[str, str]:
-    """Every file outside the register that may cite it, by its path."""
+    """Returns every file outside the register that may cite it, by its path."""
     files = [path for path in ROOT.iterdir() if path.suffix in TEXT or path.name == "Makefile"]
     files += [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in TEXT]
     kept = [path for path in sorted(files) if "target" not in path.parts and path not in (*PAGES, Path(__file__))]
@@ -68,13 +68,13 @@ def texts() -> dict[str, str]:
 
 @cache
 def flowing(name: str) -> str:
-    """A file's text without line breaks and the marks that begin its comments."""
+    """Returns a file's text without line breaks and comment marks."""
     text = re.sub(r"\n\s*(?://[/!]?|#)? ?", " ", texts()[name])
     return re.sub(r"\s+", " ", text)
 
 
 def citations() -> Iterator[tuple[str, re.Match[str]]]:
-    """Every place where code names the page, with what it cites of it."""
+    """Yields every place where code names the page, with the cited sections."""
     for name in texts():
         if not name.endswith(".md"):
             yield from ((name, found) for found in CITATION.finditer(flowing(name)))
@@ -111,7 +111,7 @@ def test_every_citation_in_code_names_a_section_or_choice_of_the_register():
     wrong = [f"{name}: {found[0]}" for name, found in citations() if not cited(found)]
     wrong += [f"{name}: {n}" for name, found in citations() for n in cited(found) if n not in sections()]
     assert wrong == []
-    # So that the pattern above is known to find them.
+    # Shows that the pattern above finds citations.
     assert sum(1 for _ in citations()) > 100
 
 
@@ -127,12 +127,12 @@ def test_every_link_of_a_page_that_names_a_section_or_choice_leads_to_it():
         assert anchor.startswith(f"{label.replace('.', '').lower()}-"), f"{name}: {label} leads to {anchor}"
 
 
-def test_every_choice_that_is_named_anywhere_stands_in_the_register():
+def test_every_choice_named_anywhere_is_in_the_register():
     named = {(name, choice) for name, text in texts().items() for choice in re.findall(r"\bA-\d\d\b", text)}
     assert sorted(place for place in named if place[1] not in choices()) == []
 
 
-def test_what_scripts_quote_from_the_register_stands_there_word_for_word():
+def test_quotations_from_the_register_in_scripts_are_verbatim():
     quotes = []
     for name in texts():
         if name.endswith(".script"):
@@ -158,7 +158,7 @@ def places(found: re.Match[str]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """A text without marks, breaks of lines and the hyphens at them."""
+    """Returns a text without marks, line breaks and hyphens at line ends."""
     return re.sub(r"\s+", " ", re.sub(r"[`*]", "", text)).replace("- ", "-")
 
 

@@ -1,4 +1,4 @@
-"""Memory: what does not fit is refused by name, a run that outgrows it ends in words, and what kills a run costs one row."""
+"""Memory: runs that do not fit are refused, exceeding it ends with a message, and a killed run costs one row."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ import memory_campaign as campaign
 
 pytestmark = pytest.mark.slow
 
-#: Of addresses: enough for the interpreter and its libraries, and little besides.
+#: Limit of the address space: enough for the interpreter and its libraries, but little more.
 LIMIT = 2 << 30
-#: Hosts of a ring whose bare network takes more than that.
+#: Number of hosts of a ring whose network alone exceeds the limit.
 LARGE = 600_000
-#: Hosts of a ring whose run outgrows this number of bytes, beyond those the process has at first, and that process.
+#: Number of hosts of a ring whose run exceeds this number of bytes, beyond the process's initial memory.
 GROWING, MORE = 20_000, 320 << 20
 GROWN = f"""
 import resource, sys
@@ -51,7 +51,7 @@ path = "topology.star.hosts"
 values = {hosts}
 """
 
-#: Runs a run in a process of its own, but kills the one with seed 2.
+#: Runs each run in its own process, and kills the one with seed 2.
 KILLED = """
 import os, signal
 from celltrain.running import local
@@ -69,7 +69,7 @@ local.main()
 
 
 def limited(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command line in a process that may have little memory."""
+    """Runs the command line in a process with little memory."""
     command = [sys.executable, "-m", "celltrain", *map(str, arguments)]
     return subprocess.run(
         command,
@@ -166,12 +166,12 @@ def test_check_tells_what_a_run_takes(celltrain: Command, small: Path) -> None:
 
 
 class NoLonger:
-    """A scenario that fitted when it was checked, and fits no more when it is laid out again."""
+    """A scenario that fitted during its check, but no longer fits when laid out again."""
 
     json = "{}"
 
     def outline(self, _: object) -> str:
-        # The check takes memory too: a second layout found less of it free, and the sweep ended with exit code 3.
+        # Regression: the check uses memory, so a second layout found less of it free, and the sweep ended with code 3.
         raise ValueError(f'{{"does_not_fit": true, "faults": [{self.fault}]}}')
 
     network = outline

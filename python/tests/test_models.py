@@ -28,7 +28,7 @@ def variants():
 def generator():
     spec = importlib.util.spec_from_file_location("generate_models", ROOT / "scripts" / "generate_models.py")
     module = importlib.util.module_from_spec(spec)
-    # Its dataclasses and annotations look their module up.
+    # Its dataclasses and annotations need the module in sys.modules.
     sys.modules["generate_models"] = module
     spec.loader.exec_module(module)
     return module
@@ -39,7 +39,7 @@ def lan(**changes):
     return ct.n_source(**{**settings, **changes})
 
 
-def test_the_models_are_what_the_schema_says():
+def test_the_models_match_the_schema():
     generate = generator()
     for path, current in generate.generate(json.loads(_core.schema())).items():
         assert path.read_text() == current, f"{path.name} is stale: run python scripts/generate_models.py"
@@ -81,7 +81,7 @@ def test_tcp_variants_share_their_options_and_stay_apart():
     assert ct.Vanilla(mss="512B") != ct.Tahoe(mss="512B")
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
-    # The options alone say no variant.
+    # The options alone do not determine a variant.
     with pytest.raises(ct.ScenarioError, match="not one of Vanilla or Tahoe or Reno"):
         lan(tcp=ct.TcpOptions())
 
@@ -90,7 +90,7 @@ TOPOLOGIES = [choice["required"][0] for choice in json.loads(_core.schema())["$d
 
 
 def smallest(field):
-    """A value of a required key: two of what is counted, where that many are allowed, or the example of a quantity."""
+    """Returns a value for a required key: 2 for a count if allowed, or the example of a quantity."""
     least = [limit.ge for limit in field.metadata if hasattr(limit, "ge")]
     return max(2, *least) if least else field.examples[0]
 

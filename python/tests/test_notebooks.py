@@ -1,4 +1,4 @@
-"""The example notebooks run from the first cell to the last, and what answers look like in one."""
+"""The example notebooks run from the first cell to the last, and display results correctly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HARMFUL = "<script>alert('x')</script>\x1b[31m & \u202e"
 
 @pytest.fixture(scope="module")
 def answers():
-    """One of each, with a name that would be markup and a command to a terminal."""
+    """One result of each class, whose name contains markup and a terminal command."""
     lan = ct.n_source(
         sources=2, link_delay="5us", buffer_cells=60, policy=ct.SelectiveDrop(), duration="5ms", name=HARMFUL
     )
@@ -44,7 +44,7 @@ def answers():
 
 
 class Words(HTMLParser):
-    """The tags of an element, and its texts."""
+    """The tags of an element and its texts."""
 
     def __init__(self, text):
         super().__init__()
@@ -73,7 +73,7 @@ def test_an_answer_is_shown_as_html_and_as_text_that_say_the_same(answers, name)
     plain = re.sub(r"\s+", " ", text)
     for said in words.texts:
         assert re.sub(r"\s+", " ", said) in plain, said
-    # A dozen lines or two, in one screen.
+    # About a dozen or two dozen lines, so that one screen is enough.
     assert len(text.splitlines()) < 45
 
 
@@ -87,7 +87,7 @@ def test_names_of_others_are_neither_markup_nor_commands_to_a_terminal(answers, 
 
 
 def test_a_card_has_no_colours_of_its_own(answers):
-    """Letters and lines are those of the page around it, light or dark."""
+    """Text and lines use the colours of the surrounding page, light or dark."""
     for answer in answers.values():
         styles = " ".join(re.findall(r'style="([^"]*)"', answer._repr_html_()))
         assert not re.search(r"(?<!-)color:|background:(?!none)|#[0-9a-f]{3}", styles)
@@ -113,7 +113,7 @@ def test_numbers_of_a_card_are_those_of_the_answer(answers):
 
 
 class Shell:
-    """What IPython knows in a notebook."""
+    """A stand-in for IPython's shell in a notebook."""
 
     def __init__(self, kernel):
         self.kernel = kernel
@@ -129,7 +129,7 @@ class Handle:
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """A notebook's kernel, as far as a bar asks; what was displayed."""
+    """Simulates a notebook's kernel for progress bars. Returns what was displayed."""
     shown = []
 
     def display(drawn, *, display_id):
@@ -181,12 +181,12 @@ def cells(path: Path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_holds_no_outputs(path):
-    """They would be those of another version; the site and the tests make them anew."""
+    """Outputs would belong to another version; the site and the tests generate them."""
     for cell in cells(path):
         assert cell["cell_type"] == "markdown" or (cell["outputs"], cell["execution_count"]) == ([], None)
 
 
-# Each is a kernel of its own; the nightly job runs all.
+# Each starts its own kernel; the nightly job runs all.
 @pytest.mark.parametrize(
     "path",
     [
@@ -199,7 +199,7 @@ def test_a_notebook_runs_and_shows_tables_and_figures(path, tmp_path, monkeypatc
     pytest.importorskip("ipykernel")
     pytest.importorskip("polars")
     pytest.importorskip("pandas")
-    # The kernel is the Python of this test, whatever is on the path.
+    # The kernel uses the Python of this test, whatever is on the path.
     monkeypatch.delenv("MPLBACKEND", raising=False)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
     notebook = nbformat.read(path, as_version=4)

@@ -15,15 +15,15 @@ from celltrain.model.scenario import Reading
 
 MODELS = ROOT / "docs" / "models"
 SCENARIOS = ROOT / "docs" / "scenarios.md"
-# The options of every TCP variant are vanilla's, and their pages say so.
+# Every TCP variant has the options of vanilla, and its page refers to them.
 WITHOUT_TABLE = {"tahoe", "reno", "newreno", "newreno_hoe", "sack", "sack_pipe"}
 
 
 def registered() -> dict[str, tuple[str, str]]:
-    """Kind and name of every model of the schema, by its page."""
+    """Returns kind and name of every model in the schema, by page."""
     definitions = json.loads(_core.schema())["$defs"]
     choices = ((kind, choice) for kind, name in CHOICES.items() for choice in definitions[name]["oneOf"])
-    # A choice among tables, or among words.
+    # A choice is among tables or among words.
     models = [(kind, choice["required"][0] if "required" in choice else choice["const"]) for kind, choice in choices]
     return {page_of(kind, name): (kind, name) for kind, name in models}
 
@@ -53,7 +53,7 @@ def test_a_models_page_shows_a_scenario(name: str):
 def test_the_parameters_of_a_models_page_are_those_of_the_code(name: str):
     kind, own = registered()[name]
     [entry] = [entry for entry in entries(kind) if entry.name == own]
-    # A list of tables is described by the keys of its tables.
+    # The keys of its tables describe a list of tables.
     expected = {parameter.name: parameter for parameter in entry.parameters}
     rows = table(section(prose(MODELS / f"{name}.md"), "Parameters"))
     found = {key: row for row in rows for key in re.findall(r"`([^`]+)`", row[0])}
@@ -93,7 +93,7 @@ def test_what_the_validation_of_a_models_page_names_exists(name: str):
 
 
 def is_scenario(block: Block) -> bool:
-    """Whether a block is a whole scenario that should be right, and not a file of a page about adding something."""
+    """Returns whether a block is a complete, valid scenario, and not a file of a page about adding something."""
     complete = re.search(r"^duration\s*=", block.text, re.MULTILINE) is not None
     return block.language == "toml" and complete and not block.comment.startswith(("file:", "faulty"))
 
@@ -132,22 +132,22 @@ def test_every_link_of_a_page_leads_somewhere(page: Path):
 
 
 def table(text: str) -> list[list[str]]:
-    """The rows of the tables of a text, without their heads."""
+    """Returns the rows of the tables in a text, without their heads."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
     return [row for row in rows if row[0] not in ("key", "---")]
 
 
 def default(parameter: Parameter) -> object:
-    """What a page says of a parameter's default."""
+    """Returns the default of a parameter as a page has to state it."""
     if parameter.required:
         return "required"
     return "absent" if parameter.default is None else parameter.default
 
 
 def stated(cell: str) -> object:
-    """The default a table's cell states: a value as TOML writes it, or a word."""
+    """Returns the default stated in a table cell: a TOML value or a word."""
     if re.match(r"`tcp1`", cell):
-        return "absent"  # Said by what happens then.
+        return "absent"  # The cell describes the behaviour instead.
     value = re.fullmatch(r"`(.+)`", cell)
     return normal(json.loads(value[1])) if value else cell
 
@@ -160,7 +160,7 @@ UNITS = {
 
 
 def normal(value: object) -> object:
-    """A number with a unit as a whole number of the smallest one, so that 65.535kB is 65535B."""
+    """Converts a number with a unit to an integer of the smallest unit, so that 65.535kB is 65535B."""
     quantity = re.fullmatch(r"([\d.]+) ?([a-zA-Z]+)", value) if isinstance(value, str) else None
     return Decimal(quantity[1]) * UNITS[quantity[2]] if quantity and quantity[2] in UNITS else value
 

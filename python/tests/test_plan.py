@@ -1,4 +1,4 @@
-"""Plans: what their points are, and what is wrong with them."""
+"""Plans: their points and their faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from celltrain.model.scenario import Reading
 
 BASE = '\nscenario = "lan-selective-drop"\n'
 SD = "port.bottleneck.policy.selective_drop"
-# Numeric settings of the base that take any of the values below.
+# Numeric settings of the base that accept any of the values below.
 PATHS = [f"{SD}.threshold", f"{SD}.z", "port.bottleneck.buffer", "topology.n_source.sources"]
 NUMBERS = {
     f"{SD}.threshold": [0.1, 0.25, 0.5, 0.75, 1.0],
@@ -41,7 +41,7 @@ def refused(text, base=BASE):
 
 
 def groups():
-    """For some of the paths, in any order, lists of values; some of the lists as long as others are paired."""
+    """Generates lists of values for some of the paths, in any order; lists of equal length may be paired."""
 
     @st.composite
     def make(draw):
@@ -59,7 +59,7 @@ def groups():
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(groups(), st.integers(1, 4))
-def test_the_points_are_those_of_the_naive_twin(made, seeds):
+def test_the_points_are_those_of_the_naive_model(made, seeds):
     crossed, paired = made
     document = {"axes": crossed, "seeds": seeds}
     if paired:
@@ -80,7 +80,7 @@ def test_the_points_are_those_of_the_naive_twin(made, seeds):
         policy = point.scenario["port"]["bottleneck"]["policy"]["selective_drop"]
         assert policy["threshold"] == values.get(f"{SD}.threshold", 0.9)
         assert policy["z"] == values.get(f"{SD}.z", 0.8)
-    # A plan that was kept as JSON is the same plan.
+    # A plan stored as JSON is the same plan.
     again = Plan.of_document(json.loads(json.dumps(found.document)))
     assert again.digest == found.digest
     assert [point.values for point in again.points] == twin
@@ -159,7 +159,7 @@ def test_a_sample_is_the_same_again_and_fills_its_box(method):
     counts = [sum(v["sources"] == n for v in drawn) for n in range(2, 7)]
     assert sum(counts) == 100
     assert min(counts) >= 12
-    # Both halves of the logarithmic scale hold half of them.
+    # Each half of the logarithmic scale contains half of the values.
     assert 45 <= sum(v["delay"] < 1e-6 * 1000**0.5 for v in drawn) <= 55
 
 
@@ -277,7 +277,8 @@ def test_ten_million_points_are_not_built():
             '[series]\nrecord = ["qeue"]',
             ['plan.toml:4: series.record[0] = "qeue" must be one of "queue"', "plan.toml:3: series lacks step"],
         ),
-        # Both were found after the runs had begun: a step as an internal error, a series as parts without a column.
+        # Regression: both were found after the runs had started: a step as an internal error, and a series as parts
+        # without a column.
         (
             '[series]\nrecord = ["queue"]\nstep = "1ps"',
             ['plan.toml:5: series.step = "1ps" is too short: a run of 10s may have 1000000 samples after the first'],
@@ -325,7 +326,7 @@ def test_an_axis_that_no_point_has_a_place_for_is_refused_with_its_line(text, li
 
 
 def test_an_axis_that_one_point_has_a_place_for_is_accepted():
-    """Paired with Reno, one of its values is left out, and the other is not."""
+    """The axis is paired with Reno: one of its values is omitted, and the other is not."""
     some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
     own = {"receive_window": "65535B"}
     tcp = [{"reno": own}, {"vanilla": {**own, "tick_phase": "random"}}]
@@ -353,7 +354,7 @@ def test_more_runs_than_anybody_waits_for_are_counted_and_refused():
     assert MAX_RUNS == 10**8
 
 
-def test_a_scenario_that_is_wrong_by_itself_is_told_by_its_own_lines(tmp_path):
+def test_a_fault_of_the_scenario_is_reported_with_its_own_line(tmp_path):
     (tmp_path / "base.toml").write_text('duration = "1s"\n[topology.n_source]\nsources = 0\nlink_delay = "5us"\n')
     (tmp_path / "plan.toml").write_text('scenario = "base.toml"\nseeds = 2\n')
     with pytest.raises(ct.PlanError) as refusal:
@@ -373,7 +374,7 @@ def test_a_scenario_that_is_wrong_by_itself_is_told_by_its_own_lines(tmp_path):
         Plan.load(tmp_path / "nothing.toml")
 
 
-def test_what_an_axis_mends_is_no_fault_of_the_base(tmp_path):
+def test_a_fault_of_the_base_that_an_axis_fixes_is_ignored(tmp_path):
     (tmp_path / "base.toml").write_text(
         'duration = "1s"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n'
         "[port.bottleneck]\nbuffer = 100\npolicy = { epd = { threshold = 500 } }\n"
@@ -429,7 +430,7 @@ def test_every_key_of_every_shipped_scenario_is_found_by_its_path():
         if name.endswith(".toml"):
             scenario = Reading.of_core(_core.parse(_core.data(name), name)).scenario
             for path, value in paths(scenario, ""):
-                # Names with dots or arrows of their own are still single steps; such paths are not made from parts.
+                # Names that contain dots or arrows are still single steps; such paths are not built from parts.
                 key = follow(path)
                 if key.quantity is not None and value is not None:
                     key.quantity.read(value)
@@ -491,7 +492,7 @@ BUFFER = 'path = "port.bottleneck.buffer"'
     ],
 )
 def test_numbers_beyond_all_sense_are_refused_with_their_line(text, line, words):
-    # Python has no float of 400 digits: these were internal errors.
+    # Regression: Python has no float with 400 digits, so these were internal errors.
     [message] = refused(f"\n{text}", base="\n") if text.startswith("scenario") else refused(text)
     assert message.startswith(f"plan.toml:{line}: ")
     assert words in message
@@ -530,7 +531,7 @@ def test_a_path_beyond_a_list_is_refused():
 
 
 def test_what_is_far_too_large_is_refused_at_once():
-    # Comparing every axis with every other, and every fault with every other, took minutes.
+    # Regression: comparing every axis and every fault with every other took minutes.
     begun = time.process_time()
     pairs = "\n".join(f"a{i} = {{ {BUFFER}, values = [1, 2] }}" for i in range(1000))
     assert len(refused(f"[axes]\n{pairs}")) == 101

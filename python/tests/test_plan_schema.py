@@ -1,4 +1,4 @@
-"""The JSON Schema of plans, which editors and other programs judge a plan by."""
+"""The JSON Schema of plans, for editors and other programs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ seeds.search = 2
 
 
 def plans_of_the_pages():
-    """Plans that stand in a page by themselves, or are written to a file by one of its commands."""
+    """Returns the complete plans on the pages, including those that a page's commands write to a file."""
     for page in pages():
         for block in blocks(page):
             texts = (
@@ -73,7 +73,7 @@ def test_it_is_a_json_schema_and_describes_every_key():
     assert len(objects) > 10
     for table in objects:
         assert table["additionalProperties"] is False
-        # A table that has a class of its own is described there.
+        # A table with its own class is described in that class.
         assert all({"description", "$ref"} & one.keys() for one in table["properties"].values()), table["title"]
 
 
@@ -136,8 +136,8 @@ def test_what_has_the_wrong_form_is_refused_by_the_schema_and_by_the_reader(plan
     assert any(path in fault.message for fault in refused.value.faults), str(refused.value)
 
 
-def test_what_is_refused_is_told_once_and_the_rest_is_judged_all_the_same():
-    # A number that is refused is neither missing nor one of the defaults.
+def test_a_fault_is_reported_once_and_the_rest_is_still_checked():
+    # A refused number is neither missing nor a default.
     [count] = _faults("[1000, 2000]", "{ from = 1, to = 5, count = 0 }")
     assert "count = 0 is not a whole number" in count
     least, most = _faults("at_most = 9", "at_least = 1, at_most = 99999999999999999999")

@@ -1,4 +1,4 @@
-"""What turns an innocent sweep into a wrong lecture is said before the runs, after them, and in the report."""
+"""Plausible-looking sweeps that give misleading results get warnings before and after the runs, and in the report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ duration = ["500ms"]
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
 def test_an_axis_that_changes_nothing_is_said_in_dry_run_end_and_report(celltrain, tmp_path):
-    """EPD with 800 cells never lets more than a thousand wait, so a buffer of 5000 gives the very same runs."""
+    """EPD with a threshold of 800 cells never lets more than 1000 wait, so a buffer of 5000 gives identical runs."""
     plan, store = planned(tmp_path, IDLE), tmp_path / "store"
     foretold = celltrain("sweep", plan, "--dry-run")
     assert foretold.code == 0
@@ -59,7 +59,7 @@ def test_python_warns_at_the_end_of_a_sweep(tmp_path):
         ct.sweep(Plan.load(planned(tmp_path, IDLE)))
 
 
-def test_a_threshold_that_moves_with_its_buffer_is_no_matter(tmp_path):
+def test_a_threshold_that_scales_with_its_buffer_gets_no_warning(tmp_path):
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
@@ -67,8 +67,8 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
     assert plan_warnings.of_plan(Plan.load(planned(tmp_path, text))) == []
 
 
-def test_shares_and_times_are_no_thresholds_in_cells(tmp_path):
-    """Selective Drop's threshold is a share of the buffer, and goes with it."""
+def test_fractions_and_times_are_not_thresholds_in_cells(tmp_path):
+    """Selective Drop's threshold is a fraction of the buffer, and scales with it."""
     text = """[axes]
 policy = { path = "port.bottleneck.policy", values = { sd = { selective_drop = {} }, tail = { tail_drop = {} } } }
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
@@ -85,7 +85,7 @@ def test_a_threshold_above_the_buffer_of_some_points_is_refused_with_the_point(c
 
 @pytest.mark.slow
 def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
-    """Not where the network is all that varies: then there is no mean over it."""
+    """If only the network varies, no mean combines networks, so there is no warning."""
     sources = '"topology.n_source.sources" = [3, 5]\n'
     answer = celltrain(
         "sweep", planned(tmp_path, f'[axes]\n{sources}"switch.tie_order" = ["random", "fixed"]\n'), "--dry-run"
@@ -103,7 +103,7 @@ def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
 
 
 def test_what_moves_together_is_one_axis(celltrain, tmp_path):
-    """The buffer alone would be idle; with its threshold it is not."""
+    """The buffer alone would have no effect; with its threshold it has one."""
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
@@ -133,7 +133,7 @@ threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800
 
 
 def test_paired_settings_are_crossed_with_policies(tmp_path):
-    """EPD's threshold goes with the buffer, and the points of the other policies have no place for it."""
+    """EPD's threshold is paired with the buffer, and does not apply to the points of other policies."""
     plan = Plan.load(planned(tmp_path, CROSSED))
     made = [point.scenario["port"]["bottleneck"] for point in plan.points]
     assert [(one["buffer"], one["policy"]) for one in made] == [
@@ -149,7 +149,7 @@ def test_paired_settings_are_crossed_with_policies(tmp_path):
 
 
 def test_policies_may_be_paired_and_their_settings_crossed(celltrain, tmp_path):
-    """Wherever the axes stand; a setting of another policy makes no run of its own."""
+    """The order of the axes does not matter; a setting of another policy creates no additional run."""
     text = """[axes]
 z = { path = "port.bottleneck.policy.selective_drop.z", values = [0.5, 0.8] }
 [[paired]]
@@ -172,7 +172,7 @@ duration = ["100ms", "200ms"]
 
 
 def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(tmp_path):
-    """Nothing chose Selective Drop: it is a slip of the pen."""
+    """Nothing chose Selective Drop, so the setting is probably a mistake."""
     with pytest.raises(ct.PlanError, match=r"names 2 \(epd, selective_drop\); it must be one"):
         Plan.load(planned(tmp_path, '[axes]\n"port.bottleneck.policy.selective_drop.z" = [0.5, 0.8]\n'))
 
@@ -180,7 +180,7 @@ def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
 def test_the_warnings_of_the_check_reach_every_command(celltrain, tmp_path):
-    """A constant that no formula uses, once for all points, seeds and scenarios."""
+    """A constant that no formula uses is reported once for all points, seeds and scenarios."""
     told = "used by no formula; leave it out, or look whether another name was meant"
     file, store = tmp_path / "fs.toml", tmp_path / "store"
     file.write_text('[policy.formula]\nadmit = "Y < f * K"\nconstants = { f = 0.5, ff = 1 }\n')
@@ -220,7 +220,7 @@ def test_a_warning_of_some_points_names_the_first_and_only_five_are_told():
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
 def test_points_that_seeds_hardly_change_are_told_at_the_end_of_a_sweep_and_in_the_report(celltrain, tmp_path):
-    """All flows time out at each common tick, so that seeds agree to three digits; random ticks show another result."""
+    """All flows time out at each common tick, so the seeds agree to three digits; random ticks give another result."""
     formula = 'policy = { path = "port.bottleneck.policy", values = { fs = { formula = { admit = "Y < 0.8 * K / max(N, 1)" } } } }'
     text = f'[axes]\n{formula}\n"duration" = ["2s"]\n"tcp.vanilla.tick_phase" = ["common", "random"]\n'
     plan, store = planned(tmp_path, text), tmp_path / "store"

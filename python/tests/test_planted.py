@@ -1,4 +1,4 @@
-"""Faults planted in the core: for each of them a Rust test fails that compares with a model, not with an earlier run."""
+"""Faults planted in the core: each fails a Rust test that compares with a model, not only with earlier runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from project_copy import COPY, FAULTS, build
 
 pytestmark = pytest.mark.slow
 
-#: The modules whose tests look for them.
+#: Modules whose tests must find the faults.
 MODULES = ("engine::fast::output_buffer", "engine::fast::run_queues", "port::", "scheduler::")
 
 
@@ -24,8 +24,8 @@ def test_every_planted_fault_is_found():
 
 
 def fails(program: str, *, fault: int | None) -> bool:
-    """Runs the modules' tests until one fails; returns whether one did."""
-    # Finding the smallest example would take longer than finding the fault.
+    """Runs the modules' tests until one fails. Returns whether one failed."""
+    # Shrinking the example would take longer than finding the fault.
     environment = {**os.environ, "PROPTEST_MAX_SHRINK_ITERS": "0", "PLANTED": str(fault)}
     core = COPY / "crates" / "celltrain-core"
     with subprocess.Popen(

@@ -42,7 +42,7 @@ def test_a_plot_has_units_on_its_axes_and_a_line_for_each_series(result, name, u
 
 @pytest.fixture(scope="module")
 def controlled():
-    """Adaptive discard behind two edge devices whose buffers soon fill."""
+    """A run with adaptive discard behind two edge devices whose buffers fill quickly."""
     scenario = ct.load(ROOT / "scenarios" / "internetwork-abr-ada.toml").replace(duration="400ms")
     return ct.run(scenario, trace=["queue", "acr", "edge"], step="1ms")
 

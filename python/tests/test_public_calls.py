@@ -1,4 +1,4 @@
-"""Every public function, class and method, called with what it does not take: our own errors, or an answer."""
+"""Every public function, class and method, called with invalid arguments: raises our own errors or returns a result."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ VALUES: dict[str, Any] = {
 
 
 class Unwilling:
-    """Nothing can be asked of it."""
+    """An object on which every operation fails."""
 
     def __repr__(self) -> str:
         raise RuntimeError("it does not want to")
@@ -89,7 +89,7 @@ fairness = "maximize"
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """Where calls may write."""
+    """A folder to which calls can write."""
     monkeypatch.chdir(tmp_path)
     Path("folder").mkdir()
     Path("file").write_text("no scenario")
@@ -113,7 +113,7 @@ def store(lan, tmp_path_factory) -> ct.Store:
 
 
 def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
-    """What is called, with arguments that are right; one after the other is then replaced."""
+    """Returns the callables with valid arguments, which the tests replace one at a time."""
     result = ct.run(lan, trace=["queue", "cwnd"])
     settling = ct.run(lan, trace=["delivered"], step="5us")
     if not Path("events").exists():
@@ -234,7 +234,7 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
     }
 
 
-# What runs many scenarios or draws figures costs tenths of a second a call: some values, drawn anew for each argument.
+# Calls that run many scenarios or draw figures take tenths of a second: use a few random values per argument.
 SLOW = {
     "reproduce",
     "study",
@@ -255,7 +255,7 @@ SLOW = {
     "why",
 }
 SOME = 9
-# What a paper's tables take in full is minutes.
+# These arguments of a paper's tables would take minutes.
 LONG = {(name, argument) for name in ("reproduce", "study") for argument in ("tables", "overrides")}
 
 
@@ -277,7 +277,7 @@ def test_every_public_function_is_called(lan, store):
     called = {name.partition(".")[0] for name in NAMES}
     models = set(celltrain.models.__all__)
     errors = {name for name in ct.__all__ if name.endswith(("Error", "Warning"))}
-    # Answers of the others, which nobody makes.
+    # Result classes, which users do not instantiate.
     answers = {"Compared", "Episodes", "Report", "RunResult", "Store", "Tuned", "Fault", "Why"}
     assert set(ct.__all__) - models - errors - answers <= called
 
@@ -386,7 +386,7 @@ def test_wrong_arguments_raise_our_errors(name, lan, store):
 
 
 class TookTooLongError(BaseException):
-    """Of a call that does neither answer nor refuse."""
+    """A call neither returned nor refused in time."""
 
 
 @contextmanager
@@ -425,7 +425,7 @@ def models() -> list[type[Any]]:
 
 
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
-def test_settings_of_a_wrong_type_are_refused_in_our_words(model):
+def test_settings_of_a_wrong_type_are_refused_with_our_message(model):
     for field, (label, value) in itertools.product(model.model_fields, VALUES.items()):
         try:
             model(**{field: value})
@@ -451,14 +451,14 @@ def test_a_wrong_type_says_what_would_be_right():
     ]
 
 
-def test_a_number_of_arguments_or_an_option_there_is_not_is_pythons_to_refuse():
+def test_python_refuses_wrong_numbers_of_arguments_and_unknown_options():
     with pytest.raises(TypeError, match="unexpected keyword argument 'sed'"):
         ct.run("small.toml", sed=1)
     with pytest.raises(TypeError, match="missing 1 required positional argument"):
         ct.load()
 
 
-def test_what_cannot_be_written_is_said_in_our_words_and_is_an_oserror_too(lan):
+def test_write_errors_have_our_message_and_are_oserrors(lan):
     Path("taken").write_text("")
     for write in (
         lambda: ct.save(lan, "folder"),
@@ -499,7 +499,7 @@ def test_half_a_character_in_a_graph_is_a_fault_of_the_graph():
         ct.import_graph("net.json", flows=1)
 
 
-def test_a_copy_that_was_not_checked_is_refused_in_our_words(lan):
+def test_an_unchecked_copy_is_refused_with_our_message(lan):
     for change in ({"duration": object()}, {"topology": "none"}):
         copy = lan.model_copy(update=change)
         for call in (
@@ -530,7 +530,7 @@ def test_numbers_of_numpy_are_numbers(lan):
 
 
 class BytesPath:
-    """A path as systems have it."""
+    """A path in bytes, as operating systems represent it."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""Policies that are Python classes."""
+"""Policies as Python classes."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def lan(policy, **changes) -> ct.Scenario:
         ),
     ],
 )
-def test_a_class_is_the_run_of_the_formula_it_says_on_both_engines(policy, formula, engine):
+def test_a_class_gives_the_run_of_the_formula_it_expresses_on_both_engines(policy, formula, engine):
     ours = ct.run(lan(policy), seed=3, engine=engine)
     assert ours.fingerprint == ct.run(lan(formula), seed=3).fingerprint
     assert sum(ours.ports["discarded_frames"].to_pylist()) > 0
@@ -96,13 +96,13 @@ def test_a_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy
     [fault] = raised.value.faults
     for word in words:
         assert word in fault.message
-    # A time of nanoseconds, and nothing twice.
+    # The time has nanoseconds, and nothing is repeated.
     assert re.search(r", 0\.\d{1,9} s: ", fault.message)
     assert str(raised.value).count(words[-1]) == 1
     if isinstance(policy, Raises):
         assert fault.excerpt[0].startswith("Traceback")
         assert any("return 1 / (view.X < 50)" in line for line in fault.excerpt)
-    # The next run of this thread knows nothing of it.
+    # The next run on this thread is unaffected.
     ct.run(lan(Fba()))
 
 
@@ -172,11 +172,11 @@ class Losing(Fba):
 
 
 def test_a_full_buffer_does_what_the_class_says_also_where_a_scenario_names_it():
-    """It was ignored there."""
+    """Regression: the setting was ignored there."""
     called = f"{__name__}:Losing"
     named = ct.Python(class_=called)
     assert ct.run(lan(named)).fingerprint == ct.run(lan(Losing())).fingerprint != ct.run(lan(Fba())).fingerprint
-    # The table goes before the class, and a call does too.
+    # The table's setting takes precedence over the class, and a call's too.
     rest = "lose_rest_of_frame"
     said = ct.Python(class_=called, when_full=rest)
     assert (
@@ -220,12 +220,12 @@ def test_a_module_is_imported_for_a_scenario_only_where_its_user_names_it(tmp_pa
         '[port.bottleneck]\nbuffer = 300\n[port.bottleneck.policy.python]\nclass = "elsewhere_mine:Half"\n'
     )
     program = [sys.executable, "-m", "celltrain", "run", str(tmp_path / "mine.toml"), "--json"]
-    # Modules beside the program would be found.
+    # Modules next to the program would be found.
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 
     def run(**variables):
-        # What this test itself is found by stays.
+        # Keep the paths on which this test itself is found.
         found = [path for path in (variables.pop("path", str(tmp_path)), os.environ.get("PYTHONPATH")) if path]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(found), **variables}
         return subprocess.run(program, cwd=elsewhere, env=environment, capture_output=True, text=True)
@@ -251,7 +251,7 @@ def test_a_worker_imports_the_modules_that_it_is_sent(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
-def test_a_compiled_function_is_the_run_of_the_formula_it_says(engine):
+def test_a_compiled_function_gives_the_run_of_the_formula_it_expresses(engine):
     pytest.importorskip("numba")
 
     @ct.compiled

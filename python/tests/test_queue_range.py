@@ -1,4 +1,4 @@
-"""The least and the largest queue in each step of a series, and their band in the plot."""
+"""The smallest and largest queue in each step of a series, and their band in the plot."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_ranges_are_those_of_every_cell_that_enters_and_leaves(policy: ct.Policy
     queue = result.series["queue"].to_pydict()
     before = 0
     for i, sampled in enumerate(queue["time_s"]):
-        # A sample comes after everything of its instant.
+        # A sample includes all events of its instant.
         own = (times <= sampled + 1e-12) & (times > (queue["time_s"][i - 1] + 1e-12 if i else -1.0))
         lengths = [before, *after[own]]
         found = queue["queue_cells_least"][i], queue["queue_cells_largest"][i]
@@ -54,7 +54,7 @@ def test_ranges_are_those_of_every_cell_that_enters_and_leaves(policy: ct.Policy
 
 
 def test_a_port_that_cells_only_pass_has_a_range_too() -> None:
-    """The fast engine keeps no queue for such a port unless its range is read."""
+    """The fast engine keeps no queue for such a port unless its range is recorded."""
     for engine in ("fast", "reference"):
         result = ct.run(scenario(ct.TailDrop()), trace="queue", step="1ms", ports="sw2->destination1", engine=engine)
         queue = result.series["queue"].to_pydict()

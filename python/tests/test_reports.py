@@ -1,4 +1,4 @@
-"""Reports of real stores: small sweeps of runs of 10 ms, and stores written row by row where runs must fail or be many."""
+"""Reports of real stores: sweeps of 10 ms runs, and stores written row by row for many or failing runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def swept(folder, *, name="a sweep", **document):
     document = {"measures": MEASURES, "seeds": 4, **document, "name": name, "scenario": BASE}
     text = json.dumps(document)
     with warnings.catch_warnings():
-        # The axes of these sweeps are chosen for their pages. What a sweep warns of is the matter of test_plan_warnings.py.
+        # The axes of these sweeps are chosen for their pages. test_plan_warnings.py tests the warnings of sweeps.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         return ct.sweep(Plan.of_document(json.loads(text)), store=folder)
 
@@ -76,13 +76,13 @@ def sampled(folder):
 
 @pytest.fixture(scope="module")
 def written(grid, folder):
-    """The folder of a report, and the report."""
+    """The folder of a report, and the report itself."""
     report = ct.report(grid, measures=["efficiency", "fairness"], out=folder / "report")
     return folder / "report", report
 
 
 def made(folder, values, *, seeds=range(1, 5), axes=None, errors=None, measures=("efficiency", "fairness")):
-    """A store whose values are given: points by seeds by measures."""
+    """Creates a store with given values: points by seeds by measures."""
     axes = axes or {"buffer": {"path": "port.bottleneck.buffer", "values": [80 + i for i in range(len(values))]}}
     document = {"measures": list(measures), "axes": axes, "scenario": BASE, "seeds": len(values[0]), "name": "made"}
     plan = Plan.of_document(document)
@@ -105,7 +105,7 @@ def made(folder, values, *, seeds=range(1, 5), axes=None, errors=None, measures=
 
 
 class Page(HTMLParser):
-    """The elements of a page, and what it refers to."""
+    """The elements of a page, and its references."""
 
     def __init__(self, text):
         super().__init__()
@@ -126,7 +126,7 @@ def test_the_means_are_those_of_the_store(grid):
     assert ours.column_names == theirs.column_names
     for name in ours.column_names:
         for one, other in zip(ours[name].to_pylist(), theirs[name].to_pylist(), strict=True):
-            # Student's quantile of the store has three decimals.
+            # The store's quantile of Student's t has three decimals.
             assert one == other if isinstance(other, str | None) else one == pytest.approx(other, abs=1e-3), name
 
 
@@ -177,7 +177,7 @@ def test_what_a_page_refers_to_within_itself_is_there(written):
 
 
 def test_axes_and_measures_are_called_in_words_where_they_are_not_set(tmp_path):
-    """Lists, heads and captions were full of paths, and descriptions of backticks."""
+    """Regression: lists, heads and captions were full of paths, and descriptions full of backticks."""
     axes = {
         "port.bottleneck.policy": {"epd": {"epd": {"threshold": "50%"}}, "as it is": "as-is"},
         "port.bottleneck.buffer": [100, 200],
@@ -194,7 +194,7 @@ def test_axes_and_measures_are_called_in_words_where_they_are_not_set(tmp_path):
     assert not any("." in head for head in heads)
     captions = re.findall(r"<(?:figcaption|h3)>(.*?)</(?:figcaption|h3)>", text, flags=re.DOTALL)
     assert captions and not any("port." in caption for caption in captions)
-    # The tables of axes and of measures say what is to be written.
+    # The tables of axes and of measures list the original names.
     assert all(f"<strong>{name}</strong>" in text for name in (*axes, *measures))
 
 
@@ -222,7 +222,7 @@ def test_every_figure_is_written_as_svg_and_pdf(written):
 
 
 def labels(drawing):
-    """The labels of a figure across and up, those of axes and of scales."""
+    """Returns the labels of a figure's axes and scales."""
     axes = drawing.figure.axes
     return {one.get_xlabel() for one in axes} - {""}, {one.get_ylabel() for one in axes} - {""}
 
@@ -230,7 +230,7 @@ def labels(drawing):
 @pytest.mark.parametrize("which", ["grid", "sampled"])
 def test_every_figure_has_axis_labels_with_units(which, request):
     report = ct.report(request.getfixturevalue(which))
-    # Words, and pure numbers, which have no unit.
+    # Words and dimensionless numbers have no unit.
     plain = {"policy", "efficiency", "fairness", "efficiency, larger is better", "fairness, larger is better"}
     for drawing in report.drawings():
         across, up = labels(drawing)
@@ -330,7 +330,7 @@ def test_the_front_is_that_of_the_means(tmp_path):
     assert front["efficiency"].to_pylist() == pytest.approx([0.9, 0.5, 0.1])
     turned = ct.report(store, front=["-efficiency", "fairness"])
     assert turned.front["point"].to_pylist() == [3]
-    # 0.4 and 0.4 lose to 0.5 and 0.5 by less than the interval of two seeds; 0.9 and 0.05 to its neighbour too.
+    # 0.4 and 0.4 lose to 0.5 and 0.5 by less than the interval of two seeds; so do 0.9 and 0.05 to their neighbour.
     assert ct.report(store).to_dict()["front"]["doubtful"] == [2, 4]
 
 
@@ -372,7 +372,7 @@ def test_many_points_are_drawn_as_an_image_and_cut_in_the_table(tmp_path):
         made(tmp_path / "s", values, seeds=(1,)), measures=["efficiency", "fairness"], out=tmp_path / "r"
     )
     text = (tmp_path / "r" / "report.html").read_text()
-    # Each of them twice, for wide and for narrow screens.
+    # Each figure is included twice, for wide and for narrow screens.
     assert len(text) < 1_000_000
     assert "2,800 more points in summary.csv" in text
     assert (tmp_path / "r" / "summary.csv").read_text().count("\n") == 6001
@@ -418,7 +418,7 @@ def test_a_store_and_its_twin_do_not_differ(grid, folder, tmp_path):
     axes = {"policy": POLICY, "delay": DELAY, "buffer": BUFFER}
     twin = swept(tmp_path / "twin", axes=axes)
     moved = ct.report(grid, compare_with=twin).moved.to_pylist()
-    # Undefined where nothing arrived in either.
+    # The difference is undefined if nothing arrived in either.
     assert {0.0} <= {row["difference"] for row in moved} <= {0.0, None}
     assert not any(row["beyond"] for row in moved)
 
@@ -451,7 +451,7 @@ def test_stores_that_cannot_be_compared_say_why(grid, sampled, tmp_path):
 def test_a_store_of_another_version_is_read_and_says_so(tmp_path):
     first, second = (swept(tmp_path / name, axes={"buffer": BUFFER}) for name in "ab")
     plan = {**second.manifest["plan"], "scenario": {**second.manifest["plan"]["scenario"], "gone": True}}
-    # Another version's plan need not be one today.
+    # A plan of another version need not be valid today.
     remade(second.path, version="0.0.9", plan=plan)
     report = ct.report(second.path, out=tmp_path / "r")
     assert report.to_dict()["version"] == "0.0.9"

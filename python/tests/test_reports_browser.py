@@ -1,4 +1,4 @@
-"""A report in a real browser, headless: nothing is complained of, all figures are there, tables sort, phones can read it."""
+"""A report in a headless browser: no console messages, all figures, sortable tables, readable on phones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def opened(page, folder, *options):
-    """What a browser makes of a page: its elements, and what stands in its console."""
+    """Returns a page's elements and console messages as a browser sees them."""
     command = [
         BROWSER,
         *(
@@ -34,7 +34,7 @@ def opened(page, folder, *options):
             "--disable-dev-shm-usage",
             f"--user-data-dir={folder}/browser",
         ),
-        # Any request that is not for a file fails, and says so in the console.
+        # Requests for anything but files fail, with a console message.
         "--host-resolver-rules=MAP * ~NOTFOUND",
         *("--enable-logging=stderr", "--log-level=0", "--dump-dom", *options, page.as_uri()),
     ]
@@ -45,9 +45,9 @@ def opened(page, folder, *options):
 
 
 def framed(page, folder, screen):
-    """A page on a screen of so many pixels: its width, its figures, and how many tables scroll sideways.
+    """Renders a page at a width. Returns its width, its figures and the number of tables that scroll sideways.
 
-    Of each figure: whether it is the narrow one, how wide it is, and whether it fits.
+    Each figure states whether it is the narrow one, its width, and whether it fits.
     """
     measured = folder / "measured.html"
     measure = """
@@ -60,7 +60,7 @@ def framed(page, folder, screen):
     document.title = JSON.stringify([document.documentElement.scrollWidth, drawings, boxes]);
     """
     measured.write_text(page.read_text().replace("</body>", f"<script>{measure}</script></body>"))
-    # Chromium's window is 500 pixels wide at least; a frame may be narrower.
+    # Chromium's window is at least 500 pixels wide, but a frame can be narrower.
     frame = folder / f"framed-{screen}.html"
     frame.write_text(
         f"<iframe src='{measured.as_uri()}' style='width:{screen}px;height:900px;border:0' "
@@ -127,13 +127,13 @@ def test_a_click_on_a_head_sorts_its_table(written, tmp_path):
 def test_every_figure_fits_its_screen_and_on_a_telephone_nothing_scrolls_sideways(
     written, tmp_path, screen, narrow, pixels
 ):
-    """At 400 pixels there is the narrow figure, at 1280 the wide one, and neither is shrunk nor scrolled."""
+    """At 400 pixels the narrow figure appears, at 1280 the wide one, and neither is shrunk or scrolled."""
     page, report = written
     width, drawings, scrolling = framed(page, tmp_path, screen)
     assert width <= screen
     assert not narrow or scrolling == 0
     assert {one["narrow"] for one in drawings} == {narrow}
-    # Those that are folded are not laid out.
+    # Collapsed figures have no layout.
     assert 0 < len(drawings) <= len(list(report.drawings()))
     for one in drawings:
         assert one["fits"]

@@ -1,4 +1,4 @@
-"""A front for each configuration, and labels of figures: none lies on another, no error bar is cut."""
+"""A front for each configuration, and labels in figures: none overlap, and no error bar is cut off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figures")]
 NETWORK = {"path": "topology.n_source.link_delay", "values": {"LAN": "5us", "WAN": "1ms"}}
 SOURCES = {"path": "topology.n_source.sources", "values": [3, 5]}
 BUFFER = {"path": "port.bottleneck.buffer", "values": [80, 90, 100, 110]}
-#: In the LAN one buffer beats all; in the WAN, whose points beat none of the LAN's, three are on the front.
+#: One buffer dominates all others in the LAN. In the WAN, which dominates no LAN point, three are on the front.
 LAN = [(0.9, 0.9), (0.8, 0.8), (0.85, 0.7), (0.7, 0.6)]
 WAN = [(0.5, 0.1), (0.4, 0.3), (0.2, 0.2), (0.1, 0.5)]
 
@@ -64,7 +64,7 @@ def test_every_tcp_has_a_front_of_its_own_and_is_named(tmp_path):
 
 
 def test_one_front_over_all_is_there_for_who_asks(two):
-    """Of the WAN nothing is left."""
+    """The joint front has no point from the WAN."""
     report = ct.report(two, front_by=[])
     assert report.front["network"].to_pylist() == ["LAN"]
     assert report.to_dict()["front"]["by"] == []
@@ -74,7 +74,7 @@ def test_one_front_over_all_is_there_for_who_asks(two):
 
 def test_any_axis_gives_fronts(two):
     report = ct.report(two, front_by=["buffer", "network"])
-    # Eight combinations of one point each, every one of which is alone.
+    # Eight combinations with one point each, so no point has a rival.
     assert report.front.num_rows == 8
     assert [part.order.size for part in report.trade_off.parts] == [1] * 8
     assert ct.report(two, front_by=["buffer"]).front["network"].to_pylist() == ["LAN"] * 4
@@ -114,7 +114,7 @@ def test_where_every_point_is_its_own_network_there_is_one_front(tmp_path):
         ("nothing", "is not an axis that is varied on a grid"),
     ],
 )
-def test_an_axis_that_is_none_is_named(celltrain, two, tmp_path, said, expected):
+def test_an_unknown_axis_is_named(celltrain, two, tmp_path, said, expected):
     answer = celltrain("report", two.path, "--front-by", said, "--out", tmp_path / "page")
     assert answer.code == 2
     assert expected in answer.err
@@ -128,11 +128,11 @@ def test_the_command_makes_fronts_by_axes_and_one_for_all(celltrain, two, tmp_pa
 
 
 def texts_of(figure):
-    """Every text that can be seen, upright ones, with what is around it in pixels."""
+    """Returns every visible upright text with its bounding box in pixels."""
     from matplotlib.text import Text
 
     figure.draw_without_rendering()
-    # Ticks beyond the ends of an axis are there and not drawn.
+    # Ticks beyond the ends of an axis exist but are not drawn.
     hidden = {id(tick.label1) for axes in figure.axes for tick in ticks_beyond(axes)}
     return [
         (text.get_text(), Text.get_window_extent(text))
@@ -153,7 +153,7 @@ def ticks_beyond(axes):
 
 
 def overlaps(figure):
-    """Pairs of texts that share more than a hair's breadth."""
+    """Returns pairs of texts that overlap by more than a hair's breadth."""
     for (one, first), (other, second) in itertools.combinations(texts_of(figure), 2):
         wide = min(first.x1, second.x1) - max(first.x0, second.x0)
         tall = min(first.y1, second.y1) - max(first.y0, second.y0)
@@ -163,7 +163,7 @@ def overlaps(figure):
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory):
-    """Fronts of many points close together, with intervals of all sizes; long names of everything."""
+    """Fronts of many points close together, with intervals of all sizes, and long names."""
     rng = np.random.default_rng(20)
     axes = {
         "network": {"path": NETWORK["path"], "values": {"a local network of an office": "5us", "a satellite": "9ms"}},
@@ -179,7 +179,7 @@ def crowded(tmp_path_factory):
 
 
 def within(axes):
-    """Whether every error bar ends inside the axes, and every label stands there."""
+    """Returns whether every error bar and every label is inside the axes."""
     from matplotlib.collections import LineCollection
     from matplotlib.text import Text
 
@@ -215,7 +215,7 @@ def axes_with(points):
     return axes
 
 
-def test_a_label_stands_up_to_the_right_where_nothing_is_in_its_way():
+def test_a_label_is_above_to_the_right_if_there_is_space():
     axes = axes_with([(0, 0), (1, 1), (2, 0)])
     assert points.put(axes, [(1.0, 0.5)], ["1"], np.array([(0, 0), (1, 1), (2, 0)])) == 0
     [text] = axes.texts
@@ -232,7 +232,7 @@ def test_labels_of_one_place_go_around_it_and_those_far_away_have_a_line():
     assert axes.texts[0].arrow_patch is None
 
 
-def test_what_finds_no_place_is_left_out_and_counted():
+def test_labels_without_space_are_omitted_and_counted():
     axes = axes_with([(0, 0), (1, 1)])
     left_out = points.put(axes, [(0.5, 0.5)] * 60, ["a long label"] * 60, np.ones((1, 2)) / 2)
     assert left_out > 0

@@ -1,4 +1,4 @@
-"""Lines with intervals, differences from a baseline inside one store, widths and styles of a report's figures."""
+"""Lines with intervals, differences from a baseline within a store, and widths and styles of a report's figures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ AXES = {
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory):
-    """Values made so that all effects are known: 24 points, 4 seeds, efficiency and fairness."""
+    """A store whose effects are known by construction: 24 points, 4 seeds, efficiency and fairness."""
     rng = np.random.default_rng(20)
     network, policy, buffer, seed = np.ogrid[:2, :3, :4, :4]
     shared = rng.normal(0, 0.05, (1, 1, 1, 4))
@@ -46,7 +46,7 @@ def drawn(report, name, **options):
 
 
 def test_lines_go_over_numbers_with_colours_and_panels_by_what_is_left(store):
-    """Networks get panels, and every mean and bar is that of its seeds."""
+    """Networks become panels, and every mean and bar comes from its seeds."""
     report = ct.report(store[0])
     names = [axis.name for axis in (report.layout.over, report.layout.by, report.layout.panel)]
     assert names == ["buffer", "policy", "network"]
@@ -77,7 +77,7 @@ def test_any_axis_may_go_anywhere(store, tmp_path):
 
 @pytest.mark.usefixtures("empty_figures")
 def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
-    """The spread that all policies share is gone: what is left is a twentieth of it."""
+    """The spread that all policies share cancels out: a twentieth of it remains."""
     report = ct.report(store[0], baseline="policy=tail", out=tmp_path / "page")
     efficiency = store[1]
     rows = [row for row in report.differences.to_pylist() if row["measure"] == "efficiency"]
@@ -113,7 +113,7 @@ def test_a_seed_that_one_side_lacks_makes_no_pair(tmp_path):
 
 @pytest.mark.usefixtures("empty_figures")
 def test_a_value_above_the_baseline_here_and_below_it_there_is_said_with_the_axis(celltrain, tmp_path):
-    """`fba` has more in the LAN and less in the WAN; `ppd` changes sides with the buffer and the network."""
+    """`fba` is better in the LAN and worse in the WAN; `ppd` changes sign with the buffer and the network."""
     rng = np.random.default_rng(3)
     own = rng.normal(0, 0.002, (2, 3, 4, 4))
     own[0, 1] += 0.1
@@ -200,13 +200,13 @@ def test_the_command_says_how_many_points_differ(celltrain, store, tmp_path):
         (["--style", "grayscal"], "is not a style of matplotlib, nor a file; did you mean grayscale?"),
     ],
 )
-def test_what_is_no_axis_value_or_style_is_named(celltrain, store, tmp_path, options, expected):
+def test_an_unknown_axis_value_or_style_is_named(celltrain, store, tmp_path, options, expected):
     answer = celltrain("report", store[0].path, *options, "--out", tmp_path / "page")
     assert answer.code == 2
     assert expected in answer.err
 
 
-def test_a_style_file_that_is_none_is_named(store, tmp_path):
+def test_an_invalid_style_file_is_named(store, tmp_path):
     style = tmp_path / "mine.mplstyle"
     style.write_text("lines.linewidth: 3\n")
     report = ct.report(store[0], style=str(style), measures=["efficiency"])
@@ -216,7 +216,7 @@ def test_a_style_file_that_is_none_is_named(store, tmp_path):
 
 
 def test_figures_fit_a_column_and_no_label_lies_on_another(store):
-    """Nothing is shrunk: the letters of a narrow figure are as large as those of a wide one."""
+    """Nothing is shrunk: a narrow figure has the same font size as a wide one."""
     report = ct.report(store[0], measures=["efficiency"], baseline="policy=tail")
     wide, narrow = (list(report.drawings(width=width)) for width in ("page", "column"))
     assert [one.name for one in wide] == [one.name for one in narrow]
@@ -240,7 +240,7 @@ def test_figures_fit_a_column_and_no_label_lies_on_another(store):
 
 
 def test_a_paired_axis_of_numbers_is_drawn_as_numbers(tmp_path):
-    """Buffer and threshold move together; the lines go over the buffer."""
+    """Buffer and threshold are paired; the lines use the buffer."""
     paired = [
         {
             "buffer": {"path": "port.bottleneck.buffer", "values": [80, 400]},

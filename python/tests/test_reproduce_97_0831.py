@@ -1,4 +1,4 @@
-"""ATM Forum 97-0831: its closed forms, its tables with a seed or two, its claims on the numbers it prints."""
+"""ATM Forum 97-0831: its closed forms, tables with one or two seeds, and claims checked on printed numbers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_calculated_windows_and_rates_are_exact(
     [window] = ours(short, "section2", drop_window_bytes=drop_window, quantity="mean_window_bytes")
     [rate] = ours(short, "section2", drop_window_bytes=drop_window, quantity="calculated_mbps")
     assert window.mean == mean_window
-    # The paper truncates.
+    # The paper truncates its numbers.
     assert int(rate.mean * 10**digits) == round(printed_rate * 10**digits)
     assert window.inside
     assert rate.inside
@@ -85,7 +85,7 @@ def test_the_thresholds_of_the_runs_are_those_of_the_tables(short: Reproduction)
 
 
 def test_throughputs_follow_the_thresholds(short: Reproduction) -> None:
-    # One seed, so with more room than the tables' own 5 %.
+    # There is only one seed, so allow more than the tables' 5 %.
     for s in ours(short, "2"):
         outlier = s.number.row == {"tcp_group": "10-12", "column": "d"}
         assert s.mean == pytest.approx(s.printed, rel=0.2 if outlier else 0.1), s.number.row
@@ -111,7 +111,7 @@ def test_rows_that_contradict_the_papers_other_tables_are_not_scored(paper: Pape
         parts = [t[k, column] for t in (throughput, threshold) for k in (group, "total")]
         mu_i, mu, r_i, r = (float(part or 0) for part in parts)
         hundredths = 100 * (mu_i / mu) / (r_i / r)
-        # Truncated or rounded.
+        # The paper truncates or rounds.
         consistent = round(100 * (number.published or 0)) in (int(hundredths), round(hundredths))
         assert number.scored == consistent, number.row
         unscored += not number.scored

@@ -1,4 +1,4 @@
-"""Claims: every form of test on rows made by hand, and the paper's own claims on the numbers it prints."""
+"""Claims: every form of test on constructed rows, and the paper's claims on its printed numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def paper() -> Paper:
 
 
 def points(rows: list[tuple[Any, ...]], *keys: str, quantity: str = "efficiency", table: str = "2") -> list[Point]:
-    """Rows of key values with the measured value last."""
+    """Converts rows of key values, with the measured value last."""
     return [Point(table, dict(zip(keys, row[:-1], strict=True)), quantity, row[-1]) for row in rows]
 
 
@@ -64,7 +64,7 @@ def test_rows_match_in_the_keys_named() -> None:
     rows = points([(5, 1000, 0.4), (5, 2000, 0.5), (15, 1000, 0.3)], "sources", "buffer_cells")
     rows += points([(5, 9, 0.45), (15, 9, 0.2)], "sources", "buffer_cells", table="9")
     test = {"form": "greater", "quantity": "efficiency", "a": {"table": "2"}, "b": {"table": "9"}, "on": ["sources"]}
-    # Means .45 against .45 for 5 sources, .3 against .2 for 15.
+    # The means are .45 against .45 for 5 sources, and .3 against .2 for 15.
     assert holds({**test, "share": 0.5}, rows) is True
     assert holds({**test, "share": 1}, rows) is False
 
@@ -181,7 +181,7 @@ def test_a_test_that_makes_no_sense_is_refused(test: dict[str, Any]) -> None:
 
 
 def as_printed(paper: Paper, tables: list[str] | None = None) -> list[Scored]:
-    """The printed numbers as if they were a run's; an experiment's are all the same."""
+    """Returns the printed numbers as if they were results; numbers of an experiment are all equal."""
     return [
         Scored(number=number, values=(0.5 if number.published is None else number.published,), seeds=(1,))
         for number in paper.numbers(tables=tables)
@@ -204,12 +204,12 @@ def test_every_claim_can_be_judged(paper: Paper) -> None:
     assert [claim.id for claim in judged] == [claim["id"] for claim in paper.claims]
 
 
-def test_the_same_tests_are_put_to_what_the_paper_prints(paper: Paper) -> None:
+def test_the_same_tests_apply_to_the_printed_numbers(paper: Paper) -> None:
     judged, _ = claims.judge(paper, as_printed(paper))
     for claim in judged:
         if claim.published_holds is not None:
             assert (claim.published_holds, claim.published_evidence) == (claim.holds, claim.evidence), claim.id
-    # The text says more than its own tables: these do not bear it out.
+    # Claims in the text that the paper's own tables do not support.
     assert [claim.id for claim in judged if claim.published_holds is False] == [
         "epd-improves-wan-efficiency",
         "epd-leaves-wan-fairness",
@@ -220,7 +220,7 @@ def test_the_same_tests_are_put_to_what_the_paper_prints(paper: Paper) -> None:
         "fba-fairness-falls-with-z",
         "fba-best-r-and-z-lan",
     ]
-    # Nothing is printed for these.
+    # Claims without printed numbers.
     assert [claim.id for claim in judged if claim.published_holds is None] == [
         "smaller-windows-raise-lan-efficiency",
         "coarse-timers-cost-throughput",
@@ -241,7 +241,7 @@ def test_a_claim_whose_rows_were_not_all_run_is_left_out(paper: Paper) -> None:
 
 
 def test_a_claim_is_put_to_each_seed_alone(paper: Paper) -> None:
-    """Eight seeds bear the claim out, two do not; an eleventh was run for some of its rows only."""
+    """Eight seeds support the claim, two do not; an eleventh was run for some of its rows only."""
     name = "selective-drop-fairness-falls-with-sources"
     scored = []
     for number in paper.numbers(tables=["3"]):

@@ -1,4 +1,4 @@
-"""Computer Communications 21(12), 1998: a paper of which no number is public, only sentences."""
+"""Computer Communications 21(12), 1998: a paper without public numbers, only sentences."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def paper() -> Paper:
 
 @pytest.fixture(scope="module")
 def short() -> Reproduction:
-    """An experiment with one seed, a tenth of a second of every scenario."""
+    """An experiment with one seed and a tenth of a second per scenario."""
     return ct.reproduce(COMCOM, tables=["peer-to-peer"], seeds=1, overrides={"duration": "100ms"})
 
 
@@ -127,7 +127,7 @@ def test_an_answer_has_experiments_and_no_numbers(short: Reproduction) -> None:
     assert repr(short).startswith(f"Reproduction('{COMCOM}', {len(answer['experiments'])} numbers, ")
 
 
-def test_on_the_terminal_nothing_is_said_of_print(short: Reproduction) -> None:
+def test_the_terminal_does_not_mention_printed_numbers(short: Reproduction) -> None:
     console = Console(record=True, width=160)
     short.compare(console=console)
     text = console.export_text()
@@ -145,11 +145,11 @@ def test_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"mechanism {panel['mechanism']}" for panel in spec["panels"]]
     for axes in figure.axes:
-        # Ten VCs, their fair goodput, and one without points for the legend.
+        # Ten VCs, their fair goodput, and one line without points for the legend.
         lines = axes.get_lines()
         assert [len(line.get_xdata()) for line in lines] == [3] * 10 + [2, 0]
         sums = sum(line.get_ydata() for line in lines[:10])
-        # 3 packets of 9140 bytes in 20 ms are 11 Mb/s; the link carries 139.7 Mb/s of them.
+        # 3 packets of 9140 bytes in 20 ms are 11 Mb/s; the link carries 139.7 Mb/s of such data.
         assert all(0 <= total <= 150 for total in sums)
         assert max(sums) > 100
         assert lines[10].get_ydata()[0] == pytest.approx(13.97, abs=0.01)

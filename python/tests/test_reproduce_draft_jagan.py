@@ -1,4 +1,4 @@
-"""draft-jagan-e2e-traf-mgmt-00: its tables, the settings of each row, its claims on the numbers it prints."""
+"""draft-jagan-e2e-traf-mgmt-00: its tables, the settings of each row, and its claims checked on its printed numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from celltrain.papers.score import Scored
 DRAFT_JAGAN = "draft-jagan"
 ROOT = Path(__file__).parents[2]
 
-# What the scenarios need; a test below runs when it is there.
+# Features that the scenarios need; a test below runs if they are available.
 needs_edge_devices = pytest.mark.skipif(
     any(f'"{word}"' not in _core.schema() for word in ("internetwork", "edge", "abr", "allocator", "measure")),
     reason="scenarios know no edge devices yet",
@@ -67,8 +67,8 @@ def test_few_scenarios_serve_all_rows(paper: Paper) -> None:
     assert losses == {n.configuration for t in tables for n in t.numbers}, (
         "where cells are lost costs no runs of its own"
     )
-    # The tables, the same with data both ways, the settings of f and LT but the tables' own two, four services for 5 and
-    # for 10 s, two without loss, two for 60 s, and ERICA in the nine settings of ER, both networks.
+    # The tables; the same with data both ways; the settings of f and LT except the tables' own two; four services for 5
+    # and for 10 s; two without loss; two for 60 s; and ERICA in the nine settings of ER, for both networks.
     assert len(paper.configurations) == 19 + 19 + (32 - 2) + 2 * 4 + 2 + 2 + 9 * 2
 
 
@@ -146,7 +146,7 @@ def test_a_choice_leaves_alone_what_it_is_not_about(paper: Paper) -> None:
 def test_under_er_and_erica_no_cell_is_lost_in_a_switch_and_tbe_and_adtf_are_why(
     paper: Paper, table: str, keys: dict[str, Any], loses_without: bool
 ) -> None:
-    """Four seconds of one seed; all settings and seeds stand on the paper's page."""
+    """Runs one seed for four seconds; the paper's page covers all settings and seeds."""
     settled = {**scenario(paper, table, **keys), "duration": "4s"}
     sources = {
         name: {"abr": {key: value for key, value in vc["abr"].items() if key not in ("tbe", "adtf")}}
@@ -177,7 +177,7 @@ def test_there_are_claims_for_every_section(paper: Paper) -> None:
     assert {test["form"] for claim in paper.claims for test in claim["tests"]} <= set(FORMS)
 
 
-def test_every_claim_can_be_judged_and_the_printed_numbers_bear_them_out(paper: Paper) -> None:
+def test_every_claim_can_be_judged_and_the_printed_numbers_support_them(paper: Paper) -> None:
     as_printed = [
         Scored(number=n, values=(0.5 if n.published is None else n.published,), seeds=(1,)) for n in paper.numbers()
     ]
@@ -190,7 +190,7 @@ def test_every_claim_can_be_judged_and_the_printed_numbers_bear_them_out(paper: 
 
 @pytest.mark.slow
 def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
-    """Filled by hand instead of by runs: every run gave what the last table that needs it prints."""
+    """Filled with values instead of runs: every run gave the values printed in the last table that needs it."""
 
     def values(number: Number) -> dict[int, float]:
         return dict.fromkeys((1, 2), 0.5 if number.published is None else number.published)
@@ -200,7 +200,7 @@ def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
     assert {f"{DRAFT_JAGAN}-{figure['id']}.svg" for figure in paper.figures} <= names
     [drawn] = [figure for figure in paper.figures if figure["id"] == "ada-goodput"]
     axes = figures.along(figures.Source(paper=paper, scored=reproduction.scored, spec=drawn)).axes  # type: ignore[union-attr]
-    # One dashed line a panel: what Tables 6 and 7 print for ADA. They do not say for which LT, so it has no line's colour.
+    # One dashed line per panel: the values of ADA in Tables 6 and 7. They do not name LT, so it has no line's colour.
     dashed = [[line for line in panel.get_lines() if line.get_linestyle() == "--"] for panel in axes]
     lines_at = [[float(line.get_ydata()[0]) for line in lines if len(line.get_ydata())] for lines in dashed]
     assert {line.get_color() for lines in dashed for line in lines} == {"black"}

@@ -1,4 +1,4 @@
-"""Measures: paths into an answer, members combined, products, traces."""
+"""Measures: paths into a result, combined members, products, traces."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_measure_is_made_of_paths_and_numbers(text: str, value: float) -> None
         "flows.median(*).goodput_mbps",
     ],
 )
-def test_what_leads_nowhere_is_refused_by_name(text: str) -> None:
+def test_an_unknown_path_is_refused_by_name(text: str) -> None:
     with pytest.raises(MeasureError):
         measure(text, ANSWER)
 
@@ -79,7 +79,7 @@ def test_the_answer_of_a_run_has_the_papers_measures() -> None:
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
     asked = lan.replace(measure=ct.MeasureOptions(file_size="100kB"))
     answer = ct.run(asked).to_dict()
-    # D = L / R + RTT with RTT = W / R: each has half of what the link carries, and its window waits at the port.
+    # D = L / R + RTT with RTT = W / R: each flow has half of the link's data rate, and its window waits at the port.
     expected = (100_000 + 65_535) * 8e-3 / 62.6
     assert measure("goodput_mbps", answer) == pytest.approx(125.2, rel=0.02)
     assert measure("file_delay_ms.mean", answer) == pytest.approx(expected, rel=0.02)
@@ -89,7 +89,7 @@ def test_the_answer_of_a_run_has_the_papers_measures() -> None:
 
 
 def saw_teeth() -> dict[str, Any]:
-    """Two flows: one climbs from 10 to 20 in a second, over and over; the other starts slowly and then never climbs."""
+    """Two flows: one climbs from 10 to 20 every second; the other starts slowly and then stays constant."""
     time = np.arange(0, 4, 0.01)
     tooth = 10 + 10 * (time % 1)
     cwnd = np.stack([tooth, np.full_like(time, 5.0)], axis=1)
@@ -138,8 +138,8 @@ def test_a_trace_is_read_only_where_it_is_asked_for() -> None:
         ("( " * 5000 + "efficiency" + " )" * 5000, "more than 100 pairs of parentheses"),
     ],
 )
-def test_what_is_wrong_with_a_measure_is_said_in_words(text: str, words: str) -> None:
-    # Some of these quoted Python, as in KeyError('1/0'), and some raised what nobody caught.
+def test_a_wrong_measure_gets_a_message(text: str, words: str) -> None:
+    # Regression: some messages quoted Python, as in KeyError('1/0'), and some measures raised uncaught errors.
     with pytest.raises(MeasureError) as refusal:
         measure(text, {**ANSWER, "scenario": {"hosts": ["a"]}, "contracts": []})
     assert words in str(refusal.value)
@@ -147,13 +147,13 @@ def test_what_is_wrong_with_a_measure_is_said_in_words(text: str, words: str) ->
 
 
 @pytest.mark.parametrize("text", ["1", "9" * 5000, "2 * ( 3 + 4 )", "1e400", "x" * 10_001])
-def test_a_number_alone_and_what_nobody_can_read_is_no_measure(text: str) -> None:
+def test_numbers_alone_and_unreadable_text_are_not_measures(text: str) -> None:
     with pytest.raises(MeasureError):
         check_syntax(text)
 
 
 def test_a_range_is_compared_with_the_names_there_are() -> None:
-    # It was written out first: a hundred billion names.
+    # Regression: the range was expanded first, into a hundred billion names.
     with pytest.raises(MeasureError, match="is a range of 99,999,999,999 names, and there are 4"):
         measure("flows.sum(tcp1-99999999999).goodput_mbps", ANSWER)
     with pytest.raises(MeasureError, match="neither a name nor a range"):
@@ -172,7 +172,7 @@ def test_patterns_fit_as_a_slow_search_says() -> None:
 
 
 def test_a_pattern_of_many_stars_takes_no_time() -> None:
-    # As a regular expression it went back and forth for ever.
+    # Regression: as a regular expression it backtracked forever.
     begun = time.process_time()
     with pytest.raises(MeasureError, match="no name fits"):
         named("*b" * 14 + "*c", ["b" * 200])

@@ -34,7 +34,7 @@ def test_every_folder_of_papers_with_a_description_is_known() -> None:
 
 
 def test_papers_hold_code_only_for_searches() -> None:
-    """Scripts that search for a paper's open choices are in a folder of their own; nothing else needs code."""
+    """Scripts that search for a paper's open choices are in a separate folder; nothing else needs code."""
     files = [path for path in PAPERS.rglob("*") if path.is_file() and "search" not in path.relative_to(PAPERS).parts]
     assert {path.suffix for path in files} <= {".toml", ".csv", ".md"}
 
@@ -47,10 +47,10 @@ def test_every_printed_number_is_there(paper: Paper) -> None:
 def test_a_scenario_that_several_tables_need_is_listed_once(paper: Paper) -> None:
     assert len({c.text for c in paper.configurations}) == len(paper.configurations)
     assert Counter(c.network for c in paper.configurations) == {"LAN": 116, "WAN": 88}
-    # 4 without loss; 12 rows of 4 policies; 44 Z less the 12 with Z = 0.8; 108 (R, Z) less the 12 with .9 and .8.
+    # 4 without loss; 12 rows of 4 policies; 44 Z minus the 12 with Z = 0.8; 108 (R, Z) minus the 12 with .9 and .8.
     published = {n.configuration for table in paper.tables if not table.experiment for n in table.numbers}
     assert len(published) == 4 + 48 + 32 + 96
-    # Smaller windows, and finer and coarser timers, at six places each.
+    # Smaller windows, and finer and coarser timers, in six cases each.
     assert len(paper.configurations) == len(published) + 12 + 12
 
 
@@ -186,7 +186,9 @@ def test_numbers_can_be_chosen_by_table_and_network(paper: Paper) -> None:
 
 
 @pytest.mark.parametrize(("asked", "named"), [({"tables": [7]}, "'7'"), ({"networks": ["MAN"]}, "'MAN'")])
-def test_what_the_paper_does_not_have_is_refused_by_name(paper: Paper, asked: dict[str, Any], named: str) -> None:
+def test_unknown_tables_and_networks_of_the_paper_are_refused_by_name(
+    paper: Paper, asked: dict[str, Any], named: str
+) -> None:
     with pytest.raises(PaperError, match=named):
         paper.numbers(**asked)
 
@@ -260,7 +262,7 @@ def test_a_text_that_is_one_expression_keeps_its_type() -> None:
     assert substitute({"a": ["{n}", "x {n + 1} y", 3, "plain"]}, {"n": 5}) == {"a": [5, "x 6 y", 3, "plain"]}
 
 
-def test_setting_a_key_replaces_what_stood_there() -> None:
+def test_setting_a_key_replaces_its_value() -> None:
     scenario = {"port": {"bottleneck": {"policy": {"epd": {"threshold": 800}}}}}
     set_key(scenario, "port.bottleneck.policy", {"tail_drop": {}})
     set_key(scenario, "tcp.vanilla.mss", "512B")

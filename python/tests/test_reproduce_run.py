@@ -1,4 +1,4 @@
-"""Reproductions with the real core, as short as they come."""
+"""Very short reproductions with the real core."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ AF_96_1269 = "af-96-1269"
 
 @pytest.fixture(scope="module")
 def table1() -> Reproduction:
-    """The exact acceptance test, docs/mechanisms.md 8.1: the LAN rows of Table 1."""
+    """The exact acceptance test of docs/mechanisms.md 8.1: the LAN rows of Table 1."""
     return reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=2)
 
 
 @pytest.fixture(scope="module")
 def as_printed() -> Reproduction:
-    """All tables, filled by hand instead of by runs: every run gave what the last table that needs it prints."""
+    """All tables, filled with values instead of runs: every run has the values of the last table that needs it."""
 
     def values(number: Number) -> dict[int, float]:
         value = 0.5 if number.published is None else number.published
@@ -93,7 +93,7 @@ def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
     assert set(summary["verdicts"]) == set(verdicts.split())
     assert set(summary["by_table"][0]) == {"table", "scored", "inside", *verdicts.split()}
     assert set(summary["by"][0]) == {"network", "quantity", *summary["by_table"][0], *errors.split()}
-    # Exactly as printed, but what theory gives is no draw.
+    # The result equals the printed value, but a theoretical value is not a random draw.
     everything = summary["verdicts"]
     assert (everything["inside_range"], everything["with_tolerance"], everything["inside_tolerance"]) == (6, 4, 4)
     assert (everything["draws"], everything["ks"]) == (0, None)
@@ -109,7 +109,7 @@ def test_policies_as_columns_are_part_of_the_row(as_printed: Reproduction) -> No
     assert number["row"] == {"network": "LAN", "sources": 5, "buffer_cells": 1000, "policy": "epd"}
 
 
-def test_the_answer_is_free_of_what_json_has_no_word_for(as_printed: Reproduction) -> None:
+def test_the_answer_only_contains_values_that_json_can_represent(as_printed: Reproduction) -> None:
     def walk(value: Any) -> None:
         if isinstance(value, dict):
             for member in value.values():
@@ -193,7 +193,7 @@ def test_an_override_the_core_refuses_is_reported_with_its_key() -> None:
         reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "sideways"})
 
 
-def test_what_was_overridden_is_said_in_the_answer_and_in_the_comparison() -> None:
+def test_overrides_are_reported_in_the_answer_and_in_the_comparison() -> None:
     fixed = reproduce(AF_96_1269, tables=[1], networks=["LAN"], seeds=1, overrides={"switch.tie_order": "fixed"})
     assert json.loads(fixed.to_json())["overrides"] == {"switch.tie_order": "fixed"}
     assert "Not the paper as it stands: switch.tie_order" in text_of(fixed)
@@ -275,7 +275,7 @@ def test_a_result_is_entered_by_names() -> None:
 
 
 def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # They went one after the other, past the threads that were asked for.
+    # Regression: they ran one after the other, ignoring the requested threads.
     handed: list[tuple[int, int]] = []
     run_records = local.run_records
 
@@ -324,7 +324,7 @@ def test_large_runs_of_a_paper_have_processes_of_their_own(monkeypatch: pytest.M
         ("claims.toml", 'form = "bound"', 'form = "bund"', "no form 'bund'; there are greater,"),
     ],
 )
-def test_what_a_paper_names_wrongly_is_refused_before_anything_runs(
+def test_wrong_names_in_a_paper_are_refused_before_anything_runs(
     monkeypatch: pytest.MonkeyPatch, file: str, right: str, wrong: str, message: str
 ) -> None:
     def read(path: str) -> str | None:

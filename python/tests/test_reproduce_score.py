@@ -1,4 +1,4 @@
-"""The statistics of a reproduction, against values worked out by hand."""
+"""The statistics of a reproduction, compared with values computed by hand."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def test_inside_reaches_as_far_as_the_tolerance_and_no_further(published: float,
     assert scored(published, [0.48, 0.54]).inside is inside
 
 
-def test_a_tolerance_of_nothing_means_exactly() -> None:
+def test_a_tolerance_of_zero_means_exactly() -> None:
     assert scored(7591.0, [7591.0, 7591.0], tolerance=0.0).inside is True
     assert scored(7591.0, [7590.0, 7590.0], tolerance=0.0).inside is False
 
 
-def test_what_is_not_printed_is_neither_inside_nor_outside() -> None:
+def test_a_number_without_a_printed_value_is_neither_inside_nor_outside() -> None:
     assert scored(None, [0.5]).inside is None
 
 
@@ -115,7 +115,7 @@ def test_a_seed_that_would_be_printed_the_same_counts_half() -> None:
 def test_ks_by_hand() -> None:
     assert ks([0.5]) == pytest.approx(0.5)
     assert ks([0.25, 0.75]) == pytest.approx(0.25 * math.sqrt(2))
-    # All at the far end: the distance is 1 - 0.1.
+    # All values are at the far end: the distance is 1 - 0.1.
     assert ks([0.9, 0.9, 0.9, 0.9]) == pytest.approx(0.9 * 2)
     assert ks([]) is None
 
@@ -131,7 +131,7 @@ def test_ks_stays_below_its_limit_in_19_of_20_cases_when_the_printed_values_are_
     assert 0.93 <= below / trials <= 1.0, f"seed {seed}"
 
 
-def test_only_scored_numbers_count_and_points_are_no_draws() -> None:
+def test_only_scored_numbers_count_and_points_are_not_draws() -> None:
     group = [
         scored(0.50, [0.4, 0.6]),
         scored(0.90, [0.4, 0.6]),
@@ -169,7 +169,7 @@ def test_nothing_scored_gives_no_share() -> None:
 
 
 def test_the_range_is_judged_alike_for_every_number() -> None:
-    # The rule of the paper's file is the mean; the range stands beside it, give or take a unit of the last digit.
+    # The paper's file uses the mean; the range also applies, within a unit of the last digit.
     wide = scored(0.47, [0.48, 0.90], judged_by="mean", tolerance=0.2, tolerance_stated=True)
     assert (wide.inside, wide.inside_range, wide.inside_tolerance) == (False, True, False)
     narrow = scored(0.46, [0.48, 0.52], judged_by="mean", tolerance=0.05, tolerance_stated=True)
@@ -189,13 +189,13 @@ def test_where_theory_gives_one_value_the_range_is_as_wide_as_the_tolerance() ->
     assert scored(59210.0, [59239.0, 59239.0], **point).inside_range is False
 
 
-def test_what_is_not_printed_has_no_verdict() -> None:
+def test_a_number_without_a_printed_value_has_no_verdict() -> None:
     nothing = scored(None, [0.5], tolerance_stated=True)
     assert (nothing.inside_range, nothing.inside_tolerance, nothing.pit) == (None, None, None)
 
 
 def test_the_middle_nine_tenths_leave_out_as_many_places_as_fit() -> None:
-    # With 30 seeds there are 31 places; (k + 1/2) / 31 is outside for k = 0, 1, 29 and 30.
+    # With 30 seeds there are 31 ranks; (k + 1/2) / 31 is outside for k = 0, 1, 29 and 30.
     assert score.share_in_the_middle(30) == pytest.approx(27 / 31)
     assert score.share_in_the_middle(5) == 1
     assert [score.in_the_middle(k) for k in (0.049, 0.05, 0.95, 0.951)] == [False, True, True, False]
@@ -214,15 +214,15 @@ def test_verdicts_of_a_group_by_hand() -> None:
     assert verdicts["range_expected"] == pytest.approx(3 * 9 / 11)
     assert (verdicts["with_tolerance"], verdicts["inside_tolerance"]) == (2, 2)
     assert verdicts["within_tenth"] == 2
-    # 10.5 / 11 is above .95, 10 / 11 is not; of 11 places two are left out.
+    # 10.5 / 11 is above .95, 10 / 11 is not; two of 11 ranks are omitted.
     assert verdicts["pit_middle"] == 2
     assert verdicts["pit_middle_expected"] == pytest.approx(3 * 9 / 11)
     assert verdicts["ks"] == pytest.approx(ks([0.5, 10 / 11, 10.5 / 11]))
 
 
 def test_the_p_of_seeds_keeps_numbers_of_one_run_together() -> None:
-    # Twenty quantities of one run that are all the same: one number, twenty times. As independent numbers a printed
-    # value at the edge would be impossible; among the seeds some are at an edge, too.
+    # Twenty identical quantities of one run are one number twenty times. If they were independent, a printed value at
+    # the edge would be impossible; but some seeds are at an edge too.
     seed = 18_3
     rng = np.random.default_rng(seed)
     values = [float(v) for v in rng.uniform(size=30)]
@@ -240,7 +240,7 @@ def test_the_p_of_seeds_is_as_often_small_as_it_says_when_the_printed_values_are
     rng = np.random.default_rng(seed)
     trials, small = 60, 0
     for _ in range(trials):
-        # Pairs of numbers of one run, nearly the same.
+        # Pairs of nearly equal numbers from one run.
         runs = rng.normal(size=(8, 1, 20)) + 0.1 * rng.normal(size=(8, 2, 20))
         draws = [scored(round(float(of[0]), 2), [round(float(v), 4) for v in of[1:]]) for pair in runs for of in pair]
         small += score.verdicts(draws)["ks_p_seeds"] <= 0.25

@@ -1,4 +1,4 @@
-"""The three verdicts as people see them: on the terminal, in the exported table, and on a paper's page."""
+"""The three verdicts as users see them: on the terminal, in the exported table, and on a paper's page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SEEDS = 12
 
 
 def of_factor(paper_id: str, factor: float) -> Reproduction:
-    """A paper's numbers without a run: seed s of 12 gave what is printed, times `factor`, and s thousandths more."""
+    """A paper's numbers without runs: seed s of 12 gave the printed value times `factor`, plus s thousandths."""
     paper = load(paper_id)
 
     def values(number: Number) -> dict[int, float]:
@@ -30,20 +30,20 @@ def of_factor(paper_id: str, factor: float) -> Reproduction:
 
 @pytest.fixture(scope="module")
 def rates() -> Reproduction:
-    """ATM Forum 97-0831, 3 % too high: within its tolerances of 5 %, out of the range of its seeds."""
+    """ATM Forum 97-0831, 3 % too high: within its tolerances of 5 %, outside the range of its seeds."""
     return of_factor("af-97-0831", 1.03)
 
 
 def test_numbers_near_the_mean_may_all_be_out_of_range(rates: Reproduction) -> None:
     [table2] = [t for t in rates.summary["by_table"] if t["table"] == "2"]
     assert table2["scored"] == table2["with_tolerance"] == table2["draws"] == 24
-    # The totals are allowed 2 %, and the smallest numbers differ by no more than what is left to the last digit.
+    # The tolerance of the totals is 2 %, and the smallest numbers only differ within the rounding of the last digit.
     assert 18 <= table2["inside_tolerance"] < 24
     assert table2["inside_tolerance"] == table2["inside"]
     assert table2["inside_range"] == table2["pit_middle"] == 0
     assert table2["within_tenth"] == 24
     assert table2["ks_p"] < 1e-6
-    # Each of the 12 seeds is nearer to the others than the paper to any.
+    # Each of the 12 seeds is nearer to the others than the paper is to any.
     assert table2["ks_p_seeds"] == pytest.approx(1 / 13)
 
 
@@ -54,7 +54,7 @@ def test_the_line_of_a_table_says_how_many_numbers_and_both_probabilities(rates:
     assert report.ks_line(rates.summary, "1") == "", "inputs are no draws"
 
 
-def test_what_counts_as_inside_is_said_by_quantity(rates: Reproduction) -> None:
+def test_the_rule_for_inside_is_shown_by_quantity(rates: Reproduction) -> None:
     numbers = rates.to_dict()["numbers"]
     by_table = {t: paper_page.counted_by([n for n in numbers if n["table"] == t]) for t in ("1", "2", "5", "section2")}
     assert by_table == {
@@ -104,7 +104,7 @@ def test_the_tolerance_by_which_a_number_agrees_is_a_note_below_its_table(rates:
 
 
 @pytest.mark.parametrize("seeds", [2, 9, 10])
-def test_with_few_seeds_a_place_among_them_is_no_test(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_few_seeds_the_rank_among_them_is_not_a_test(seeds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "SEEDS", seeds)
     console = Console(file=StringIO(), width=140)
     of_factor("af-97-0831", 1.03).compare(console=console)
@@ -128,17 +128,17 @@ def test_a_page_has_a_column_for_each_verdict_there_is(rates: Reproduction) -> N
     assert "| tcp group | column | throughput mbps | ours | in range | near mean | PIT |" in text
     assert "| 1-3 | a | 2.78 | 2.88 (2.87\u20132.90) | **no** | yes | 0.04 |" in text
     assert "Counted as inside: in range or near mean." in text
-    # No tolerance on the mean was ever set for this paper's tables.
+    # This paper's tables never had a tolerance on the mean.
     lan = of_factor("af-96-1269", 1.03)
     text = paper_page.numbers(lan.to_dict(), lan.paper)
     assert "| network | sources | buffer cells | policy | efficiency | ours | in range | PIT |" in text
-    # As the paper writes them.
+    # The page uses the paper's notation.
     assert "30 seeds LAN" in text or "1 seed LAN" in text or " seeds LAN" in text
     assert "| - 1) |" in text, "what is not scored has no verdict, and its note"
 
 
-def test_what_rounds_to_nothing_has_no_sign_on_a_page() -> None:
-    # An index of exactly 1 worked out from floats lacks -1e-17 of it, which stood as -0.0000 on pages.
+def test_a_number_that_rounds_to_zero_has_no_sign_on_a_page() -> None:
+    # Regression: an index of exactly 1, computed from floats, differed by -1e-17, which appeared as -0.0000 on pages.
     assert paper_page.figure(-1e-17, 4) == "0.0000"
     assert paper_page.figure(-0.004, 2) == "0.00"
     assert paper_page.figure(-0.006, 2) == "-0.01"

@@ -1,4 +1,4 @@
-"""Runs that failed and are run again: when asked for, and where a limit was raised."""
+"""Failed runs are run again on request, and if a limit was raised."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Database
 from celltrain.running import Local
 
-#: Two points take longer than any limit here, and two a moment.
+#: Two points take longer than any limit here, and two are quick.
 LONG = PLAN.replace("[axes]", '[limits]\ntime = "LIMIT"\n[axes]\nduration = ["1ms", "100000s"]').replace(
     "values = [100, 150, 200]", "values = [100]"
 )
@@ -25,10 +25,10 @@ def long(limit):
     return plan(LONG.replace("LIMIT", limit).replace("count = 4", "count = 2"))
 
 
-def test_what_failed_is_run_again_when_asked_for(tmp_path, failing):
+def test_failed_runs_are_run_again_on_request(tmp_path, failing):
     folder = tmp_path / "s"
     assert run_plan(plan(), folder, Local(2)).failed == 6
-    # Without being asked it is done, and when asked it may fail again.
+    # Without the request nothing is left to do; with it, the runs may fail again.
     assert run_plan(plan(), folder, Local(2), resume=True).failed == 6
     assert run_plan(plan(), folder, Local(2), resume=True, retry_failed=True).failed == 6
     assert Store.open(folder).verify() == []
@@ -61,7 +61,7 @@ def test_a_limit_that_was_raised_gives_another_try_and_others_do_not(tmp_path, m
         assert run_plan(long(limit), folder, Local(2), resume=True).failed == 4
         assert again.pop() == count, limit
     errors = set(Store.open(folder).failures()["error"].to_pylist())
-    # The limit of the last try is what counts from now on.
+    # The limit of the last attempt counts from now on.
     assert errors == {"took longer than 0.3 s of real time"}
     assert all(has_more(error, plan()) and has_more(error, long("301ms")) for error in errors)
     assert not any(has_more(error, long("300ms")) for error in errors)
@@ -118,10 +118,10 @@ print(fault.message)
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory that is free is known on Linux")
-def test_what_did_not_fit_is_tried_again_where_there_is_more_memory(monkeypatch):
+def test_runs_that_did_not_fit_are_tried_again_with_more_memory(monkeypatch):
     error = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True).stdout
     assert "of memory, and of the " in error, error
-    # It needs 4.6 GiB of the three quarters it may have.
+    # The run needs 4.6 GiB, and may use three quarters of the memory.
     for gigabytes, again in ((0.1, False), (6, False), (7, True), (64, True)):
         monkeypatch.setattr(_core, "memory_limit", lambda size=int(gigabytes * (1 << 30)): size)
         assert has_more(error, plan()) == again, gigabytes

@@ -115,7 +115,7 @@ def measured(result):
 
 
 def test_percentiles_are_those_of_numpy():
-    # Two files differ by the slow start; the mean of both gives the second.
+    # Two files differ by the slow start; the mean of both determines the second.
     one = lan(sources=1, buffer_cells="infinite", policy=ct.TailDrop(), duration="3s")
     halves = [ct.run(with_files(one.replace(duration=length), "400kB")).file_delay_ms for length in ("50ms", "60ms")]
     assert [half["files"] for half in halves] == [1, 2]
@@ -137,7 +137,7 @@ def test_a_file_that_no_run_completes_has_no_delay():
 @pytest.mark.parametrize(
     ("size", "problem"), [("0B", "outside one segment (512B)"), ("100", "no unit"), ("-1kB", "it is negative")]
 )
-def test_a_size_that_is_none_is_refused(size, problem):
+def test_an_invalid_size_is_refused(size, problem):
     [fault] = ct.check(with_files(lan(), size))
     assert fault.key == "measure.file_size"
     assert problem in fault.message
@@ -165,7 +165,7 @@ def two_of_three_are_abr(**changes):
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 def test_only_connections_with_a_rate_have_the_series_of_rates(engine):
-    """Others were in it, with rates of 0, as if they had stopped."""
+    """Regression: others were included with rates of 0, as if they had stopped."""
     result = ct.run(two_of_three_are_abr(), trace=["acr", "edge", "cwnd"], step="1ms", engine=engine)
     rates = result.series["acr"]
     assert set(rates["flow"].to_pylist()) == {"tcp2", "tcp3"} == set(result.series["edge"]["flow"].to_pylist())
@@ -199,7 +199,7 @@ def test_other_ports_can_be_watched():
 @pytest.mark.parametrize(
     "policy", [ct.TailDrop(), ct.Fba(), ct.DropFromFront()], ids=lambda policy: type(policy).__name__
 )
-def test_looking_on_changes_nothing(trace, policy):
+def test_recording_changes_nothing(trace, policy):
     scenario = lan(policy=policy)
     unobserved = ct.run(scenario)
     for step in ("7us", "1ms"):
@@ -268,7 +268,7 @@ def test_options_that_make_no_sense_are_refused(options, key):
     assert [fault.key for fault in caught.value.faults] == [key]
 
 
-def test_a_thing_that_is_no_scenario_is_refused():
+def test_an_object_that_is_not_a_scenario_is_refused():
     with pytest.raises(ct.ScenarioError, match="scenario = 3 is not a Scenario or a path"):
         ct.run(3)
 
@@ -308,7 +308,7 @@ def test_the_interpreter_is_free_while_the_engine_runs():
     seconds = time.monotonic() - started
     done.set()
     thread.join()
-    # A held interpreter would let it tick once or twice.
+    # If the engine held the interpreter, it would tick once or twice.
     assert ticks > min(10, seconds / 0.002 / 20)
 
 
@@ -334,7 +334,7 @@ def test_what_is_written_is_read_back(traced, tmp_path):
 
 
 def test_the_large_calls_are_functions_whose_help_shows_their_parameters():
-    # Modules of the package must not take the place of its functions once they are imported.
+    # Importing modules of the package must not replace its functions of the same name.
 
     for call in (ct.reproduce, ct.study, ct.sweep, ct.tune, ct.report):
         assert inspect.isfunction(call), call
@@ -375,7 +375,7 @@ def test_samples_fall_on_whole_steps_whatever_the_clock():
 
 
 def test_where_measuring_begins_late_the_cells_add_up_too(celltrain, small):
-    """The line left out what was in flight when measuring began, and so was no equation."""
+    """Regression: the line omitted the cells in flight when measuring began, so its numbers did not add up."""
     whole = ct.run(ct.load(small).replace(duration="100us"), seed=3)
     small.write_text(small.read_text() + '\n[measure]\nfrom = "100us"\n')
     said = celltrain("run", small, "--seed", 3).out

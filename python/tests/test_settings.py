@@ -1,4 +1,4 @@
-"""Settings in place of a scenario's own: one grammar for the command line, plans and Python."""
+"""Settings that replace a scenario's own: one grammar for the command line, plans and Python."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_policy_file_goes_wherever_a_policy_goes() -> None:
 
 
 @pytest.mark.parametrize("written", ['SAH = "sah.toml"', 'SAH = "@sah.toml"', 'SAH = "formula:admit=X < 9"'])
-def test_an_axis_of_a_plan_takes_a_policy_file_beside_the_plan(written: str) -> None:
+def test_an_axis_of_a_plan_takes_a_policy_file_next_to_the_plan(written: str) -> None:
     Path("plans").mkdir()
     Path("plans/sah.toml").write_text(SAH)
     Path("sah.toml").unlink()
@@ -147,7 +147,7 @@ def test_an_axis_of_a_plan_takes_a_policy_file_beside_the_plan(written: str) -> 
     [axis] = plan.axes
     assert axis.labels == ("SAH", "TD")
     assert list(plan.points[0].scenario["port"]["bottleneck"]["policy"]) == ["formula"]
-    # A store keeps the plan, and neither the folder nor the policy file with it.
+    # A store keeps the plan, but neither the folder nor the policy file.
     again = Plan.of_document(json.loads(json.dumps(plan.document)))
     assert again.points[0].scenario == plan.points[0].scenario
 
@@ -184,10 +184,10 @@ def test_a_tcp_that_a_text_names_keeps_the_settings_of_the_scenarios_own(celltra
         made = ct.load("own.toml", settings={"tcp": said}).tcp
         assert made.to_dict() == {**kept, **({"mss": "2kB"} if ":" in said else {})}
         assert isinstance(made, ct.Reno)
-    # Formulas go with the congestion control that they describe.
+    # Formulas stay with the congestion control that they describe.
     other = ct.load("own.toml", settings={"tcp": "reno:congestion=cubic"}).tcp
     assert (other.congestion, other.formula, other.mss) == ("cubic", None, "1kB")
-    # A table and an object are taken as they stand.
+    # A table and an object are used unchanged.
     for said in ({"reno": {}}, ct.Reno()):
         assert ct.load("own.toml", settings={"tcp": said}).tcp == ct.Reno()
     flows = ct.load(
@@ -226,7 +226,7 @@ def test_the_tcps_of_a_comparison_keep_the_settings_of_the_scenarios_own(celltra
         "TCP of sack:mss=2kB: sack with formulas (mss 2000 B, window 100 kB, 100 ms ticks)",
     ):
         assert line in " ".join(varied.out.split())
-    # A setting of --set is kept as well.
+    # A setting given with --set is kept too.
     windows = celltrain(*compare, "tcp=vanilla,reno", "--set", "tcp.vanilla.receive_window=200kB").out
     assert windows.count("window 200 kB") == 2
     alone = celltrain(*compare, "duration=10ms,20ms", "--set", "tcp=sack").out
@@ -265,7 +265,7 @@ def test_a_class_is_loaded_by_permission_only(celltrain: Command, monkeypatch: p
 
 
 @pytest.mark.parametrize("text", ["@a.toml", "a.toml", "a.py", "a.py:B", "a:B", "epd", "epd:threshold=1", "as-is"])
-def test_files_are_told_from_policies(text: str) -> None:
+def test_files_are_distinguished_from_policies(text: str) -> None:
     assert policy_files.is_file(text) == (text[0] in "@a" and text != "as-is")
 
 
@@ -423,7 +423,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     compared = ct.compare("small.toml", "wan.toml", vary=vary, seeds=3)
     assert (compared.what, compared.names) == ("port.bottleneck.policy", tuple(policies))
     assert compared.settings == ({"scenario": "small"}, {"scenario": "wan"})
-    # The same runs as in a comparison of each network alone, and so the same differences.
+    # Runs and differences equal those of a comparison of each network alone.
     for place, file in enumerate(("small.toml", "wan.toml")):
         alone = ct.compare(file, vary=vary, seeds=3)
         assert (compared.values[:, place] == alone.values[:, 0]).all()
@@ -451,7 +451,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     assert Path("m.svg").read_text().count('id="axes_') == 4
 
 
-def test_networks_whose_measures_differ_in_meaning_are_not_put_side_by_side(celltrain: Command) -> None:
+def test_networks_whose_measures_differ_in_meaning_are_not_compared(celltrain: Command) -> None:
     Path("wan.toml").write_text(WAN.replace("20ms", "30ms"))
     options = ("--vary", "port.bottleneck.policy=tail_drop,fba", "--seeds", 2)
     refused = celltrain("compare", "small.toml", "wan.toml", *options)
@@ -576,7 +576,7 @@ def test_a_port_that_is_nearly_one_of_the_scenario_is_named(celltrain: Command) 
     is_refused(celltrain("sweep", "selective-drop-rz", "--dry-run", "--set", text), ["selective-drop-rz.toml:", words])
     Path("plan.toml").write_text('scenario = "small.toml"\n[axes]\n"port.bottlenek.buffer" = [100, 200]\n')
     is_refused(celltrain("sweep", "plan.toml", "--dry-run"), [f"plan.toml:3: {words}"])
-    # No port is called nearly so: the core says what is missing.
+    # No port has a similar name, so the core reports what is missing.
     is_refused(celltrain("run", "small.toml", "--set", "port.xx.buffer=500"), ["port.xx.policy is missing"])
 
 

@@ -1,4 +1,4 @@
-"""Shipped scenarios and plans by name, from any folder; what shells complete."""
+"""Shipped scenarios and plans by name, from any folder; shell completion."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from celltrain.model import shipped
 
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path, monkeypatch):
-    """A folder in which nothing is."""
+    """An empty folder."""
     monkeypatch.chdir(tmp_path)
 
 
 def test_a_shipped_scenario_goes_by_its_name_wherever_a_file_does(celltrain):
-    """What the name gives is what the file in the repository gives."""
+    """The name gives the same result as the file in the repository."""
     file = Path(__file__).parents[2] / "scenarios" / "lan-epd.toml"
     assert ct.load("lan-epd") == ct.load(file) == ct.load("lan-epd.toml")
     assert ct.check("lan-epd") == []
@@ -32,7 +32,7 @@ def test_a_shipped_scenario_goes_by_its_name_wherever_a_file_does(celltrain):
 
 
 def test_every_shipped_scenario_and_plan_has_a_name_that_leads_to_it():
-    """The plans' scenarios too: nothing lies beside them here."""
+    """The plans' scenarios are found too, although they are not in this folder."""
     assert set(shipped.names("scenario")) >= {"lan-tail-drop", "lan-epd", "wan-dfba"}
     for name in shipped.names("scenario"):
         assert ct.check(name) == []
@@ -41,7 +41,7 @@ def test_every_shipped_scenario_and_plan_has_a_name_that_leads_to_it():
 
 
 def test_a_file_goes_before_a_shipped_scenario_of_its_name():
-    """A folder of that name does not."""
+    """A folder of that name does not take precedence."""
     Path("lan-epd").mkdir()
     assert ct.load("lan-epd").topology.sources == 5
     shortened = ct.load("lan-epd").replace(duration="1ms")
@@ -59,8 +59,8 @@ def test_a_file_goes_before_a_shipped_scenario_of_its_name():
         ("nowhere/mine.toml", "there is no such file"),
     ],
 )
-def test_a_name_that_leads_nowhere_is_told_the_nearest(celltrain, said, expected):
-    """Two letters changed places, nothing near, a path that is right in the repository alone, and one that is nowhere."""
+def test_an_unknown_name_gets_the_nearest_one(celltrain, said, expected):
+    """Two swapped letters, no similar name, a path only in the repository, and a path that does not exist."""
     answer = celltrain("run", said)
     assert answer.code == 2
     assert expected in answer.err
@@ -68,21 +68,21 @@ def test_a_name_that_leads_nowhere_is_told_the_nearest(celltrain, said, expected
         ct.load(said)
 
 
-def test_a_plan_that_leads_nowhere_is_told_the_nearest(celltrain):
-    """It was called a scenario."""
+def test_an_unknown_plan_gets_the_nearest_one(celltrain):
+    """Regression: the message called it a scenario."""
     answer = celltrain("sweep", "selective-drop-zr", "--dry-run")
     assert answer.code == 2
     assert "no shipped plan has this name; did you mean selective-drop-rz?" in answer.err
 
 
 def test_the_scenario_of_a_shipped_plan_is_the_shipped_one():
-    """A file of its name where somebody happens to be is not what the plan means."""
+    """A file of that name in the current folder is not the one the plan means."""
     Path("lan-selective-drop").write_text("no scenario")
     assert Plan.load("selective-drop-rz").base["topology"]["n_source"]["sources"] == 5
 
 
 def test_shells_complete_names_and_files():
-    """Files by their beginning, folders with a stroke; the last of several series."""
+    """Completes files by their beginning, folders with a slash, and the last of several series."""
     Path("land.toml").write_text("")
     Path("lanes").mkdir()
     assert completing.scenarios("lan-e") == ["lan-epd"]

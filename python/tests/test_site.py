@@ -1,4 +1,4 @@
-"""The site of the pages: its lists are those of the code. `make docs` builds the whole."""
+"""The site's lists match the code. `make docs` builds the whole site."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from celltrain.cli.catalog import CHOICES, entries
 
 
 def test_the_pages_of_lists_are_those_of_the_code():
-    """After a change: .venv/bin/python scripts/site_pages.py."""
+    """To update them: .venv/bin/python scripts/site_pages.py."""
     for path, text in site_pages.PAGES.items():
         assert path.read_text(encoding="utf-8") == text(), path.name
     models = (ROOT / "docs/models.md").read_text(encoding="utf-8")

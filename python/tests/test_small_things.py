@@ -1,4 +1,4 @@
-"""Slips that people make, and what they are told to write."""
+"""Common mistakes, and messages that tell users what to write."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def lan() -> ct.Scenario:
 
 
 def test_a_store_opens_by_its_folder(lan, tmp_path):
-    """It was a TypeError about `manifest`."""
+    """Regression: this raised a TypeError about `manifest`."""
     made = ct.sweep(lan, seeds=1, store=tmp_path / "store")
     assert ct.Store(tmp_path / "store").wide() == ct.Store(str(tmp_path / "store")).wide() == made.wide()
     with pytest.raises(ct.StoreError, match="is not there"):
@@ -46,7 +46,7 @@ def test_a_store_opens_by_its_folder(lan, tmp_path):
         (lambda: ct.run(ct.n_source(**LAN), step=1e-3), 'step = 0.001 is not a time with its unit, such as "5us"'),
     ],
 )
-def test_a_plain_number_is_told_what_to_write(call, expected):
+def test_a_plain_number_gets_a_message_with_what_to_write(call, expected):
     with pytest.raises(ct.ScenarioError) as refused:
         call()
     assert expected in str(refused.value)
@@ -68,7 +68,7 @@ def test_a_congestion_control_is_no_tcp_but_a_setting_of_one(celltrain, tmp_path
 
 
 def test_classes_are_spelt_as_the_field_spells_them():
-    """Names of before go on working."""
+    """The former names still work."""
     assert ct.NewReno().to_dict() == ct.Newreno().to_dict()
     assert ct.Newreno is ct.NewReno
     assert ct.NewrenoHoe is ct.NewRenoHoe
@@ -77,8 +77,8 @@ def test_classes_are_spelt_as_the_field_spells_them():
         ct.SelectivDrop  # noqa: B018
 
 
-def test_a_port_that_there_is_not_lists_those_that_there_are(celltrain, lan, tmp_path):
-    """Those of the node that was named come first."""
+def test_an_unknown_port_gets_the_list_of_ports(celltrain, lan, tmp_path):
+    """The ports of the node in the name come first."""
     with pytest.raises(
         ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; there are sw\d->'
     ) as refused:
@@ -92,7 +92,7 @@ def test_a_port_that_there_is_not_lists_those_that_there_are(celltrain, lan, tmp
 
 
 def test_what_our_own_checks_say_comes_without_pydantics_word():
-    """A check that raises ValueError is "Value error, ..." in pydantic's words."""
+    """A check that raises ValueError appears as "Value error, ..." in pydantic's messages."""
 
     class Even(Model):
         cells: int
@@ -122,7 +122,7 @@ def test_the_titles_of_plots_say_what_is_plotted(lan):
 
 
 def test_help_shows_options_and_an_example():
-    """Through the check of its arguments."""
+    """The check of arguments preserves the help."""
     text = pydoc.plain(pydoc.render_doc(ct.sweep))
     assert "over: 'Mapping[str, Any] | None'" in text
     assert ">>> store = ct.sweep(lan, over=" in text
@@ -142,14 +142,14 @@ def test_help_shows_options_and_an_example():
         (["lan-epd", "--measures", "ports.bottleneck.max_queue"], "did you mean max_queue_cells?"),
     ],
 )
-def test_a_first_comparison_with_a_slip_is_told_what_to_write(celltrain, arguments, expected):
+def test_a_first_comparison_with_a_mistake_gets_a_message_with_what_to_write(celltrain, arguments, expected):
     answer = celltrain("compare", *arguments, "--seeds", 1)
     assert answer.code == 2
     assert expected in " ".join(answer.err.split())
 
 
 def test_explain_says_what_a_measure_is_and_where_red_is(celltrain):
-    """It answered fairness with did you mean file?, and RED with greedy."""
+    """Regression: for fairness it suggested file, and for RED greedy."""
     assert "fairness is a measure: Jain's index" in celltrain("explain", "fairness").out
     assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"
     refused = celltrain("explain", "RED")

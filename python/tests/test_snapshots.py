@@ -1,7 +1,8 @@
-"""What the commands print, at 80, 100 and 120 columns, compared with the texts in `snapshots/`.
+"""The output of commands at 80, 100 and 120 columns, compared with the texts in `snapshots/`.
 
-A new command is a line in `COMMANDS`; of several commands separated by `;;` the last one is compared. `CELLTRAIN_BLESS=1 pytest python/tests/test_snapshots.py` writes the texts anew; read their
-differences before you commit them.
+To add a command, add a line to `COMMANDS`; of several commands separated by `;;`, the last one is compared.
+`CELLTRAIN_BLESS=1 pytest python/tests/test_snapshots.py` rewrites the texts. Review their differences before you commit
+them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from celltrain.papers import run as reproduction
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WIDTHS = (80, 100, 120)
 
-#: One command a line. Each has the files of `folder` below, and should take well under a second.
+#: One command per line. Each uses the files of `folder` below, and should take well under a second.
 COMMANDS = """
 --help
 run --help
@@ -133,7 +134,7 @@ measures = ["efficiency", "fairness", "cells.lost"]
 first = 1
 count = 3
 """
-#: What differs between two runs of a command or between machines, and what stands for it.
+#: Text that differs between runs or machines, and its replacement.
 MASKS = (
     (r"speed: .*", "speed: ..."),
     (r"(?<=, in )[\d.]+ \w+(?=:)", "..."),
@@ -144,7 +145,7 @@ MASKS = (
 
 
 def slug(command: str) -> str:
-    """The name of a command's file."""
+    """Returns the name of a command's file."""
     return re.sub(r"[^a-z0-9]+", "-", command.lower()).strip("-")[:100]
 
 
@@ -154,7 +155,7 @@ def commands() -> list[str]:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the files that the commands name."""
+    """A folder with the files that the commands use."""
     files = {"small.toml": SMALL, "without.toml": WITHOUT_POLICY, "faulty.toml": FAULTY, "policy.toml": POLICY}
     for name, text in {**files, "plan.toml": PLAN}.items():
         (tmp_path / name).write_text(text)
@@ -164,7 +165,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-#: The answers of the calls that take longest, which the widths share.
+#: Results of the slowest calls, shared by all widths.
 ANSWERS: dict[str, Any] = {}
 
 
@@ -179,9 +180,9 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def printed(celltrain: Command, command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a command prints on a screen of this width, standard error included."""
+    """Returns the output of a command on a screen of this width, including standard error."""
     monkeypatch.setenv("COLUMNS", str(width))
-    # Each width has a folder of its own to write to.
+    # Each width writes to its own folder.
     for part in command.split(";;"):
         answer = celltrain(*(f"out{width}" if word == "out" else word for word in shlex.split(part)))
     parts = [
@@ -196,13 +197,13 @@ def printed(celltrain: Command, command: str, width: int, monkeypatch: pytest.Mo
 
 
 def cut(text: str) -> list[str]:
-    """The lines of a text in which something was cut."""
+    """Returns the lines of a text in which something was cut off."""
     return [line for line in text.splitlines() if "\u2026" in line]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", commands(), ids=slug)
-def test_a_command_prints_what_it_did(
+def test_a_command_prints_its_snapshot(
     command: str, celltrain: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = {width: printed(celltrain, command, width, monkeypatch) for width in WIDTHS}

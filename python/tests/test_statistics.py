@@ -11,7 +11,7 @@ from celltrain.running import statistics
 
 scipy_stats = pytest.importorskip("scipy.stats")
 
-# Few distinct values, so that ties and twins are common.
+# Few distinct values make ties and duplicates common.
 COARSE = st.integers(-4, 4).map(float)
 VALUES = st.floats(-1e6, 1e6)
 
@@ -31,7 +31,7 @@ def test_the_front_is_that_of_every_pair_compared(pairs):
 
 
 @given(st.lists(st.tuples(COARSE, COARSE, st.sampled_from([0.0, 0.5, 1.5, math.nan])), min_size=1, max_size=30))
-def test_who_is_behind_is_beaten_by_someones_whole_interval(rows):
+def test_a_point_off_the_front_is_beaten_by_the_whole_interval_of_another(rows):
     x, y, half = (np.array(column) for column in zip(*rows, strict=True))
     n, sd = np.full(len(x), 2), half
     of_x, of_y = (statistics.Means(n=n, mean=mean, sd=sd, half=half) for mean in (x, y))

@@ -1,4 +1,4 @@
-"""When a run has settled: MSER-5 on series whose warm-up is known, and intervals by batch means that cover as they say."""
+"""Steady state of runs: MSER-5 on series with a known warm-up, and batch-means intervals with their stated coverage."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from celltrain.running import statistics as steady
 
 
 def climbing(seed, warm=100, rest=900):
-    """A climb from 0 to 10, and noise around 10 from there."""
+    """A climb from 0 to 10, followed by noise around 10."""
     noise = np.random.default_rng(seed).normal(0, 0.5, warm + rest)
     return np.concatenate([np.linspace(0, 10, warm), np.full(rest, 10.0)]) + noise
 
@@ -26,7 +26,7 @@ def test_a_climb_is_left_out_and_what_follows_is_not(seed):
 
 
 def test_it_is_the_rule_written_out():
-    """The source's formula, term by term, for every number of means that may be left out."""
+    """Evaluates the source's formula term by term, for every possible number of omitted means."""
     rng = np.random.default_rng(7)
     for _ in range(20):
         values = np.cumsum(rng.normal(0, 1, 200)) * 0.1 + rng.normal(0, 1, 200)
@@ -60,7 +60,7 @@ def test_the_interval_covers_the_mean_as_often_as_it_says():
     assert 0.935 <= hits / 2000 <= 0.965
 
 
-def test_batches_that_hang_together_are_doubted():
+def test_correlated_batches_are_reported():
     rng = np.random.default_rng(13)
     walk = np.cumsum(rng.normal(0, 1, 2000))
     times = np.arange(1, 2001) / 100
@@ -89,7 +89,7 @@ def _rates(result, flow):
     return np.diff(delivered[:, names.index(flow)].astype(float)) * 8 / 1e6 / np.diff(times)
 
 
-def test_what_cannot_be_said_is_refused_with_what_would_be_right():
+def test_impossible_requests_are_refused_with_a_valid_alternative():
     with pytest.raises(ct.NotTracedError, match="delivered"):
         ct.run(lan("10ms")).steady()
     result = ct.run(lan("10ms"), trace=["delivered"], step="1ms")

@@ -1,4 +1,4 @@
-"""Everything that takes long can be ended: by a time limit wherever it passes, and by a handle from any thread."""
+"""Everything that takes long can be ended: by a time limit at any stage, and by a handle from any thread."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from celltrain.ensemble.plan import canonical
 from celltrain.model.cancel import check
 from celltrain.running import Chunk, Local, Task
 
-#: Speed is not what tests are for: whatever is ended here would last minutes or days.
+#: Not a test of speed: everything that is ended here would take minutes or days.
 GENEROUS_SECONDS = 20
 
 LAN = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
 DAYS = LAN.replace(duration="900000s")
-#: A text of a few lines that takes a second to read and check, and more to run: 100,000 hosts.
+#: A short text that takes a second to read and check, and longer to run: 100,000 hosts.
 LARGE = """
 duration = "1us"
 [topology.star]
@@ -46,7 +46,7 @@ def large(tmp_path):
 
 
 def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
-    """A thread that cancels."""
+    """Starts a thread that cancels the handle."""
     timer = threading.Timer(seconds, handle.cancel)
     timer.start()
     return timer
@@ -54,7 +54,7 @@ def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
 
 @pytest.mark.slow
 def test_a_limit_that_passes_before_the_engine_runs_is_an_error_of_that_run_alone():
-    # The run itself has some events only: it used to end before anybody asked, and to be fine.
+    # Regression: the run itself has only a few events, so it completed before the limit was checked, and passed.
     store = ct.sweep(
         ct.n_source(
             sources=2,
@@ -130,7 +130,7 @@ def test_a_run_in_asyncio_ends_with_its_task():
             await asyncio.wait_for(run(), timeout=0.3)
 
     started = time.monotonic()
-    # It waits for its threads.
+    # asyncio.run waits for its threads.
     asyncio.run(main())
     assert time.monotonic() - started < GENEROUS_SECONDS
 
@@ -218,13 +218,13 @@ def test_a_handle_that_was_cancelled_before_ends_a_call_before_it_does_anything(
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("value", [True, 1.0, "soon", threading.Event(), _core.Cancel(), ct.Cancel])
-def test_what_is_no_handle_is_refused(call, value, tmp_path, monkeypatch):
+def test_an_object_that_is_not_a_handle_is_refused(call, value, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ct.InputError, match=r"cancel = .* is not a Cancel or None"):
         CALLS[call](value)
 
 
-def test_a_call_within_a_call_ends_with_it_and_one_beside_it_does_not():
+def test_a_call_within_a_call_ends_with_it_and_an_independent_one_does_not():
     handle, inside = ct.Cancel(), []
 
     def progress(_):
@@ -241,7 +241,7 @@ def test_a_call_within_a_call_ends_with_it_and_one_beside_it_does_not():
 
 
 def test_nothing_is_left_running_when_a_sweep_was_stopped():
-    # The thread that makes the next chunk was a daemon that nobody waited for, and could run while the interpreter ended.
+    # Regression: the thread that makes the next chunk was a daemon that nothing joined, and could run during shutdown.
     text = canonical(LAN.replace(duration="1ms").to_dict())
     chunk = Chunk(
         configurations=(text,),
@@ -297,7 +297,7 @@ inside.wait()
 @pytest.mark.slow
 @pytest.mark.parametrize("callback", ["policy", "progress", "both", "no"])
 def test_a_process_exits_cleanly_during_a_callback_of_a_daemon_threads_run(callback):
-    # The interpreter ended the thread by unwinding its stack, which has Rust frames: SIGABRT, nearly every time.
+    # Regression: the interpreter ended the thread by unwinding its stack, which contains Rust frames: usually SIGABRT.
     done = subprocess.run(
         [sys.executable, "-c", CALLBACK_AT_EXIT, callback], capture_output=True, text=True, timeout=60
     )

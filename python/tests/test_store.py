@@ -1,4 +1,4 @@
-"""Stores: one SQLite file that is whole after any failure; damage is reported."""
+"""Stores: one SQLite file that is intact after any failure; damage is reported."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def store(made, tmp_path):
-    """A copy of it, to harm."""
+    """A copy of the store, to damage."""
     shutil.copytree(made, tmp_path / "s")
     return tmp_path / "s"
 
 
 @contextmanager
 def edited(folder):
-    """A connection that changes a store behind celltrain's back."""
+    """Opens a connection that changes a store behind celltrain's back."""
     with contextlib.closing(sqlite3.connect(folder / "store.sqlite")) as connection, connection:
         yield connection
 
@@ -149,7 +149,7 @@ def test_rows_go_to_files_and_frames(made, tmp_path, celltrain):
         assert (told.code, told.err.count("\n"), words in told.err) == (2, 1, True), told.err
 
 
-def test_what_is_no_store_and_what_is_one_already_is_refused(tmp_path, made):
+def test_folders_that_are_not_stores_and_existing_stores_are_refused(tmp_path, made):
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("")
     (tmp_path / "file").write_text("")
@@ -173,7 +173,7 @@ def test_what_is_no_store_and_what_is_one_already_is_refused(tmp_path, made):
         with pytest.raises(ct.StoreError) as refusal:
             Store.open(tmp_path / name)
         assert refusal.value.faults[0].problem == words
-    # What a creation that was killed has left is no obstacle.
+    # The remains of a killed creation are not an obstacle.
     half = tmp_path / "half"
     half.mkdir()
     (half / "lock").write_bytes(b"")
@@ -181,7 +181,7 @@ def test_what_is_no_store_and_what_is_one_already_is_refused(tmp_path, made):
     shutil.copytree(half, tmp_path / "again")
     run_plan(plan(), half, Local(2))
     assert messages(half) == []
-    # Who goes on with it after a full disk begins it.
+    # Resuming after a full disk starts the store.
     run_plan(plan(), tmp_path / "again", Local(2), resume=True)
     assert messages(tmp_path / "again") == []
     assert sorted(path.name for path in half.iterdir()) == ["lock", "store.sqlite"]
@@ -190,7 +190,7 @@ def test_what_is_no_store_and_what_is_one_already_is_refused(tmp_path, made):
         run_plan(plan(), tmp_path / "empty", Local(2), resume=True)
 
 
-def test_a_store_of_another_version_or_plan_is_not_gone_on_with_but_read(store, celltrain):
+def test_a_store_of_another_version_or_plan_is_not_resumed_but_can_be_read(store, celltrain):
     with pytest.raises(ct.StoreError, match="another plan: it differs in seeds"):
         run_plan(plan(PLAN.replace("count = 4", "count = 5")), store, Local(2), resume=True)
     remade(store, version="0.0.7")
@@ -238,7 +238,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_what_was_changed_is_not_taken_for_what_was_run(store, change, celltrain):
+def test_changed_rows_are_not_accepted_as_results(store, change, celltrain):
     with edited(store) as connection:
         connection.execute(CHANGES[change])
     for command in (["store", "show"], ["report"], ["store", "export", "--csv", "--out", store / "out.csv"]):
@@ -301,7 +301,7 @@ def old(made, tmp_path):
     manifest = {**store.manifest, "format": 1}
     (folder / "manifest.json").write_text(json.dumps({**manifest, "sha256": checksum(manifest)}))
     table = store.table()
-    # A run that both have, as a kill could leave it.
+    # Both parts contain one run twice, which a kill could cause.
     for number, part in ((1, table.slice(0, 96)), (2, table.slice(88))):
         pa.parquet.write_table(part, folder / "parts" / f"part-{number:06}.parquet")
     with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite")) as ledger, ledger:
@@ -369,7 +369,7 @@ def test_two_sweeps_do_not_write_one_store(store):
     Store.resume(store, plan()).close()
 
 
-def test_what_cannot_be_gone_on_with_is_one_sentence(store, tmp_path, celltrain):
+def test_a_store_that_cannot_be_resumed_gets_one_sentence(store, tmp_path, celltrain):
     file, before = tmp_path / "plan.toml", rows(store)
 
     def words(text=PLAN):
@@ -421,7 +421,7 @@ def test_a_reader_that_takes_long_does_not_stop_a_sweep(store, failing):
 @POSIX
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "link"])
 @pytest.mark.parametrize("command", ["show", "verify", "resume"])
-def test_what_is_no_file_is_not_waited_for(store, tmp_path, celltrain, kind, command):
+def test_special_files_do_not_block(store, tmp_path, celltrain, kind, command):
     file = store / "store.sqlite"
     file.rename(tmp_path / "mine")
     before = (tmp_path / "mine").read_bytes()
@@ -452,13 +452,13 @@ main()
 
 
 @POSIX
-def test_a_full_disk_is_said_and_costs_nothing_that_was_there(tmp_path):
+def test_a_full_disk_is_reported_and_loses_no_stored_run(tmp_path):
     text = PLAN.replace("count = 4", "count = 200").replace('"5ms"', '"2ms"')
     (tmp_path / "plan.toml").write_text(text)
     Store.create(tmp_path / "s", plan(text)).close()
     empty = (tmp_path / "s" / "store.sqlite").stat().st_size
     ends, there = [], 0
-    # Files may be no larger than this.
+    # Limits the size of files.
     for limit in (empty + 8_000, empty + 150_000, None):
         program = IN_A_PROCESS.format(
             tests=str(Path(__file__).parent),
@@ -483,7 +483,7 @@ def test_a_full_disk_is_said_and_costs_nothing_that_was_there(tmp_path):
 
 @POSIX
 @pytest.mark.parametrize("limit", [0, 5_000, 20_000])
-def test_a_disk_that_is_full_from_the_first_is_said_and_gone_on_with(tmp_path, limit):
+def test_a_disk_that_is_full_from_the_first_is_reported_and_can_be_resumed(tmp_path, limit):
     (tmp_path / "plan.toml").write_text(PLAN)
     ends = []
     for size, more in ((limit, []), (-1, ["--resume"])):
@@ -504,7 +504,7 @@ def test_a_disk_that_is_full_from_the_first_is_said_and_gone_on_with(tmp_path, l
 
 @contextmanager
 def somebody():
-    """The administrator may write everything, so somebody else tries."""
+    """The administrator can write everything, so another user tries."""
     if os.geteuid() != 0:
         yield
         return
@@ -520,7 +520,7 @@ def somebody():
 def test_a_store_that_may_not_be_written_is_said_and_still_read(store, tmp_path, celltrain, killed):
     (tmp_path / "plan.toml").write_text(PLAN)
     if killed:
-        # A process that was killed leaves its log; whoever may write merges it.
+        # A killed process leaves its log, which a process with write permission merges.
         with edited(store) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("CREATE TABLE mine (a)")
@@ -533,7 +533,7 @@ def test_a_store_that_may_not_be_written_is_said_and_still_read(store, tmp_path,
     for path in (tmp_path, *tmp_path.parents):
         if path.stat().st_uid == os.geteuid() and "pytest" in str(path):
             path.chmod(0o755)
-    # Whoever may not write may not read this interpreter either, perhaps: what is needed is imported before.
+    # A user who may not write may not be able to read this interpreter either, so import everything needed before.
     assert celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "warm").code == 0
     with somebody():
         told = celltrain("sweep", tmp_path / "plan.toml", "--store", store, "--resume")
@@ -548,17 +548,17 @@ def test_a_store_that_may_not_be_written_is_said_and_still_read(store, tmp_path,
     assert messages(store) == []
 
 
-def test_a_finished_store_is_seen_to_be_finished_quickly(tmp_path):
+def test_a_finished_store_is_recognised_quickly(tmp_path):
     text = PLAN.replace("count = 4", "count = 1000").replace('"5ms"', '"1us"')
     run_plan(plan(text), tmp_path / "s", Local(2))
     begun = time.process_time()
     assert run_plan(plan(text), tmp_path / "s", Local(2), resume=True).done == 6000
-    # A hundredth of what running them took would do; this only says that nothing is run or read again.
+    # Far less than the runs took: shows that nothing is run or read again.
     assert time.process_time() - begun < 1
     assert (tmp_path / "s" / "store.sqlite").stat().st_size / 6000 < 300
 
 
-def test_a_damaged_series_is_said(tmp_path):
+def test_a_damaged_series_is_reported(tmp_path):
     text = 'series = { record = ["queue"], step = "1ms" }\n' + PLAN
     run_plan(plan(text), tmp_path / "s", Local(2))
     store = Store.open(tmp_path / "s")

@@ -1,4 +1,4 @@
-"""Files and folders of a store that were tampered with: one sentence each, and nothing is written through them."""
+"""Tampered files and folders of a store: one sentence each, and nothing is written through links."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are 
 
 
 def put_other(path: Path, kind: str) -> None:
-    """Something that is no regular file."""
+    """Creates something that is not a regular file."""
     if kind == "pipe":
         os.mkfifo(path)
     elif kind == "device":
@@ -52,7 +52,7 @@ def test_no_file_of_any_command_is_waited_for_or_read_without_end(tmp_path, cell
 
 
 @POSIX
-def test_a_scenario_beside_a_plan_is_not_waited_for(tmp_path, celltrain):
+def test_a_scenario_next_to_a_plan_does_not_block(tmp_path, celltrain):
 
     os.mkfifo(tmp_path / "base.toml")
     (tmp_path / "plan.toml").write_text('scenario = "base.toml"\n[axes]\nduration = ["1ms", "2ms"]')
@@ -63,7 +63,7 @@ def test_a_scenario_beside_a_plan_is_not_waited_for(tmp_path, celltrain):
 
 @POSIX
 @pytest.mark.parametrize("content", [b"", b"[" * 100_000, b'{"address": ' + b"[" * 90 + b"]" * 90 + b"}"])
-def test_a_scheduler_file_that_is_none_is_said_in_words(tmp_path, celltrain, content):
+def test_an_invalid_scheduler_file_gets_a_message(tmp_path, celltrain, content):
     from test_sweep import PLAN
 
     (tmp_path / "plan.toml").write_text(PLAN)
@@ -79,7 +79,7 @@ def test_a_scheduler_file_that_is_none_is_said_in_words(tmp_path, celltrain, con
 
 @POSIX
 def test_no_planted_link_is_written_through(tmp_path, monkeypatch):
-    # The temporary name was always the same, and a link of that name was followed.
+    # Regression: the temporary name was always the same, and a link of that name was followed.
     mine = tmp_path / "mine"
     mine.write_text("mine")
     folder = tmp_path / "s"
@@ -112,7 +112,7 @@ def test_a_link_in_the_place_of_the_lock_is_not_written_through(store, tmp_path)
     assert mine.read_text() == "mine"
 
 
-def test_what_a_kill_left_half_written_is_cleared_away(store, made):  # noqa: F811
+def test_files_half_written_by_a_kill_are_removed(store, made):  # noqa: F811
     (store / ".half.0123.tmp").write_bytes(b"x")
     run_plan(plan(), store, Local(2), resume=True)
     assert not list(store.rglob("*.tmp"))

@@ -34,7 +34,7 @@ def study(request: pytest.FixtureRequest) -> Paper:
 
 @pytest.fixture(scope="module")
 def short() -> Reproduction:
-    """A table with one seed, a twentieth of a second of every scenario."""
+    """A table with one seed and a twentieth of a second per scenario."""
     return ct.study("tagging", tables=["link"], seeds=1, overrides={"duration": "50ms"})
 
 
@@ -62,7 +62,7 @@ def test_the_core_accepts_every_configuration_of_a_study_without_a_warning(study
 
 
 def test_every_key_makes_a_difference(study: Paper) -> None:
-    # A key whose values never reach the scenario or the measure would compare a run with itself.
+    # A key whose values do not reach the scenario or the measure would compare a run with itself.
     for table in study.tables:
         for key in table.keys:
             seen: dict[str, set[tuple[int, str]]] = {}
@@ -86,7 +86,7 @@ def test_claims_have_reasons_and_look_at_rows_that_exist(study: Paper) -> None:
                 where = {k: v for k, v in test[side].items() if k != "table"}
                 found = [n for n in rows if matches(n.keys, where) and n.quantity.name == test["quantity"]]
                 assert found, (claim["id"], test)
-                # Each value that a test lists is there.
+                # Each value listed in a test exists.
                 for key, wanted in where.items():
                     assert {n.keys[key] for n in found} == set(_list(wanted)), (claim["id"], key)
 
@@ -105,7 +105,7 @@ def test_studies_quote_the_paper_that_they_follow_and_nothing_else() -> None:
         page = flowing(ROOT / "docs" / "studies" / f"{one.id}.md")
         for claim in (claim for claim in one.claims if "quote" in claim):
             quoting[one.id] = one.follows.split(",")[0]
-            # The page says whose words they are.
+            # The page names the source of the quotation.
             place = f"section {claim['section']}" if claim["section"][:1].isdigit() else claim["section"].lower()
             assert f'{quoting[one.id]}, {place}: "{claim["quote"]}"' in page, claim["id"]
     assert quoting == followed
@@ -127,7 +127,7 @@ def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Pa
     assert {n["inside"] for n in told["numbers"]} == {None}
     assert told["summary"]["scored"] == 0
     assert {c["published_holds"] for c in told["claims"]} == {None}
-    # Of the claims only those whose rows were run are judged.
+    # Only claims whose rows were run are judged.
     assert [claim["id"] for claim in told["claims"]] == ["larger-buffers-even-out"]
     assert "fifo-favours-the-near" in told["claims_left_out"]
     assert json.loads((tmp_path / "out" / "study.json").read_text()) == told
@@ -143,7 +143,7 @@ def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_a_study_is_told_in_words(celltrain: Command) -> None:
+def test_a_study_is_printed_in_words(celltrain: Command) -> None:
     told = celltrain("study", "tagging", "--table", "link", "--seeds", 1, "--duration", "20ms")
     assert told.code == 0
     for words in ("Guaranteed frame rates", "Not the study as it stands: duration = '20ms'", "utilisation"):
@@ -240,7 +240,7 @@ def test_a_path_of_a_scenario_enters_a_list_by_place() -> None:
 
 
 def test_the_interval_of_a_mean_is_students() -> None:
-    # Of a printed table, by degrees of freedom; one more value than these.
+    # From a printed table, by degrees of freedom; the sample has one more value.
     printed = {1: 12.706, 9: 2.262, 80: 1.990, 100: 1.984, 10**9: 1.960}
     for freedom, quantile in printed.items():
         n = freedom + 1

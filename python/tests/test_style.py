@@ -1,4 +1,4 @@
-"""One palette and one style in all figures: by index of the flow, as in the lab."""
+"""One palette and one style in all figures, by index of the flow, as in the lab."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from celltrain.drawing.axes import COLOURS, colour_of_flow, tint_of_flow
 
 pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]
-#: Linear RGB as deuteranopes and protanopes see it (Viénot, Brettel, Mollon 1999).
+#: Linear RGB as seen with deuteranopia and protanopia (Viénot, Brettel, Mollon 1999).
 SIGHTS = {
     "deuteranopia": np.array([[0.29275, 0.70725, 0], [0.29275, 0.70725, 0], [-0.02234, 0.02234, 1]]),
     "protanopia": np.array([[0.11238, 0.88762, 0], [0.11238, 0.88762, 0], [0.00401, -0.00401, 1]]),
@@ -48,7 +48,7 @@ def linear(colour: str) -> np.ndarray:
 
 
 def lab_of(colour: np.ndarray) -> np.ndarray:
-    """CIE L*a*b* of linear RGB."""
+    """Converts linear RGB to CIE L*a*b*."""
     to_xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
     xyz = np.cbrt(np.clip(to_xyz @ colour / [0.9505, 1.0, 1.089], 1e-6, None))
     return np.array([116 * xyz[1] - 16, 500 * (xyz[0] - xyz[1]), 200 * (xyz[1] - xyz[2])])
@@ -66,7 +66,7 @@ def test_the_lab_has_the_same_colours() -> None:
 
 @pytest.mark.parametrize(("sheet", "least"), [("base.css", 18), ("dark.css", 14)])
 @pytest.mark.parametrize("sight", SIGHTS)
-def test_all_colours_are_told_apart_without_red_or_green(sheet: str, least: float, sight: str) -> None:
+def test_all_colours_are_distinct_without_red_or_green(sheet: str, least: float, sight: str) -> None:
     seen = [lab_of(np.clip(SIGHTS[sight] @ linear(colour), 0, 1)) for colour in of_lab(sheet)]
     # A distance of 2 is just noticeable.
     assert min(float(np.linalg.norm(one - other)) for one, other in combinations(seen, 2)) > least

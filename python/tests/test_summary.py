@@ -1,4 +1,4 @@
-"""Tests of the one-line summaries of scenarios."""
+"""The one-line summaries of scenarios."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_clock_the_control_and_pacing_are_named(tmp_path: Path) -> None:
     assert tcp_summary(with_tcp(tmp_path, text)) == wanted
 
 
-def test_ticks_of_random_phases_are_told_from_common_ones(tmp_path: Path) -> None:
+def test_ticks_of_random_phases_are_distinguished_from_common_ones(tmp_path: Path) -> None:
     wanted = "vanilla (no fast retransmit, 100 ms ticks, random phases)"
     assert tcp_summary(with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "random"\n')) == wanted
     common = with_tcp(tmp_path, '[tcp.vanilla]\ntick_phase = "common"\n')

@@ -1,4 +1,4 @@
-"""Names, values and paths that somebody else wrote are shown: no terminal, spreadsheet, page or figure carries them out."""
+"""Names, values and paths from others are displayed safely on terminals and in spreadsheets, pages and figures."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from conftest import ROOT, SMALL
 import celltrain as ct
 from celltrain import text
 
-# A colour of two kinds of terminals, the title of a window, a line end, a direction of writing, and nothing to be seen.
+# Colours of two kinds of terminals, a window title, line ends, writing directions, and invisible characters.
 ODD = "a\x1b[31m\x9b1m\x1b]0;title\x07\nb\r\u202ec\u2066d\u200be\x7f"
 DOLLARS = r"$\x$"
 FORMULAS = ("=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "'quoted", "＝1+1")  # noqa: RUF001
 
 
 def network(*names: str, name: str = "") -> ct.Scenario:
-    """Switches of these names in a row, with a flow from the first to the last."""
+    """Returns switches of these names in a row, with a flow from the first to the last."""
     hosts = ("h1", "h2")
     nodes = (hosts[0], *names, hosts[1])
     links = [ct.Link(between=pair, rate="155.52Mbps", delay="5us") for pair in itertools.pairwise(nodes)]
@@ -61,7 +61,7 @@ def test_a_scenario_file_of_ours_holds_no_command_to_a_terminal_and_reads_back(o
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_names_reach_the_terminal_escaped(celltrain, odd, arguments):
-    # Rich took the bell and a few others away and printed the escape.
+    # Regression: Rich removed the bell and several other characters but printed the escape.
     answer = celltrain("run", odd, *arguments)
     assert answer.code == 0
     assert commands_no_terminal(answer.out)
@@ -148,7 +148,7 @@ def test_csv_holds_no_command_to_a_terminal(tmp_path):
 
 
 def test_a_megabyte_of_a_name_is_not_in_every_row_of_a_csv(tmp_path):
-    # A thousand samples made a gigabyte; three thousand were more than a column of texts can hold.
+    # Regression: a thousand samples made a gigabyte; three thousand exceeded the limit of a text column.
     import pyarrow.parquet
 
     long = "x" * 10**6 + "end"
@@ -200,7 +200,7 @@ def _is_number(cell: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [DOLLARS, "$x_{$ and $", "_hidden", ODD, "long" * 5_000])
 def test_a_plot_of_any_name_is_drawn(celltrain, tmp_path, name):
-    # `$\x$` is a formula that the typesetter of figures does not know: it ended the command with exit code 3.
+    # Regression: `$\x$` is a formula unknown to matplotlib's typesetter, and ended the command with exit code 3.
     pytest.importorskip("matplotlib")
     path = tmp_path / "named.toml"
     ct.save(network(name, "sw2", name=name), path)
@@ -208,7 +208,7 @@ def test_a_plot_of_any_name_is_drawn(celltrain, tmp_path, name):
     assert answer.code == 0, answer
     assert celltrain("check", path, "--plot", tmp_path / "net.svg").code == 0
     for picture in ("run.svg", "net.svg"):
-        # It has to be XML, which knows no control characters, not even in comments.
+        # The file must be valid XML, which allows no control characters, not even in comments.
         ElementTree.parse(tmp_path / picture)
 
 
@@ -229,7 +229,7 @@ def test_pages_of_reports_escape_names(tmp_path):
     try:
         store = ct.sweep(lan, over=axes, seeds=2)
     except ct.PlanError:
-        # Where a plan does not take such a name, that is as good.
+        # A plan may also refuse such a name.
         store = ct.sweep(lan, over={"port.bottleneck.buffer": [150, 200]}, seeds=2)
     page = ct.report(store, measures=["efficiency", "fairness"]).html()
     assert commands_no_terminal(page)
@@ -255,7 +255,7 @@ def test_errors_survive_pickling_whatever_they_hold():
         assert str(pickle.loads(pickle.dumps(single))) == ODD
 
 
-def test_what_is_described_never_fails_and_is_short():
+def test_describing_a_value_never_fails_and_is_short():
     nested: list[object] = []
     nested.append(nested)
     for value in (nested, {1: nested}, "x" * 10**6, 10**5000, range(10**9), b"y" * 10**6, [["z"] * 10**5] * 10):

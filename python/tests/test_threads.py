@@ -1,4 +1,4 @@
-"""One run on several threads: the same result, and clear words where it cannot be."""
+"""One run on several threads: the same result, or a clear message if the network cannot be partitioned."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from conftest import Command
 import celltrain as ct
 from celltrain.running import results
 
-#: Links so long that a thread has enough to do until cells of the other arrive.
+#: Links long enough that a thread has work to do until cells from the other arrive.
 FAR = ct.n_source(sources=5, link_delay="50ms", buffer_cells=300, policy=ct.Epd(threshold=200), duration="2s")
 NEAR = ct.n_source(sources=2, link_delay="5us", buffer_cells=300, policy=ct.Epd(threshold=200), duration="10ms")
 
 
 @pytest.fixture(autouse=True)
 def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests are the same on a machine with a single core."""
+    """Makes the tests independent of the number of cores."""
     monkeypatch.setattr(results, "cores", lambda: 4)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("threads", [2, 4])
-def test_a_network_that_comes_apart_has_the_same_result_on_any_number_of_threads(threads: int) -> None:
-    """All of the answer but its speed, and without a warning."""
+def test_a_partitioned_network_has_the_same_result_on_any_number_of_threads(threads: int) -> None:
+    """Compares the whole result except its speed, and expects no warning."""
     alone, shared = ct.run(FAR).to_dict(), ct.run(FAR, threads=threads).to_dict()
     for answer in (alone, shared):
         del answer["timing"]
@@ -32,13 +32,13 @@ def test_a_network_that_comes_apart_has_the_same_result_on_any_number_of_threads
 
 
 def test_measures_of_a_window_are_the_same_too() -> None:
-    """Runs that end where the window begins and ends are shared out like the whole."""
+    """Runs that end where the window begins and ends are partitioned like the whole."""
     windowed = FAR.replace(measure={"from": "500ms", "to": "1500ms"})
     assert ct.run(windowed, threads=2).goodput_mbps == ct.run(windowed).goodput_mbps
 
 
-def test_a_network_that_does_not_come_apart_runs_on_one_thread_and_says_so() -> None:
-    """The result is there all the same."""
+def test_a_network_that_cannot_be_partitioned_runs_on_one_thread_with_a_warning() -> None:
+    """The result is still complete."""
     with pytest.warns(ct.CelltrainWarning, match="threads = 2: the run has one"):
         shared = ct.run(NEAR, threads=2)
     assert shared.fingerprint == ct.run(NEAR).fingerprint
@@ -56,7 +56,7 @@ def test_a_network_that_does_not_come_apart_runs_on_one_thread_and_says_so() -> 
     ],
 )
 def test_threads_that_cannot_be_are_refused(options: dict[str, object], problem: str) -> None:
-    """With what would be right."""
+    """The message says what would be valid."""
     with pytest.raises(ct.InputError) as refused:
         ct.run(NEAR, **options)  # type: ignore[arg-type]
     assert problem in str(refused.value)
@@ -72,7 +72,7 @@ def test_the_command_says_the_same(celltrain: Command) -> None:
 
 
 def at_once(sources: int = 6) -> str:
-    """A port that takes cells at once, behind another in its part, before hosts in another."""
+    """Returns a port that takes cells at once, behind another in its partition, before hosts in another partition."""
     here, there = ([f"{side}{i}" for i in range(sources)] for side in ("left", "right"))
     links = [(host, "sw1", "5us", "155.52Mbps") for host in here] + [
         (host, "sw3", "5us", "155.52Mbps") for host in there
@@ -102,6 +102,6 @@ def at_once(sources: int = 6) -> str:
 
 @pytest.mark.filterwarnings("error")
 def test_a_port_that_takes_cells_at_once_is_not_asked_in_between(tmp_path: Path) -> None:
-    """Its list of who waits is cut where frames end, which may be later than a window does."""
+    """Its queue is trimmed when frames end, which may be after the end of a window."""
     (path := tmp_path / "at-once.toml").write_text(at_once())
     assert ct.run(path, threads=2).fingerprint == ct.run(path).fingerprint

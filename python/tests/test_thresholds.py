@@ -1,4 +1,4 @@
-"""Thresholds as cells, as a share of the buffer and as headroom below it, for every policy that has one."""
+"""Thresholds as cells, as a fraction of the buffer and as headroom below it, for every policy that has one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from celltrain.ensemble.plan import Plan
 from celltrain.model.scenario import read, to_toml
 
 BUFFER = 80
-#: Each policy's thresholds as plain numbers, with what else it needs.
+#: Thresholds of each policy as plain numbers, with its other required settings.
 POLICIES = {
     "epd": {"threshold": 60},
     "double_epd": {"threshold": 60, "tagged_threshold": 40},
@@ -50,7 +50,7 @@ def scenario(policy, buffer=BUFFER, duration="20ms"):
 
 
 def written(settings, form):
-    """The thresholds of a policy in another form; all else stays."""
+    """Returns the settings of a policy with its thresholds in another form."""
 
     def threshold(value):
         return form(round(value * BUFFER) if isinstance(value, float) else value)
@@ -173,7 +173,7 @@ def test_python_takes_texts_and_writes_them_again():
         ("fba", '"60 cells"', '"infinite"', "belongs to a formula that needs the buffer's size"),
     ],
 )
-def test_what_is_no_threshold_is_named_with_what_would_be_right(celltrain, tmp_path, policy, value, buffer, said):
+def test_an_invalid_threshold_is_named_with_valid_alternatives(celltrain, tmp_path, policy, value, buffer, said):
     path = tmp_path / "wrong.toml"
     path.write_text(
         f'duration = "5ms"\n[topology.n_source]\nsources = 2\nlink_delay = "5us"\n[port.bottleneck]\nbuffer = {buffer}\n'
@@ -185,7 +185,7 @@ def test_what_is_no_threshold_is_named_with_what_would_be_right(celltrain, tmp_p
     assert said in answer.err
 
 
-def test_a_number_that_is_none_has_one_fault_in_python_too():
+def test_an_invalid_number_has_one_fault_in_python_too():
     with pytest.raises(ct.ScenarioError) as refused:
         ct.Epd(threshold=-1)
     assert [(fault.key, fault.value) for fault in refused.value.faults] == [("threshold", "-1")]
@@ -201,7 +201,7 @@ def test_a_number_that_is_none_has_one_fault_in_python_too():
         (lambda: ct.Epd(threshold="80%").replace(threshold="80"), "threshold", "of what"),
     ],
 )
-def test_a_text_that_is_no_threshold_is_refused_as_it_is_set(make, key, words):
+def test_an_invalid_threshold_text_is_refused_when_set(make, key, words):
     with pytest.raises(ct.ScenarioError) as refused:
         make()
     [fault] = refused.value.faults
@@ -209,7 +209,7 @@ def test_a_text_that_is_no_threshold_is_refused_as_it_is_set(make, key, words):
     assert words in fault.problem
 
 
-def test_a_threshold_that_goes_with_the_buffer_is_no_caution(celltrain, tmp_path):
+def test_a_threshold_that_scales_with_the_buffer_gets_no_warning(celltrain, tmp_path):
     def warned(threshold):
         path = tmp_path / "plan.toml"
         path.write_text(

@@ -1,4 +1,4 @@
-"""Networks: drawn, imported from graphs, divided fairly."""
+"""Networks: drawn, imported from graphs, with fair shares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHAIN = SCENARIOS / "chain-epd.toml"
 
 @pytest.fixture
 def line(tmp_path):
-    """A graph of three nodes in a row, as JSON whose parts may be changed."""
+    """Writes a graph of three nodes in a row as JSON; its parts can be changed."""
 
     def write(**changes):
         graph = {
@@ -92,7 +92,7 @@ def test_a_chain_lies_in_a_row_with_senders_before_and_above():
 
 
 def test_a_chain_fits_a_page_and_its_names_lie_apart(tmp_path):
-    """It was 16 inches wide with a name at each of 34 hosts: as wide as a phone nobody could read one."""
+    """Regression: it was 16 inches wide with a name at each of 34 hosts, and unreadable at the width of a phone."""
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
@@ -123,7 +123,7 @@ def test_check_draws_a_network_the_same_each_time(celltrain, tmp_path, ending):
     first = picture.read_bytes()
     assert len(first) > 1000
     celltrain("check", CHAIN, "--plot", picture)
-    if ending != "pdf":  # Which has the time in it.
+    if ending != "pdf":  # A PDF contains its creation time.
         assert picture.read_bytes() == first
 
 
@@ -366,7 +366,7 @@ LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
     ids=["a billion laughs", "a file as a name", "declarations from elsewhere", "a document type"],
 )
 def test_graphml_that_declares_entities_is_refused_before_they_are_read(celltrain, tmp_path, declared, used):
-    # Entities may multiply to gigabytes or bring in files. The small inner one used to be read.
+    # Entities may expand to gigabytes or include files. Regression: the small inner one was read.
     (tmp_path / "secret.txt").write_text("the secret")
     path = tmp_path / "x.graphml"
     inside = f'<node id="a{used}"/><node id="b"/><edge source="a{used}" target="b"/>'
@@ -432,7 +432,7 @@ def test_names_of_any_characters_are_saved(tmp_path):
 
 
 def line_of_hosts(links: int) -> str:
-    """A scenario in JSON with so many links, most of them to one switch."""
+    """Returns a scenario in JSON with this number of links, most of them to one switch."""
     network = {
         "hosts": [f"h{i}" for i in range(links)],
         "switches": ["sw"],
@@ -489,14 +489,14 @@ policy.epd = {{ threshold = 800 }}
 @pytest.mark.parametrize(
     "number, words",
     [
-        # Written out, these were a gigabyte and more of zeros.
+        # Regression: written out, these were a gigabyte or more of zeros.
         ("1e-99999999999", "has delay = 1e-99999999999, which is no delay"),
         ("1e-999999999", "exponent beyond 30"),
         ("1e" + "9" * 5000, "exponent beyond 30"),
         ("9" * 5000, "it has more than 40 digits"),
         (1e-300, "exponent beyond 30"),
         ("-1e-5", "has delay = -1e-5, which is negative"),
-        # Numbers to Python, and to nobody else.
+        # Only Python accepts these as numbers.
         ("1_0", "is not a time"),
         ("\u0663", "is not a time"),
         ("-infinity", "has delay = -infinity, which is no delay"),
@@ -557,7 +557,7 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
     ids=["links", "no delays", "targets", "empty targets", "many targets", "nested", "all names"],
 )
 def test_long_names_are_not_multiplied_by_edges_and_flows(line, graph, options, words):
-    # A name of a megabyte was kept once an edge: gigabytes, and no end.
+    # Regression: a megabyte name was stored once per edge, which took gigabytes.
     path = line(**graph)
     tracemalloc.start()
     begun = time.process_time()

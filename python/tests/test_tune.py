@@ -1,4 +1,4 @@
-"""Searching parameters: the same trials however often it is stopped, and intervals that the choice has not spoilt."""
+"""Parameter searches: the same trials however often they are stopped, and intervals without selection bias."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from small_sweep import stored
 
 
 def same(folder, other):
-    """Whether two folders hold the same: what was asked, every run, and the trials of Optuna's journal."""
+    """Returns whether two folders have the same questions, runs and trials in Optuna's journal."""
     stages = sorted(path.name for path in (folder / "runs").iterdir())
     assert stages == sorted(path.name for path in (other / "runs").iterdir())
     for stage in stages:
@@ -69,7 +69,7 @@ def test_a_search_has_its_trials_its_front_and_what_the_reference_left(undisturb
     assert {name: len(of) for name, of in trials.items()} == {"buffer 60 cells": 10, "buffer 100 cells": 10}
 
 
-def test_what_is_told_is_what_the_runs_say(undisturbed):
+def test_the_reported_numbers_match_the_runs(undisturbed):
     tuned, folder = undisturbed
     rows = Store.open(folder / "runs" / "confirmation").wide().to_pylist()
     assert {row["seed"] for row in rows} == set(range(6, 11))
@@ -126,7 +126,7 @@ def test_a_search_does_not_depend_on_which_others_the_plan_has(undisturbed):
 
 
 class Stops(Local):
-    """Ctrl-C comes after so many runs."""
+    """A worker that gets Ctrl-C after a number of runs."""
 
     chunk_runs = 3
 
@@ -165,7 +165,7 @@ def test_interrupted_again_and_again_and_resumed_it_equals_the_undisturbed(undis
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed, tmp_path):
     tuned, whole = undisturbed
     (tmp_path / "plan.toml").write_text(PLAN)
-    # Written as often as can be, with runs slow enough to be killed among.
+    # Write as often as possible, with runs slow enough to be killed between writes.
     program = (
         "import sys, time, celltrain.ensemble.coordinator as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
         "from pathlib import Path; from celltrain.ensemble.tuning import TunePlan, run_tune\n"
@@ -187,7 +187,7 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed,
             time.sleep(0.002)
         process.wait()
     assert killed >= 2
-    # Half a line of the journal, as a kill leaves it.
+    # Append half a line to the journal, as a kill leaves it.
     with (folder / "optuna.journal").open("a") as file:
         file.write('{"op_code": 4, "work')
     assert run_tune(plan(), folder, Local(2), resume=True).to_json() == tuned.to_json()
@@ -210,8 +210,8 @@ def test_trials_that_were_tried_before_are_not_run_again(tmp_path):
     assert told[-1].remaining_seconds == 0
 
 
-def test_a_trial_that_fails_is_told_and_the_search_goes_on(tmp_path):
-    # A threshold above one half is no threshold of a buffer that small; the core refuses it trial by trial.
+def test_a_failing_trial_is_reported_and_the_search_continues(tmp_path):
+    # A threshold above one half is invalid for a buffer that small; the core refuses it trial by trial.
     text = PLAN.replace("selective_drop = {}", "epd = { threshold = 50 }")
     text = text.replace("selective_drop.threshold", "epd.threshold").replace(
         "from = 0.3, to = 1.0", "from = 40, to = 99"
@@ -273,7 +273,7 @@ sources = { path = "topology.n_source.sources", from = 2, to = 9 }
 @pytest.mark.slow
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), max_size=25), st.integers(1, 12))
-def test_finalists_are_peeled_front_by_front_as_the_naive_twin_does(points, count):
+def test_finalists_are_peeled_front_by_front_like_the_naive_model(points, count):
     x, y = (np.array([p[i] for p in points], dtype=float) for i in (0, 1))
 
     def beaten(i, among):
@@ -290,14 +290,14 @@ def test_finalists_are_peeled_front_by_front_as_the_naive_twin_does(points, coun
     for layer in layers:
         taken = layer & set(chosen)
         if taken != layer:
-            # Only what room was left for, and nothing of a later front.
+            # Contains only points that fit, and none from a later front.
             assert set(chosen) <= taken | set().union(*layers[: layers.index(layer)])
             break
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(0, 8)), min_size=1, max_size=25), st.integers(0, 9))
-def test_the_best_at_no_less_is_the_naive_twins(points, least):
+def test_the_best_at_no_less_matches_the_naive_model(points, least):
     x, y = (np.array([p[i] for p in points], dtype=float) for i in (0, 1))
     found = best(x, y, least)
     among = [p for p in points if p[1] >= least]
@@ -308,7 +308,7 @@ def test_the_best_at_no_less_is_the_naive_twins(points, least):
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
-def test_paired_intervals_are_the_naive_twins(pairs):
+def test_paired_intervals_match_the_naive_model(pairs):
     from celltrain.running.statistics import half_width
 
     differences = [b - a for a, b in pairs]

@@ -1,4 +1,4 @@
-"""Plans of searches that are wrong, and folders that are not theirs: named, with line and value."""
+"""Faulty search plans and unrelated folders: named, with line and value."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_said_with_its_line(old, new, messages):
         assert message in str(refused.value)
 
 
-def test_a_sweep_is_told_that_the_plan_is_for_tuning():
+def test_a_sweep_of_a_tuning_plan_gets_a_message():
     with pytest.raises(PlanError, match=r"plan:13: tune makes this a plan for celltrain tune"):
         Plan.of_toml(PLAN)
 

@@ -1,4 +1,4 @@
-"""What a search says: on the command line, on its page and in its figure; the study that is shipped."""
+"""Output of a search on the command line, on its page and in its figure; and the shipped study."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_no_interval_of_the_figure_is_cut(undisturbed):
             assert low <= ends[:, 1].min() and ends[:, 1].max() <= high
 
 
-def test_what_rounds_to_nothing_has_no_minus_on_the_page_of_the_study(monkeypatch):
+def test_a_number_that_rounds_to_zero_has_no_minus_on_the_page_of_the_study(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts"))
     import tune_page
 
@@ -126,7 +126,7 @@ def test_optuna_is_not_imported_before_it_is_needed():
     assert done.stdout == "False\n"
 
 
-# What is shipped.
+# The shipped study.
 
 
 @pytest.mark.parametrize("name", ["tune-selective-drop", "tune-fba"])
@@ -146,18 +146,18 @@ def test_the_page_of_the_study_has_the_numbers_of_the_shipped_results(name, monk
     assert path.stat().st_size < 200_000
     tuned = Tuned._of_dict(json.loads(path.read_text()))
     assert tuned.to_dict() == json.loads(path.read_text())
-    # What the script would write stands there.
+    # The page contains what the script would write.
     page = tune_page.PAGE.read_text()
     # `make format` wraps the page.
     written = tune_page.replaced(page, tune_page.policy(tuned), tune_page.numbers(tuned))
     assert written.split() == page.split()
-    # They are of the shipped plan.
+    # The results belong to the shipped plan.
     made = TunePlan.load(ROOT / "plans" / f"tune-{name}.toml")
     facts = tuned.facts
     assert (facts["name"], facts["trials"], facts["batch"]) == (made.name, made.trials, made.batch)
     assert facts["seeds"]["confirmation"] == {"first": made.confirmation.first, "count": made.confirmation.count}
     assert [s.title for s in tuned.searches] == [made.title(i) for i in range(len(made.configurations.points))]
-    # The trials of the first generation are those the plan asks for now, on any machine.
+    # The first generation has the trials that the plan generates now, on any machine.
     for place, searched in enumerate(tuned.searches):
         asked = ask(made, place, 0, [], made.batch)
         assert [tuple(map(float, numbers)) for numbers in asked] == [

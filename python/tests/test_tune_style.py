@@ -1,4 +1,4 @@
-"""The figure of a search in a style of matplotlib, for who prints in grey."""
+"""The figure of a search in a greyscale style of matplotlib."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def tuned(tmp_path_factory):
 
 
 def coloured(text):
-    """Colours of a drawing that are no grey."""
+    """Returns the colours of a drawing that are not grey."""
     return {one for one in re.findall(r"#[0-9a-f]{6}", text.lower()) if len({one[1:3], one[3:5], one[5:]}) > 1}
 
 
@@ -34,7 +34,7 @@ def test_in_a_style_of_greys_no_colour_is_left_and_references_differ_by_their_ma
     for suffix in ("", "-column"):
         ours, grey = ((tmp_path / kind / "figures" / f"fronts{suffix}.svg").read_text() for kind in ("ours", "grey"))
         assert {"#0072b2", "#d55e00"} <= coloured(ours)
-        # Dots of trials and grey bars have a breath of blue; what has a colour of its own has none here.
+        # Dots of trials and grey bars are slightly blue; elements with a colour of their own have none here.
         assert not coloured(grey) - {"#b8bec6", "#8a929b"}
     axes = tuned.drawing(style="grayscale").figure.axes[0]
     marks = {
@@ -43,7 +43,7 @@ def test_in_a_style_of_greys_no_colour_is_left_and_references_differ_by_their_ma
     assert marks == {"the paper's": "D", "cautious": "^"}
 
 
-def test_a_style_that_is_none_is_refused_before_the_search(celltrain, tmp_path):
+def test_an_unknown_style_is_refused_before_the_search(celltrain, tmp_path):
     plan = tmp_path / "tiny.toml"
     plan.write_text(TWO)
     answer = celltrain("tune", plan, "--out", tmp_path / "out", "--style", "grayscal")
@@ -57,7 +57,7 @@ def test_a_style_that_is_none_is_refused_before_the_search(celltrain, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_python_names_a_style_that_is_none(tuned, tmp_path):
+def test_python_names_an_unknown_style(tuned, tmp_path):
     with pytest.raises(ct.InputError, match="did you mean grayscale"):
         tuned.drawing(style="grayscal")
     with pytest.raises(ct.InputError, match="did you mean grayscale"):

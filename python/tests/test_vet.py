@@ -1,4 +1,4 @@
-"""`celltrain vet` and `ct.vet`: what must hold of a policy, and what it does beside the classics."""
+"""`celltrain vet` and `ct.vet`: conformance of a policy, and its performance compared to the classic policies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def answer():
     return ct.vet(formula, scenarios=["lan-5", "unequal-rtt"], seeds=3)
 
 
-def test_an_answer_has_checks_metrics_with_intervals_and_the_classics_beside(answer):
+def test_an_answer_has_checks_metrics_with_intervals_and_the_classic_policies(answer):
     assert [check["check"] for check in answer["conformance"]] == [
         "never_above_capacity",
         "counts_equal_a_recount",
@@ -108,8 +108,8 @@ def test_a_check_that_does_not_hold_is_exit_code_one(tmp_path, celltrain):
 
 
 @pytest.mark.slow
-def test_results_that_are_no_numbers_are_a_warning_and_no_fault(tmp_path, celltrain):
-    """The page of the language recommends such a condition, and vetting refused it."""
+def test_results_that_are_not_numbers_are_a_warning_not_a_fault(tmp_path, celltrain):
+    """Regression: the page of the language recommends such a condition, but vetting refused it."""
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
     told = celltrain("vet", policy, *QUICK, "--beside", "epd")
     assert told.code == 0 and "no number" not in told.err and "replaced" not in told.err
@@ -120,7 +120,7 @@ def test_results_that_are_no_numbers_are_a_warning_and_no_fault(tmp_path, celltr
 
 
 @pytest.mark.slow
-def test_columns_are_told_apart_and_names_do_nothing_to_the_table(tmp_path, celltrain):
+def test_columns_are_distinct_and_names_do_nothing_to_the_table(tmp_path, celltrain):
     answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=["fba"], seeds=1)
     assert answer["artifacts"]["table"].splitlines()[0] == "| metric | this fba | fba |"
     path = file(tmp_path, f'name = "a|b [x](y)"\n[policy.formula]\n{FBA}')
@@ -159,7 +159,7 @@ def test_a_fault_that_depends_on_the_scenario_says_which_it_is(tmp_path, celltra
         ),
     ],
 )
-def test_what_is_wrong_with_a_policy_is_said_with_its_place(tmp_path, celltrain, text, words):
+def test_a_wrong_policy_gets_a_message_with_its_place(tmp_path, celltrain, text, words):
     is_refused(celltrain("vet", file(tmp_path, text), *QUICK), words)
 
 
@@ -182,7 +182,7 @@ def test_one_seed_has_no_interval():
 
 
 def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[str, float]]]:
-    """Differences from EPD in the scenarios of two TCPs, by scenario and share; the others are not significant."""
+    """Returns differences from EPD in the scenarios of two TCPs, by scenario; others are not significant."""
     found = {
         f"{name}.{share}": {"mean": 0.0, "low": -0.1, "high": 0.1}
         for name in ("lan-5", "lan-5-sack", "wan-5", "wan-5-sack", "lan-5-random")
@@ -215,7 +215,7 @@ def test_a_ranking_that_another_tcp_reverses_is_named_in_a_text_for_each_measure
 def test_a_ranking_that_no_tcp_reverses_needs_no_word():
     same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
     assert reversals("mine", SET, same, standard.PAIRS) == []
-    # Significant with one TCP and not with the other: no evidence that they differ.
+    # Significant with one TCP but not with the other: no evidence that they differ.
     alone = differing(lan_5__efficiency=(0.1, 0.2))
     assert (
         reversals("mine", SET, alone, standard.PAIRS)

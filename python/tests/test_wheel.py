@@ -1,4 +1,4 @@
-"""A wheel in an empty environment without a Rust toolchain. `make wheel` and the release say in CELLTRAIN_WHEELS where it is."""
+"""A wheel in an empty environment without Rust. `make wheel` and releases set CELLTRAIN_WHEELS to its folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ needs_wheel = pytest.mark.skipif("CELLTRAIN_WHEELS" not in os.environ, reason="n
 
 @pytest.fixture(scope="module")
 def wheel() -> Path:
-    """The one for this machine."""
+    """The wheel for this machine."""
     folder, machines = Path(os.environ["CELLTRAIN_WHEELS"]).resolve(), (platform.machine().lower(), "universal2")
     found = [path for path in folder.glob("celltrain-*.whl") if any(machine in path.name for machine in machines)]
     assert len(found) == 1, f"{folder} has one wheel for {machines[0]}"
@@ -38,7 +38,7 @@ def wheel() -> Path:
 
 
 class Environment:
-    """An environment with nothing but the wheel, and nothing else on the path."""
+    """An environment with only the wheel, and nothing else on the path."""
 
     def __init__(self, folder: Path, wheel: Path) -> None:
         self.folder = folder
@@ -61,7 +61,7 @@ class Environment:
 
 
 def cpu() -> float:
-    """Seconds of processors that ended children took: what other programs do at the same time does not count."""
+    """Returns the CPU seconds of finished child processes, which other programs do not affect."""
     times = os.times()
     return times.children_user + times.children_system
 
@@ -84,7 +84,7 @@ def test_the_wheel_is_small_and_for_every_python_from_3_10(wheel):
     assert set(about.get_all("Provides-Extra")) == extras
     assert "celltrain/py.typed" in names
     assert any(name.endswith("reports/report.html") for name in names)
-    # Where it was built before them; a release always has it.
+    # The wheel includes the lab if it was built before; a release always does.
     has_lab = (ROOT / "dist" / "lab.html").is_file() or "CELLTRAIN_WHEELS_HAVE_LAB" in os.environ
     assert ("celltrain/lab.html" in names) == has_lab
     assert not [name for name in names if name.startswith("celltrain/") and "test" in name]
@@ -98,7 +98,7 @@ def test_from_pip_install_to_a_first_comparison_figure(environment):
     environment.run("celltrain", "compare", *scenarios, "--seeds", "4", "--plot", "first.svg")
     seconds, spent = environment.seconds + time.perf_counter() - started, environment.cpu + cpu() - used
     said = f"pip install to the first figure: {seconds:.1f} s, {spent:.1f} s of processors\n"
-    # Asked for are 20 s on two idle cores; here they are only said, as other programs may run beside.
+    # The target is 20 s on two idle cores; only print the time here, because other programs may be running.
     sys.stdout.write(said)
     figure = (environment.folder / "first.svg").read_text(encoding="utf-8")
     assert all(name in figure for name in scenarios)
@@ -125,12 +125,12 @@ def test_what_an_extra_brings_is_named_where_it_is_missing(environment):
 def test_a_python_that_is_too_old_is_named(environment, wheel):
     arguments = ["--python-version", "3.9", "--only-binary=:all:", "--no-deps", "--target", "old"]
     answer = environment.run("python", "-m", "pip", "install", "--dry-run", *arguments, str(wheel), code=1)
-    # pip judges a file by the tags of its name; its data of an index by Requires-Python, which the first test looks at.
+    # pip checks a file by the tags in its name, and an index by Requires-Python, which the first test covers.
     assert f"{wheel.name} is not a supported wheel on this platform" in answer.stderr
 
 
 def test_every_extra_that_is_named_exists():
-    """Hints of the program and pages: `pip install 'celltrain[plot]'`."""
+    """Checks the hints in the program and on pages, such as `pip install 'celltrain[plot]'`."""
     extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     places = [*ROOT.glob("python/celltrain/**/*.py"), *ROOT.glob("docs/**/*.md"), ROOT / "README.md"]
     named = {

@@ -1,4 +1,4 @@
-"""`celltrain why`: what it says follows from the events, and is so."""
+"""`celltrain why`: its statements follow from the events and are true."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def scenario(**changes: Any) -> ct.Scenario:
     return ct.n_source(**{**LAN, "policy": ct.Epd(threshold=60), "tcp": ct.Sack(), **changes})
 
 
-def said(answer: ct.Why) -> str:
+def text_of(answer: ct.Why) -> str:
     return answer.text(None)
 
 
@@ -71,25 +71,29 @@ def test_the_timeout_the_repair_and_the_cost_are_those_of_the_tables(everything:
     lost = [r for r in segments if r["event"] in ("sent", "retransmitted") and r["frame"] not in arrived]
     assert vanilla.from_s is not None and vanilla.to_s is not None
     lost = [row for row in lost if vanilla.from_s <= row["time_s"] <= vanilla.to_s]
-    assert f"lost {len(lost)} segments ({512 * len(lost):,} bytes)" in said(vanilla)
+    assert f"lost {len(lost)} segments ({512 * len(lost):,} bytes)" in text_of(vanilla)
     acked = next(
         row["time_s"]
         for row in segments
         if row["event"] == "acknowledged" and row["acknowledgement"] >= max(r["sequence"] + r["length"] for r in lost)
     )
     assert acked <= vanilla.to_s
-    assert re.search(r"At 0\.3 s the retransmission timer ran out, \d+ ms after the first loss", said(vanilla))
-    assert re.search(r"cwnd went from [\d.]+ to 1 segments", said(vanilla))
+    assert re.search(r"At 0\.3 s the retransmission timer ran out, \d+ ms after the first loss", text_of(vanilla))
+    assert re.search(r"cwnd went from [\d.]+ to 1 segments", text_of(vanilla))
     again = [r for r in segments if r["event"] == "retransmitted" and r["time_s"] <= vanilla.to_s]
     repeated = {row["frame"] for row in segments if row["event"] == "arrived" and row["reason"] == "repeated"}
     vain = sum(row["frame"] in repeated for row in again)
-    assert (f"{vain} segment" in said(vanilla)) if vain else ("Nothing was retransmitted needlessly" in said(vanilla))
+    assert (
+        (f"{vain} segment" in text_of(vanilla))
+        if vain
+        else ("Nothing was retransmitted needlessly" in text_of(vanilla))
+    )
 
 
 @pytest.mark.slow
 def test_a_doubled_timeout_and_a_threshold_that_is_set_again_are_told() -> None:
     answer = ct.why("lan-epd", flow="tcp4", at="5.805s")
-    told = said(answer)
+    told = text_of(answer)
     assert "ssthresh was set to 45.2 (half of cwnd 90.4)." in told
     assert "ssthresh went from 45.2 to 12. The timeout had doubled to 1 s at 5.3 s, and no round trip was timed" in told
     assert told.count("had doubled") == 1
@@ -108,7 +112,7 @@ def test_a_doubled_timeout_and_a_threshold_that_is_set_again_are_told() -> None:
     ],
 )
 def test_what_the_sender_did_is_told_with_its_reason(tcp: ct.Tcp, words: str) -> None:
-    result = said(ct.why(scenario(tcp=tcp), flow="tcp2", at="2ms"))
+    result = text_of(ct.why(scenario(tcp=tcp), flow="tcp2", at="2ms"))
     assert words in result
     notice = "the retransmission timer ran out" if isinstance(tcp, ct.Vanilla) else "the third duplicate ACK reached"
     assert notice in result
@@ -128,11 +132,11 @@ def test_what_the_sender_did_is_told_with_its_reason(tcp: ct.Tcp, words: str) ->
     ],
 )
 def test_each_way_of_losing_a_frame_has_its_words(policy: models.Policy, at: str, words: str) -> None:
-    assert re.search(words, said(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
+    assert re.search(words, text_of(ct.why(scenario(policy=policy), flow="tcp1", at=at)))
 
 
-def test_what_the_end_of_the_run_leaves_open_is_said_so() -> None:
-    result = said(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
+def test_outcomes_after_the_end_of_the_run_are_reported_as_open() -> None:
+    result = text_of(ct.why(scenario(tcp=ct.Vanilla(), duration="100ms"), flow="tcp1", at="50ms"))
     assert "segments" in result.splitlines()[0]
     assert result.splitlines()[0].endswith("; not all was acknowledged before the end of the run.")
 
@@ -142,7 +146,7 @@ def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
     answer = ct.why(ROOT / "scenarios" / "vc-merge.toml", flow="tcp2", at="250ms", seed=3)
     refused = [r for one in answer.sentences for r in one.rows if r["kind"] == "frames" and r["port"] == "sw1->sw2"]
     assert refused and {row["port_vc"] for row in refused if row["vc"] == "tcp2"} == {"vc1"}
-    assert "from its VC there, vc1" in said(answer)
+    assert "from its VC there, vc1" in text_of(answer)
     assert all(row["frame"] < 1000 for row in refused)
     for sentence in answer.sentences:
         if sentence.text.startswith("In all, "):
@@ -152,24 +156,24 @@ def test_vcs_that_have_merged_are_counted_as_the_port_sees_them() -> None:
 
 def test_an_edge_device_that_drops_a_packet_is_named() -> None:
     answer = ct.why(ROOT / "scenarios" / "internetwork-abr-ada.toml", flow="tcp1", at="135ms")
-    assert "the edge device dropped frame" in said(answer)
-    assert "at edge1->sw1, to make room for another" in said(answer)
+    assert "the edge device dropped frame" in text_of(answer)
+    assert "at edge1->sw1, to make room for another" in text_of(answer)
 
 
 @pytest.mark.slow
-def test_where_all_was_well_it_says_so_and_names_the_nearest_losses() -> None:
+def test_without_losses_it_says_so_and_names_the_nearest_ones() -> None:
     calm = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
     answer = ct.why(calm, flow="tcp1", at="2ms")
     assert answer.is_well and answer.from_s is None
-    assert said(answer).splitlines() == [
+    assert text_of(answer).splitlines() == [
         "All was well with tcp1 at 0.002 s: all that it had sent had arrived or was on its way.",
         "None of its segments was lost or retransmitted before that, since the start of the run.",
         "None of its segments was lost or retransmitted after that, until 0.005 s, the end of the run.",
     ]
     busy = scenario(tcp=ct.Sack())
     episodes = ct.why(busy, flow="tcp1", at="0.00000s")
-    assert "Its nearest loss after that: " in said(episodes)
-    later = re.search(r"sent from ([\d.]+) s on", said(episodes))
+    assert "Its nearest loss after that: " in text_of(episodes)
+    later = re.search(r"sent from ([\d.]+) s on", text_of(episodes))
     assert later is not None
     assert not ct.why(busy, flow="tcp1", at=f"{later[1]}s").is_well
 
@@ -192,7 +196,7 @@ def test_packets_without_tcp_are_lost_and_not_sent_again() -> None:
     assert names
     for answer in answers:
         if not answer.is_well:
-            assert "has no TCP: lost data is not retransmitted" in said(answer)
+            assert "has no TCP: lost data is not retransmitted" in text_of(answer)
 
 
 @pytest.mark.slow
@@ -268,7 +272,7 @@ def test_episodes_are_listed_longest_silence_first_and_each_can_be_asked_about()
         answer = ct.why(scenario(), flow=found.flow, at=f"{one.at_s:.9f}s")
         assert not answer.is_well
         assert answer.from_s == pytest.approx(one.from_s)
-        assert f"lost {one.lost_segments} segment" in said(answer)
+        assert f"lost {one.lost_segments} segment" in text_of(answer)
     assert found.to_dict()["episodes"][0]["flow"] == found.flow
 
 
@@ -287,7 +291,7 @@ def test_a_connection_without_losses_has_no_episodes() -> None:
         ct.episodes(scenario(), flow="tcp9")
 
 
-#: Refuses every frame of an empty buffer; carries one frame of each VC.
+#: Refuses every frame while the buffer is empty; delivers one frame of each VC.
 NEVER = models.Formula(admit="X < 0.8 * K and Y * N < 1.2 * X")
 ONCE = models.Formula(admit="seen < 0.5", vc_state={"seen": 0}, on_admission={"seen": "1"})
 
@@ -306,8 +310,8 @@ def test_a_flow_whose_frames_are_refused_to_the_last_has_lost_them(
     )
     answer = ct.why(dead, flow="tcp1", at="50ms")
     assert not answer.is_well
-    assert f"lost {lost}" in said(answer) or duration != "100ms"
-    for text in (said(answer), str(found)):
+    assert f"lost {lost}" in text_of(answer) or duration != "100ms"
+    for text in (text_of(answer), str(found)):
         assert "lost nothing" not in text and "All was well" not in text
     assert all(sentence.rows for sentence in answer.sentences)
 
@@ -316,7 +320,7 @@ def test_a_flow_whose_frames_are_refused_to_the_last_has_lost_them(
 @pytest.mark.filterwarnings("ignore::celltrain.CelltrainWarning")
 def test_a_run_that_carried_nothing_is_said_first(celltrain: Command, tmp_path: Path) -> None:
     dead = scenario(policy=NEVER, duration="100ms")
-    assert said(ct.why(dead, flow="tcp2", at="50ms")).startswith("tcp2 delivered nothing in the whole run: ")
+    assert text_of(ct.why(dead, flow="tcp2", at="50ms")).startswith("tcp2 delivered nothing in the whole run: ")
     assert ct.episodes(dead).to_dict()["delivered_nothing"] == ["tcp1", "tcp2", "tcp3"]
     ct.save(dead, file := tmp_path / "dead.toml")
     out = celltrain("why", file).out
@@ -325,7 +329,7 @@ def test_a_run_that_carried_nothing_is_said_first(celltrain: Command, tmp_path: 
 
 
 def test_an_interrupted_question_does_not_say_that_it_kept_its_files() -> None:
-    # The events are in a folder that why deletes, and the message gave their path.
+    # Regression: the events are in a folder that why deletes, but the message gave their path.
     def interrupt(_share: float) -> None:
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""A search that is soon done, for the tests of searches."""
+"""A quick search, for the tests of searches."""
 
 from __future__ import annotations
 

@@ -1,48 +1,49 @@
 /**
- * What the page asks of the engine. The engine is the simulator compiled to WebAssembly, in workers: no call here
- * blocks the page. Names of columns and measures are those of `celltrain run --json` and of `docs/looking-inside.md`.
+ * The interface between the page and the engine. The engine is the simulator compiled to WebAssembly, running in
+ * workers, so no call here blocks the page. Columns and measures have the names used by `celltrain run --json` and
+ * `docs/looking-inside.md`.
  *
- * Every call that can fail rejects with an {@link EngineError}, whose `message` can be shown as it is. Names and texts
- * of a scenario can hold anything, markup too: show them as text.
+ * Every call that can fail rejects with an {@link EngineError} whose `message` can be shown as it is. The names and
+ * texts of a scenario are untrusted and may contain markup: always render them as text.
  */
 
-/** A column of numbers; NaN where a row has none. */
+/** Column of numbers; NaN if a row has no value. */
 export type Numbers = Float64Array;
 
-/** A column of names or words: `words[at[row]]`, and none where `at[row]` is -1. */
+/** Column of names or words: `words[at[row]]`, or no value if `at[row]` is -1. */
 export interface Words {
   at: Int32Array;
   words: string[];
 }
 
-/** A column of yes (1), no (0) and none (-1). */
+/** Column of yes (1), no (0) and unknown (-1). */
 export type Flags = Int8Array;
 
 export type Column = Numbers | Words | Flags;
 
-/** Rows of one kind of event, in the order in which they happened. */
+/** Events of one kind, one per row, in the order in which they happened. */
 export interface Table {
   rows: number;
   columns: Record<string, Column>;
 }
 
-/** One thing that is wrong with a scenario. */
+/** An error in a scenario. */
 export interface Fault {
-  /** From 1; null where it is of the text as a whole. */
+  /** Line number from 1; null if the error concerns the text as a whole. */
   line: number | null;
-  /** Its full path, such as `port.bottleneck.buffer`; may be empty. */
+  /** Full path of the key, such as `port.bottleneck.buffer`; may be empty. */
   key: string;
-  /** As written; empty where there is none. */
+  /** Value as written; empty if there is none. */
   value: string;
-  /** What is wrong and what would be right: a clause that follows `key = value`. */
+  /** Description of the error and of valid values: a clause that follows `key = value`. */
   problem: string;
-  /** The whole line as the command line prints it. */
+  /** Full message, as the command line prints it. */
   message: string;
-  /** Lines to show below it, in a fixed-width font: a formula with marks under the place. */
+  /** Lines to show below the message in a fixed-width font, such as a formula with the error position marked. */
   excerpt: string[];
 }
 
-/** Something to look at before trusting a result. */
+/** A doubtful setting to check before trusting a result. */
 export interface Warning {
   key: string;
   message: string;
@@ -50,11 +51,11 @@ export interface Warning {
 
 export type NodeKind = "host" | "switch" | "edge_device";
 
-/** What there is to draw. Ports are named after their links, one port a link, at its start. */
+/** The network to draw. A port has the name of its link and sits at the start of the link. */
 export interface Network {
   name: string;
   nodes: { name: string; kind: NodeKind }[];
-  /** `from` and `to` are places in `nodes`. */
+  /** Links; `from` and `to` are indices into `nodes`. */
   links: {
     name: string;
     from: number;
@@ -63,104 +64,106 @@ export interface Network {
     delay: string;
     rate_mbps: number;
     delay_s: number;
-    /** Places for cells at its port; null where there is no limit. */
+    /** Capacity of the port's buffer in cells; null if unlimited. */
     buffer_cells: number | null;
-    /** The policy of its port, such as `epd`. */
+    /** Policy of the port, such as `epd`. */
     policy: string;
-    /** Whether its cells leave in the order in which they came: one queue, and no frames that wait to be whole. */
+    /** True if cells leave in order of arrival: one queue, and no frames held for reassembly. */
     in_order: boolean;
-    /** Whether it has a controlled rate or packets instead of cells (ABR sources, edge devices). */
+    /** True if the link has a controlled rate or carries packets instead of cells (ABR sources, edge devices). */
     shaped: boolean;
   }[];
-  /** `flow` is a place in `flows`, null of none; `links` are places in `links`, in the order of the path. */
+  /** VCs; `flow` is an index into `flows` or null, and `links` are indices into `links` in path order. */
   vcs: { name: string; flow: number | null; is_data: boolean; links: number[] }[];
-  /** `links`: the path of its data. `max_min_mbps`: its max-min fair goodput. */
+  /** Flows; `links` is the path of the data, and `max_min_mbps` the max-min fair goodput. */
   flows: { name: string; links: number[]; max_min_mbps: number }[];
-  /** A place in `links`. */
+  /** Index into `links`. */
   bottleneck: number;
-  /** By node, 0 to 1 in both directions: a drawing from left to right along the data. */
+  /** Node positions, 0 to 1 in both directions; data flows from left to right. */
   positions: { x: number; y: number }[];
-  /** Simulated seconds. */
+  /** Simulated duration in seconds. */
   duration_s: number;
 }
 
 export interface Checked {
   faults: Fault[];
   warnings: Warning[];
-  /** Null where there is a fault. */
+  /** The network; null if there are faults. */
   network: Network | null;
-  /** The scenario with every default filled in, as JSON has it; null where there is a fault. */
+  /** The scenario as JSON with all defaults filled in; null if there are faults. */
   defaults: Record<string, unknown> | null;
-  /** What a run takes of memory, in bytes; null where there is a fault. */
+  /** Estimated memory of a run in bytes; null if there are faults. */
   memory_bytes: number | null;
-  /** Whether one of the faults is that it does not fit the memory: with a higher limit it may. */
+  /** True if one fault is that the run exceeds the memory limit; it may fit under a higher limit. */
   does_not_fit: boolean;
-  /** About as many cell-hops as a run has at most; null where there is a fault. A core makes some ten million a second. */
+  /** Upper estimate of a run's cell-hops; null if there are faults. A core simulates about ten million per second. */
   cell_hops: number | null;
 }
 
-/** A TOML text as values, whatever they mean: for the form. */
+/** The values in a TOML text, without regard to their meaning. Used by the form. */
 export interface Document {
-  /** Null where the text is no TOML. */
+  /** Parsed values; null if the text is not valid TOML. */
   root: Record<string, unknown> | null;
-  /** By full path of a key (`port.bottleneck.buffer`) its line, from 1. */
+  /** Line number, from 1, of each full key path such as `port.bottleneck.buffer`. */
   lines: Record<string, number>;
   faults: Fault[];
 }
 
-/** What is recorded of a run, at a fixed step. */
+/** The series to record during a run, at a fixed step. */
 export interface SeriesChoice {
-  /** Of {@link Engine.measures}.series: queue, occupancy, cwnd, delivered, acr, edge. */
+  /** Names from {@link Engine.measures}.series: queue, occupancy, cwnd, delivered, acr, edge. */
   names: string[];
-  /** Of queue and occupancy: names of links, `bottleneck`, or all of them. The bottleneck where none is named. */
+  /** Ports for queue and occupancy: link names, `bottleneck`, or "all". Default: the bottleneck. */
   ports?: string[] | "all";
-  /** Such as `10ms`. A thousandth of the duration where none is named. */
+  /** Sampling step, such as `10ms`. Default: a thousandth of the duration. */
   step?: string;
 }
 
-/** Recorded series. A measure's values are rows one behind the other: `values[sample * width + column]`. */
+/** Recorded series. The values of a measure are stored row by row: `values[sample * width + column]`. */
 export interface Series {
   time_s: Float64Array;
-  /** By measure (`queue_cells`, `occupancy_cells`, `cwnd_segments`, ...). `names`: of its columns;
-   * `ports`: of `occupancy_cells` the port of each column, whose name is the connection's. */
+  /**
+   * Series by measure (`queue_cells`, `occupancy_cells`, `cwnd_segments`, ...). `names` are the column names.
+   * For `occupancy_cells` they are connections, and `ports` is the port of each column.
+   */
   measures: Record<string, { values: Float64Array; names: string[]; ports: string[] | null }>;
 }
 
-/** What a run may take. Whoever passes a limit is told in words, and may raise it. */
+/** Resource limits of a run. The error raised when a run exceeds one names the limit, and the user may raise it. */
 export interface Limits {
-  /** Seconds of real time; 60 where nothing is said. */
+  /** Seconds of real time. Default: 60. */
   seconds?: number;
-  /** Bytes that the engine may have, of which a run may take three quarters: 1 GiB where nothing is said, 3.5 at most. */
+  /** Memory of the engine in bytes, of which a run may use three quarters. Default: 1 GiB; maximum: 3.5 GiB. */
   memory?: number;
-  /** Seconds of real time for all runs of a comparison together; without end where nothing is said. */
+  /** Seconds of real time for all runs of a comparison together. Default: unlimited. */
   together?: number;
 }
 
 export interface Asked {
-  /** Stops at once: the promise rejects with kind `stopped`. */
+  /** Cancels the call: the promise rejects with kind `stopped`. */
   signal?: AbortSignal;
-  /** How much is done, 0 to 1, some twenty times a second. */
+  /** Receives the completed fraction, 0 to 1, about twenty times per second. */
   onProgress?: (done: number) => void;
   limits?: Limits;
 }
 
 export interface RunOptions extends Asked {
   series?: SeriesChoice;
-  /** `fast` where nothing is said. Both have one fingerprint. */
+  /** Engine to use, `fast` by default. Both produce the same fingerprint. */
   engine?: "fast" | "reference";
 }
 
-/** A row of an answer: a name and measures. */
+/** A row of a result: a name and measures. */
 export type Row = { name: string } & Record<string, number | string | null>;
 
-/** The object of `celltrain run --json`: `celltrain explain measures` has all of it, {@link Engine.measures} too. */
+/** The object printed by `celltrain run --json`. See `celltrain explain measures` and {@link Engine.measures}. */
 export interface Answer {
   scenario: string;
   seed: number;
   engine: "fast" | "reference";
   duration_s: number;
   efficiency: number;
-  /** Null (undefined) if no flow received anything. */
+  /** Fairness; null (undefined) if no flow received anything. */
   fairness: number | null;
   goodput_mbps: number;
   bottleneck: string;
@@ -184,84 +187,84 @@ export interface Run {
 export type EventKind = "segments" | "timers" | "frames" | "cells" | "rates";
 
 export interface EventsOptions extends Asked {
-  /** All where none is named. frames, cells and rates take the reference engine: some thirty times slower. */
+  /** Kinds to record; all if empty. frames, cells and rates need the reference engine, about thirty times slower. */
   kinds: EventKind[];
-  /** Seconds since the start; the run goes no further than `to`. Whole run where nothing is said. */
+  /** Start and end of recording in simulated seconds; the run stops at `to`. Default: the whole run. */
   from?: number;
   to?: number;
-  /** Of frames (all where none is named) and cells (the bottleneck's). `bottleneck` is one. */
+  /** Ports to record for frames (default: all) and cells (default: the bottleneck). `bottleneck` is a valid name. */
   ports?: string[];
   flows?: string[];
-  /** Rows of a kind that are kept, 2,000,000 where nothing is said: beyond them the run is stopped. */
+  /** Maximum number of rows per kind, 2,000,000 by default; the run stops when a kind exceeds it. */
   most_rows?: number;
 }
 
 export interface Events {
-  /** By kind; those of a kind without rows have empty columns. */
+  /** Tables by kind; a kind without rows has empty columns. */
   tables: Partial<Record<EventKind, Table>>;
-  /** Whether `most_rows` stopped it: then there is nothing after the last row. */
+  /** True if `most_rows` stopped the run, so that later events are missing. */
   cut_short: boolean;
 }
 
-/** What can happen to the buffer of a port, in {@link BufferHistory.steps}. */
+/** Events in the buffer of a port, see {@link BufferHistory.steps}. */
 export type BufferStep =
-  /** A frame's first cell came and all of the frame is refused; the cell's own loss follows as the next step. */
+  /** A frame's first cell arrives and the policy refuses the frame; the next step is the loss of the cell itself. */
   | "refused"
-  /** A frame loses its first cell, or one more, for want of room; the loss of the cell itself follows. */
+  /** A frame loses a cell because the buffer is full; the next step is the loss of the cell itself. */
   | "cut"
-  /** A cell waits from now on. */
+  /** A cell joins the queue. */
   | "admitted"
-  /** An arriving cell finds no room. */
+  /** An arriving cell finds the buffer full. */
   | "lost"
-  /** An arriving cell is discarded by the policy: with its frame, or as the rest of a damaged frame. */
+  /** The policy discards an arriving cell: with its frame, or as the rest of a damaged frame. */
   | "discarded"
-  /** A cell that waited made room for another. */
+  /** A waiting cell is removed to make room for another. */
   | "pushed_out"
-  /** A cell that waited is dropped with its packet, as the rate fell (edge devices). */
+  /** A waiting cell is dropped with its packet because the rate fell (edge devices). */
   | "dropped"
-  /** A cell's transmission begins: it leaves the buffer. */
+  /** The transmission of a cell begins: it leaves the buffer. */
   | "departed";
 
-/** A cell as it waits. */
+/** A waiting cell. */
 export interface CellView {
-  /** A place in {@link BufferHistory.vcs}. */
+  /** Index into {@link BufferHistory.vcs}. */
   vc: number;
-  /** A place in {@link BufferHistory.frames}; -1 of an RM cell. */
+  /** Index into {@link BufferHistory.frames}; -1 for an RM cell. */
   frame: number;
-  /** Which of the frame's cells that came to this port, from 0; -1 of an RM cell. */
+  /** Position among the frame's cells that reached this port, from 0; -1 for an RM cell. */
   index: number;
-  /** Whether it ends its frame. */
+  /** True if the cell is the last of its frame. */
   last: boolean;
-  /** True if the receiver will discard its frame: see {@link FrameView.damaged_s}. */
+  /** True if the receiver will discard the frame: see {@link FrameView.damaged_s}. */
   damaged: boolean;
 }
 
 /** A frame that was at the port in the window. */
 export interface FrameView {
   vc: number;
-  /** Its number within its VC, as in the tables of events. */
+  /** Number within the VC, as in the event tables. */
   number: number;
-  /** Its first cell came to the port then; NaN where that was before the window. */
+  /** Arrival time of the first cell at the port; NaN if before the window. */
   arrived_s: number;
-  /** Time from which it cannot become whole: it was refused, lost a cell, or joins the frame before; NaN if it can. */
+  /** Time at which the frame was damaged: refused, lost a cell, or joined to the previous frame; NaN if intact. */
   damaged_s: number;
-  /** Port that refused it or lost its cell; empty if it can become whole or joins the frame before. */
+  /** Port that refused the frame or lost its cell; empty if the frame is intact or joins the previous frame. */
   damaged_at: string;
   fate: "admitted" | "refused" | "cut" | "joined" | "dropped";
-  /** Bytes of the segment it carries; NaN where it carries none (an ACK). */
+  /** First byte of the segment in the frame, and its length; NaN if the frame carries no data (an ACK). */
   sequence: number;
   length: number;
 }
 
-/** Why the port admitted or refused a frame, with the numbers it held against each other; NaN where it has none. */
+/** A port's decision to admit or refuse a frame, with the numbers it compared; NaN if a number does not apply. */
 export interface Judgement {
-  /** A place in {@link BufferHistory.frames}. */
+  /** Index into {@link BufferHistory.frames}. */
   frame: number;
   time_s: number;
   admitted: boolean;
-  /** The policy's rule, such as "X is above R"; empty where it was admitted. */
+  /** The policy's rule, such as "X is above R"; empty if the frame was admitted. */
   reason: string;
-  /** X, Y_i, N_a. */
+  /** X, Y_i and N_a. */
   occupancy: number;
   vc_cells: number;
   active_vcs: number;
@@ -270,52 +273,54 @@ export interface Judgement {
   held_cells: number;
   drop_probability: number;
   tagged: boolean;
-  /** All of it as a sentence of English. */
+  /** The decision as an English sentence. */
   sentence: string;
 }
 
-/** The buffer of a port from `from` to `to`, which can be looked at after any step, forwards and backwards. */
+/** The buffer of a port from `from` to `to`. Its state can be read after any step, in any order. */
 export interface BufferHistory {
   port: string;
-  /** Places for cells; Infinity where there is no limit. */
+  /** Capacity in cells; Infinity if unlimited. */
   capacity: number;
-  /** Names, as the port has them. */
+  /** VC names in the port's order. */
   vcs: string[];
   frames: FrameView[];
   judgements: Judgement[];
-  /** How many steps there are. */
+  /** Number of steps. */
   length: number;
-  /** By step: when, what, of which cell. `frame` and `index` are -1 of RM cells. */
+  /** Steps as columns: time, kind and cell. `frame` and `index` are -1 for RM cells. */
   steps: {
     time_s: Float64Array;
     kind: Uint8Array;
     vc: Int32Array;
     frame: Int32Array;
-    /** Of a frame's step -1 too. */
+    /** Position of the cell in its frame; also -1 for steps that concern a whole frame. */
     index: Int32Array;
-    /** Cells waiting after it. */
+    /** Number of cells waiting after the step. */
     occupancy: Int32Array;
-    /** The judgement that led to it, or -1. */
+    /** Index of the decision that caused the step, or -1. */
     judgement: Int32Array;
   };
-  /** Names of `steps.kind`. */
+  /** Names of the values of `steps.kind`. */
   kinds: BufferStep[];
-  /** Whether the most steps that are kept (400,000) were reached before `to`. */
+  /** True if the maximum number of recorded steps (400,000) was reached before `to`. */
   cut_short: boolean;
-  /** What waits after so many steps (0: at `from`), oldest first; the first is the next to leave where cells are served
-   * in the order of arrival. Fast in any order of asking. */
+  /**
+   * Returns the cells waiting after `step` steps (0: at `from`), oldest first. If cells are served in order of arrival,
+   * the first is the next to leave. Fast for any order of calls.
+   */
   at(step: number): CellView[];
-  /** The cells whose transmission began last before so many steps, the newest first; `most` of them. */
+  /** Returns up to `most` of the cells sent most recently before `step`, newest first. */
   sent(step: number, most: number): CellView[];
-  /** Cells of each VC after so many steps. */
+  /** Returns the number of waiting cells of each VC after `step` steps. */
   perVc(step: number): Int32Array;
-  /** The step after which it is `time_s`: 0 to `length`. */
+  /** Returns the number of steps that have happened by `time_s`: 0 to `length`. */
   stepAt(time_s: number): number;
-  /** The next step that is of this sort after (direction 1) or before (-1) this one; null where there is none. */
+  /** Returns the nearest step of this sort after (direction 1) or before (-1) `step`; null if there is none. */
   next(step: number, sort: "cell" | "frame" | "loss", direction: 1 | -1): number | null;
 }
 
-/** Mean and its 95 % interval (Student); the interval is null of one value. */
+/** Mean and 95 % interval (Student's t). The interval is null if there is only one value. */
 export interface Estimate {
   n: number;
   mean: number;
@@ -327,41 +332,41 @@ export interface Estimate {
 
 export interface EnsembleOptions extends Asked {
   series?: SeriesChoice;
-  /** Called as runs end, in any order. */
+  /** Called when a run ends; runs may end in any order. */
   onRun?: (index: number, seed: number, run: Run) => void;
-  /** Called with the first fault of a scenario, whose other seeds are left out; without it one fault ends all. */
+  /** Called with a scenario's first error; its other seeds are then skipped. Without it, an error stops all runs. */
   onFault?: (index: number, seed: number, fault: EngineError) => void;
-  /** Workers at once; all there are where nothing is said. */
+  /** Number of workers to use at once. Default: all. */
   workers?: number;
 }
 
 /** Runs of several scenarios with the same seeds. */
 export interface Comparison {
-  /** By scenario, by seed. */
+  /** Runs by scenario and seed. */
   runs: Run[][];
-  /** By scenario, by measure: efficiency, fairness, goodput_mbps. */
+  /** Estimates by scenario and measure: efficiency, fairness, goodput_mbps. */
   estimates: Record<string, Estimate>[];
-  /** By scenario, paired with the first by seed: this minus the first. */
+  /** Differences from the first scenario, paired by seed: this scenario minus the first. */
   differences: Record<string, Estimate>[];
 }
 
-/** One printed number of a paper and the scenario that makes it. */
+/** One published number and the scenario that reproduces it. */
 export interface PaperRow {
-  /** Such as `af-96-1269`. */
+  /** Paper identifier, such as `af-96-1269`. */
   paper: string;
-  /** Of the paper. */
+  /** Title of the paper. */
   title: string;
   table: string;
-  /** The table's number with its title. */
+  /** Number and title of the table. */
   heading: string;
-  /** The keys of the row, such as {sources: 5, buffer_cells: 1000, policy: "epd"}. */
+  /** Keys of the row, such as {sources: 5, buffer_cells: 1000, policy: "epd"}. */
   keys: Record<string, string | number>;
   toml: string;
-  /** By measure, what the paper has printed. */
+  /** Published value of each measure. */
   published: Record<string, number>;
 }
 
-/** One line of a table of measures. */
+/** A line of a table of measures. */
 export interface Measure {
   name: string;
   kind: string;
@@ -380,21 +385,21 @@ export interface Measures {
 }
 
 export type Kind =
-  /** The scenario has faults: `faults` has them. */
+  /** The scenario has errors, listed in `faults`. */
   | "refused"
-  /** A run's limit of real time has passed. */
+  /** A run exceeded its limit of real time. */
   | "too_long"
-  /** That of all runs of a comparison together; what had ended by then was told. */
+  /** The runs of a comparison together exceeded their limit of real time; completed runs have been reported. */
   | "all_too_long"
-  /** That of a check. */
+  /** A check exceeded its limit of real time. */
   | "check_too_long"
-  /** It would take more memory than it may, or than there is. */
+  /** The run needs more memory than it may use, or than there is. */
   | "too_large"
-  /** Its signal was given. */
+  /** The caller's signal cancelled the call. */
   | "stopped"
-  /** The browser lacks WebAssembly, workers or DecompressionStream, or they are switched off. */
+  /** WebAssembly, workers or DecompressionStream are missing or disabled in this browser. */
   | "unsupported"
-  /** A fault of ours. */
+  /** A bug in celltrain. */
   | "broken";
 
 export class EngineError extends Error {
@@ -409,36 +414,36 @@ export class EngineError extends Error {
 }
 
 export interface Engine {
-  /** Of celltrain, such as `0.2.0`. */
+  /** Returns the version of celltrain, such as `0.2.0`. */
   version(): string;
-  /** How many runs there are at once. */
+  /** Number of runs that can be in progress at once. */
   readonly workers: number;
-  /** The JSON Schema of a scenario; descriptions, ranges, units and defaults are in it. */
+  /** Returns the JSON Schema of scenarios, with descriptions, ranges, units and defaults. */
   schema(): Promise<Record<string, unknown>>;
-  /** Shipped scenarios by name, in alphabetical order. */
+  /** Returns the shipped scenarios by name, in alphabetical order. */
   scenarios(): Promise<Record<string, string>>;
-  /** The rows of the papers' tables that have printed numbers. */
+  /** Returns the rows of the papers' tables that contain printed numbers. */
   papers(): Promise<PaperRow[]>;
-  /** The first paragraphs of a model's page (`epd`, `reno`, `n_source`), as plain text; null where there is none. */
+  /** Returns the first paragraphs of a model's page (`epd`, `reno`, `n_source`) as plain text; null if it has none. */
   help(model: string): Promise<string | null>;
-  /** Every measure with unit and meaning. */
+  /** Returns every measure with its unit and meaning. */
   measures(): Promise<Measures>;
-  /** `seconds` are ten where nothing is said. */
+  /** Checks a scenario. The default time limit is ten seconds. */
   check(toml: string, limits?: Limits): Promise<Checked>;
-  /** A text's values and lines, faults of form alone. */
+  /** Parses a text into values and line numbers; reports syntax errors only. */
   document(toml: string): Promise<Document>;
   /**
-   * The text with this key set, or taken out where the value is undefined; all else, comments too, stays as it is.
-   * `path` is by parts: ["port", "bottleneck", "policy", "epd", "threshold"]. A value may be a table.
+   * Returns the text with this key set, or removed if `value` is undefined. Everything else, including comments, is
+   * preserved. `path` lists the parts: ["port", "bottleneck", "policy", "epd", "threshold"]. A value may be a table.
    */
   edit(toml: string, path: string[], value: unknown): Promise<string>;
   run(toml: string, seed: number, options?: RunOptions): Promise<Run>;
   events(toml: string, seed: number, options: EventsOptions): Promise<Events>;
   buffer(toml: string, seed: number, port: string, from: number, to: number, asked?: Asked): Promise<BufferHistory>;
-  /** Runs each scenario with each seed, as many at once as there are workers. */
+  /** Runs each scenario with each seed, up to `workers` at a time. */
   compare(tomls: string[], seeds: number[], options?: EnsembleOptions): Promise<Comparison>;
 }
 
-/** Reads the engine out of the page and starts its workers. */
+/** Unpacks the engine embedded in the page and starts its workers. */
 export type Start = () => Promise<Engine>;
-// `start` is in ./engine.ts, `estimate(values: number[]): Estimate` in ./statistics.ts.
+// `start` is in ./engine.ts; `estimate(values: number[]): Estimate` is in ./statistics.ts.

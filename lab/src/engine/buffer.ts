@@ -1,8 +1,8 @@
-/** The buffer of a port after any step, from the columns that the core keeps. */
+/** Reconstructs the buffer of a port after any step from the columns recorded by the core. */
 
 import type { BufferHistory, BufferStep, CellView, FrameView, Judgement, Words } from "./api.ts";
 
-/** What the core answers: columns, as `celltrain_run::buffer::History` has them. */
+/** Columns returned by the core; see `celltrain_run::buffer::History`. */
 export interface BufferColumns {
   port: string;
   capacity: number | null;
@@ -45,7 +45,7 @@ export interface BufferColumns {
   cut_short: boolean;
 }
 
-/** The oldest cell that waits is known every so many steps. */
+/** Number of steps between entries of the index of oldest waiting cells. */
 const BLOCK = 256;
 
 export function history(columns: BufferColumns, from_s: number): BufferHistory {
@@ -70,7 +70,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       frame,
       index: cells.index[cell] ?? -1,
       last: cells.last[cell] === 1,
-      // A frame that is whole has NaN, which nothing is at least.
+      // An intact frame has NaN here, so the comparison is false.
       damaged: frame >= 0 && now >= (frames.damaged_s[frame] ?? NaN),
     };
   };
@@ -87,7 +87,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
   });
 
   const judgement = (_: unknown, at: number): Judgement => {
-    const told = {
+    const fields = {
       frame: judgements.frame[at] ?? 0,
       time_s: judgements.time_s[at] ?? NaN,
       admitted: judgements.admitted[at] === 1,
@@ -101,7 +101,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       drop_probability: judgements.drop_probability[at] ?? NaN,
       tagged: judgements.tagged[at] === 1,
     };
-    return { ...told, sentence: sentence(told) };
+    return { ...fields, sentence: sentence(fields) };
   };
 
   const kind = (name: BufferStep) => columns.kinds.indexOf(name);
@@ -169,7 +169,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       return low;
     },
     next(step, sort, direction) {
-      // After step n of 1 to length the row n - 1 has happened.
+      // Step n, from 1 to length, is the state after row n - 1.
       for (let at = step + direction; at >= 1 && at <= length; at += direction) {
         if (isOf[sort](at - 1)) {
           return at;
@@ -180,7 +180,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
   };
 }
 
-/** By block of steps: a cell before which none waits in it or later. */
+/** Returns, for each block of steps, a cell before which no cell waits in this block or later. */
 function oldestByBlock({ cells, steps }: BufferColumns): Int32Array {
   const blocks = Math.floor(steps.kind.length / BLOCK) + 1;
   const oldest = new Int32Array(blocks);
@@ -198,7 +198,7 @@ function word(words: Words, row: number): string {
   return words.words[words.at[row] ?? -1] ?? "";
 }
 
-/** By which rule the port decided, and with which numbers: the sentence of `celltrain why`. */
+/** Returns the rule by which the port decided, and the numbers it compared, in the words of `celltrain why`. */
 export function sentence(judged: Omit<Judgement, "sentence">): string {
   const number = (value: number, digits = 4) => Number(value.toPrecision(digits)).toLocaleString("en-US");
   const counted = (value: number, what: string) => `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;

@@ -1,4 +1,4 @@
-/** The engine's calls over whoever answers requests: workers in the page, the same thread in tests. */
+/** Implements the engine's calls on top of a request backend: workers in the page, the same thread in tests. */
 
 import {
   EngineError,
@@ -17,7 +17,7 @@ import { whole } from "./core.ts";
 import { positions, type Described } from "./layout.ts";
 import { MOST_MEMORY, STANDARD } from "./limits.ts";
 import type { Data } from "./payload.ts";
-import type { Answers } from "./pool.ts";
+import type { Backend } from "./pool.ts";
 import { differences, estimate } from "./statistics.ts";
 
 const MOST_ROWS = 2_000_000;
@@ -25,29 +25,29 @@ const MOST_STEPS = 400_000;
 /** The measures that are compared. */
 const COMPARED = ["efficiency", "fairness", "goodput_mbps"] as const;
 
-/** @param quick Who answers what takes no run, so that it never waits for one. */
-export function engineOver(runs: Answers, quick: Answers, data: Data): Engine {
+/** @param quick Backend for requests that simulate nothing, so that they never wait for a run. */
+export function engineOver(runs: Backend, quick: Backend, data: Data): Engine {
   const run: Engine["run"] = async (toml, seed, options = {}) => {
     const { series = null, engine = null } = options;
     const chosen = series === null ? null : { ports: null, step: null, ...series };
-    const request = { call: "run", toml, seed: whole53(seed), engine, series: chosen, limits: limits(options.limits) };
+    const request = { call: "run", toml, seed: validSeed(seed), engine, series: chosen, limits: limits(options.limits) };
     const value = (await runs.ask(request, options)) as { answer: Run["answer"]; series: Series | null };
     return { answer: value.answer, series: value.series };
   };
 
   const compare: Engine["compare"] = async (tomls, seeds, options = {}) => {
     const all: Run[][] = tomls.map(() => []);
-    // Where nobody asks for single faults, one that fails stops the others.
+    // If the caller does not handle errors per scenario, the first error cancels all other runs.
     const ended = new AbortController();
-    const signal = options.signal === undefined ? ended.signal : either(options.signal, ended);
+    const signal = options.signal === undefined ? ended.signal : linked(options.signal, ended);
     const failed = new Set<number>();
     let count = 0;
-    let isLate = false;
+    let isOverTime = false;
     const together = options.limits?.together ?? Infinity;
-    // A timer counts its milliseconds in 31 bits.
+    // Timers hold at most 31 bits of milliseconds.
     const timer = setTimeout(() => {
-      isLate = together < Infinity;
-      if (isLate) {
+      isOverTime = together < Infinity;
+      if (isOverTime) {
         ended.abort();
       }
     }, Math.min(1000 * together, 2 ** 31 - 1));
@@ -70,7 +70,7 @@ export function engineOver(runs: Answers, quick: Answers, data: Data): Engine {
         count += 1;
         options.onRun?.(index, seed, done);
       } catch (error) {
-        if (options.onFault === undefined || !isOfOne(error)) {
+        if (options.onFault === undefined || !concernsOneScenario(error)) {
           throw error;
         }
         if (!failed.has(index)) {
@@ -85,7 +85,7 @@ export function engineOver(runs: Answers, quick: Answers, data: Data): Engine {
       await atOnce(pairs, most, one);
     } catch (error) {
       ended.abort();
-      if (isLate) {
+      if (isOverTime) {
         const words = `The runs took longer than ${String(together)} s together: ${String(count)} of ${String(pairs.length)} have ended.`;
         throw new EngineError("all_too_long", words);
       }
@@ -132,19 +132,19 @@ export function engineOver(runs: Answers, quick: Answers, data: Data): Engine {
     async events(toml, seed, options) {
       const { kinds, from = null, to = null, ports = null, flows = null, most_rows = MOST_ROWS } = options;
       const chosen = { kinds, from, to, ports, flows, most_rows };
-      const request = { call: "events", toml, seed: whole53(seed), chosen, limits: limits(options.limits) };
+      const request = { call: "events", toml, seed: validSeed(seed), chosen, limits: limits(options.limits) };
       return (await runs.ask(request, options)) as Events;
     },
     async buffer(toml, seed, port, from, to, asked = {}) {
       const most = { most_steps: MOST_STEPS, limits: limits(asked.limits) };
-      const request = { call: "buffer", toml, seed: whole53(seed), port, from, to, ...most };
+      const request = { call: "buffer", toml, seed: validSeed(seed), port, from, to, ...most };
       return history((await runs.ask(request, asked)) as BufferColumns, from);
     },
     compare,
   };
 }
 
-/** Estimates of every scenario, and of its differences from the first. */
+/** Returns estimates for every scenario and for its differences from the first. */
 export function compared(runs: Run[][]): Pick<Comparison, "estimates" | "differences"> {
   const values = (of: Run[], measure: (typeof COMPARED)[number]) => of.map((one) => one.answer[measure]);
   const each = <T>(make: (measure: (typeof COMPARED)[number]) => T) =>
@@ -157,7 +157,7 @@ export function compared(runs: Run[][]): Pick<Comparison, "estimates" | "differe
   };
 }
 
-/** Does a piece of work of each, so many at once, in order. */
+/** Processes the items in order, up to `most` at once. */
 async function atOnce<T>(items: T[], most: number, work: (item: T) => Promise<void>): Promise<void> {
   let next = 0;
   const one = async () => {
@@ -168,7 +168,7 @@ async function atOnce<T>(items: T[], most: number, work: (item: T) => Promise<vo
   await Promise.all(Array.from({ length: Math.min(most, items.length) }, one));
 }
 
-function either(signal: AbortSignal, ended: AbortController): AbortSignal {
+function linked(signal: AbortSignal, ended: AbortController): AbortSignal {
   if (signal.aborted) {
     ended.abort();
   } else {
@@ -177,8 +177,8 @@ function either(signal: AbortSignal, ended: AbortController): AbortSignal {
   return ended.signal;
 }
 
-/** Whether an error is of one scenario, so that others may go on. */
-function isOfOne(error: unknown): error is EngineError {
+/** Returns whether an error concerns one scenario only, so that the others can continue. */
+function concernsOneScenario(error: unknown): error is EngineError {
   return error instanceof EngineError && ["refused", "too_long", "too_large", "broken"].includes(error.kind);
 }
 
@@ -186,15 +186,15 @@ function limits({ seconds = STANDARD.seconds, memory = STANDARD.memory }: Limits
   return { seconds: Math.max(0, Math.min(seconds, 1e9)), memory: Math.round(Math.min(memory, MOST_MEMORY)) };
 }
 
-/** A seed as JSON can hold it. */
-function whole53(seed: number): number {
+/** Returns the seed if JSON can represent it exactly. */
+function validSeed(seed: number): number {
   if (!Number.isSafeInteger(seed) || seed < 0) {
     throw new EngineError("refused", `${String(seed)} is not a seed: it must be a whole number from 0 to 2^53 - 1`);
   }
   return seed;
 }
 
-/** As many cell-hops as a run has at most, about: each flow sends at its fair share all of the time. */
+/** Estimates the most cell-hops a run can have: every flow sends at its fair share all the time. */
 function cellHops(network: Described): number {
   const hops = network.flows.map((flow) => (flow.max_min_mbps * 1e6 * network.duration_s * flow.links.length) / 384);
   return hops.reduce((sum, of) => sum + of, 0);

@@ -1,8 +1,8 @@
-/** The simulator in WebAssembly, asked and answering in this thread. `docs/design/lab.md` has the interface. */
+/** The WebAssembly simulator, called in this thread. See `docs/design/lab.md` for the interface. */
 
 import { EngineError, type Fault, type Kind } from "./api.ts";
 
-/** What WebAssembly exports. */
+/** Functions exported by the WebAssembly module. */
 interface Exports {
   memory: WebAssembly.Memory;
   celltrain_start(): void;
@@ -18,14 +18,14 @@ interface Exports {
 
 export type NumberColumn = Float64Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Int8Array<ArrayBuffer>;
 
-/** What was answered, and the columns in it, for a worker to hand over without copying. */
-export interface Answered {
+/** A reply and the columns in it, which a worker can transfer without copying. */
+export interface Reply {
   value: unknown;
   columns: NumberColumn[];
 }
 
-/** An error as it travels from a worker. */
-export interface Told {
+/** An error in the form in which a worker sends it. */
+export interface ErrorRecord {
   kind: Kind;
   message: string;
   faults: Fault[];
@@ -37,7 +37,7 @@ export class Core {
     private readonly words: { panic: string; progress: (done: number) => void },
   ) {}
 
-  /** @param schema The JSON Schema of a scenario, which the simulator does not make itself. */
+  /** @param schema The JSON Schema of scenarios, which the simulator cannot generate itself. */
   static async of(module: WebAssembly.Module, schema: string): Promise<Core> {
     const words: { panic: string; progress: (done: number) => void } = { panic: "", progress: () => undefined };
     let memory: WebAssembly.Memory | undefined;
@@ -58,16 +58,16 @@ export class Core {
     return core;
   }
 
-  /** Bytes that it has taken of the browser. They are not given back as long as it is there. */
+  /** Memory taken from the browser in bytes. It is not released while the instance exists. */
   get bytes(): number {
     return this.exports.memory.buffer.byteLength;
   }
 
   /**
-   * The answer to a request. It takes as long as the run. After an error of kind `broken` or `too_large` the instance
-   * is of no use any more.
+   * Answers a request; blocks for as long as the run takes. After an error of kind `broken` or `too_large` the
+   * instance must not be used again.
    */
-  answer(request: unknown, progress: (done: number) => void = () => undefined): Answered {
+  answer(request: unknown, progress: (done: number) => void = () => undefined): Reply {
     const { exports, words } = this;
     words.progress = progress;
     const bytes = new TextEncoder().encode(JSON.stringify(request));
@@ -103,15 +103,15 @@ export class Core {
   }
 }
 
-/** The answer with its columns in their places. A scenario may have a key of that name: then there are no columns. */
-export function read(answer: string, columns: NumberColumn[]): Answered {
+/** Decodes a reply and inserts its columns. A scenario may contain the key `$column`: that reply has no columns. */
+export function read(answer: string, columns: NumberColumn[]): Reply {
   const placed = (_: string, value: unknown): unknown => {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, "$column")) {
       return value;
     }
     return columns[(value as { $column: number }).$column];
   };
-  const parsed = JSON.parse(answer, columns.length === 0 ? undefined : placed) as { ok?: unknown; error?: Told };
+  const parsed = JSON.parse(answer, columns.length === 0 ? undefined : placed) as { ok?: unknown; error?: ErrorRecord };
   if (parsed.error !== undefined) {
     const { kind, message, faults } = parsed.error;
     throw new EngineError(kind, message, faults.map(whole));
@@ -119,20 +119,20 @@ export function read(answer: string, columns: NumberColumn[]): Answered {
   return { value: parsed.ok, columns };
 }
 
-/** A fault leaves an empty excerpt out. */
+/** Restores the empty excerpt that the core omits. */
 export function whole(fault: Fault): Fault {
   return { ...fault, excerpt: fault.excerpt ?? [] };
 }
 
 function broken(panic: string, error: unknown): EngineError {
   if (panic !== "") {
-    return new EngineError("broken", `The simulator has ended with a fault of its own, please report it: ${panic}`);
+    return new EngineError("broken", `The simulator failed because of a bug. Please report it: ${panic}`);
   }
-  // Without words it is memory that the browser did not give.
+  // A trap without a panic message means that the browser refused to provide memory.
   if (error instanceof WebAssembly.RuntimeError) {
-    return new EngineError("too_large", "The browser has no memory left for this run.");
+    return new EngineError("too_large", "The browser has run out of memory for this run.");
   }
-  return new EngineError("broken", `The simulator has ended with a fault of its own, please report it: ${String(error)}`);
+  return new EngineError("broken", `The simulator failed because of a bug. Please report it: ${String(error)}`);
 }
 
 function text(memory: WebAssembly.Memory | undefined, at: number, length: number): string {

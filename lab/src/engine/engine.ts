@@ -1,4 +1,4 @@
-/** The engine of the page: the simulator out of the page's blocks, in workers. */
+/** The page's engine: unpacks the simulator from the page and runs it in workers. */
 
 import { EngineError, type Engine, type Start } from "./api.ts";
 import { engineOver } from "./calls.ts";
@@ -6,24 +6,24 @@ import { block, type Data } from "./payload.ts";
 import { Pool } from "./pool.ts";
 import { answerPrograms } from "./programs.ts";
 
-/** The worker's program, which the build puts here. */
+/** Source of the worker, inserted by the build. */
 declare const WORKER_SOURCE: string;
 
-/** More workers at once would need more memory than a phone has. */
+/** More workers would need more memory than a phone has. */
 const MOST_WORKERS = 8;
 
 async function started(): Promise<Engine> {
-  const lacks = [
+  const missing = [
     typeof WebAssembly === "object" ? "" : "WebAssembly",
     typeof Worker === "function" ? "" : "workers",
     unpacks() ? "" : "DecompressionStream",
   ].filter((name) => name !== "");
-  if (lacks.length > 0) {
-    const what = lacks.join(" and ");
+  if (missing.length > 0) {
+    const what = missing.join(" and ");
     throw new EngineError(
       "unsupported",
-      `This browser has no ${what}, or it is switched off, so nothing can be simulated here. ` +
-        "Firefox 113, Chromium 103 and Safari 16.4 or later have all that is needed.",
+      `This browser lacks ${what}, or has it disabled, so nothing can be simulated here. ` +
+        "Firefox 113, Chromium 103 and Safari 16.4 or later work.",
     );
   }
   const [core, text] = await Promise.all([block("celltrain-core"), block("celltrain-data")]);
@@ -39,7 +39,7 @@ async function started(): Promise<Engine> {
   return engineOver(pool(processors), pool(1), data);
 }
 
-/** Whether there is a stream for gzip, in which the page's own parts are, and for links, which came later. */
+/** Returns whether gzip (for the page's own data) and deflate-raw (for links; added later) can be decompressed. */
 function unpacks(): boolean {
   try {
     return [new DecompressionStream("gzip"), new DecompressionStream("deflate-raw")].length > 0;

@@ -1,14 +1,14 @@
-/** Where the nodes of a network stand in a drawing: from left to right along the data. */
+/** Positions of a network's nodes in a drawing, with data flowing from left to right. */
 
 import type { Network } from "./api.ts";
 
-/** What the core says of a network; the rest of {@link Network} is worked out here. */
+/** Network as described by the core; the rest of {@link Network} is computed here. */
 export type Described = Omit<Network, "positions">;
 
-/** Nobody draws larger ones, and working their places out would hold the page up. */
+/** Larger networks are not drawn, and computing their positions would block the page. */
 const MOST_NODES = 5000;
 
-/** 0 to 1 in both directions: columns by the distance from the senders, in a column the order that crosses least. */
+/** Computes positions from 0 to 1: columns by distance from the senders, ordered to reduce crossings. */
 export function positions(network: Described): Network["positions"] {
   const count = network.nodes.length;
   if (count > MOST_NODES) {
@@ -25,25 +25,25 @@ export function positions(network: Described): Network["positions"] {
       height[node] = (place + 1) / (nodes.length + 1);
     });
   rows.forEach(spread);
-  const beside: number[][] = Array.from({ length: count }, () => []);
+  const neighbours: number[][] = Array.from({ length: count }, () => []);
   for (const path of paths) {
     path.slice(1).forEach((node, place) => {
       const before = path[place] ?? node;
-      beside[node]?.push(before);
-      beside[before]?.push(node);
+      neighbours[node]?.push(before);
+      neighbours[before]?.push(node);
     });
   }
-  // Each node goes to the middle of those beside it, some times over.
+  // Move each node towards the middle of its neighbours, several times.
   for (let round = 0; round < 8; round += 1) {
     for (const nodes of round % 2 === 0 ? rows : [...rows].reverse()) {
-      const wish = new Map(
+      const target = new Map(
         nodes.map((node) => {
-          const near = beside[node] ?? [];
+          const near = neighbours[node] ?? [];
           const sum = near.reduce((total, other) => total + (height[other] ?? 0.5), 0);
           return [node, near.length === 0 ? (height[node] ?? 0.5) : sum / near.length];
         }),
       );
-      nodes.sort((a, b) => (wish.get(a) ?? 0) - (wish.get(b) ?? 0) || a - b);
+      nodes.sort((a, b) => (target.get(a) ?? 0) - (target.get(b) ?? 0) || a - b);
       spread(nodes);
     }
   }
@@ -55,10 +55,10 @@ function nodesOf(network: Described, links: readonly number[]): number[] {
   return first === undefined ? [] : [first.from, ...links.map((link) => network.links[link]?.to ?? first.to)];
 }
 
-/** The column of each node: behind all that come before it on a path, unless paths go round in a circle. */
+/** Returns the column of each node: after all nodes that precede it on a path, unless paths form a cycle. */
 function columns(count: number, paths: readonly number[][]): number[] {
   const column = new Array<number>(count).fill(0);
-  // A path without circles is no longer than there are nodes.
+  // A path without cycles has at most as many nodes as the network.
   for (let round = 0; round < Math.min(count, 64); round += 1) {
     let changed = false;
     for (const path of paths) {
@@ -74,7 +74,7 @@ function columns(count: number, paths: readonly number[][]): number[] {
       return column;
     }
   }
-  // Both ways between the same nodes: by the first path alone that names a node.
+  // Paths run both ways between the same nodes: place each node by the first path that contains it.
   const once = new Array<number>(count).fill(-1);
   for (const path of paths) {
     const start = path.findIndex((node) => (once[node] ?? -1) >= 0);

@@ -1,4 +1,4 @@
-/** What the page carries beside its program: the simulator and its data, compressed, in blocks of base64. */
+/** Data embedded in the page: the simulator and the shipped texts, compressed, as base64 blocks. */
 
 import { EngineError, type Measures, type PaperRow } from "./api.ts";
 
@@ -6,19 +6,19 @@ import { EngineError, type Measures, type PaperRow } from "./api.ts";
 export interface Data {
   version: string;
   scenarios: Record<string, string>;
-  /** By model the first paragraphs of its page. */
+  /** First paragraphs of each model's page. */
   help: Record<string, string>;
-  /** The JSON Schema of a scenario, a JSON text. */
+  /** JSON Schema of scenarios, as JSON text. */
   schema: string;
   measures: Measures;
   papers: PaperRow[];
 }
 
-/** Bytes of a block of the page. */
+/** Returns the bytes of an embedded block. */
 export async function block(id: string): Promise<Uint8Array<ArrayBuffer>> {
   const text = document.getElementById(id)?.textContent;
   if (text === undefined || text === null) {
-    throw new EngineError("broken", `This page is not whole: it lacks its part "${id}". Load it again.`);
+    throw new EngineError("broken", `This page is incomplete: its part "${id}" is missing. Reload the page.`);
   }
   return unpacked(bytes(text.trim()));
 }

@@ -1,16 +1,16 @@
-/** Workers, as many as there are processors, and requests that wait for one. */
+/** A pool of workers, one per processor, and the queue of requests that wait for one. */
 
 import { EngineError, type Asked } from "./api.ts";
 import type { FromWorker, ToWorker } from "./worker.ts";
 
-/** Who answers requests. */
-export interface Answers {
-  /** How many are answered at once. */
+/** Handles requests to the simulator. */
+export interface Backend {
+  /** Number of requests handled at once. */
   readonly size: number;
   ask(request: unknown, asked?: Pick<Asked, "signal" | "onProgress">): Promise<unknown>;
 }
 
-/** A request that waits or is being answered. */
+/** A queued or running request. */
 interface Job {
   request: unknown;
   onProgress: ((done: number) => void) | undefined;
@@ -18,10 +18,10 @@ interface Job {
   reject: (error: EngineError) => void;
 }
 
-/** A worker that took more than this is replaced: WebAssembly gives no memory back. */
+/** A worker that has used more than this is replaced, because WebAssembly never releases memory. */
 const KEPT_BYTES = 96 * 1024 * 1024;
 
-export class Pool implements Answers {
+export class Pool implements Backend {
   private readonly waiting: Job[] = [];
   private readonly idle: Worker[] = [];
   private busy = 0;
@@ -46,7 +46,7 @@ export class Pool implements Answers {
     });
   }
 
-  /** The jobs under way, each with its worker. */
+  /** Jobs in progress, each with its worker. */
   private readonly running = new Map<Job, Worker>();
 
   private stop(job: Job): void {
@@ -56,7 +56,7 @@ export class Pool implements Answers {
     }
     const worker = this.running.get(job);
     if (worker !== undefined) {
-      // A run looks at nothing from outside, so its worker goes with it.
+      // A running simulation cannot be interrupted, so its worker is terminated.
       worker.terminate();
       this.end(job);
     }
@@ -82,7 +82,7 @@ export class Pool implements Answers {
         worker = this.idle.pop() ?? this.made();
       } catch (error) {
         this.busy -= 1;
-        job.reject(new EngineError("unsupported", `This browser starts no worker: ${String(error)}`));
+        job.reject(new EngineError("unsupported", `This browser could not start a worker: ${String(error)}`));
         continue;
       }
       this.running.set(job, worker);
@@ -92,20 +92,20 @@ export class Pool implements Answers {
 
   private hand(job: Job, worker: Worker): void {
     worker.onmessage = (event: MessageEvent<FromWorker>) => {
-      const told = event.data;
-      if ("done" in told) {
-        job.onProgress?.(told.done);
+      const reply = event.data;
+      if ("done" in reply) {
+        job.onProgress?.(reply.done);
         return;
       }
       this.end(job);
-      if ("error" in told) {
-        const { kind, message, faults } = told.error;
-        const isFit = kind === "refused" || kind === "too_long";
-        this.keep(worker, isFit);
+      if ("error" in reply) {
+        const { kind, message, faults } = reply.error;
+        const isReusable = kind === "refused" || kind === "too_long";
+        this.keep(worker, isReusable);
         job.reject(new EngineError(kind, message, faults));
       } else {
-        this.keep(worker, told.bytes <= KEPT_BYTES);
-        job.resolve(told.value);
+        this.keep(worker, reply.bytes <= KEPT_BYTES);
+        job.resolve(reply.value);
       }
       this.serve();
     };
@@ -113,14 +113,14 @@ export class Pool implements Answers {
       event.preventDefault();
       this.end(job);
       this.keep(worker, false);
-      job.reject(new EngineError("unsupported", `This browser ended a worker: ${event.message || "without a word"}`));
+      job.reject(new EngineError("unsupported", `This browser ended a worker: ${event.message || "it gave no reason"}`));
       this.serve();
     };
     worker.postMessage({ request: job.request } satisfies ToWorker);
   }
 
-  private keep(worker: Worker, isFit: boolean): void {
-    if (isFit) {
+  private keep(worker: Worker, isReusable: boolean): void {
+    if (isReusable) {
       this.idle.push(worker);
     } else {
       worker.terminate();
@@ -134,7 +134,7 @@ export class Pool implements Answers {
       worker.postMessage({ module: this.module, schema: this.schema } satisfies ToWorker);
       return worker;
     } finally {
-      // Not before the worker has read it, which it does on its own time.
+      // Revoked late, because the worker reads its source asynchronously.
       setTimeout(() => URL.revokeObjectURL(address), 60_000);
     }
   }

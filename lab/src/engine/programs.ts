@@ -1,14 +1,14 @@
-/** What the page answers to programs: `window.celltrain`. */
+/** The page's interface for programs: `window.celltrain`. */
 
 import type { Answer, Engine } from "./api.ts";
 
 interface Programs {
-  /** The object of `celltrain run --json`. */
+  /** Returns the object printed by `celltrain run --json`. */
   run(toml: string, seed: number): Promise<Answer>;
-  /** Shipped scenarios by name. */
+  /** Returns the shipped scenarios by name. */
   scenarios(): Promise<Record<string, string>>;
   version(): Promise<string>;
-  /** All that the page itself asks; may change with any version. */
+  /** The full engine, as the page itself uses it; may change with any version. */
   engine: Promise<Engine>;
 }
 
@@ -18,11 +18,11 @@ declare global {
   }
 }
 
-/** Who asks programs asks without a limit of time. */
+/** Time limit for calls from programs: in effect unlimited. */
 const LONG = 1e6;
 
 export function answerPrograms(engine: Promise<Engine>): void {
-  // Whoever starts the engine is told why it cannot be.
+  // The code that starts the engine reports why it failed.
   engine.catch(() => undefined);
   window.celltrain = {
     run: async (toml, seed) => (await (await engine).run(toml, seed, { limits: { seconds: LONG } })).answer,

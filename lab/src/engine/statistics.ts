@@ -1,16 +1,16 @@
-/** Means with intervals. Compared with Python's in the tests. */
+/** Means with confidence intervals. Tests compare them with the Python implementation. */
 
 import type { Estimate } from "./api.ts";
 
-/** NaN of none. */
+/** Returns the mean; NaN if `values` is empty. */
 export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** A measure of one run. Null and NaN: undefined, such as the fairness of a run that carried nothing. */
+/** A measure of one run. Null and NaN mean undefined, such as the fairness of a run that delivered nothing. */
 export type Value = number | null;
 
-/** Mean of the values that are defined, with its 95 % interval by Student's t. */
+/** Returns the mean of the defined values with its 95 % interval by Student's t. */
 export function estimate(values: readonly Value[]): Estimate {
   const numbers = values.filter((value): value is number => Number.isFinite(value));
   const n = numbers.length;
@@ -24,12 +24,12 @@ export function estimate(values: readonly Value[]): Estimate {
   return { n, mean: middle, low: middle - half, high: middle + half, ...extremes };
 }
 
-/** Each value of the one minus that of the other with the same seed. */
+/** Returns each value minus the baseline's value for the same seed. */
 export function differences(of: readonly Value[], baseline: readonly Value[]): number[] {
   return of.map((value, seed) => (value ?? NaN) - (baseline[seed] ?? NaN));
 }
 
-/** The number that Student's t with so many degrees of freedom stays below in 97.5 % of cases. */
+/** Returns the 97.5 % quantile of Student's t with `freedom` degrees of freedom. */
 export function student(freedom: number): number {
   let [low, high] = [0, 1];
   while (below(high, freedom) < 0.975) {
@@ -46,7 +46,7 @@ export function student(freedom: number): number {
   return (low + high) / 2;
 }
 
-/** The probability that Student's t is below t >= 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4). */
+/** Returns the probability that Student's t is below t >= 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4). */
 function below(t: number, freedom: number): number {
   const angle = Math.atan(t / Math.sqrt(freedom));
   const [sine, cosine] = [Math.sin(angle), Math.cos(angle)];

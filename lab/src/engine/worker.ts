@@ -1,30 +1,30 @@
-/** A worker: one instance of the simulator, which answers one request after another. */
+/** A worker: one instance of the simulator that answers requests one after another. */
 
 import { EngineError } from "./api.ts";
-import { Core, type Told } from "./core.ts";
+import { Core, type ErrorRecord } from "./core.ts";
 
-/** What a worker is told: the compiled simulator first, then requests. */
+/** Messages to a worker: first the compiled simulator, then requests. */
 export type ToWorker = { module: WebAssembly.Module; schema: string } | { request: unknown };
 
-/** What it tells. */
+/** Messages from a worker. */
 export type FromWorker =
   | { done: number }
   | { value: unknown; bytes: number }
-  | { error: Told };
+  | { error: ErrorRecord };
 
-/** Between two reports of progress, in milliseconds. */
+/** Minimum interval between progress reports, in milliseconds. */
 const REPORT = 50;
 
 let core: Promise<Core> | undefined;
 
-function tell(message: FromWorker, transfer: Transferable[] = []): void {
+function send(message: FromWorker, transfer: Transferable[] = []): void {
   postMessage(message, { transfer });
 }
 
 async function answer(request: unknown): Promise<void> {
   try {
     if (core === undefined) {
-      throw new EngineError("broken", "A worker was asked before it was started.");
+      throw new EngineError("broken", "A worker received a request before it was started.");
     }
     const ready = await core;
     let reported = performance.now();
@@ -32,23 +32,23 @@ async function answer(request: unknown): Promise<void> {
       const now = performance.now();
       if (now - reported >= REPORT) {
         reported = now;
-        tell({ done });
+        send({ done });
       }
     });
-    tell({ value, bytes: ready.bytes }, columns.map((column) => column.buffer));
+    send({ value, bytes: ready.bytes }, columns.map((column) => column.buffer));
   } catch (error) {
-    const told: Told =
+    const failure: ErrorRecord =
       error instanceof EngineError
         ? { kind: error.kind, message: error.message, faults: error.faults }
-        : { kind: "unsupported", message: `The simulator cannot be started here: ${String(error)}`, faults: [] };
-    tell({ error: told });
+        : { kind: "unsupported", message: `The simulator could not be started: ${String(error)}`, faults: [] };
+    send({ error: failure });
   }
 }
 
 addEventListener("message", (event: MessageEvent<ToWorker>) => {
   if ("module" in event.data) {
     core = Core.of(event.data.module, event.data.schema);
-    // Who asks next is told of it.
+    // The next request reports the failure.
     core.catch(() => undefined);
   } else {
     void answer(event.data.request);

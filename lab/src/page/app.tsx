@@ -1,4 +1,4 @@
-/** The shell: the header with the places and tools, and the place itself. */
+/** The page's shell: the header with navigation and tools, and the current place. */
 
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -24,7 +24,7 @@ export function App(): JSX.Element {
   const here = place.value.split("/")[0] ?? "";
   const first = useRef(true);
   useEffect(() => {
-    // Who goes elsewhere starts at the top, also with a screen reader; who has just come is left alone.
+    // After navigation, focus starts at the top, also for screen readers. The first visit leaves the focus alone.
     if (!first.current) {
       main.current?.focus();
       scrollTo(0, 0);
@@ -63,7 +63,7 @@ export function App(): JSX.Element {
           </span>
           <span class="brand-name">celltrain lab</span>
         </a>
-        <nav aria-label="Places">
+        <nav aria-label="Main navigation">
           <ul class="places">
             {PLACES.map((p) => (
               <li key={p.at}>
@@ -88,8 +88,8 @@ export function App(): JSX.Element {
         </Guard>
       </main>
       <footer class="foot">
-        celltrain {engine.value?.version() ?? ""}: every number here is computed in this page, by the engine that the
-        command line has. Nothing is loaded from anywhere and nothing is sent.
+        celltrain {engine.value?.version() ?? ""}: this page computes every number here itself, with the same engine as the
+        command line. It loads nothing from the network and sends nothing.
       </footer>
       <Status />
     </>
@@ -104,7 +104,7 @@ function Status(): JSX.Element {
   );
 }
 
-/** In a frame, a link that leaves the story or the microscope opens the whole lab in another window. */
+/** Opens the whole lab in another window when a link in a frame leaves the story or the microscope. */
 function leaveFrame(event: MouseEvent): void {
   const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href^="#/"]') : null;
   const to = link?.getAttribute("href")?.slice(2);
@@ -119,7 +119,7 @@ function Place(props: { readonly here: string }): JSX.Element {
     return <Notice sort="bad">{startFault.value}</Notice>;
   }
   if (engine.value === null) {
-    return <p role="status">The engine starts …</p>;
+    return <p role="status">Starting the engine …</p>;
   }
   switch (props.here) {
     case "run":
@@ -151,13 +151,13 @@ function SchemeChoice(): JSX.Element {
 
 function focusMain(main: { readonly current: HTMLElement | null }): (event: Event) => void {
   return (event) => {
-    // The fragment is the page's own: a jump would change the place.
+    // The fragment belongs to the page's navigation: following the link would change the place.
     event.preventDefault();
     main.current?.focus();
   };
 }
 
-/** A fault in one place leaves the others usable, and says what it was. */
+/** Catches an error in one place and shows it; the other places remain usable. */
 class Guard extends Component<{ readonly children: ComponentChildren }, { readonly fault: string }> {
   override state = { fault: "" };
 
@@ -170,7 +170,7 @@ class Guard extends Component<{ readonly children: ComponentChildren }, { readon
       this.props.children
     ) : (
       <Notice sort="bad">
-        This place of the page has failed: {this.state.fault}. The others still work; if it happens again, please report
+        This part of the page has failed: {this.state.fault}. The other parts still work. If it happens again, please report
         it.
       </Notice>
     );

@@ -31,13 +31,13 @@ import {
   watchText,
 } from "./state.ts";
 
-/** What stands on the bench of whoever comes without a link. */
+/** Scenario under "Run" for visitors without a link. */
 const STANDARD = "lan-epd";
 
 const DARK = "(prefers-color-scheme: dark)";
 
 effect(() => {
-  // The dark colours are a sheet of their own, so whether they hold is a matter of its media.
+  // The dark colours are in a separate style sheet, switched by its media attribute.
   const sheet = document.querySelector<HTMLStyleElement>("#dark");
   if (sheet !== null) {
     sheet.media = { auto: `screen and ${DARK}`, dark: "screen", light: "not all" }[scheme.value];
@@ -48,7 +48,7 @@ matchMedia(DARK).addEventListener("change", () => {
   colours.value += 1;
 });
 
-// The style for paper has light colours; canvases have those in which they were drawn.
+// Printing uses the light colours, but canvases keep the colours in which they were drawn.
 addEventListener("beforeprint", lighten);
 addEventListener("afterprint", () => {
   colours.value += 1;
@@ -56,7 +56,7 @@ addEventListener("afterprint", () => {
 
 addEventListener("hashchange", () => void follow());
 
-/** Leads from one place to the next, and remembers from where the microscope was opened. */
+/** Moves to a place, and records where the microscope was opened from. */
 function arrive(at: string): void {
   if (at === "inside" && place.peek() !== "inside") {
     cameFrom.value = place.peek();
@@ -64,21 +64,21 @@ function arrive(at: string): void {
   place.value = at;
 }
 
-/** Goes where the address says: to a place, or opens a link with a scenario in it. */
+/** Follows the address: goes to a place, or opens a link that contains a scenario. */
 async function follow(): Promise<void> {
   const address = readEmbed(location.search, location.hash);
   const { hash } = address;
   if (address.embed !== null) {
-    // A page that is embedded stays so, whatever the links in it say.
+    // An embedded page stays embedded, whatever its links contain.
     embed.value = address.embed;
     scheme.value = address.embed;
     document.documentElement.classList.add("embed");
   }
   if (hash === "" || hash.startsWith("#/")) {
-    // Whoever goes on has read it.
+    // The user has moved on, so the error is no longer relevant.
     linkFault.value = "";
     arrive(hash.slice(2));
-    // Nothing else on an embedded microscope would run it.
+    // In an embedded microscope nothing else would start the run.
     lens.lookSoon.value ||= embed.peek() !== null && hash === "#/inside" && lens.overview.peek() === null;
     return;
   }

@@ -1,4 +1,4 @@
-/** What the page knows: the scenario on the bench, its seeds, its runs. Nothing of it outlives the page but a link. */
+/** The state of the page: the current scenario, its seeds and its runs. Only a link outlives the page. */
 
 import { computed, effect, signal } from "@preact/signals";
 import {
@@ -14,41 +14,41 @@ import { STANDARD } from "../engine/limits.ts";
 import { staysInFrame, type Embed } from "./link/embed.ts";
 import { shortened } from "./parts/format.ts";
 
-/** The engine, once it has started. */
+/** The engine; null until it has started. */
 export const engine = signal<Engine | null>(null);
-/** Why it did not start, in words. */
+/** Message if the engine did not start. */
 export const startFault = signal("");
 
 export const scenarios = signal<Readonly<Record<string, string>>>({});
 export const papers = signal<readonly PaperRow[]>([]);
 export const schema = signal<Readonly<Record<string, unknown>> | null>(null);
 
-/** The text of the scenario that is being worked on. */
+/** Text of the current scenario. */
 export const toml = signal("");
-/** The policy that is written in the free story: a formula. */
+/** Formula of the policy in the free story. */
 export const formula = signal("X <= 0.9 * K or Y * N / X <= 0.8");
-/** The first seed and how many. */
+/** First seed and number of seeds. */
 export const firstSeed = signal(1);
 export const seedCount = signal(10);
 export const seeds = computed(() => Array.from({ length: seedCount.value }, (_, i) => firstSeed.value + i));
 
-/** The seed of the run that is looked into: the bench's first seed until another is chosen. */
+/** Seed of the run to look into: the first seed until the user chooses another. */
 export const seedInside = signal(1);
 effect(() => {
   seedInside.value = firstSeed.value;
 });
 
-/** What the checker said of a text, and of which. */
+/** Result of the last check, and the text it applies to. */
 export const checked = signal<{ readonly toml: string; readonly result: Checked; readonly document: Document } | null>(
   null,
 );
-/** Whether what the checker said is of the text as it is now. */
+/** Result of the check if it applies to the current text, else null. */
 export const checkedNow = computed(() => (checked.value?.toml === toml.value ? checked.value : null));
 export const network = computed(() => checkedNow.value?.result.network ?? null);
-/** Why a text could not be checked, and which. */
+/** Failure of the check itself, and the text it applies to. */
 export const checkFault = signal<{ readonly toml: string; readonly fault: EngineError } | null>(null);
 
-/** A run that has ended. */
+/** A completed run. */
 export interface Done {
   readonly seed: number;
   readonly answer: Answer;
@@ -62,7 +62,7 @@ export interface Ensemble {
   readonly toml: string;
   readonly seeds: readonly number[];
   readonly runs: readonly Done[];
-  /** 0 to 1. */
+  /** Completed fraction, 0 to 1. */
   readonly progress: number;
   readonly fault: EngineError | null;
 }
@@ -70,49 +70,49 @@ export interface Ensemble {
 const NONE: Ensemble = { phase: "idle", toml: "", seeds: [], runs: [], progress: 0, fault: null };
 
 export const ensemble = signal<Ensemble>(NONE);
-/** Whether the results on the screen are of the scenario and seeds on the bench. */
+/** True if the results on the screen do not belong to the current scenario and seeds. */
 export const stale = computed(
   () =>
     ensemble.value.phase !== "idle" &&
     (ensemble.value.toml !== toml.value || ensemble.value.seeds.join() !== seeds.value.join()),
 );
 
-/** What a check, a run and a press may take, until the user raises it. */
+/** Limits of checks, runs and sets of runs, until the user raises them. */
 export const limits = signal<{ readonly [limit in keyof typeof STANDARD]: number }>(STANDARD);
 
 export type Scheme = "auto" | "light" | "dark";
 export const scheme = signal<Scheme>("auto");
-/** Counts changes of the colours in effect, so that canvases are drawn anew. */
+/** Counter of changes to the current colours; canvases redraw when it changes. */
 export const colours = signal(0);
 
-/** The place in the page: what stands behind `#/`. */
+/** Place in the page: the part of the address after `#/`. */
 export const place = signal("");
-/** The place from which the microscope was opened; empty if it was opened by its address. */
+/** Place from which the microscope was opened; empty if opened by its address. */
 export const cameFrom = signal("");
-/** The colours if another page embeds this one, otherwise null. */
+/** Colours if another page embeds this one, otherwise null. */
 export const embed = signal<Embed | null>(null);
-/** What is wrong with the link that was opened; empty where nothing is. */
+/** Error in the link that was opened; empty if there is none. */
 export const linkFault = signal("");
 
-/** Something to say once, to eyes and screen readers. */
+/** Message for the status line and screen readers. */
 export const said = signal("");
 
-/** The name under which a text is shipped, or null. */
+/** Returns the name under which a text is shipped, or null. */
 export function shippedName(text: string): string | null {
   return Object.entries(scenarios.value).find(([, t]) => t === text)?.[0] ?? null;
 }
 
-/** A name from a link may be as long as a link. */
+/** Maximum length of a name, which may come from a link. */
 const MOST_NAME = 120;
 
-/** Marks the name of a shipped scenario whose text was changed. */
+/** Marks the name of a shipped scenario whose text has been changed. */
 export function marked(name: string, text: string): string {
   const line = `name = ${JSON.stringify(name)}\n`;
   const isChanged = shippedName(text) === null && Object.values(scenarios.value).some((t) => t.includes(line));
   return isChanged ? `${name}, changed` : name;
 }
 
-/** What the scenario on the bench is called. */
+/** Name of the current scenario. */
 export const nameNow = computed(() => {
   const name = checked.value?.document.root?.["name"];
   const own = typeof name === "string" && name !== "" ? marked(name, toml.value) : "a scenario of your own";
@@ -121,7 +121,7 @@ export const nameNow = computed(() => {
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Checks the text a moment after it last changed. Returns what ends it. */
+/** Checks the text shortly after each change. Returns a function that ends this. */
 export function watchText(): () => void {
   return effect(() => {
     const text = toml.value;
@@ -150,7 +150,7 @@ async function check(e: Engine, text: string, allowed: Limits): Promise<void> {
   }
 }
 
-/** Sets one value of the scenario; undefined takes it out. */
+/** Sets a value of the scenario; undefined removes the key. */
 export async function edit(path: readonly string[], value: unknown): Promise<void> {
   const e = engine.peek();
   if (e === null) {
@@ -169,7 +169,7 @@ export async function edit(path: readonly string[], value: unknown): Promise<voi
 
 let stopper: AbortController | null = null;
 
-/** Runs the scenario on the bench with all its seeds; to go on is to leave out those that have ended. */
+/** Runs the current scenario with all its seeds. `goOn` keeps the runs that have already ended. */
 export async function run(goOn = false): Promise<void> {
   const e = engine.peek();
   if (e === null) {
@@ -214,7 +214,7 @@ export function stop(): void {
   stopper?.abort();
 }
 
-/** Every error as one of the engine's, whose message can be shown. */
+/** Converts any error to an engine error, whose message can be shown. */
 export function asFault(error: unknown): EngineError {
   return error instanceof EngineError ? error : new EngineError("broken", message(error));
 }
@@ -223,7 +223,7 @@ export function message(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Goes to a place of the page, for example `learn/one-cell/2`. */
+/** Navigates to a place of the page, for example `learn/one-cell/2`. */
 export function go(to: string): void {
   if (embed.peek() !== null && !staysInFrame(place.peek(), to)) {
     open(`${location.href.split(/[?#]/)[0] ?? ""}#/${to}`, "_blank", "noopener");

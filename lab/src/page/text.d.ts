@@ -1,4 +1,4 @@
-// Files that the bundler puts in as text.
+// Files that the bundler includes as text.
 
 declare module "*.csv" {
   const text: string;

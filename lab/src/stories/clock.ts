@@ -28,7 +28,7 @@ function variant(tcp: string, name: string): Variant {
 
 const NAMES = ["no fast retransmit", "Tahoe", "Reno", "NewReno", "SACK"] as const;
 
-/** Which are fairest, as far as the runs tell. */
+/** Names the fairest variants, as far as the runs can distinguish them. */
 function top(values: Values): string {
   const found = best(values, 1).map((i) => NAMES[i] ?? "");
   return found.length === 1 ? `is ${listed(found)}` : `are ${listed(found)}, which these runs cannot tell apart`;
@@ -65,7 +65,7 @@ export const clock: Story = {
       seeds: 10,
       answer: (m) => [
         `1 ms gives ${two(m[0]?.[0])}, 100 ms ${two(m[3]?.[0])}, 500 ms ${two(m[5]?.[0])}. With 1 ms a connection loses more: its timer expires ${whole(m[0]?.[1])} times, and ${whole(m[3]?.[1])} times with 100 ms. But each wait is so short that it costs almost nothing.`,
-        "So the timer caused most of the cost that seemed to be the buffer policy's. A study of one has to say how the other was set.",
+        "So the timer caused most of the cost that seemed to be the buffer policy's. A study of one has to report the setting of the other.",
       ],
       look: { variant: 3, text: "See a connection wait for its clock: step by timeout" },
     },
@@ -78,7 +78,7 @@ export const clock: Story = {
       guess: {
         kind: "choice",
         question: "With such a TCP, a tick of 100 ms and EPD: what is the efficiency?",
-        choices: ["Still about one half", "Above 0.9 for all of them", "Only SACK comes above 0.9"],
+        choices: ["Still about one half", "Above 0.9 for all of them", "Only SACK is above 0.9"],
         right: (m) => {
           const later = m.slice(1).map((v) => v[0] ?? 0);
           return [later.every((v) => v > 0.9) ? 1 : (later.at(-1) ?? 0) > 0.9 ? 2 : 0];
@@ -96,7 +96,7 @@ export const clock: Story = {
       plane: true,
       answer: (m, v) => [
         `Tahoe ${two(m[1]?.[0])}, Reno ${two(m[2]?.[0])}, NewReno ${two(m[3]?.[0])}, SACK ${two(m[4]?.[0])}, against ${two(m[0]?.[0])} without fast retransmit.`,
-        `Fairest ${top(v)}. What was the buffer policy good for, then? For TCPs that wait; and elsewhere: try a wide area network (wan-epd) or many sources under “Compare”.`,
+        `Fairest ${top(v)}. What is the buffer policy good for, then? It helps TCPs that wait for their timer, and it matters in other networks: try a wide area network (wan-epd) or many sources under “Compare”.`,
       ],
     },
   ],

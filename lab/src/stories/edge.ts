@@ -36,8 +36,8 @@ export const edge: Story = {
       kind: "read",
       title: "An ATM network in the middle",
       text: [
-        "Two IP networks are joined by an ATM network. At its border stand edge devices: they take whole packets and send them as cells.",
-        "Under UBR an edge device sends as fast as it can, and the switch discards the excess. Under ABR the switch writes into control cells how fast each source may send. TCP does not know of this: it still sends until something is lost.",
+        "Two IP networks are joined by an ATM network. At its border are edge devices, which receive whole packets and send them as cells.",
+        "Under UBR an edge device sends as fast as it can, and the switch discards the excess. Under ABR the switch writes the rate at which each source may send into control cells. TCP does not know about these rates: it still sends until something is lost.",
       ],
     },
     {
@@ -58,7 +58,7 @@ export const edge: Story = {
       seeds: 5,
       answer: (m) => [
         `UBR: ${whole(m[0]?.[0])} cells in the switch, ${whole(m[0]?.[1])} at the edge. ABR: ${whole(m[1]?.[0])} in the switch, ${whole(m[1]?.[1])} at the edge; its largest queue in the switch is ${whole(m[1]?.[2])} cells instead of ${whole(m[0]?.[2])}.`,
-        "TCP fills whatever is in front of it. ABR has not removed the loss, it has moved it to where memory is cheap.",
+        "TCP fills whatever is in front of it. ABR has not removed the loss. It has moved it to the edge, where memory is cheap.",
       ],
       look: { variant: 1, text: "See the switch's short queue under ABR" },
     },
@@ -66,7 +66,7 @@ export const edge: Story = {
       kind: "run",
       title: "Drop early, at the edge",
       text: [
-        "Adaptive discard drops single packets at the edge before the buffer there overflows: the further the rate has fallen, the more.",
+        "Adaptive discard drops single packets at the edge before the buffer there overflows. The further the rate has fallen, the more packets it drops.",
       ],
       guess: {
         kind: "choice",
@@ -80,7 +80,7 @@ export const edge: Story = {
       plane: true,
       answer: (m) => [
         `Fairness: UBR ${two(m[0]?.[3])}, ABR ${two(m[1]?.[3])}, with adaptive discard ${two(m[2]?.[3])}. Efficiency: ${two(m[0]?.[2])}, ${two(m[1]?.[2])} and ${two(m[2]?.[2])}.`,
-        "Where would you put the memory: in one fast switch for all, or in many slow edge devices, each for its own? Change the two buffers under “Run” and see what each cell of memory buys.",
+        "Where would you put the memory: in one fast switch that all connections share, or in many slow edge devices? Change the two buffers under “Run” and see what each cell of memory buys.",
       ],
     },
   ],

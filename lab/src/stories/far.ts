@@ -1,18 +1,18 @@
 import type { Answer } from "../engine/api.ts";
 import { EFFICIENCY, best, percent, two, type Shown, type Story, type Variant } from "./story.ts";
 
-/** What the long connection gets of its fair part of a link. */
+/** Goodput of the long connection as a fraction of its max-min fair share. */
 const LONG: Shown = {
-  label: "The long connection: part of its fair share",
+  label: "The long connection: fraction of its fair share",
   value: (a: Answer) => {
     const row = a.flows[0];
     return Number(row?.["goodput_mbps"] ?? 0) / Number(row?.["max_min_mbps"] ?? 1);
   },
 };
 
-/** What a far connection gets of what a near one gets. */
+/** Goodput of a far connection as a fraction of a near connection's. */
 const FAR: Shown = {
-  label: "A far connection: part of a near one's",
+  label: "A far connection: fraction of a near one's",
   value: (a: Answer) => {
     const goodput = a.flows.map((f) => Number(f["goodput_mbps"]));
     const sum = (list: readonly number[]): number => list.reduce((total, v) => total + v, 0);
@@ -54,12 +54,12 @@ export const far: Story = {
       kind: "run",
       title: "Near and far",
       text: [
-        "Ten connections share one link. Five of the senders are near: a round trip takes 0.06 ms. The other five are far away, behind links of 2.8 ms: their round trip is a hundred times as long.",
+        "Ten connections share one link. Five of the senders are near: their round trip takes 0.06 ms. The other five are far away, behind links of 2.8 ms, and their round trip is a hundred times as long.",
         "A window grows once per round trip. So a far sender is slow to use a free link, and slow to recover after a loss.",
       ],
       guess: {
         kind: "number",
-        question: "Under EPD, what part of a near connection's goodput does a far one get?",
+        question: "Under EPD, what fraction of a near connection's goodput does a far one get?",
         min: 0,
         max: 1,
         step: 0.01,
@@ -74,8 +74,8 @@ export const far: Story = {
       shown: [FAR, EFFICIENCY],
       seeds: 5,
       answer: (m) => [
-        `Under EPD ${two(m[0]?.[0])} of it, with FBA ${two(m[1]?.[0])}, with virtual queuing ${two(m[2]?.[0])}.`,
-        "EPD refuses frames of every connection alike. Virtual queuing counts the cells that each connection would have waiting if all were served in turns, and refuses those that hold more than their share.",
+        `A far connection gets ${two(m[0]?.[0])} of a near one's goodput under EPD, ${two(m[1]?.[0])} with FBA and ${two(m[2]?.[0])} with virtual queuing.`,
+        "EPD treats the frames of all connections alike. Virtual queuing counts the cells that each connection would have waiting if all were served in turn. It refuses frames of connections that hold more than their share.",
       ],
       look: { variant: 0, text: "See who holds the buffer" },
     },
@@ -83,8 +83,8 @@ export const far: Story = {
       kind: "read",
       title: "Four chances to be refused",
       text: [
-        "Five switches in a row. One long connection crosses all four links between them. On each link it meets four others, which cross only that one.",
-        "By the fair rule all of them should have a fifth of a link. But the long one's frames are judged four times on their way, and its round trip is longer, so it is slower to recover.",
+        "Five switches stand in a row. One long connection crosses all four links between them. It shares each link with four short connections, which cross only that link.",
+        "A fair share is a fifth of a link for each of them. But the policies along the path judge the long connection's frames four times. Its round trip is also longer, so it recovers more slowly.",
       ],
     },
     {
@@ -93,7 +93,7 @@ export const far: Story = {
       text: ["Every switch has EPD: above 800 of 1000 cells no frame may start, whoever sends it."],
       guess: {
         kind: "number",
-        question: "What part of its fair share does the long connection get?",
+        question: "What fraction of its fair share does the long connection get?",
         min: 0,
         max: 1,
         step: 0.01,
@@ -105,7 +105,7 @@ export const far: Story = {
       seeds: 5,
       answer: ([m]) => [
         `It gets ${percent(m?.[0])} of its fair share, while the links work with an efficiency of ${two(m?.[1])}.`,
-        "EPD does not know whose frame it refuses, and the long connection is refused at four switches.",
+        "EPD does not distinguish connections, and four switches can refuse the frames of the long one.",
       ],
       look: { variant: 0, text: "See the queues along the way" },
     },
@@ -117,7 +117,7 @@ export const far: Story = {
       ],
       guess: {
         kind: "choice",
-        question: "Which gives the long connection most of its share?",
+        question: "Which gives the long connection the largest part of its share?",
         choices: ["EPD", "Selective Drop", "Virtual queuing", "Per-VC queuing"],
         right: (_, v) => best(v, 0),
       },
@@ -130,10 +130,10 @@ export const far: Story = {
       shown: [LONG, EFFICIENCY],
       seeds: 5,
       answer: (m) => [
-        `EPD leaves it ${percent(m[0]?.[0])}, Selective Drop ${percent(m[1]?.[0])}, virtual queuing ${percent(m[2]?.[0])} and per-VC queuing ${percent(m[3]?.[0])} of its share.`,
-        "This is not free: EPD keeps no number for each connection, Selective Drop one count, virtual queuing the count of a queue that is not there, and per-VC queuing the real queues and the turn among them. A switch with thousands of connections pays for each.",
+        `EPD gives it ${percent(m[0]?.[0])}, Selective Drop ${percent(m[1]?.[0])}, virtual queuing ${percent(m[2]?.[0])} and per-VC queuing ${percent(m[3]?.[0])} of its share.`,
+        "This is not free. EPD keeps no state for each connection. Selective Drop keeps a count of cells, and virtual queuing the length of an imaginary queue. Per-VC queuing needs real queues and a scheduler. A switch with thousands of connections pays for each of them.",
       ],
-      look: { variant: 3, text: "See the queues of the connections in their turns" },
+      look: { variant: 3, text: "See the connections' queues being served in turn" },
     },
   ],
 };

@@ -1,4 +1,4 @@
-/** The stories, in the order in which they are told. */
+/** The stories, in the order of the overview. */
 
 import { clock } from "./clock.ts";
 import { edge } from "./edge.ts";

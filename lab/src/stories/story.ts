@@ -1,15 +1,15 @@
-/** What a story of the lessons is made of. Texts are data; the player in `page/learn` shows them. */
+/** The parts of a story. The texts are data; the player in `page/learn` shows them. */
 
 import type { Answer } from "../engine/api.ts";
 import { differences, estimate, mean } from "../engine/statistics.ts";
 
-/** A change of a scenario: a key and its value; undefined takes it out. */
+/** A change to a scenario: a key and its new value; undefined removes the key. */
 export interface Change {
   readonly path: readonly string[];
   readonly value: unknown;
 }
 
-/** A setting: a shipped scenario and what is changed in it. */
+/** A setting: a shipped scenario with changes. */
 export interface Variant {
   readonly name: string;
   readonly base: string;
@@ -20,16 +20,16 @@ export interface Variant {
 export interface Shown {
   readonly label: string;
   readonly value: (answer: Answer) => number;
-  /** The end of its axis; 1 where nothing is said. */
+  /** Upper end of the axis. Default: 1. */
   readonly most?: number;
-  /** Digits behind the point; 2 where nothing is said. */
+  /** Digits after the decimal point. Default: 2. */
   readonly digits?: number;
 }
 
-/** Means of what is shown: by variant, by measure, in the order of the step. */
+/** Means of the shown measures, by variant and measure, in the order of the step. */
 export type Means = readonly (readonly number[])[];
 
-/** The same run by run: by variant, by measure, by seed, where all variants have run the same seeds. */
+/** Values of the single runs, by variant, measure and seed. Only includes seeds that all variants have run. */
 export type Values = readonly (readonly (readonly number[])[])[];
 
 export type Guess =
@@ -43,7 +43,7 @@ export type Guess =
       readonly variant: number;
       readonly measure: number;
     }
-  /** One of some answers; which are right follows from the runs: several, where these do not tell them apart. */
+  /** One of several answers. The runs decide which are right; several are, if the runs do not separate them. */
   | {
       readonly kind: "choice";
       readonly question: string;
@@ -66,11 +66,11 @@ export type Step =
       readonly variants: readonly Variant[];
       readonly shown: readonly Shown[];
       readonly seeds: number;
-      /** Whether the plane of efficiency and fairness is shown too, with what papers print. */
+      /** True if the step also shows the plane of efficiency and fairness, with the papers' values. */
       readonly plane?: boolean;
-      /** The answer, with the numbers that came out. */
+      /** Returns the answer, with the numbers from the runs. */
       readonly answer: (means: Means, values: Values) => readonly string[];
-      /** The variant to look into, with words for the link. */
+      /** Variant to look into, and the text of the link. */
       readonly look?: { readonly variant: number; readonly text: string };
     }
   | { readonly kind: "free"; readonly title: string; readonly text: readonly string[] };
@@ -78,12 +78,12 @@ export type Step =
 export interface Story {
   readonly id: string;
   readonly title: string;
-  /** One sentence for the card. */
+  /** One sentence for the card in the overview. */
   readonly lead: string;
   readonly steps: readonly Step[];
 }
 
-/** Minutes that a story takes: its words at 180 a minute, and 45 seconds to guess, run and read the answer. */
+/** Estimates the minutes a story takes: 180 words per minute, and 45 seconds to guess, run and read the answer. */
 export function minutes(story: Story): number {
   const seconds = story.steps.map((step) => {
     const words = step.text.join(" ").split(/\s+/).length;
@@ -97,7 +97,7 @@ export function minutes(story: Story): number {
 export const EFFICIENCY: Shown = { label: "Efficiency", value: (a) => a.efficiency };
 export const FAIRNESS: Shown = { label: "Fairness", value: (a) => a.fairness ?? Number.NaN };
 
-/** How often a connection's timer ran out. */
+/** Mean number of timeouts per connection. */
 export const TIMEOUTS: Shown = {
   label: "Timeouts of a connection",
   value: (a) => a.flows.reduce((sum, f) => sum + Number(f["timeouts"]), 0) / Math.max(1, a.flows.length),
@@ -105,32 +105,32 @@ export const TIMEOUTS: Shown = {
   digits: 0,
 };
 
-/** A count with commas, for sentences. */
+/** Formats a count with thousands separators, for sentences. */
 export const whole = (value: number | undefined): string => Math.round(value ?? Number.NaN).toLocaleString("en");
-/** Two digits, for sentences. */
+/** Formats a number with two decimals, for sentences. */
 export const two = (value: number | undefined): string => (value ?? Number.NaN).toFixed(2);
-/** A share as a percentage without digits behind the point. */
+/** Formats a fraction as a percentage without decimals. */
 export const percent = (value: number | undefined): string => `${(100 * (value ?? Number.NaN)).toFixed(0)} %`;
 
-/** Whether two variants differ in a measure: the 95 % interval of their difference, seed by seed, does not hold 0. */
+/** Returns whether two variants differ in a measure: the 95 % interval of their paired differences excludes 0. */
 export function differ(values: Values, one: number, other: number, measure: number): boolean {
   const { low, high } = estimate(differences(values[one]?.[measure] ?? [], values[other]?.[measure] ?? []));
   return low !== null && high !== null && (low > 0 || high < 0);
 }
 
-/** The variants with the largest mean of a measure (the least, for -1), and those that do not differ from it. */
+/** Returns the variant with the best mean (largest for 1, smallest for -1) and those that do not differ from it. */
 export function best(values: Values, measure: number, sign: 1 | -1 = 1): readonly number[] {
   const means = values.map((of) => sign * mean(of[measure] ?? []));
   const first = means.indexOf(Math.max(...means));
   return means.flatMap((_, i) => (i === first || !differ(values, i, first, measure) ? [i] : []));
 }
 
-/** "A", "A and B", "A, B and C". */
+/** Joins words: "A", "A and B", "A, B and C". */
 export function listed(words: readonly string[]): string {
   return words.length < 2 ? (words[0] ?? "") : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`;
 }
 
-/** A measure of the bottleneck's row among the ports. */
+/** Returns a measure of the bottleneck port. */
 export function atBottleneck(answer: Answer, measure: string): number {
   const port = answer.ports.find((p) => p.name === answer.bottleneck);
   return Number(port?.[measure] ?? Number.NaN);

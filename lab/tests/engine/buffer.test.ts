@@ -22,7 +22,7 @@ async function events(kind: "cells" | "frames") {
   return { rows: table.rows, word, number };
 }
 
-/** The buffer replayed step by step, as plain as can be. */
+/** Replays the buffer step by step, in the simplest way. */
 function* replayed(of: BufferHistory): Generator<{ vc: number; frame: number; index: number }[]> {
   let waiting = of.at(0).map(({ vc, frame, index }) => ({ vc, frame, index }));
   yield waiting;
@@ -33,14 +33,14 @@ function* replayed(of: BufferHistory): Generator<{ vc: number; frame: number; in
       waiting = [...waiting, cell];
     } else if (step === "departed" || step === "pushed_out" || step === "dropped") {
       const at = waiting.findIndex((one) => one.frame === cell.frame && one.index === cell.index);
-      assert.ok(at >= 0, `step ${row}: what leaves was there`);
+      assert.ok(at >= 0, `step ${row}: the cell that leaves was in the buffer`);
       waiting = waiting.filter((_, place) => place !== at);
     }
     yield waiting;
   }
 }
 
-test("the steps are the events of the same port", () => {
+test("the steps match the events of the same port", () => {
   const known = new Set(["admitted", "lost", "departed"]);
   const expected = Array.from({ length: cells.rows }, (_, row) => row).filter((row) => known.has(cells.word("event", row)));
   const shown = Array.from(history.steps.kind, (kind, row) => ({ kind: history.kinds[kind], row })).filter(
@@ -58,7 +58,7 @@ test("the steps are the events of the same port", () => {
   });
 });
 
-test("what waits after any step is what a replay has, asked in any order", () => {
+test("the waiting cells after any step match a replay, in any order of calls", () => {
   const all = [...replayed(history)];
   assert.equal(all.length, history.length + 1);
   const order = Array.from({ length: 400 }, (_, n) => (n * 7919) % all.length);
@@ -72,7 +72,7 @@ test("what waits after any step is what a replay has, asked in any order", () =>
   }
 });
 
-test("every judgement is that of the table of frames, with a sentence", () => {
+test("every decision matches the table of frames and has a sentence", () => {
   const rows = Array.from({ length: frames.rows }, (_, row) => row).filter((row) =>
     ["admitted", "refused"].includes(frames.word("event", row)),
   );
@@ -93,7 +93,7 @@ test("every judgement is that of the table of frames, with a sentence", () => {
   assert.deepEqual([frame?.number, frame?.fate, frame?.sequence, frame?.length], [627, "refused", 300032, 512]);
 });
 
-test("a frame that was cut is damaged from then on, and not before", async () => {
+test("a cut frame is damaged from that time on, and not before", async () => {
   const tail = (await engine.scenarios())["lan-tail-drop"] ?? "";
   const of = await engine.buffer(tail, 1, "bottleneck", 0, 0.01);
   const cut = of.frames.findIndex(({ fate }) => fate === "cut");
@@ -107,7 +107,7 @@ test("a frame that was cut is damaged from then on, and not before", async () =>
   assert.ok(seen(before).length > 0 && seen(before).every((cell) => !cell.damaged));
 });
 
-test("steps lead from loss to loss, forwards and backwards", () => {
+test("next() steps from loss to loss, forwards and backwards", () => {
   const forwards: number[] = [];
   for (let at = history.next(0, "loss", 1); at !== null; at = history.next(at, "loss", 1)) {
     forwards.push(at);

@@ -10,11 +10,11 @@ const scenarios = await engine.scenarios();
 const epd = scenarios["lan-epd"] ?? "";
 const short = epd.replace(/duration = "[^"]*"/, 'duration = "200ms"');
 
-/** By scenario what the native engine gave, as `scripts/lab_data.py` writes it. */
+/** File of native results by scenario, written by `scripts/lab_data.py`. */
 const native = process.env["CELLTRAIN_NATIVE"];
 
-test("a shipped scenario has the fingerprint and the numbers of the native run", {
-  skip: native === undefined ? "CELLTRAIN_NATIVE names no file of native answers" : false,
+test("a shipped scenario gives the fingerprint and the numbers of the native run", {
+  skip: native === undefined ? "CELLTRAIN_NATIVE is not set to a file of native results" : false,
 }, async (t) => {
   const answers = JSON.parse(readFileSync(native ?? "", "utf8")) as Record<string, Record<string, unknown>>;
   assert.ok(Object.keys(answers).every((name) => name in scenarios));
@@ -22,16 +22,16 @@ test("a shipped scenario has the fingerprint and the numbers of the native run",
     await t.test(name, async () => {
       const seed = expected["seed"] as number;
       const { answer } = await engine.run(scenarios[name] ?? "", seed, { limits: { seconds: 1e5 } });
-      // Timing and build differ; the Python package adds the sentence on the TCP.
-      const left = ["timing", "build", "tcp"];
-      for (const measure of Object.keys(expected).filter((key) => !left.includes(key))) {
+      // Timing and build differ, and the Python package adds the TCP.
+      const ignored = ["timing", "build", "tcp"];
+      for (const measure of Object.keys(expected).filter((key) => !ignored.includes(key))) {
         assert.deepEqual(answer[measure], expected[measure], measure);
       }
     });
   }
 });
 
-test("a check tells every fault with its line, and a scenario without has a network to draw", async () => {
+test("a check reports every fault with its line, and a valid scenario has a network to draw", async () => {
   const faulty = epd.replace("threshold = 800", "threshold = 8000").replace('"65535B"', '"many"');
   const checked = await engine.check(faulty);
   assert.equal(checked.network, null);
@@ -50,17 +50,17 @@ test("a check tells every fault with its line, and a scenario without has a netw
   const x = (name: string) => network?.positions[network.nodes.findIndex((node) => node.name === name)]?.x ?? NaN;
   assert.ok(x("source1") < x("sw1") && x("sw1") < x("sw2") && x("sw2") < x("destination1"));
   assert.ok((memory_bytes ?? 0) > 0 && typeof defaults === "object");
-  // 155.52 Mb/s for 10 s over three links, less the headers.
+  // 155.52 Mb/s for 10 s over three links, minus headers.
   assert.ok((cell_hops ?? 0) > 9e6 && (cell_hops ?? 0) < 12e6, String(cell_hops));
 });
 
-test("a formula's fault comes with marks under the place", async () => {
+test("a fault in a formula has an excerpt that marks its position", async () => {
   const own = (scenarios["lan-formula-red"] ?? "").replace(/admit = """[^"]*"""/, 'admit = "X < K +"');
   const { faults } = await engine.check(own);
   assert.ok(faults.some(({ excerpt }) => excerpt.some((line) => line.includes("^"))), JSON.stringify(faults));
 });
 
-test("every shipped scenario is read without a fault, and drawn with no two nodes at one place", async () => {
+test("every shipped scenario is valid, and no two nodes of its drawing coincide", async () => {
   for (const [name, toml] of Object.entries(scenarios)) {
     const { faults, network } = await engine.check(toml);
     assert.deepEqual(faults, [], name);
@@ -69,14 +69,14 @@ test("every shipped scenario is read without a fault, and drawn with no two node
   }
 });
 
-// The layout took minutes in the page's own thread.
-test("a network that is too large to be drawn is not laid out", async () => {
+// Regression: the layout took minutes on the page's main thread.
+test("a network too large to draw is not laid out", async () => {
   const { network } = await engine.check(epd.replace("sources = 5", "sources = 3000"), { seconds: 1000 });
   assert.equal(network?.positions.length, network?.nodes.length);
   assert.ok(network?.positions.every(({ x, y }) => x === 0.5 && y === 0.5));
 });
 
-test("a text is edited in place and read as values with lines", async () => {
+test("a text is edited in place and parsed into values with line numbers", async () => {
   const { root, lines, faults } = await engine.document(epd);
   assert.deepEqual(faults, []);
   assert.equal((root?.["topology"] as { n_source: { sources: number } }).n_source.sources, 5);
@@ -105,12 +105,12 @@ test("series have a value for each sample and name", async () => {
   const queue = series?.measures["queue_cells"];
   assert.equal(queue?.names.length, answer.ports.length);
   const plain = await engine.run(short, 3);
-  assert.equal(plain.answer.fingerprint, answer.fingerprint, "looking on changes nothing");
+  assert.equal(plain.answer.fingerprint, answer.fingerprint, "recording changes nothing");
   const reference = await engine.run(short, 3, { engine: "reference" });
   assert.equal(reference.answer.fingerprint, answer.fingerprint, "two engines, one run");
 });
 
-test("events are columns of the same length, cut where there are more than asked for", async () => {
+test("events are columns of the same length, truncated at the requested maximum", async () => {
   const kinds = ["segments", "timers", "frames", "cells", "rates"] as const;
   const { tables, cut_short } = await engine.events(short, 3, { kinds: [...kinds], from: 0.001, to: 0.003 });
   assert.equal(cut_short, false);
@@ -146,7 +146,7 @@ test("a comparison has pairs by seed and estimates", async () => {
   assert.ok(Math.abs((differences[1]?.["efficiency"]?.mean ?? NaN) - mean) < 1e-12);
 });
 
-test("what is refused is told in words, by kind", async () => {
+test("rejections have a kind and a message", async () => {
   const kind = (name: string, words: RegExp) => (error: unknown) =>
     error instanceof EngineError && error.kind === name && words.test(error.message);
   await assert.rejects(engine.run("name = ", 1), kind("refused", /scenario:1/));
@@ -160,7 +160,7 @@ test("what is refused is told in words, by kind", async () => {
   await assert.rejects(engine.events(epd, 1, { kinds: ["cells"], from: -1 }), kind("refused", /not a time/));
 });
 
-test("a check that takes too long, and one that lacks memory, are told as such and may be allowed more", async () => {
+test("a check that takes too long or exceeds the memory limit reports that, and a higher limit helps", async () => {
   await assert.rejects(
     engine.check(epd, { seconds: 0 }),
     (error) =>
@@ -176,8 +176,8 @@ test("a check that takes too long, and one that lacks memory, are told as such a
   assert.ok(!allowed.does_not_fit && allowed.network !== null);
 });
 
-// The answer was read as if such a key were a place for a column.
-test("a key of a scenario may be $column, or a name that every object has", async () => {
+// Regression: such a key was read as a reference to a column.
+test("a scenario key may be $column, or the name of an object's built-in property", async () => {
   const text = `${short}\n["$column"]\n"$column" = 0\n[constructor]\n["__proto__"]\na = 1\n`;
   const { root } = await engine.document(text);
   assert.deepEqual(root?.["$column"], { $column: 0 });
@@ -188,14 +188,14 @@ test("a key of a scenario may be $column, or a name that every object has", asyn
   assert.deepEqual(read('{"ok":{"a":{"$column":0}}}', [column]).value, { a: column });
 });
 
-test("of several scenarios one that fails leaves the others be, where single faults are asked for", async () => {
-  const told: [number, number, string][] = [];
+test("with onFault, a failing scenario does not stop the others", async () => {
+  const faults: [number, number, string][] = [];
   const ended: [number, number][] = [];
   const { runs } = await engine.compare(["name = ", short], [1, 2, 3], {
-    onFault: (index, seed, fault) => told.push([index, seed, fault.kind]),
+    onFault: (index, seed, fault) => faults.push([index, seed, fault.kind]),
     onRun: (index, seed) => ended.push([index, seed]),
   });
-  assert.deepEqual(told, [[0, 1, "refused"]]);
+  assert.deepEqual(faults, [[0, 1, "refused"]]);
   assert.deepEqual(ended.sort(), [
     [1, 1],
     [1, 2],
@@ -204,7 +204,7 @@ test("of several scenarios one that fails leaves the others be, where single fau
   assert.equal(runs[1]?.length, 3);
 });
 
-test("what a port sent last is what departed last, the newest first", async () => {
+test("sent() returns the most recent departures, newest first", async () => {
   const history = await engine.buffer(epd, 18, "bottleneck", 2.12, 2.1205);
   const departed = history.kinds.indexOf("departed");
   for (const step of [0, 57, history.length >> 1, history.length]) {
@@ -223,7 +223,7 @@ test("what a port sent last is what departed last, the newest first", async () =
   assert.ok(history.sent(history.length, 20).length === 20);
 });
 
-test("the drawing of a network knows where cells leave in the order in which they came", async () => {
+test("in_order tells whether cells leave a port in order of arrival", async () => {
   const inOrder = async (name: string, port: RegExp): Promise<boolean[]> => {
     const { network } = await engine.check(scenarios[name] ?? "");
     return network?.links.filter((link) => port.test(link.name)).map((link) => link.in_order) ?? [];
@@ -234,19 +234,19 @@ test("the drawing of a network knows where cells leave in the order in which the
   }
 });
 
-test("a run that passes its limit leaves the instance as good as before", async () => {
+test("a run that exceeds its limit leaves the instance usable", async () => {
   const before = (await engine.run(short, 1)).answer.fingerprint;
   await assert.rejects(engine.run(epd.replace("10s", "1000s"), 1, { limits: { seconds: 0.05 } }), /longer than 0.05 s/);
   assert.equal((await engine.run(short, 1)).answer.fingerprint, before);
 });
 
-test("names of a scenario are texts, markup too", async () => {
+test("markup in names is treated as text", async () => {
   const name = '<img src=x onerror="alert(1)">';
   const { answer } = await engine.run(short.replace(/^name = .*$/m, `name = '${name}'`), 1);
   assert.equal(answer.scenario, name);
 });
 
-test("papers' rows, help and measures are there", async () => {
+test("papers' rows, help and measures are available", async () => {
   const papers = await engine.papers();
   const printed = papers.filter(({ paper, table }) => paper === "af-96-1269" && table === "2");
   assert.ok(printed.length > 0 && printed.every(({ published }) => typeof published["efficiency"] === "number"));
@@ -258,19 +258,19 @@ test("papers' rows, help and measures are there", async () => {
   assert.equal(measures.events.length, 5);
 });
 
-test("every row of a paper is checked without a fault and runs", async () => {
+test("every row of a paper is valid and runs", async () => {
   const texts = new Set((await engine.papers()).map(({ toml }) => toml));
   assert.ok(texts.size > 100, String(texts.size));
   for (const toml of texts) {
     const { faults, network } = await engine.check(toml);
     assert.deepEqual(faults, [], toml);
-    // A tenth of a second is enough to see that cells move; whole runs are those of the shipped scenarios.
+    // A tenth of a second is enough to see cells move; the shipped scenarios test whole runs.
     const { answer } = await engine.run(toml.replace(/^duration = .*$/m, 'duration = "100ms"'), 1);
     assert.ok(answer.cell_hops > 0 && answer.flows.length === network?.flows.length, toml);
   }
 });
 
-test("every gallery entry is checked and begun within the memory of a phone", async () => {
+test("every gallery entry can be checked and started within the memory of a phone", async () => {
   for (const [name, toml] of Object.entries(scenarios)) {
     const one = await core();
     const limits = { seconds: 60, memory: 2 ** 30 };

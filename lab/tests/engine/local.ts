@@ -1,26 +1,26 @@
-/** The engine in this thread: the same simulator and calls as in the page, without workers. */
+/** The engine in this thread: the page's simulator and calls, without workers. */
 
 import { readFileSync } from "node:fs";
 import type { Engine } from "../../src/engine/api.ts";
 import { engineOver } from "../../src/engine/calls.ts";
 import { Core } from "../../src/engine/core.ts";
 import { unpacked, type Data } from "../../src/engine/payload.ts";
-import type { Answers } from "../../src/engine/pool.ts";
+import type { Backend } from "../../src/engine/pool.ts";
 
-/** The page that the tests are of. */
+/** The page to test. */
 export const PAGE = process.env["CELLTRAIN_LAB"] ?? "../dist/lab.html";
 
 interface Request {
   limits?: { seconds: number };
 }
 
-/** The same request with time for a busy machine, where its limit of time is not what a test is about. */
+/** Removes the time limit of a request for busy machines, unless the limit itself is under test. */
 function patient(request: Request): Request {
   const { limits } = request;
   return limits !== undefined && limits.seconds >= 10 ? { ...request, limits: { ...limits, seconds: 1e6 } } : request;
 }
 
-/** The bytes of a block of the page. */
+/** Returns the bytes of a block of the page. */
 async function block(html: string, id: string): Promise<Uint8Array<ArrayBuffer>> {
   const text = new RegExp(`id="${id}">([^<]*)</script>`).exec(html)?.[1];
   if (text === undefined) {
@@ -35,9 +35,9 @@ export async function local(): Promise<{ engine: Engine; core: () => Promise<Cor
   const data = JSON.parse(new TextDecoder().decode(await block(html, "celltrain-data"))) as Data;
   const core = () => Core.of(module, data.schema);
   const one = await core();
-  const answers: Answers = {
+  const backend: Backend = {
     size: 1,
-    ask: async (request, asked = {}) => one.answer(patient(request as Request), asked.onProgress).value,
+    ask: async (request, options = {}) => one.answer(patient(request as Request), options.onProgress).value,
   };
-  return { engine: engineOver(answers, answers, data), core };
+  return { engine: engineOver(backend, backend, data), core };
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { differences, estimate, student } from "../../src/engine/statistics.ts";
 
-test("Student's quantiles are those of the tables", () => {
+test("Student's quantiles match the tables", () => {
   // scipy.stats.t.ppf(0.975, n)
   const known: [number, number][] = [
     [1, 12.706204736174698],
@@ -17,7 +17,7 @@ test("Student's quantiles are those of the tables", () => {
   }
 });
 
-test("an estimate has mean, interval and extremes, and of one value no interval", () => {
+test("an estimate has mean, interval and extremes, but no interval for a single value", () => {
   const of = estimate([1, 2, 3, 4]);
   assert.equal(of.mean, 2.5);
   // 2.5 -+ 3.182446305284263 * 1.2909944487358056 / 2

@@ -1,4 +1,4 @@
-/** What the stories say, held against the runs that they show: a sentence whose numbers moved fails here. */
+/** Checks the statements of the stories against their runs: a statement whose numbers have changed fails here. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -14,13 +14,13 @@ const scenarios = await engine.scenarios();
 
 type Run = Extract<Step, { kind: "run" }>;
 
-interface Told {
+interface StepRun {
   readonly step: Run;
   readonly values: Values;
   /** Means by variant and measure. */
   readonly m: number[][];
   readonly answer: string;
-  /** By variant, the answers by seed. */
+  /** Answers by variant and seed. */
   readonly answers: Answer[][];
 }
 
@@ -34,8 +34,8 @@ async function textOf(variant: Variant): Promise<string> {
 
 const kept = new Map<string, Answer>();
 
-/** Runs a step as the page does, with its own seeds. */
-async function told(id: string, title: string): Promise<Told> {
+/** Runs a step like the page does, with its own seeds. */
+async function runStep(id: string, title: string): Promise<StepRun> {
   const step = STORIES.find((s) => s.id === id)?.steps.find((s) => s.title === title);
   assert.ok(step?.kind === "run", `${id}: ${title}`);
   const answers: Answer[][] = [];
@@ -79,7 +79,7 @@ async function told(id: string, title: string): Promise<Told> {
   return { step, values, m, answer, answers };
 }
 
-/** When retransmission timers ran out, of whom, and how long they had been waiting. */
+/** Returns the expiries of retransmission timers: time, flow and how long the timer had been running. */
 async function expiries(toml: string, seed: number): Promise<{ at: number; flow: string; wait: number }[]> {
   const events: Events = await engine.events(toml, seed, { kinds: ["timers"] });
   const table = events.tables.timers ?? { rows: 0, columns: {} };
@@ -104,7 +104,7 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1] ?? NaN;
 }
 
-/** The part of expiries at whose instant the timers of at least so many connections expire. */
+/** Returns the fraction of expiries at whose instant the timers of at least `least` connections expire. */
 function together(found: readonly { at: number; flow: string }[], least: number): number {
   const at = new Map<number, Set<string>>();
   for (const one of found) {
@@ -113,7 +113,7 @@ function together(found: readonly { at: number; flow: string }[], least: number)
   return found.filter((one) => (at.get(one.at)?.size ?? 0) >= least).length / found.length;
 }
 
-/** Cells of the largest frame that came to a port, and what the text of a scenario calls there. */
+/** Returns the bottleneck's buffer, and the number of cells in the largest frame that arrived there. */
 async function bottleneck(
   name: string,
 ): Promise<{ places: number | null; flows: number; cells: number; perTick: number }> {
@@ -126,22 +126,22 @@ async function bottleneck(
     places: link?.buffer_cells ?? null,
     flows: network.flows.length,
     cells: 1 + history.steps.index.reduce((most, index) => Math.max(most, index), 0),
-    // A cell has 424 bits; a tick is 100 ms.
+    // A cell has 424 bits; a tick is 100 ms long.
     perTick: (1e6 * (link?.rate_mbps ?? 0) * 0.1) / 424,
   };
 }
 
-test("one cell costs a frame: what it says is what its runs show", async () => {
+test("one cell costs a frame: the text matches the runs", async () => {
   assert.deepEqual(
     await bottleneck("lan-tail-drop").then(({ places, flows, cells }) => [places, flows, cells]),
     [1000, 5, 12],
   );
-  const tail = await told("one-cell", "Five senders, one link, a full buffer");
+  const tail = await runStep("one-cell", "Five senders, one link, a full buffer");
   const [efficiency, busy, useless, timeouts] = tail.m[0] ?? [];
   assert.ok(within(efficiency, 0.24, 0.28) && within(busy, 0.25, 0.29), "idle most of the time");
   assert.ok(within(useless, 0, 0.04), "only");
-  assert.match(tail.answer, /cells of all five are lost, so most of them wait together/);
-  // The lesson "Why EPD helps" on useless cells: of those the link could carry, of those it carried, and data sent twice.
+  assert.match(tail.answer, /all five connections lose cells, so most of them wait at the same time/);
+  // The lesson "Why EPD helps": useless cells relative to the link's capacity and load, and retransmitted data.
   const runs = tail.answers[0] ?? [];
   const deadCells = mean(runs.map((run) => 12 * atBottleneck(run, "cut_frames") - atBottleneck(run, "lost_cells")));
   const carried = mean(runs.map((run) => atBottleneck(run, "forwarded_cells")));
@@ -151,7 +151,7 @@ test("one cell costs a frame: what it says is what its runs show", async () => {
   assert.equal(((100 * deadCells) / slots).toFixed(1), "0.2");
   assert.equal(((100 * deadCells) / carried).toFixed(1), "0.6");
   assert.ok(within(twice / deadCells, 1, 1.3), "about as much again");
-  // One run says little: that of seed 1 has 38 % of the link busy, the mean is 27 %.
+  // A single run proves little: with seed 1 the link is busy 38 % of the time, on average 27 %.
   assert.ok(within(tail.values[0]?.[1]?.[0], 0.38, 0.39));
   assert.ok(within(timeouts, 24, 30));
   for (const seed of [1, 2]) {
@@ -160,19 +160,19 @@ test("one cell costs a frame: what it says is what its runs show", async () => {
     assert.ok(together(found, 2) > 0.8, "they wait together");
   }
 
-  const dead = await told("one-cell", "Do not carry the dead");
+  const dead = await runStep("one-cell", "Stop carrying damaged frames");
   const cut = dead.m.map((of) => of[2] ?? NaN);
   assert.ok((cut[0] ?? 0) > 500 && (cut[1] ?? 0) > (cut[0] ?? 0), "PPD cuts frames too");
   assert.ok(
     dead.values[2]?.[2]?.every((frames) => frames === 0),
     "EPD refuses whole frames",
   );
-  assert.deepEqual(right(dead), ["Both, by a good deal"]);
+  assert.deepEqual(right(dead), ["Both, considerably"]);
   assert.ok(differ(dead.values, 1, 0, 0) && differ(dead.values, 2, 0, 0), "both help");
-  // The dead cells of a cut frame: lost ones are discarded under PPD from the first on, so fewer cross the link.
-  const vain = dead.answers.map((runs) => mean(runs.map((run) => carriedInVain(run))));
-  assert.ok((vain[1] ?? 1) < (vain[0] ?? 0), `PPD carries less in vain: ${vain.join(", ")}`);
-  // Connections whose timers run out at the same instant, over all seeds.
+  // Useless cells of cut frames: under PPD the rest of the frame is discarded, so fewer of them cross the link.
+  const wasted = dead.answers.map((runs) => mean(runs.map((run) => wastedFraction(run))));
+  assert.ok((wasted[1] ?? 1) < (wasted[0] ?? 0), `PPD wastes less of the link: ${wasted.join(", ")}`);
+  // Connections whose timers expire at the same instant, over all seeds.
   const atOnce: number[] = [];
   for (const variant of dead.step.variants) {
     const toml = await textOf(variant);
@@ -184,31 +184,31 @@ test("one cell costs a frame: what it says is what its runs show", async () => {
     atOnce.push(mean(each));
   }
   assert.deepEqual(atOnce.map((n) => n.toFixed(1)), ["3.6", "2.2", "2.2"]);
-  assert.match(dead.answer, /those of 3\.6 of the five.* PPD and EPD it is 2\.2/);
+  assert.match(dead.answer, /3\.6 of the five connections time out together.* PPD and EPD the number is 2\.2/);
   const of = dead.values[0]?.[0] ?? [];
   assert.ok(Math.max(...of) - Math.min(...of) > (dead.m[1]?.[0] ?? 0) - (dead.m[0]?.[0] ?? 0), "clouds are wider");
 
-  const where = await told("one-cell", "Where to put the threshold");
+  const where = await runStep("one-cell", "Where to put the threshold");
   assert.deepEqual(right(where), ["900 cells", "980 cells"]);
   assert.deepEqual(rising(where.m.slice(0, 6).map((v) => v[0])), true, "up to 900 more is better");
   const frames = where.values.map((v) => v[1] ?? []);
   assert.ok(frames.slice(0, 6).every((runs) => runs.every((n) => n === 0)));
-  assert.ok(within(where.m[6]?.[1], 0.5, 10), "the first frames are cut again");
-  assert.ok(!differ(where.values, 5, 6, 0), "too few to show");
+  assert.ok(within(where.m[6]?.[1], 0.5, 10), "frames are cut again");
+  assert.ok(!differ(where.values, 5, 6, 0), "too few to affect the efficiency");
   assert.match(where.answer, /^900 and 980 cells are the best here, and these runs cannot tell them apart/);
 });
 
-test("the tie that takes all: what it says is what its runs show", async () => {
-  const { m } = await told("tie", "Always the first");
-  assert.ok(within(m[0]?.[0], 0.99, 1) && within(m[0]?.[1], 0.2, 0.21), "one source has everything");
-  const shared = await told("tie", "In turns, or at random");
+test("the tie that takes all: the text matches the runs", async () => {
+  const { m } = await runStep("tie", "Always the first");
+  assert.ok(within(m[0]?.[0], 0.99, 1) && within(m[0]?.[1], 0.2, 0.21), "one source gets everything");
+  const shared = await runStep("tie", "In turns, or at random");
   assert.deepEqual(right(shared), ["It falls to less than half"]);
   assert.ok(
     shared.values[1]?.every((of) => new Set(of).size === 1),
     "the same run ten times",
   );
   assert.equal(new Set(shared.answers[1]?.map((run) => run.fingerprint)).size, 1);
-  assert.ok(new Set(shared.answers[2]?.map((run) => run.fingerprint)).size === 10, "ties are drawn anew");
+  assert.ok(new Set(shared.answers[2]?.map((run) => run.fingerprint)).size === 10, "every seed breaks ties differently");
   for (const runs of shared.answers.slice(1)) {
     assert.ok(
       runs.every((run) => run.flows.every((flow) => Number(flow["timeouts"]) > 0)),
@@ -217,10 +217,10 @@ test("the tie that takes all: what it says is what its runs show", async () => {
   }
 });
 
-test("a fair share: what it says is what its runs show", async () => {
-  const turned = await told("share", "Turn Z");
+test("a fair share: the text matches the runs", async () => {
+  const turned = await runStep("share", "Tune Z");
   assert.deepEqual(right(turned), ["Z = 1"]);
-  assert.match(turned.answer, /Worst is Z = 1 \(0\.21\); best is 0\.8 .* and 0\.95 .* cannot tell apart/);
+  assert.match(turned.answer, /The worst is Z = 1 \(0\.21\)\. The best is 0\.8 .* and 0\.95 .* cannot tell apart/);
   const papers = await engine.papers();
   const row = (table: string, policy: string, z: number): Record<string, number> | undefined =>
     papers.find(
@@ -240,41 +240,41 @@ test("a fair share: what it says is what its runs show", async () => {
   const others = [0.2, 0.5, 0.8, 0.95].map((z) => row("4", "selective_drop", z)?.["efficiency"] ?? 0);
   assert.ok(
     others.every((printed) => printed > 0.4),
-    "the paper prints the same hole",
+    "the paper reports the same dip",
   );
   const z = (value: number): Promise<string> => textOf(variantOf(turned.step, `Z = ${String(value)}`));
   for (const seed of [1, 2, 3]) {
     assert.equal(together(await expiries(await z(1), seed), 5), 1, "every time");
-    for (const beside of [0.95, 1.2]) {
-      assert.ok(together(await expiries(await z(beside), seed), 5) < 0.5, "some go on while others wait");
+    for (const nearby of [0.95, 1.2]) {
+      assert.ok(together(await expiries(await z(nearby), seed), 5) < 0.5, "some continue while others wait");
     }
   }
 
-  const shrinking = await told("share", "A share that shrinks");
+  const shrinking = await runStep("share", "A share that shrinks");
   assert.deepEqual(right(shrinking), ["Selective Drop"]);
   assert.ok(
     differ(shrinking.values, 1, 0, 0) && !differ(shrinking.values, 2, 0, 0) && !differ(shrinking.values, 3, 0, 0),
   );
   assert.deepEqual([row("2", "fba", 0.8)?.["efficiency"], row("5", "fba", 0.8)?.["efficiency"]], [0.88, 0.66]);
   const runs = shrinking.values[1]?.[0] ?? [];
-  assert.ok(Math.max(...runs) < 0.88 && Math.min(...runs) < 0.66, "one run says as little as that");
+  assert.ok(Math.max(...runs) < 0.88 && Math.min(...runs) < 0.66, "a single run proves little");
 });
 
-test("waiting for a clock: what it says is what its runs show", async () => {
+test("waiting for a clock: the text matches the runs", async () => {
   const waits = (await expiries(scenarios["lan-epd"] ?? "", 1)).map(({ wait }) => wait);
   assert.ok(within(median(waits), 0.29, 0.3), "three tenths of a second");
   const { perTick } = await bottleneck("lan-epd");
   assert.equal(Math.round(perTick / 1000), 37, "37,000 cells");
-  const finer = await told("clock", "A finer clock");
+  const finer = await runStep("clock", "A finer clock");
   const by = finer.m.map((of) => of[0]);
   assert.ok(within(by[0], 0.98, 0.99) && within(by[3], 0.42, 0.48) && within(by[5], 0.3, 0.42));
   assert.ok((finer.m[0]?.[1] ?? 0) > 10 * (finer.m[3]?.[1] ?? 0), "many more timeouts");
-  const later = await told("clock", "TCPs that do not wait");
+  const later = await runStep("clock", "TCPs that do not wait");
   assert.deepEqual(right(later), ["Above 0.9 for all of them"]);
 });
 
-test("far away: what it says is what its runs show", async () => {
-  const near = await told("far", "Near and far");
+test("far away: the text matches the runs", async () => {
+  const near = await runStep("far", "Near and far");
   const net = (await engine.check(await textOf(near.step.variants[0] ?? { name: "", base: "" }))).network;
   const delay = (flow: number): number =>
     2 * (net?.flows[flow]?.links ?? []).reduce((sum, link) => sum + (net?.links[link]?.delay_s ?? 0), 0);
@@ -290,7 +290,7 @@ test("far away: what it says is what its runs show", async () => {
   assert.ok(near.m.every((of) => within(of[0], 0, 1)));
   assert.ok(
     differ(near.values, 2, 0, 0) && (near.m[2]?.[0] ?? 0) > (near.m[0]?.[0] ?? 0),
-    "virtual queuing gives back",
+    "virtual queuing helps the far connections",
   );
 
   const chain = (await engine.check(scenarios["chain-epd"] ?? "")).network;
@@ -302,29 +302,29 @@ test("far away: what it says is what its runs show", async () => {
     assert.equal(others.length, 4, "each with four others");
     assert.ok(others.every((flow) => flow.links.filter((link) => trunks.includes(link)).length === 1));
   }
-  const alone = await told("far", "The long way under EPD");
+  const alone = await runStep("far", "The long way under EPD");
   assert.ok(within(alone.m[0]?.[0], 0, 0.15), "hard on the long one");
-  const back = await told("far", "Give it back");
+  const back = await runStep("far", "Give it back");
   assert.deepEqual(right(back), ["Virtual queuing", "Per-VC queuing"]);
 });
 
-test("moving the loss to the edge: what it says is what its runs show", async () => {
-  const ways = await told("edge", "Two ways to say no");
+test("moving the loss to the edge: the text matches the runs", async () => {
+  const ways = await runStep("edge", "Two ways to say no");
   assert.deepEqual(right(ways), ["At the edge"]);
   const [ubr = [], abr = []] = ways.m;
   assert.ok((ubr[0] ?? 0) > 1000 && abr[0] === 0 && (abr[1] ?? 0) > 0, "the loss has moved");
   assert.ok((abr[2] ?? 0) < (ubr[2] ?? 0), "a shorter queue");
-  // With seed 1 one port of the edge loses 896 cells; what is shown is the sum over all five.
+  // With seed 1 one edge port loses 896 cells; the story shows the sum over all five.
   const lost = (ways.answers[1]?.[0]?.ports ?? [])
     .map((port) => Number(port["lost_cells"]))
     .filter((cells) => cells > 0);
   assert.deepEqual([lost.length, lost[0], ways.values[1]?.[1]?.[0]], [5, 896, 9216]);
-  const early = await told("edge", "Drop early, at the edge");
+  const early = await runStep("edge", "Drop early, at the edge");
   assert.ok(right(early).length > 0);
 });
 
-/** The choices that are right by these runs. */
-function right({ step, m, values }: Told): string[] {
+/** Returns the right choices according to these runs. */
+function right({ step, m, values }: StepRun): string[] {
   const { guess } = step;
   return guess.kind === "choice" ? guess.right(m, values).map((place) => guess.choices[place] ?? "") : [];
 }
@@ -343,8 +343,8 @@ function rising(values: readonly (number | undefined)[]): boolean {
   return values.every((value, i) => i === 0 || (value ?? NaN) > (values[i - 1] ?? NaN));
 }
 
-/** The part of what the link carried that was of no use. */
-function carriedInVain(run: Answer): number {
+/** Returns the fraction of the link's load that did not deliver useful data. */
+function wastedFraction(run: Answer): number {
   const port = run.ports.find((of) => of.name === run.bottleneck);
   return 1 - run.efficiency / Number(port?.["utilisation"]);
 }

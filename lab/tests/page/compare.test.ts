@@ -10,8 +10,8 @@ import { local } from "../engine/local.ts";
 const { engine } = await local();
 const scenarios = await engine.scenarios();
 
-test("every knob of every shipped scenario can be turned to both its ends", async () => {
-  let turned = 0;
+test("every slider of every shipped scenario can be moved to both ends", async () => {
+  let moved = 0;
   for (const [name, text] of Object.entries(scenarios)) {
     const { root } = await engine.document(text);
     for (const knob of knobs(root as { [key: string]: Value })) {
@@ -21,14 +21,14 @@ test("every knob of every shipped scenario can be turned to both its ends", asyn
         const again = knobs((await engine.document(after)).root as { [key: string]: Value });
         const same = again.find((k) => k.path.join(".") === knob.path.join("."));
         assert.equal(same?.value, value, `${name}: ${knob.label}`);
-        turned += 1;
+        moved += 1;
       }
     }
   }
-  assert.ok(turned > 100);
+  assert.ok(moved > 100);
 });
 
-test("a paper's printed point is found by what a scenario is, not by its name, seed or comments", async () => {
+test("a published point is found by a scenario's contents, not by its name, seed or comments", async () => {
   const rows = await engine.papers();
   const text = (scenarios["lan-epd"] ?? "")
     .replace(/^#.*$/gm, "")
@@ -39,7 +39,7 @@ test("a paper's printed point is found by what a scenario is, not by its name, s
   assert.equal(point?.efficiency, 0.49);
   assert.equal(point?.fairness, 0.57);
   assert.match(point?.where ?? "", /af-96-1269, table 2 and af-96-1269, table 3/);
-  // The paper prints FBA with R = 0.9 and Z = 0.8 twice, with different numbers: each is a point of its own.
+  // The paper reports FBA with R = 0.9 and Z = 0.8 twice, with different numbers: each is a separate point.
   const policy = { fba: { threshold: 0.9, z: 0.8 } };
   const fba = await engine.edit(scenarios["lan-selective-drop"] ?? "", ["port", "bottleneck", "policy"], policy);
   assert.deepEqual(await printed(engine, rows, fba), [
@@ -50,7 +50,7 @@ test("a paper's printed point is found by what a scenario is, not by its name, s
   assert.deepEqual(await printed(engine, rows, other), []);
 });
 
-test("one buffer for all keeps thresholds in cells at their share, and leaves shares alone", async () => {
+test("one buffer for all scales thresholds in cells, and keeps thresholds that are fractions", async () => {
   const apply = async (name: string, edits: (root: { [key: string]: Value }) => readonly Edit[]): Promise<string> => {
     let text = scenarios[name] ?? "";
     const { root } = await engine.document(text);
@@ -68,7 +68,7 @@ test("one buffer for all keeps thresholds in cells at their share, and leaves sh
   assert.doesNotMatch(sack, /vanilla/);
 });
 
-test("labels of the plane lie inside it and cover neither each other nor a cross", () => {
+test("labels are inside the plane and overlap neither each other nor a cross", () => {
   const one = (name: string, x: number, y: number) => ({ name, whole: name, colour: "", x, y });
   for (const anchors of [
     ["lan-tail-drop", "lan-ppd", "lan-epd", "lan-selective-drop"].map((name) => one(name, 440, 20)),
@@ -86,7 +86,7 @@ test("labels of the plane lie inside it and cover neither each other nor a cross
   }
 });
 
-test("an axis begins at one half only if no value is below", () => {
+test("an axis starts at one half only if no value is lower", () => {
   assert.equal(axis([0.5, 0.9]).ticks[0], 0.5);
   assert.equal(axis([0.49, 0.9]).ticks[0], 0);
   assert.equal(axis([]).ticks[0], 0);

@@ -7,10 +7,10 @@ import { count, share } from "../../src/page/parts/format.ts";
 const words = (values: readonly (number | null)[], text = share): string =>
   spread({ label: "", values, estimate: estimate(values) }, text);
 
-test("an interval is written out, unless all runs have one value", () => {
+test("an interval is written out, unless all runs are equal", () => {
   assert.equal(words([0.2, 0.3, 0.4]), "95 %: 0.05 – 0.55");
-  assert.equal(words([1, 1, 1]), "all alike");
-  assert.equal(words([0, 0, 0], count), "all alike");
+  assert.equal(words([1, 1, 1]), "all equal");
+  assert.equal(words([0, 0, 0], count), "all equal");
   assert.equal(words([0.5]), "");
 });
 

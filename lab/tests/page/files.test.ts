@@ -6,7 +6,7 @@ import { local } from "../engine/local.ts";
 
 const { engine } = await local();
 
-test("cells of a CSV with commas, quotes and line breaks are quoted, and no number is an empty cell", () => {
+test("CSV cells with commas, quotes and line breaks are quoted, and a missing number is an empty cell", () => {
   assert.equal(
     csv(
       ["a", "b"],
@@ -19,7 +19,7 @@ test("cells of a CSV with commas, quotes and line breaks are quoted, and no numb
   );
 });
 
-test("a text that a spreadsheet would run as a formula stays a text, and a number a number", () => {
+test("text that a spreadsheet would run as a formula is escaped, and numbers are not", () => {
   const rows = [
     ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", '=HYPERLINK("x")', "a=1"],
     [-1.5, 0, -2e-9],
@@ -30,7 +30,7 @@ test("a text that a spreadsheet would run as a formula stays a text, and a numbe
   );
 });
 
-test("a file is named after its scenario, whatever that is called", () => {
+test("a file is named after its scenario, whatever its name contains", () => {
   assert.equal(fileName("five sources, LAN, EPD"), "five-sources-lan-epd");
   assert.equal(fileName("../../<img>"), "img");
   assert.equal(fileName("…"), "scenario");
@@ -50,7 +50,7 @@ test("the table of runs has a row for each run and connection, with the fingerpr
   assert.ok(rows[6]?.includes(runs[1]?.answer.fingerprint ?? "?"));
 });
 
-test("the lines name a shipped scenario by its name and any other by its file", () => {
+test("commands refer to a shipped scenario by name and to any other by file", () => {
   assert.equal(lines(["lan-epd"], 3, 1).command, "celltrain run lan-epd --seed 3");
   assert.match(lines(["lan-epd"], 3, 1).python, /ct\.run\("lan-epd", seed=3\)/);
   assert.equal(lines(["my-own.toml"], 1, 20).command, "celltrain run my-own.toml --seed 1 --seeds 20 --fingerprints");
@@ -58,7 +58,7 @@ test("the lines name a shipped scenario by its name and any other by its file", 
   assert.match(lines(["my-own.toml"], 5, 20).python, /print\(f"seed \{run\.seed\}  \{run\.fingerprint\}"\)/);
 });
 
-test("several scenarios are compared, each from a file of its own if it is not as shipped", () => {
+test("several scenarios are compared, each from its own file unless it is shipped", () => {
   const texts = ["lan-epd", "lan-epd (2)", "lan epd 2"].map((name, i) => ({ name, toml: String(i) }));
   const names = sources(texts, (toml) => (toml === "0" ? "lan-epd" : null)).map((s) => s.source);
   assert.deepEqual(names, ["lan-epd", "lan-epd-2.toml", "lan-epd-2-3.toml"]);

@@ -11,7 +11,7 @@ const { engine } = await local();
 const shape = new Shape((await engine.schema()) as Schema);
 const scenarios = await engine.scenarios();
 
-/** Walks a scenario's values beside the form's fields: whatever is written has a field. */
+/** Walks a scenario's values along the form's fields. Returns the keys that have no field. */
 function walked(schema: Schema, values: Record<string, unknown>, path: string): string[] {
   const fields = shape.fields(schema);
   return Object.entries(values).flatMap(([key, value]) => {
@@ -48,7 +48,7 @@ test("every key of every shipped scenario has a field in the form", async () => 
   }
 });
 
-test("fields know unit, range, default and whether they must be there", () => {
+test("fields have unit, range, default and whether they are required", () => {
   const port = shape.fields(shape.root).find((f) => f.key === "port");
   assert.ok(port?.kind === "named");
   const policy = shape.fields(port.schema).find((f) => f.key === "policy");
@@ -63,7 +63,7 @@ test("fields know unit, range, default and whether they must be there", () => {
   assert.equal(threshold.hint, "for example 0.8, 80%, 800, buffer - 200 cells");
 });
 
-test("an example fits its key, and a default that is a text is its own example", () => {
+test("a field has a suitable example, unless its default is text and serves as one", () => {
   const hint = (of: Schema, key: string): string => {
     const field = shape.fields(of).find((f) => f.key === key);
     assert.ok(field?.kind === "text", key);
@@ -76,7 +76,7 @@ test("an example fits its key, and a default that is a text is its own example",
   assert.equal(hint(reno.schema, "initial_rto"), "", "the default is 3s");
 });
 
-test("a policy that is chosen in the form begins with values that the checker takes", async () => {
+test("a policy chosen in the form starts with values that the checker accepts", async () => {
   const port = shape.fields(shape.root).find((f) => f.key === "port");
   assert.ok(port?.kind === "named");
   const policy = shape.fields(port.schema).find((f) => f.key === "policy");
@@ -88,7 +88,7 @@ test("a policy that is chosen in the form begins with values that the checker ta
     const { root } = await engine.document(text);
     const port = (root?.["port"] as Record<string, Record<string, unknown>>)["bottleneck"];
     assert.deepEqual(Object.keys(port?.["policy"] as object), [choice.name]);
-    // What is still to be filled in is told by the checker, at its key.
+    // The checker reports what still has to be filled in, at its key.
     assert.ok(
       faults.every((f) => f.key.startsWith(`port.bottleneck.policy.${choice.name}`)),
       `${choice.name}: ${faults.map((f) => f.message).join("; ")}`,
@@ -135,7 +135,7 @@ test("no label or option shows a key as it is written in the text", () => {
   assert.equal(entryName("edge"), "an edge device");
 });
 
-test("every shipped scenario has one topic, and no description is about another scenario", () => {
+test("every shipped scenario has one topic, and no description refers to another scenario", () => {
   const names = Object.keys(scenarios);
   assert.deepEqual(
     byTopic(names)
@@ -145,8 +145,8 @@ test("every shipped scenario has one topic, and no description is about another 
   );
   assert.equal(byTopic(names)[0]?.names[0], "lan-tail-drop");
   for (const name of names) {
-    const said = about(scenarios[name] ?? "");
-    assert.match(said, /^[A-Z].*[.?]$/s, name);
-    assert.doesNotMatch(said, /^The same|\.toml/, `${name}: ${said}`);
+    const text = about(scenarios[name] ?? "");
+    assert.match(text, /^[A-Z].*[.?]$/s, name);
+    assert.doesNotMatch(text, /^The same|\.toml/, `${name}: ${text}`);
   }
 });

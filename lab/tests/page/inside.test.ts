@@ -5,12 +5,12 @@ import { counts } from "../../src/page/see/lens.ts";
 import { firstAt, thin } from "../../src/page/see/downsample.ts";
 import { band, flowColour, line, valueAt, vcColours } from "../../src/page/see/paint.ts";
 import { keyed, panned, zoomed, type Canvas } from "../../src/page/see/plot.tsx";
-import { told, toldCell } from "../../src/page/see/sentence.ts";
+import { describe, describeCell } from "../../src/page/see/sentence.ts";
 import { local } from "../engine/local.ts";
 
 const { engine } = await local();
 
-test("of a million points those are drawn that a screen can show, and no peak is lost", () => {
+test("of a million points only as many are drawn as a screen can show, without losing peaks", () => {
   const n = 1_000_000;
   const times = Float64Array.from({ length: n }, (_, i) => i);
   const values = Float64Array.from({ length: n }, (_, i) => Math.sin(i / 1000));
@@ -22,9 +22,9 @@ test("of a million points those are drawn that a screen can show, and no peak is
   assert.ok(kept.every((k, i) => i === 0 || k > (kept[i - 1] ?? 0)));
 });
 
-test("what is drawn of many points are the first, least, largest and last of each column", () => {
+test("of many points, the first, smallest, largest and last of each column are drawn", () => {
   const n = 50_000;
-  // No point is on the edge of a column, where rounding would decide.
+  // No point is at the edge of a column, where rounding would matter.
   const times = Float64Array.from({ length: n }, (_, i) => (i + 0.3 * Math.sin(i)) / 7);
   const values = Float64Array.from({ length: n }, (_, i) => ((i * 7919) % 1009) - (i % 13));
   for (const [from, to, columns] of [
@@ -51,7 +51,7 @@ test("what is drawn of many points are the first, least, largest and last of eac
   }
 });
 
-test("a line of many points is the range in each column, and goes on where there are none", () => {
+test("a line of many points covers the range in each column, and continues across empty columns", () => {
   const filled: { x: number; top: number; bottom: number }[] = [];
   const lines: string[] = [];
   const context = {
@@ -61,7 +61,7 @@ test("a line of many points is the range in each column, and goes on where there
     moveTo: (x: number, y: number) => lines.push(`from ${x.toFixed(1)} ${y.toFixed(1)}`),
     lineTo: (x: number, y: number) => lines.push(`to ${x.toFixed(1)} ${y.toFixed(1)}`),
   } as unknown as CanvasRenderingContext2D;
-  // A hundred columns: full of points up to 45 and from 60 to 99, with nothing between.
+  // A hundred columns: dense points up to 45 and from 60 to 99, and none between.
   const times = Float64Array.from({ length: 84_000 }, (_, i) => i / 1000 + (i < 45_000 ? 0 : 15));
   const values = Float64Array.from(times, (_, i) => (i === 44_999 ? 7 : i % 2));
   values[4321] = 9;
@@ -73,12 +73,12 @@ test("a line of many points is the range in each column, and goes on where there
   assert.ok(lines.join().endsWith(",to 100.0 99.0"), lines.join());
 });
 
-test("a band spans the extremes of every sample that a column of pixels shows a part of", () => {
+test("a band spans the extremes of every sample that overlaps a pixel column", () => {
   const drawn: { x: number; top: number; bottom: number }[] = [];
   const context = {
     fillRect: (x: number, top: number, _: number, height: number) => drawn.push({ x, top, bottom: top + height }),
   } as unknown as CanvasRenderingContext2D;
-  // Samples at 0, 10, 20, 30: a burst to 90 between 10 and 20, and nothing elsewhere but 5 cells.
+  // Samples at 0, 10, 20, 30: a burst up to 90 between 10 and 20, and a constant 5 cells elsewhere.
   const times = Float64Array.from([0, 10, 20, 30]);
   const low = Float64Array.from([5, 5, 2, 5]);
   const high = Float64Array.from([5, 5, 90, 5]);
@@ -91,7 +91,7 @@ test("a band spans the extremes of every sample that a column of pixels shows a 
   assert.deepEqual([drawn[0]?.x, drawn.at(-1)?.x, drawn.length], [10, 19, 10]);
   assert.ok(drawn.every(({ top, bottom }) => top === 10 && bottom === 98));
   drawn.length = 0;
-  // Three samples in one column.
+  // Three samples fall in one column.
   paint(0, 30, 1);
   assert.deepEqual(drawn, [{ x: 0, top: 10, bottom: 98 }]);
   drawn.length = 0;
@@ -99,7 +99,7 @@ test("a band spans the extremes of every sample that a column of pixels shows a 
   assert.equal(drawn.length, 4, "a view within one sample");
 });
 
-test("of few points all are drawn, with one before and one after the view", () => {
+test("a few points are all drawn, with one before and one after the view", () => {
   const times = Float64Array.from([0, 1, 2, 3, 4, 5]);
   assert.deepEqual(thin(times, times, 1.5, 3.5, 800), [1, 2, 3, 4]);
   assert.equal(firstAt(times, 2), 2);
@@ -108,7 +108,7 @@ test("of few points all are drawn, with one before and one after the view", () =
   assert.equal(valueAt(times, times, 2.5), 2);
 });
 
-test("a view zooms about an instant and never leaves what there is", () => {
+test("a view zooms around an instant and stays within the full range", () => {
   const all = [0, 10] as const;
   const [from, to] = zoomed({ view: [4, 6], all }, -1, 4);
   assert.ok(from === 4 && Math.abs(to - (4 + 2 / 1.5)) < 1e-12);
@@ -117,7 +117,7 @@ test("a view zooms about an instant and never leaves what there is", () => {
   assert.deepEqual(panned({ view: [9, 10], all }, 1), [9, 10]);
 });
 
-test("keys move, shorten and lengthen a stretch of a run", () => {
+test("keys move, shorten and lengthen a time range", () => {
   const all = [0, 10] as const;
   const of = { view: [4, 6], all } as const;
   const near = (key: string, from: number, to: number): void => {
@@ -133,14 +133,14 @@ test("keys move, shorten and lengthen a stretch of a run", () => {
   assert.equal(keyed("a", of), null);
 });
 
-test("cells lost for lack of room and cells that the policy discards are counted apart", () => {
+test("cells lost for lack of room and cells discarded by the policy are counted separately", () => {
   const kinds = ["refused", "cut", "admitted", "lost", "discarded", "pushed_out", "dropped", "departed"] as const;
   const kind = Uint8Array.from([2, 0, 4, 4, 1, 3, 5, 6, 7, 7, 2]);
   const history = { kinds: [...kinds], steps: { kind } } as unknown as BufferHistory;
   assert.deepEqual(counts(history), { lost: 3, damaged: 1, discarded: 2, frames: 1 });
 });
 
-test("a connection has its colour at every port, whichever connections cross it", () => {
+test("a connection has the same colour at every port", () => {
   const flows = [{ name: "a" }, { name: "b" }, { name: "c" }];
   const vcs = ["a", "b", "c"].flatMap((name, flow) => [
     { name, flow },
@@ -152,7 +152,7 @@ test("a connection has its colour at every port, whichever connections cross it"
   assert.deepEqual(vcColours(network, { vcs: ["a", "merged"] }), [flowColour(0), flowColour(4)]);
 });
 
-test("a refused frame is told with the policy's numbers, a cell with its frame", async () => {
+test("a refused frame is describe with the policy's numbers, a cell with its frame", async () => {
   const toml = (await engine.scenarios())["lan-epd"] ?? "";
   const history = await engine.buffer(toml, 18, "sw1->sw2", 2.12, 2.1205);
   const refusal = history.judgements.find((j) => !j.admitted);
@@ -163,27 +163,27 @@ test("a refused frame is told with the policy's numbers, a cell with its frame",
     return number === 627 && history.kinds[history.steps.kind[at] ?? 0] === "refused";
   });
   assert.ok(i >= 0);
-  const words = told(history, i + 1);
+  const words = describe(history, i + 1);
   assert.ok(words.bad);
   assert.match(words.what, /: tcp4’s frame 627 arrived and was discarded: 805 cells were waiting\./);
   assert.match(words.why, /X = 805/);
   assert.match(words.why, /threshold was 800/);
   assert.match(words.why, /Y_i = 204/);
-  assert.match(toldCell(history, i + 1, 0), /^Position 1: cell \d+ of tcp\d’s frame [\d,]+, bytes [\d,]+ to [\d,]+\./);
-  assert.match(told(history, i + 2).what, /: Cell 1 of tcp4’s frame 627 was discarded with its frame: 805 cells/);
-  assert.match(told(history, 0).what, /Before the first/);
+  assert.match(describeCell(history, i + 1, 0), /^Position 1: cell \d+ of tcp\d’s frame [\d,]+, bytes [\d,]+ to [\d,]+\./);
+  assert.match(describe(history, i + 2).what, /: Cell 1 of tcp4’s frame 627 was discarded with its frame: 805 cells/);
+  assert.match(describe(history, 0).what, /Before the first/);
 });
 
-test("a policy that judges nothing has no sentence, and one that let the frame begin says when", async () => {
+test("a policy that admits every frame has no sentence, and an admitted frame's sentence has the numbers", async () => {
   const all = await engine.scenarios();
   const of = async (name: string, from: string, to: string, policy: string): Promise<Set<string>> => {
     const toml = (all[name] ?? "").replace(from, to);
     const history = await engine.buffer(toml, 1, "bottleneck", 0, 0.01);
     const lost = Array.from(history.steps.kind, (kind, i) => (history.kinds[kind] === "lost" ? i + 1 : 0)).filter(Boolean);
     assert.ok(lost.length > 0, name);
-    return new Set(lost.map((step) => told(history, step, { policy, formula: "" }).why.replace(/: .*queued\./, ": ...")));
+    return new Set(lost.map((step) => describe(history, step, { policy, formula: "" }).why.replace(/: .*queued\./, ": ...")));
   };
   assert.deepEqual([...(await of("lan-tail-drop", "", "", "tail_drop"))], [""]);
   const epd = await of("lan-epd", "threshold = 800", "threshold = 1000", "epd");
-  assert.ok(epd.has("The policy let the frame begin: ... But there was no free place."), [...epd].join());
+  assert.ok(epd.has("The policy let the frame begin: ... But the buffer was full."), [...epd].join());
 });

@@ -12,17 +12,17 @@ const shared = {
   view: null,
 };
 
-/** A fragment of any object, as `toFragment` packs its own. */
+/** Packs any object into a fragment, like `toFragment`. */
 async function packed(value: unknown): Promise<string> {
   const stream = new Blob([JSON.stringify(value)]).stream().pipeThrough(new CompressionStream("deflate-raw"));
   return `#v1.${Buffer.from(await new Response(stream).arrayBuffer()).toString("base64url")}`;
 }
 
-test("a link gives back the whole scenario, its seeds and its place", async () => {
+test("a link preserves the whole scenario, its seeds and its place", async () => {
   assert.deepEqual(await fromFragment(await toFragment(shared)), shared);
 });
 
-test("a link of a comparison holds its settings, and one of a policy of one's own its formula", async () => {
+test("a link contains the settings of a comparison and the formula of a custom policy", async () => {
   const settings = [
     { name: "EPD", toml: "a = 1" },
     { name: "EPD (2)", toml: "a = 2" },
@@ -30,24 +30,24 @@ test("a link of a comparison holds its settings, and one of a policy of one's ow
   const all = { ...shared, place: "compare", settings, formula: "X < 0.5 * K" };
   assert.deepEqual(await fromFragment(await toFragment(all)), all);
   for (const bad of [5, [5], [null], [{ name: "x" }], [{ name: 1, toml: "" }], Array(9).fill(settings[0])]) {
-    await assert.rejects(fromFragment(await packed({ ...shared, settings: bad })), /something else/);
+    await assert.rejects(fromFragment(await packed({ ...shared, settings: bad })), /does not contain a scenario/);
   }
-  await assert.rejects(fromFragment(await packed({ ...shared, formula: 1 })), /something else/);
+  await assert.rejects(fromFragment(await packed({ ...shared, formula: 1 })), /does not contain a scenario/);
   const long = await fromFragment(await packed({ ...shared, settings: [{ name: "n".repeat(5000), toml: "" }] }));
   assert.equal(long.settings[0]?.name.length, 120);
 });
 
-test("a link to the microscope holds the port, the window and the step", async () => {
+test("a link to the microscope contains the port, the window and the step", async () => {
   const view = { port: "sw1->sw2", from: 2.12, to: 2.132, step: 4211 };
   const all = { ...shared, place: "inside", view };
   assert.deepEqual(await fromFragment(await toFragment(all)), all);
   for (const bad of [5, "x", [], {}, { port: 1 }, { from: -1 }, { to: 2 }, { to: "3" }, { step: -1 }, { step: 0.5 }]) {
     const whole = typeof bad === "object" && !Array.isArray(bad) && "port step from to".includes(Object.keys(bad)[0] ?? "?");
-    await assert.rejects(fromFragment(await packed({ ...shared, view: whole ? { ...view, ...bad } : bad })), /something else/);
+    await assert.rejects(fromFragment(await packed({ ...shared, view: whole ? { ...view, ...bad } : bad })), /does not contain a scenario/);
   }
 });
 
-test("a link with half a character is refused in words for people", async () => {
+test("a link with half a character gets a readable message", async () => {
   const half = "name = \"\ud83d\"";
   const settings = [{ name: "EPD", toml: half }];
   const view = { port: "sw1->\udc00", from: 0, to: 1, step: 0 };
@@ -58,34 +58,34 @@ test("a link with half a character is refused in words for people", async () => 
   assert.deepEqual(await fromFragment(await toFragment(whole)), whole);
 });
 
-test("a link made before there were settings in links is read", async () => {
+test("a link from before links contained settings is read", async () => {
   const { toml, seed, seeds, place } = shared;
   assert.deepEqual(await fromFragment(await packed({ toml, seed, seeds, place })), shared);
 });
 
-test("a link holds only letters that need no escape in an address", async () => {
+test("a link contains only characters that need no escaping in an address", async () => {
   const text = Array.from({ length: 3000 }, (_, i) => String.fromCharCode(33 + ((i * 7919) % 90))).join("");
   assert.match(await toFragment({ ...shared, toml: text }), /^#v1\.[A-Za-z0-9_-]+$/);
 });
 
-test("a link cut short anywhere is told as such", async () => {
+test("a link truncated anywhere is reported as such", async () => {
   const whole = await toFragment(shared);
   for (let end = 5; end < whole.length; end += 3) {
     await assert.rejects(
       fromFragment(whole.slice(0, end)),
-      (e) => e instanceof LinkFault && /cut short/.test(e.message),
+      (e) => e instanceof LinkFault && /truncated/.test(e.message),
     );
   }
 });
 
-test("a link of another version, and what is no link of ours, are told apart", async () => {
-  await assert.rejects(fromFragment("#v2.abc"), /another version of the lab \(its form is 2/);
-  await assert.rejects(fromFragment("#chapter-3"), /holds no scenario/);
+test("a link of another version is distinguished from an unrelated fragment", async () => {
+  await assert.rejects(fromFragment("#v2.abc"), /another version of the lab \(link format 2/);
+  await assert.rejects(fromFragment("#chapter-3"), /contains no scenario/);
 });
 
-test("what a link holds is checked field by field", async () => {
-  await assert.rejects(fromFragment(await packed([1, 2])), /something else/);
-  await assert.rejects(fromFragment(await packed({ ...shared, toml: 5 })), /something else/);
+test("the contents of a link are validated field by field", async () => {
+  await assert.rejects(fromFragment(await packed([1, 2])), /does not contain a scenario/);
+  await assert.rejects(fromFragment(await packed({ ...shared, toml: 5 })), /does not contain a scenario/);
   for (const seeds of [0, 201, 1.5, "5", null]) {
     await assert.rejects(fromFragment(await packed({ ...shared, seeds })), /1 to 200/);
   }
@@ -100,22 +100,22 @@ test("what a link holds is checked field by field", async () => {
   assert.equal(elsewhere.place, "");
 });
 
-test("a scenario that is too large for a link is told so, and a small link cannot unpack into memory without end", async () => {
+test("a scenario too large for a link gets a message, and a small link cannot decompress without limit", async () => {
   await assert.rejects(toFragment({ ...shared, toml: "#".repeat(MOST_CHARACTERS + 1) }), /Download it as a file/);
-  // What a link is made of can be read again, to the last character and line.
+  // Any link that can be created can be read, up to the last character and line.
   const full = { ...shared, toml: "é".repeat(MOST_CHARACTERS - 1) };
   assert.equal((await fromFragment(await toFragment({ ...full, formula: "" }))).toml, full.toml);
   const bomb = await packed({ ...shared, toml: " ".repeat(20 * MOST_CHARACTERS) });
   assert.ok(bomb.length < 30_000);
   const large = (e: unknown): boolean =>
-    e instanceof LinkFault && /more than the page takes from a link/.test(e.message);
+    e instanceof LinkFault && /link is too large/.test(e.message);
   await assert.rejects(fromFragment(bomb), large);
   await assert.rejects(fromFragment(await packed({ ...shared, toml: " ".repeat(MOST_CHARACTERS + 1) })), large);
   await assert.rejects(fromFragment(`#v1.${"A".repeat(20 * MOST_CHARACTERS)}`), large);
 });
 
-// A link of 300 characters made the page draw 200,000 lines, which took minutes.
-test("a short link cannot hold more lines than the page draws", async () => {
+// Regression: a link of 300 characters made the page draw 200,000 lines, which took minutes.
+test("a short link cannot contain more lines than the page draws", async () => {
   const many = await packed({ ...shared, toml: "\n".repeat(MOST_LINES) });
   assert.ok(many.length < 500);
   await assert.rejects(fromFragment(many), /10,000 lines/);

@@ -12,18 +12,18 @@ const runs = STORIES.flatMap((story) =>
   story.steps.filter((s): s is Run => s.kind === "run").map((step) => ({ name: `${story.id}: ${step.title}`, step })),
 );
 
-test("there are six stories and a free one, each with a name of its own", () => {
+test("there are six stories and a free one, each with a unique name", () => {
   assert.equal(STORIES.length, 7);
   assert.equal(new Set(STORIES.map((s) => s.id)).size, 7);
   assert.equal(STORIES.filter((s) => s.steps.some((step) => step.kind === "free")).length, 1);
   for (const story of STORIES) {
-    // A link holds such names, and no other.
+    // Links only contain such names.
     assert.match(story.id, /^[a-z-]+$/);
     assert.equal(new Set(story.steps.map((s) => s.title)).size, story.steps.length);
   }
 });
 
-test("every setting of every story is a scenario without faults, and no two of a step are the same", async () => {
+test("every setting of every story is a valid scenario, and no two of a step are equal", async () => {
   for (const { name, step } of runs) {
     const texts = new Set<string>();
     for (const variant of step.variants) {
@@ -40,7 +40,7 @@ test("every setting of every story is a scenario without faults, and no two of a
   }
 });
 
-test("guesses are about what is run, and their right answers are among the choices", () => {
+test("guesses refer to existing runs, and their right answers are among the choices", () => {
   for (const { name, step } of runs) {
     const { guess } = step;
     if (guess.kind === "number") {
@@ -61,7 +61,7 @@ test("guesses are about what is run, and their right answers are among the choic
   }
 });
 
-test("an answer holds the numbers that came out", async () => {
+test("an answer contains the numbers of the runs", async () => {
   const first = runs[0];
   assert.ok(first !== undefined);
   const { answer } = await engine.run(scenarios["lan-tail-drop"] ?? "", 1);

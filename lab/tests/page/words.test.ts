@@ -3,25 +3,25 @@ import { test } from "node:test";
 import { MEANINGS, parts, unbroken, type Term } from "../../src/page/parts/words.tsx";
 import { STORIES } from "../../src/stories/index.ts";
 
-/** The terms that a reader of these paragraphs is told the meaning of. */
+/** Returns the terms explained in these paragraphs. */
 function terms(texts: readonly string[]): Term[] {
-  const met = new Set<Term>();
-  return texts.flatMap((text) => parts(text, met).flatMap((part) => (typeof part === "string" ? [] : [part.term])));
+  const seen = new Set<Term>();
+  return texts.flatMap((text) => parts(text, seen).flatMap((part) => (typeof part === "string" ? [] : [part.term])));
 }
 
-test("a term has its meaning where it stands first, in the plural and at the start of a sentence too", () => {
-  const met = new Set<Term>();
-  assert.deepEqual(parts("Cells make frames. A cell is small.", met), [
+test("a term is explained at its first occurrence, including plurals and the start of a sentence", () => {
+  const seen = new Set<Term>();
+  assert.deepEqual(parts("Cells make frames. A cell is small.", seen), [
     "",
     { term: "cell", text: "Cells" },
     " make ",
     { term: "frame", text: "frames" },
     ". A cell is small.",
   ]);
-  assert.deepEqual(parts("A cell, a timeout.", met), ["A cell, a ", { term: "timeout", text: "timeout" }, "."]);
+  assert.deepEqual(parts("A cell, a timeout.", seen), ["A cell, a ", { term: "timeout", text: "timeout" }, "."]);
 });
 
-test("a part of a word is no term, nor is a letter within a sentence that is not one of the symbols", () => {
+test("parts of words are not terms, nor are single letters other than the symbols", () => {
   assert.deepEqual(terms(["excellent framework, ticks-and-such", "a n k x y", "a subcell"]), []);
   assert.deepEqual(terms(["X < 0.8 * K is EPD."]), ["X", "K", "EPD"]);
   assert.deepEqual(terms(["per-VC queuing"]), ["per-VC queuing"]);
@@ -33,7 +33,7 @@ test("a short formula does not break at its operators, and prose does", () => {
   assert.equal(unbroken("no formula - none"), "no formula - none");
 });
 
-test("text is kept to the letter", () => {
+test("splitting a text preserves every character", () => {
   for (const text of STORIES.flatMap((story) => story.steps.flatMap((step) => step.text))) {
     const whole = parts(text, new Set())
       .map((part) => (typeof part === "string" ? part : part.text))
@@ -42,7 +42,7 @@ test("text is kept to the letter", () => {
   }
 });
 
-test("each story tells the meaning of its terms, and all meanings but a few are of use", () => {
+test("each story explains its terms, and most terms are used", () => {
   const used = new Set<Term>();
   for (const story of STORIES) {
     const found = terms(story.steps.flatMap((step) => step.text));

@@ -1,4 +1,4 @@
-/** Compare: scenarios with the same seeds, their paired differences, and the plane of efficiency and fairness. */
+/** Compare: scenarios run with the same seeds, their paired differences, and the plane of efficiency and fairness. */
 
 import type { JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
@@ -22,7 +22,7 @@ import { printed, type Printed } from "./printed.ts";
 import { MOST_SETTINGS } from "../link/link.ts";
 import { add, beginOnce, change, compared, drop, dropAll, experiment, type Compared } from "./state.ts";
 
-/** Four policies in the network of ATM Forum 96-1269: what is compared at first. */
+/** Scenarios compared at first: four policies in the network of ATM Forum 96-1269. */
 const CLASSICS = ["lan-tail-drop", "lan-ppd", "lan-epd", "lan-selective-drop"] as const;
 
 export function Compare(): JSX.Element {
@@ -87,8 +87,8 @@ export function Compare(): JSX.Element {
       <section class="card" aria-labelledby="compare-title">
         <h1 id="compare-title">Compare</h1>
         <p>
-          Every scenario runs with the same <Word of="seed">seeds</Word>, so chance is the same for all and differences
-          are taken seed by seed.
+          All scenarios run with the same <Word of="seed">seeds</Word>, so the random choices are the same and differences
+          can be computed seed by seed.
         </p>
         <div class="row running">
           {settings.length > 0 && (
@@ -105,13 +105,13 @@ export function Compare(): JSX.Element {
                   experiment.stop();
                 }}
               >
-                Run them all
+                Run all
               </RunOrStop>
             </>
           )}
           {settings.length === 0 && (
             <button type="button" class="main" onClick={begin}>
-              Begin with four policies
+              Start with four policies
             </button>
           )}
           <span class="row row-end">
@@ -123,7 +123,7 @@ export function Compare(): JSX.Element {
                 add({ name: nameNow.value, toml: toml.value });
               }}
             >
-              Add the scenario of “Run”
+              Add the scenario under “Run”
             </button>
             {settings.length > 0 && (
               <button type="button" class="quiet" onClick={dropAll}>
@@ -272,7 +272,7 @@ function SettingCard(props: {
   );
 }
 
-/** The knobs of a scenario with its defaults, once the engine has read it. */
+/** Returns the adjustable settings of a scenario, including defaults, once the engine has read it. */
 export function useKnobs(text: string): readonly Knob[] {
   const [found, setFound] = useState<readonly Knob[]>([]);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** Means with intervals, and paired differences from the first setting. */
+/** Means with confidence intervals, and paired differences from the first setting. */
 
 import type { JSX } from "preact";
 import { estimate } from "../../engine/statistics.ts";
@@ -14,11 +14,12 @@ type Measure = "efficiency" | "fairness";
 
 export function Differences(props: {
   readonly outcomes: readonly Outcome[];
-  /** By text of a scenario, the check's warning about it. */
+  /** Warning of the check about a scenario, by its text. */
   readonly why?: Readonly<Record<string, string>>;
   /**
-   * The setting whose row comes first, by place: a policy of one's own. Differences stay those from the first setting.
-   * Warnings of runs that carry little are of this setting alone, so that those of earlier policies disappear.
+   * Index of the setting shown first, such as a custom policy. Differences are still relative to the first setting.
+   * Warnings about runs that deliver little then concern this setting only, so that warnings about earlier policies
+   * disappear.
    */
   readonly top?: number;
 }): JSX.Element {
@@ -69,7 +70,7 @@ export function Differences(props: {
   );
 }
 
-/** Warns, as `celltrain compare` does, if so few seeds were run that intervals extend beyond possible values. */
+/** Warns, like `celltrain compare`, if so few seeds were run that intervals extend beyond possible values. */
 function Few(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | null {
   const seeds = Math.max(...props.outcomes.map((o) => o.runs.length));
   const isBeyond = props.outcomes.some((o) =>
@@ -80,14 +81,14 @@ function Few(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | nu
   );
   return seeds >= FEW || !isBeyond ? null : (
     <Notice sort="warn">
-      {seeds} seeds are few: 95 % intervals extend beyond possible values. Use {FEW} seeds or more.
+      {seeds} seeds are too few: 95 % intervals extend beyond possible values. Use {FEW} seeds or more.
     </Notice>
   );
 }
 
 const FEW = 5;
 
-/** Names settings with runs in which no flow received anything: their measures mean nothing. */
+/** Names settings with runs in which no flow received anything, so that their measures are meaningless. */
 function NothingCarried(props: {
   readonly outcomes: readonly Outcome[];
   readonly why: Readonly<Record<string, string>>;
@@ -101,17 +102,17 @@ function NothingCarried(props: {
       {dead.map(({ name, runs, of, why }) => (
         <p key={name}>
           <strong>{name}</strong> carried nothing in {runs === of ? "any run" : `${String(runs)} of ${String(of)} runs`}
-          : its fairness there is undefined. Do not compare it. {why}
+          , so its fairness is undefined there. Do not compare it. {why}
         </p>
       ))}
     </Notice>
   );
 }
 
-/** A policy that carries less of the link is probably not what was meant. */
+/** A policy with a lower efficiency is probably a mistake. */
 const LITTLE = 0.05;
 
-/** Names settings that carry something, but little. */
+/** Names settings that deliver very little. */
 function Little(props: {
   readonly outcomes: readonly Outcome[];
   readonly why: Readonly<Record<string, string>>;
@@ -124,7 +125,7 @@ function Little(props: {
     <Notice sort="warn">
       {found.map(({ name, mean, why }) => (
         <p key={name}>
-          <strong>{name}</strong> carries {(100 * mean).toFixed(mean < 0.01 ? 1 : 0)} % of the link. Look at the policy
+          <strong>{name}</strong> uses only {(100 * mean).toFixed(mean < 0.01 ? 1 : 0)} % of the link. Check the policy
           before you compare it. {why}
         </p>
       ))}
@@ -133,19 +134,19 @@ function Little(props: {
 }
 
 function meanOf(o: Outcome, of: Measure): string {
-  return o.runs.length === 0 ? "–" : told(estimate(o.runs.map((r) => r.answer[of])), share);
+  return o.runs.length === 0 ? "–" : formatted(estimate(o.runs.map((r) => r.answer[of])), share);
 }
 
-/** The paired difference from the first setting. */
+/** Formats the paired difference from the first setting. */
 function paired(o: Outcome, first: Outcome | undefined, of: Measure): string {
   const base = new Map(first?.runs.map((r) => [r.seed, r.answer[of]]));
   const differences = o.runs.flatMap((r) => {
     const other = base.get(r.seed);
     return other === undefined ? [] : [other === null || r.answer[of] === null ? null : r.answer[of] - other];
   });
-  return differences.length === 0 ? "–" : told(estimate(differences), (v) => (v > 0 ? `+${share(v)}` : share(v)));
+  return differences.length === 0 ? "–" : formatted(estimate(differences), (v) => (v > 0 ? `+${share(v)}` : share(v)));
 }
 
-function told(e: Estimate, text: (value: number) => string): string {
+function formatted(e: Estimate, text: (value: number) => string): string {
   return e.n === 0 ? "undefined" : interval(e, text);
 }

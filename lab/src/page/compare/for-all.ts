@@ -1,4 +1,4 @@
-/** Settings that all compared scenarios share, and the edits that set them everywhere. */
+/** Settings that all compared scenarios share, and the edits that change them everywhere. */
 
 import type { Value } from "../form/schema.ts";
 
@@ -9,14 +9,14 @@ export interface Edit {
 
 type Table = { readonly [key: string]: Value };
 
-/** The number of sources, or null if the topology does not count them. */
+/** Returns the number of sources, or null if the topology has no such setting. */
 export function sourcesOf(root: Table): number | null {
   const [, topology] = Object.entries(table(root["topology"]))[0] ?? [];
   const sources = table(topology)["sources"];
   return typeof sources === "number" ? sources : null;
 }
 
-/** The first finite buffer in cells, the bottleneck's if it has one. */
+/** Returns the first finite buffer in cells, preferably the bottleneck's. */
 export function bufferOf(root: Table): number | null {
   const ports = table(root["port"]);
   const first = [ports["bottleneck"], ...Object.values(ports)].find((p) => typeof table(p)["buffer"] === "number");
@@ -24,7 +24,7 @@ export function bufferOf(root: Table): number | null {
   return typeof buffer === "number" ? buffer : null;
 }
 
-/** The TCP of every flow. A scenario without one has Vanilla. */
+/** Returns the TCP of all flows, Vanilla by default. */
 export function tcpOf(root: Table): string {
   return Object.keys(table(root["tcp"]))[0] ?? "vanilla";
 }
@@ -35,10 +35,10 @@ export function setSources(root: Table, sources: number): Edit[] {
   );
 }
 
-/** Policy settings in cells, by key: they keep their share of the buffer. */
+/** Policy settings in cells, which scale with the buffer. */
 const IN_CELLS = ["threshold", "tagged_threshold"] as const;
 
-/** Every finite buffer, and thresholds in cells in proportion: 800 of 1000 becomes 1600 of 2000. */
+/** Sets every finite buffer, and scales thresholds in cells: 800 of 1000 becomes 1600 of 2000. */
 export function setBuffer(root: Table, buffer: number): Edit[] {
   return Object.entries(table(root["port"])).flatMap(([name, port]) => {
     const before = table(port)["buffer"];
@@ -57,7 +57,7 @@ export function setBuffer(root: Table, buffer: number): Edit[] {
   });
 }
 
-/** Another TCP with the same settings: all TCPs have the same keys. */
+/** Sets another TCP and keeps its settings: all TCPs have the same keys. */
 export function setTcp(root: Table, tcp: string): Edit[] {
   const [before] = Object.values(table(root["tcp"]));
   return [{ path: ["tcp"], value: { [tcp]: table(before) } }];

@@ -1,4 +1,4 @@
-/** One row that sets sources, buffer and TCP of everything compared. */
+/** One row that sets sources, buffer and TCP of all compared scenarios. */
 
 import type { JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
@@ -77,12 +77,12 @@ export function ForAll(props: { readonly settings: readonly Compared[]; readonly
           ))}
         </select>
       </div>
-      <p class="small soft">Thresholds in cells keep their share of the buffer.</p>
+      <p class="small soft">Thresholds in cells scale with the buffer.</p>
     </fieldset>
   );
 }
 
-/** A knob for a number of several scenarios, which says whether they differ. */
+/** Returns a slider for a number of several scenarios; its text reads "different" if they differ. */
 function shared(label: string, values: readonly number[], min: number, max: number, step: number): Knob {
   const value = values[0] ?? min;
   const knob = plain([], label, value, Math.min(min, value), Math.max(max, 2 * round(value)), step);
@@ -90,7 +90,7 @@ function shared(label: string, values: readonly number[], min: number, max: numb
   return { ...knob, text: (v) => (isMixed && v === value ? "different" : knob.text(v)) };
 }
 
-/** The values of each text that is TOML. */
+/** Returns the values of each text that is valid TOML. */
 function useRoots(settings: readonly Compared[]): readonly Root[] {
   const [roots, setRoots] = useState<readonly Root[]>([]);
   useEffect(() => {

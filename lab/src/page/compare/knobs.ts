@@ -1,4 +1,4 @@
-/** What of a scenario can be turned with a slider. */
+/** Settings of a scenario that can be changed with a slider. */
 
 import type { Value } from "../form/schema.ts";
 
@@ -9,17 +9,17 @@ export interface Knob {
   readonly min: number;
   readonly max: number;
   readonly step: number;
-  /** The value as the scenario has it, such as `"100ms"`. */
+  /** Converts a value to the scenario's notation, such as `"100ms"`. */
   readonly write: (value: number) => string | number;
   readonly text: (value: number) => string;
 }
 
 type Table = { readonly [key: string]: Value };
 
-/** Of more ports than that no knobs are shown: a link may hold thousands. */
+/** Maximum number of ports with sliders: a link may contain thousands. */
 const MOST_PORTS = 12;
 
-/** The knobs of a scenario's values: sources, buffers, thresholds, Z, timers. */
+/** Returns the adjustable settings of a scenario: sources, buffers, thresholds, Z, timers. */
 export function knobs(root: Table): Knob[] {
   const found: Knob[] = [];
   for (const [kind, topology] of Object.entries(table(root["topology"]))) {
@@ -47,11 +47,11 @@ export function knobs(root: Table): Knob[] {
       const path = ["port", name, "policy", policy];
       const { threshold, z } = table(settings);
       if (typeof threshold === "number" && threshold <= 1) {
-        found.push(plain([...path, "threshold"], "Threshold R, share of K", threshold, 0, 1, 0.05));
+        found.push(plain([...path, "threshold"], "Threshold R, fraction of K", threshold, 0, 1, 0.05));
       } else if (typeof threshold === "number") {
         const most = Math.max(places ?? 0, threshold);
         const step = round(most / 50);
-        // 1 would be the whole buffer.
+        // A threshold of 1 would mean the whole buffer.
         found.push(plain([...path, "threshold"], "Threshold R, cells", threshold, step === 1 ? 2 : 0, most, step));
       }
       if (typeof z === "number") {
@@ -63,7 +63,7 @@ export function knobs(root: Table): Knob[] {
     const granularity = milliseconds(table(tcp)["timer_granularity"]);
     if (granularity !== null) {
       found.push({
-        ...plain(["tcp", kind, "timer_granularity"], "Tick of the timer", granularity, 1, 500, 1),
+        ...plain(["tcp", kind, "timer_granularity"], "Timer tick", granularity, 1, 500, 1),
         write: (value) => `${String(value)}ms`,
         text: (value) => `${String(value)} ms`,
       });
@@ -85,7 +85,7 @@ export function plain(path: readonly string[], label: string, value: number, min
   };
 }
 
-/** One, two or five times a power of ten, near a number: steps that a person would choose. */
+/** Rounds to one, two or five times a power of ten. */
 export function round(value: number): number {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, value)));
   const lead = value / power;

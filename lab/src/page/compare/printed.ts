@@ -1,4 +1,4 @@
-/** The points that papers print, found for a scenario by what it is and not by its name. */
+/** Published points for a scenario, found by its contents, not by its name. */
 
 import type { Engine, PaperRow } from "../../engine/api.ts";
 
@@ -10,14 +10,14 @@ export interface Printed {
 
 let index: Promise<ReadonlyMap<string, readonly Printed[]>> | null = null;
 
-/** What papers print for exactly this scenario; the seed and the name do not matter. */
+/** Returns the points that papers published for exactly this scenario; name and seed are ignored. */
 export async function printed(engine: Engine, rows: readonly PaperRow[], toml: string): Promise<readonly Printed[]> {
   index ??= build(engine, rows);
   const identity = await identify(engine, toml);
   return identity === null ? [] : ((await index).get(identity) ?? []);
 }
 
-/** What is known of a point so far: a paper may print its two measures in two tables. */
+/** A point under construction: a paper may print its two measures in two tables. */
 interface Partial {
   readonly paper: string;
   efficiency: number | undefined;
@@ -36,7 +36,7 @@ async function build(engine: Engine, rows: readonly PaperRow[]): Promise<Readonl
       continue;
     }
     const points = partial.get(identity) ?? [];
-    // Two tables may print one scenario with different numbers, as 96-1269 does of FBA: then there are two points.
+    // Two tables may print different numbers for one scenario, as 96-1269 does for FBA; these are separate points.
     let point = points.find(
       (p) => p.paper === row.paper && fits(p.efficiency, efficiency) && fits(p.fairness, fairness),
     );
@@ -60,7 +60,7 @@ function fits(known: number | undefined, printed: number | undefined): boolean {
   return known === undefined || printed === undefined || known === printed;
 }
 
-/** A scenario with all its defaults as one text, keys in order; null where it has faults. */
+/** Returns a scenario with all defaults as canonical JSON; null if it has faults. */
 async function identify(engine: Engine, toml: string): Promise<string | null> {
   const { defaults } = await engine.check(toml);
   if (defaults === null) {

@@ -1,4 +1,4 @@
-/** The settings that are compared. */
+/** The compared settings. */
 
 import { signal } from "@preact/signals";
 import { MOST_SETTINGS } from "../link/link.ts";
@@ -20,7 +20,7 @@ export function add(setting: Setting): void {
   }
 }
 
-/** Puts these in place of what is compared: a link holds them. */
+/** Replaces the compared settings by those from a link. */
 export function replace(settings: readonly Setting[]): void {
   experiment.stop();
   compared.value = [];
@@ -29,7 +29,7 @@ export function replace(settings: readonly Setting[]): void {
 
 let isBegun = false;
 
-/** Calls `begin` on the first visit, unless a link or the reader has added scenarios already. */
+/** Calls `begin` on the first visit, unless a link or the user has already added scenarios. */
 export function beginOnce(begin: () => void): void {
   if (!isBegun && compared.peek().length === 0) {
     begin();
@@ -50,7 +50,7 @@ export function drop(id: number): void {
   compared.value = compared.value.filter((s) => s.id !== id);
 }
 
-/** Names tell settings apart, so a second of one name gets a number. */
+/** Returns a unique name: a second setting of the same name gets a number. */
 function free(name: string): string {
   const names = new Set(compared.value.map((s) => s.name));
   if (!names.has(name)) {

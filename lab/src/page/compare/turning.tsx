@@ -1,11 +1,11 @@
-/** A slider for a knob. */
+/** A slider for an adjustable setting. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Slider } from "../parts/parts.tsx";
 import type { Knob } from "./knobs.ts";
 
-/** Follows the hand at once, and reports its value 0.35 s after the last move. */
+/** Shows changes immediately, and reports the value 0.35 s after the last one. */
 export function Turning(props: { readonly knob: Knob; readonly onTurn: (value: number) => void }): JSX.Element {
   const { knob } = props;
   const [value, setValue] = useState(knob.value);

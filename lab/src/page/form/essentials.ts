@@ -1,4 +1,4 @@
-/** The five settings that people change first, found in a scenario of any shape. */
+/** The five settings that users change first, found in a scenario of any shape. */
 
 import type { Field, Shape, Value } from "./schema.ts";
 
@@ -6,13 +6,13 @@ export interface Essential {
   readonly field: Field;
   readonly path: readonly string[];
   readonly value: Value | undefined;
-  /** The port, unless it is the bottleneck or the only one. */
+  /** Name of the port, unless it is the bottleneck or the only port. */
   readonly of?: string;
 }
 
 type Values = { readonly [key: string]: Value };
 
-/** Sources (or the topology's first number), duration, TCP, policy and buffer, as far as the scenario has them. */
+/** Returns sources (or the topology's first number), duration, TCP, policy and buffer, if the scenario has them. */
 export function essentials(shape: Shape, values: Values): Essential[] {
   const root = shape.fields(shape.root);
   const named = (key: string): Field | undefined => root.find((f) => f.key === key);
@@ -26,7 +26,7 @@ export function essentials(shape: Shape, values: Values): Essential[] {
   ];
 }
 
-/** The number of sources, or the first number that the topology asks for. */
+/** Returns the number of sources, or the topology's first whole number. */
 function size(shape: Shape, topology: Field | undefined, values: Values): Essential[] {
   const [kind, inner] = Object.entries(table(values["topology"]))[0] ?? [];
   const choice = topology?.kind === "choice" ? topology.choices.find((c) => c.name === kind) : undefined;
@@ -38,7 +38,7 @@ function size(shape: Shape, topology: Field | undefined, values: Values): Essent
   return field === undefined ? [] : [{ field, path: ["topology", kind, field.key], value: table(inner)[field.key] }];
 }
 
-/** Policy and buffer of the bottleneck, or of the first port that sets one of them. */
+/** Returns policy and buffer of the bottleneck, or of the first port that sets one of them. */
 function port(shape: Shape, ports: Field | undefined, values: Values): Essential[] {
   const entries = Object.entries(table(values["port"]));
   const [name, inner] =

@@ -1,6 +1,6 @@
 /**
- * The scenario as a form, made from its JSON Schema: five settings that people change first, and all of them on request.
- * Every change goes into the text, and the text into the form.
+ * The scenario as a form, generated from its JSON Schema. It shows the five settings that users change first, and all
+ * settings on request. The form edits the text, and the text updates the form.
  */
 
 import type { ComponentChildren, JSX } from "preact";
@@ -17,11 +17,11 @@ type Path = readonly string[];
 
 interface Context {
   readonly shape: Shape;
-  /** By the full path of a key. */
+  /** Faults by the full path of their key. */
   readonly faults: ReadonlyMap<string, readonly Fault[]>;
 }
 
-/** Parts that most scenarios set, in this order; the others follow. */
+/** Groups that most scenarios set, in display order; the others follow. */
 const FIRST = ["name", "duration", "topology", "port", "tcp", "seed"];
 
 export function Form(): JSX.Element {
@@ -55,7 +55,7 @@ interface FormProps {
   readonly context: Context;
 }
 
-/** Sources, buffer, policy, TCP and duration: what most experiments change. */
+/** Shows the settings that most experiments change: sources, buffer, policy, TCP and duration. */
 function Essentials(props: FormProps): JSX.Element {
   const { context, values } = props;
   const found = essentials(context.shape, values);
@@ -78,7 +78,7 @@ function Essentials(props: FormProps): JSX.Element {
   );
 }
 
-/** The settings of the chosen kind that are set or required, such as a threshold. */
+/** Shows the settings of the chosen kind that are set or required, such as a threshold. */
 function KindFields(props: {
   readonly field: Field & { readonly kind: "choice" };
   readonly path: Path;
@@ -105,7 +105,7 @@ function KindFields(props: {
   );
 }
 
-/** Every setting there is, by group. Drawn when it is opened first. */
+/** Shows all settings by group. Rendered when first opened. */
 function AllSettings(props: FormProps): JSX.Element {
   const { values, context } = props;
   const [open, setOpen] = useState(false);
@@ -155,7 +155,7 @@ function Part(props: PartProps): JSX.Element {
   }
 }
 
-/** The fields of a table: what is set or must be first, the rest behind a press. */
+/** Shows the fields of a table: those set or required first, the rest behind a disclosure. */
 function Fields(props: {
   readonly schema: Schema;
   readonly path: Path;
@@ -164,7 +164,7 @@ function Fields(props: {
 }): JSX.Element {
   const fields = props.context.shape.fields(props.schema);
   const shown = fields.filter((f) => f.required || f.key in props.values);
-  // Of few, none is hidden.
+  // If there are only a few fields, show all of them.
   const all = fields.length <= 5 ? fields : shown;
   const rest = fields.filter((f) => !all.includes(f));
   const part = (f: Field): JSX.Element => (
@@ -182,7 +182,7 @@ function Fields(props: {
       <div class="form-fields">{all.map(part)}</div>
       {rest.length > 0 && (
         <details>
-          <summary>{rest.length} more, at their defaults</summary>
+          <summary>{rest.length} more with default values</summary>
           <div class="form-fields">{rest.map(part)}</div>
         </details>
       )}
@@ -200,7 +200,7 @@ function Group(props: {
     <details class="form-group" open={props.open}>
       <summary>{props.title}</summary>
       <p class="small soft">
-        <Told text={props.help} />
+        <Description text={props.help} />
       </p>
       {props.children}
     </details>
@@ -219,7 +219,7 @@ function ChoicePart(
       {field.kind === "choice" && <Kinds field={field} path={path} value={value} context={context} label="Kind" />}
       {chosen !== undefined && (
         <p class="small soft">
-          <Told text={chosen.help} />
+          <Description text={chosen.help} />
         </p>
       )}
       {chosen === undefined ? null : (
@@ -237,14 +237,14 @@ function ChoicePart(
   );
 }
 
-/** A list of kinds to choose from. A new kind starts with the settings it needs. */
+/** Shows a list of kinds to choose from. A new kind starts with its required settings. */
 function Kinds(props: {
   readonly field: Field & { readonly kind: "choice" };
   readonly path: Path;
   readonly value: Value | undefined;
   readonly context: Context;
   readonly label: string;
-  /** Owner of the setting, such as a port. */
+  /** Port that the setting belongs to. */
   readonly of?: string | undefined;
 }): JSX.Element {
   const id = useId();
@@ -279,12 +279,12 @@ function Kinds(props: {
   );
 }
 
-/** The port that a setting belongs to, behind its label. */
+/** Shows the port that a setting belongs to, after its label. */
 function Of(props: { readonly name: string | undefined }): JSX.Element | null {
   return props.name === undefined ? null : <span class="soft small"> at {shortened(props.name, 40)}</span>;
 }
 
-/** The first paragraphs of a model's page, when they are asked for. */
+/** Shows the first paragraphs of a model's page on request. */
 function Help(props: { readonly model: string }): JSX.Element {
   const [text, setText] = useState<string | null>(null);
   const [open, setOpen] = useState(false);
@@ -314,7 +314,7 @@ function Help(props: { readonly model: string }): JSX.Element {
       <div class="small">
         {(text ?? "…").split("\n\n").map((p, i) => (
           <p key={i}>
-            <Told text={p} />
+            <Description text={p} />
           </p>
         ))}
       </div>
@@ -322,10 +322,10 @@ function Help(props: { readonly model: string }): JSX.Element {
   );
 }
 
-/** So many entries of such a table are drawn at first, and so many more on a press: a link may hold thousands. */
+/** Number of entries shown at first, and added by each "Show more": a link may contain thousands. */
 const MOST_NAMED = 12;
 
-/** A table whose keys are names, such as ports: a part for each, and a field to add one. */
+/** Shows a table whose keys are names, such as ports: a group for each entry, and a field to add one. */
 function NamedPart(props: PartProps & { readonly schema: Schema }): JSX.Element {
   const { path, value, context, field } = props;
   const [name, setName] = useState("");
@@ -399,7 +399,7 @@ function Simple(props: {
   readonly context: Context;
   /** Shows the description as a tooltip only. */
   readonly isBrief?: boolean;
-  /** Owner of the setting, such as a port. */
+  /** Port that the setting belongs to. */
   readonly of?: string | undefined;
 }): JSX.Element {
   const { field, path, value, context } = props;
@@ -417,7 +417,7 @@ function Simple(props: {
   } as const;
   const shown = value === undefined || value === null ? "" : typeof value === "object" ? "" : String(value);
   const draft = useDraft(shown);
-  // What was typed has become the value, or the scenario is another one.
+  // The draft has become the value, or another scenario was loaded.
   useEffect(() => {
     if (!(field.kind === "text" && field.long)) {
       draft.rest();
@@ -501,7 +501,7 @@ function Simple(props: {
       <span id={`${id}-help`} class="small soft">
         {props.isBrief !== true && (
           <>
-            <Told text={field.help} /> {range(field)}
+            <Description text={field.help} /> {range(field)}
           </>
         )}
         {faults.map((f, i) => (
@@ -516,7 +516,7 @@ function Simple(props: {
   );
 }
 
-/** What was typed as a value of the field: a number where it is one, else the text, for the checker to judge. */
+/** Converts input to a value of the field: a number if possible, else the text, for the checker to judge. */
 function written(field: Field, text: string): Value {
   if (field.kind === "switch") {
     return text === "true";
@@ -525,8 +525,8 @@ function written(field: Field, text: string): Value {
   return numeric && text !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** A text of the schema, with what stands in backticks as code. */
-function Told(props: { readonly text: string }): JSX.Element {
+/** Renders a text of the schema, with parts in backticks as code. */
+function Description(props: { readonly text: string }): JSX.Element {
   return <>{props.text.split("`").map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part))}</>;
 }
 

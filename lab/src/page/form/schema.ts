@@ -1,6 +1,6 @@
-/** The scenario's JSON Schema as fields of a form. The schema is made from the Rust types; no key is known here. */
+/** Converts a scenario's JSON Schema to form fields. It is generated from the Rust types: no key is hard-coded here. */
 
-/** What a scenario's value can be. */
+/** A value in a scenario. */
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value };
 
 /** The parts of JSON Schema that the scenario's schema uses. */
@@ -30,7 +30,7 @@ interface Common {
   readonly key: string;
   readonly help: string;
   readonly required: boolean;
-  /** What holds where the scenario says nothing. */
+  /** Default value if the scenario does not set the key. */
   readonly initial: Value | undefined;
 }
 
@@ -59,7 +59,7 @@ export interface Choice {
   readonly schema: Schema;
 }
 
-/** Walks a schema; `$ref`s lead to its `$defs`. */
+/** Walks a schema, resolving `$ref`s through its `$defs`. */
 export class Shape {
   readonly root: Schema;
 
@@ -67,17 +67,17 @@ export class Shape {
     this.root = root;
   }
 
-  /** The schema that a reference stands for, with what was said beside the reference. */
+  /** Returns the schema that a reference points to, merged with the keys next to the reference. */
   resolve(schema: Schema): Schema {
     if (schema.$ref === undefined) {
       return schema;
     }
-    const { $ref, ...beside } = schema;
+    const { $ref, ...siblings } = schema;
     const target = this.root.$defs?.[$ref.replace("#/$defs/", "")] ?? {};
-    return { ...this.resolve(target), ...beside };
+    return { ...this.resolve(target), ...siblings };
   }
 
-  /** The fields of a table, those that must be there first. */
+  /** Returns the fields of a table, required ones first. */
   fields(table: Schema): Field[] {
     const resolved = this.resolve(table);
     const required = new Set(resolved.required ?? []);
@@ -148,7 +148,7 @@ export class Shape {
     return { ...common, kind: "other" };
   }
 
-  /** The choices of a table that has just one key of several. */
+  /** Returns the choices of a table that has exactly one of several keys. */
   choices(schema: Schema): Choice[] {
     return (schema.oneOf ?? []).flatMap((s) => {
       const [name, inner] = Object.entries(s.properties ?? {})[0] ?? [];
@@ -160,7 +160,7 @@ export class Shape {
     });
   }
 
-  /** Values that a choice must have, to begin with: its examples, or the least that is allowed. */
+  /** Returns initial values for a choice's required fields: their examples, or the smallest allowed values. */
   start(choice: Choice): { [key: string]: Value } {
     const values: { [key: string]: Value } = {};
     for (const field of this.fields(choice.schema).filter((f) => f.required)) {
@@ -186,7 +186,7 @@ export class Shape {
   }
 }
 
-/** What a value looks like. A default that is a text shows that already, in the unit that fits the key. */
+/** Returns an example of valid input. A default that is text already serves as one, in the right unit. */
 function hint(schema: Schema, example: Value | undefined): string {
   if (schema["x-threshold"] === true) {
     return `for example ${(schema.examples ?? []).map(String).join(", ")}`;
@@ -202,7 +202,7 @@ function isNumber(schema: Schema): boolean {
   return types.includes("integer") || types.includes("number");
 }
 
-/** A description without its line breaks, up to where its sources begin. */
+/** Returns the first paragraph of a description, which precedes its sources, on one line. */
 function sentence(description: string): string {
   return (description.split("\n\n")[0] ?? "").replaceAll("\n", " ");
 }

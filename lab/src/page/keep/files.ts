@@ -1,8 +1,8 @@
-/** Files that a person can take away, made in the page. */
+/** Files that the page generates for download. */
 
 import type { Answer, Row } from "../../engine/api.ts";
 
-/** A name for a file: letters, digits and hyphens of what the scenario calls itself. */
+/** Returns a file name for a scenario: the letters and digits of its name, with hyphens. */
 export function fileName(scenario: string): string {
   const words = scenario
     .toLowerCase()
@@ -12,8 +12,8 @@ export function fileName(scenario: string): string {
 }
 
 /**
- * Rows as CSV (RFC 4180): a cell with a comma, a quote or a line break stands in quotes. Spreadsheets run a text that
- * begins as a formula does; names of a scenario from a link may, so an apostrophe before it makes it a text.
+ * Formats rows as CSV (RFC 4180): a cell with a comma, quote or line break is quoted. Spreadsheets execute text that
+ * starts like a formula, and names in a scenario from a link may do so. A leading apostrophe marks such cells as text.
  */
 export function csv(header: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string {
   const cell = (value: string | number | null): string => {
@@ -25,7 +25,7 @@ export function csv(header: readonly string[], rows: readonly (readonly (string 
   return [header, ...rows].map((r) => `${r.map(cell).join(",")}\r\n`).join("");
 }
 
-/** The runs as a table: a row for each run and connection or port, with the run's own measures before it. */
+/** Formats the runs as a table: one row per run and connection or port, preceded by the run's own measures. */
 export function runsCsv(
   runs: readonly { readonly seed: number; readonly answer: Answer }[],
   of: "flows" | "ports",
@@ -45,7 +45,7 @@ export function runsCsv(
   return csv([...header, ...keys.slice(1)], rows);
 }
 
-/** Hands a file to the browser. */
+/** Starts a download of a file. */
 export function download(name: string, content: string | Blob, type = "text/plain"): void {
   const blob = typeof content === "string" ? new Blob([content], { type: `${type};charset=utf-8` }) : content;
   const url = URL.createObjectURL(blob);
@@ -53,13 +53,13 @@ export function download(name: string, content: string | Blob, type = "text/plai
   link.href = url;
   link.download = name;
   link.click();
-  // The browser reads it after this task.
+  // The browser reads the URL after this task.
   setTimeout(() => {
     URL.revokeObjectURL(url);
   }, 10_000);
 }
 
-/** Properties of drawn things: a picture that stands alone has no style sheet. */
+/** Style properties of drawn elements: a standalone picture has no style sheet. */
 const DRAWN = [
   "fill",
   "stroke",
@@ -76,28 +76,28 @@ const DRAWN = [
 ];
 
 const SVG = "http://www.w3.org/2000/svg";
-/** Device pixels of a pixel of the page in a PNG. */
+/** Device pixels per CSS pixel in a PNG. */
 const SHARP = 2;
-/** Pixels around a picture and its texts, the height of a line, and the least width. */
+/** Margin around a picture and its texts, line height, and minimum width, in pixels. */
 const EDGE = 12;
 const LINE = 19;
 const LEAST = 420;
-/** Side of the square of a colour, and the room behind a name. */
+/** Side of a colour swatch, and the gap after a name, in pixels. */
 const SWATCH = 10;
 const GAP = 16;
 
-/** Texts around a picture that leaves the page. */
+/** Texts around an exported picture. */
 export interface Head {
-  /** Lines above it; the first is its title. */
+  /** Lines above the picture; the first is its title. */
   readonly lines: readonly string[];
-  /** Names below it, each with the property of its colour. */
+  /** Names below the picture, each with the CSS property of its colour. */
   readonly legend?: readonly { readonly name: string; readonly colour: string }[];
 }
 
-/** By id of a plot or canvas, a function that draws it again on another canvas, with `SHARP` pixels each way. */
+/** Functions that redraw a plot or canvas on a new canvas, by id, with `SHARP` pixels per CSS pixel. */
 export const drawings = new Map<string, () => HTMLCanvasElement>();
 
-/** Calls `make` with the light colours, whatever colours the page has. */
+/** Calls `make` with the light colours in effect, whatever colours the page uses. */
 export function inLight<T>(make: () => T): T {
   const sheet = document.querySelector<HTMLStyleElement>("#dark");
   const media = sheet?.media ?? "";
@@ -113,7 +113,7 @@ export function inLight<T>(make: () => T): T {
   }
 }
 
-/** Draws the canvases of the page with the light colours, for paper. */
+/** Redraws the page's canvases in light colours, for printing. */
 export function lighten(): void {
   for (const [id, draw] of drawings) {
     const element = document.getElementById(id);
@@ -128,7 +128,7 @@ export function lighten(): void {
   }
 }
 
-/** A copy of an SVG with the colours and type in effect written into it. */
+/** Copies an SVG with the current colours and fonts written into its attributes. */
 function styled(svg: SVGSVGElement): SVGSVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   const from = [svg, ...svg.querySelectorAll("*")];
@@ -145,7 +145,7 @@ function styled(svg: SVGSVGElement): SVGSVGElement {
   return copy;
 }
 
-/** A white sheet with the texts of a picture and room for it, or an SVG of the page in that room. */
+/** A white sheet with the texts of a picture and space for it, or with an SVG in that space. */
 interface Sheet {
   readonly text: string;
   readonly width: number;
@@ -224,12 +224,12 @@ function sheet(head: Head, size: { readonly width: number; readonly height: numb
   return { text: new XMLSerializer().serializeToString(root), width, height, left, top };
 }
 
-/** An SVG of the page as a file of its own, in the light colours and with its texts. */
+/** Exports an SVG of the page as a standalone file, in light colours and with its texts. */
 export function standaloneSvg(svg: SVGSVGElement, head: Head): Sheet {
   return inLight(() => sheet(head, svg.viewBox.baseVal, styled(svg)));
 }
 
-/** A picture of the page as a PNG: light colours on white, with its texts, at twice its size. */
+/** Exports a picture of the page as a PNG: light colours on white, with its texts, at twice its size. */
 export async function png(id: string, head: Head): Promise<Blob | null> {
   const element = document.getElementById(id);
   const drawing = drawings.get(id);

@@ -1,4 +1,4 @@
-/** Share and keep: a link, code to embed the page, files, and the lines that give the same result elsewhere. */
+/** Share and keep: a link, embedding code, files, and the commands that give the same result elsewhere. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
@@ -30,7 +30,7 @@ import {
 import { download, fileName, runsCsv } from "./files.ts";
 import { lines, sources } from "./lines.ts";
 
-/** The tables of a run that there are as files. */
+/** Tables of a run that can be downloaded. */
 const TABLES = [
   { of: "flows", called: "connections", press: "Connections (CSV)" },
   { of: "ports", called: "ports", press: "Ports (CSV)" },
@@ -64,7 +64,7 @@ export function Keep(): JSX.Element {
       setShown(await onScreen(place.value));
       const fragment = await toFragment(shared);
       setLink(`${location.href.split("#")[0] ?? ""}${fragment}`);
-      // A story brings its own scenarios; everywhere else the microscope is what fits into a frame.
+      // A story includes its own scenarios; everywhere else, a frame shows the microscope.
       const embedded = isStory
         ? ownFormula === ""
           ? `#/${place.value}`
@@ -89,8 +89,8 @@ export function Keep(): JSX.Element {
   const file = fileName(shippedName(toml.value) ?? name);
   const files = found.filter((f) => shown === null || !f.isShipped);
   const runs = stale.value || shown !== null ? [] : ensemble.value.runs;
-  // Where nothing runs, the lines are of the scenario that the bench has.
-  const ofBench = shown === null && here !== "run" && here !== "inside" ? `, of the scenario under “Run”: ${nameNow.value}` : "";
+  // On pages that run nothing, the lines refer to the scenario under "Run".
+  const ofBench = shown === null && here !== "run" && here !== "inside" ? ` (scenario under “Run”: ${nameNow.value})` : "";
   return (
     <Dialog
       press={
@@ -105,7 +105,7 @@ export function Keep(): JSX.Element {
     >
       {() => (
         <>
-          <h3>A link to {here === "compare" ? "these settings, their" : "this scenario, its"} seeds and this place</h3>
+          <h3>A link to {here === "compare" ? "these settings" : "this scenario"} and the seeds, which opens this page</h3>
           {fault === "" ? <Copy text={link} what="link" /> : <p class="bad-text">{fault}</p>}
           {location.protocol === "file:" && (
             <p class="small warn-text">
@@ -114,9 +114,9 @@ export function Keep(): JSX.Element {
             </p>
           )}
           <p class="small soft">
-            The link holds the scenario and its seeds; under “Compare” also all settings, in the story of your own
-            policy its formula, and under “Look inside” the instant you see. Results and guesses are not in it. The part
-            after # never leaves the browser.
+            The link contains the scenario and its seeds. Under “Compare” it also contains all settings, in the story of
+            your own policy the formula, and under “Look inside” the instant shown. It contains no results or guesses. The
+            part after # never leaves the browser.
           </p>
           {frame !== "" && (
             <>
@@ -126,8 +126,8 @@ export function Keep(): JSX.Element {
               </h3>
               <Copy text={frame} what="embed code" />
               <p class="small soft">
-                {FRAME.width} × {FRAME.height} pixels; the page adapts to any other size, down to a phone.
-                {location.protocol === "file:" && " Put lab.html in the folder of the page that embeds it."}
+                The frame has {FRAME.width} × {FRAME.height} pixels. The page adapts to other sizes, down to a phone.
+                {location.protocol === "file:" && " Put lab.html into the same folder as the page that embeds it."}
               </p>
             </>
           )}
@@ -158,19 +158,19 @@ export function Keep(): JSX.Element {
             ))}
           </div>
           {shown !== null && files.length < found.length && (
-            <p class="small soft">Shipped scenarios need no file.</p>
+            <p class="small soft">Shipped scenarios do not need a file.</p>
           )}
-          {runs.length === 0 && shown === null && <p class="small soft">The tables are there once the scenario has been run.</p>}
-          <h3>The same on the command line{ofBench}</h3>
+          {runs.length === 0 && shown === null && <p class="small soft">The tables become available when the scenario has been run.</p>}
+          <h3>On the command line{ofBench}</h3>
           <Copy text={command} what="command" />
-          <h3>The same in Python{ofBench}</h3>
-          <Copy text={python} what="lines of Python" />
+          <h3>In Python{ofBench}</h3>
+          <Copy text={python} what="Python code" />
           {runs.length > 0 && (
             <>
               <p class="small">
                 {runs.length === 1
-                  ? "It is the same run if its fingerprint is:"
-                  : "They are the same runs if they print:"}
+                  ? "The run is identical if its fingerprint is:"
+                  : "The runs are identical if their fingerprints are:"}
               </p>
               <Copy
                 text={runs.map((r) => `seed ${String(r.seed)}  ${r.answer.fingerprint}`).join("\n")}
@@ -191,7 +191,7 @@ interface Shown {
   readonly seeds: number;
 }
 
-/** Returns the scenarios that a place compares; null where it shows the scenario of the bench, or none. */
+/** Returns the scenarios that a place compares; null if it shows the scenario under "Run", or none. */
 async function onScreen(at: string): Promise<Shown | null> {
   const e = engine.peek();
   const [here, id, n] = at.split("/");
@@ -211,14 +211,14 @@ async function onScreen(at: string): Promise<Shown | null> {
 
 /** Returns the view of the microscope; null if it shows nothing of this scenario. */
 function viewNow(): View | null {
-  const looked = lens.closely.peek();
+  const looked = lens.detail.peek();
   if (looked === null || lens.overview.peek()?.toml !== toml.peek()) {
     return null;
   }
   return { port: looked.port, from: looked.from, to: looked.to, step: lens.step.peek() };
 }
 
-/** A text with a press that copies it. */
+/** Shows a text with a button that copies it. */
 export function Copy(props: { readonly text: string; readonly what: string }): JSX.Element {
   const pre = useRef<HTMLPreElement>(null);
   const [done, setDone] = useState("");
@@ -227,12 +227,12 @@ export function Copy(props: { readonly text: string; readonly what: string }): J
       await navigator.clipboard.writeText(props.text);
       setDone("Copied");
     } catch {
-      // From a file or without leave there is no clipboard: then it is marked, to be copied by hand.
+      // Without clipboard access (from a file, or denied), select the text for copying by hand.
       const selection = getSelection();
       if (pre.current !== null && selection !== null) {
         selection.selectAllChildren(pre.current);
       }
-      setDone("Marked: copy it with Ctrl-C");
+      setDone("Selected: copy it with Ctrl-C");
     }
   };
   return (

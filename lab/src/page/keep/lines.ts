@@ -1,4 +1,4 @@
-/** The lines that give the same result outside the page. */
+/** Commands that give the same result outside the page. */
 
 import { fileName } from "./files.ts";
 
@@ -7,14 +7,14 @@ export interface Lines {
   readonly python: string;
 }
 
-/** A scenario on the screen, and where celltrain finds it elsewhere: its shipped name, or the file that is downloaded. */
+/** A scenario on the screen, and where celltrain finds it: its shipped name, or the name of the downloaded file. */
 export interface Source {
   readonly source: string;
   readonly isShipped: boolean;
   readonly toml: string;
 }
 
-/** Finds each text elsewhere. Two files never have one name. */
+/** Returns a source for each text. File names are unique. */
 export function sources(
   texts: readonly { readonly name: string; readonly toml: string }[],
   shippedName: (toml: string) => string | null,
@@ -29,7 +29,7 @@ export function sources(
   });
 }
 
-/** One scenario is run, several are compared, all with the same seeds. */
+/** Returns the command and the Python code that run one scenario, or compare several with the same seeds. */
 export function lines(names: readonly string[], first: number, seeds: number): Lines {
   const quoted = names.map((name) => JSON.stringify(name)).join(", ");
   const from = first === 1 ? "" : `, first_seed=${String(first)}`;

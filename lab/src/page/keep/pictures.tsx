@@ -1,14 +1,14 @@
-/** Presses that take a picture of the page away. */
+/** Buttons that export a picture of the page. */
 
 import type { JSX } from "preact";
 import { message, said } from "../state.ts";
 import { download, png, standaloneSvg, type Head } from "./files.ts";
 
-/** For the drawing, plot or canvas with this id. */
+/** Renders the buttons for the drawing, plot or canvas with this id. */
 export function Pictures(props: {
   readonly of: string;
   readonly name: string;
-  /** Returns the texts around the picture when it is taken. */
+  /** Returns the texts around the picture at the time of export. */
   readonly head: () => Head | Promise<Head>;
 }): JSX.Element {
   const take = async (form: "png" | "svg"): Promise<void> => {
@@ -27,7 +27,7 @@ export function Pictures(props: {
       said.value = message(error);
     }
   };
-  // What is drawn as SVG has an id that says so; the element is not there yet when this is drawn first.
+  // Ids of SVG drawings end in "-svg"; the element itself does not exist yet at the first render.
   const drawn = props.of.endsWith("-svg");
   return (
     <span class="pictures">

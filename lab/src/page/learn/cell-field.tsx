@@ -1,4 +1,4 @@
-/** The first milliseconds of a run as an animation: every cell in the buffer of a switch, simulated when the page opens. */
+/** Animates the first milliseconds of a run: every cell in a switch's buffer, simulated when the page opens. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -10,10 +10,10 @@ import { colours, engine, scenarios } from "../state.ts";
 const SCENARIO = "lan-tail-drop";
 const SEED = 1;
 const END_S = 0.0088;
-/** Wall-clock seconds of one pass, and of the pause at its end. */
+/** Wall-clock seconds of one pass, and of the pause after it. */
 const PASS_S = 15;
 const PAUSE_S = 3;
-/** The first pass begins with a buffer that is half full; a page without motion shows a buffer that overflows. */
+/** Start of the first pass, with a half-full buffer; and the instant shown without animation, with an overflow. */
 const FIRST_S = 0.0016;
 const STILL_S = 0.0042;
 
@@ -22,7 +22,7 @@ const ROWS = 25;
 
 interface Field {
   readonly history: BufferHistory;
-  /** Cells that have left the buffer, by step. */
+  /** Number of cells that have left the buffer, by step. */
   readonly departures: Int32Array;
 }
 
@@ -43,7 +43,7 @@ export function CellField(): JSX.Element {
           setField({ history, departures: departed(history) });
         }
       })
-      // The page works without its picture.
+      // The page works without this picture.
       .catch(() => undefined);
     return () => {
       current = false;
@@ -67,7 +67,7 @@ export function CellField(): JSX.Element {
     let before = performance.now();
     const tick = (now: number): void => {
       frame = requestAnimationFrame(tick);
-      // Some 25 pictures a second are enough, and leave the processor to the simulator.
+      // About 25 frames per second are enough, and leave the processor to the simulator.
       if (now - before < 38) {
         return;
       }
@@ -92,11 +92,11 @@ export function CellField(): JSX.Element {
       <canvas
         ref={canvas}
         role="img"
-        aria-label="The buffer of a switch with room for 1000 cells. Cells of five connections fill it. When it overflows, more and more cells are hatched: their frames have lost a cell. Then it drains."
+        aria-label="The buffer of a switch with room for 1000 cells. Cells of five connections fill it. When it overflows, more and more cells become hatched, because their frames have lost a cell. Then it drains."
       />
       <figcaption class="small">
         <span>
-          <strong>A switch buffer, cell by cell.</strong> {told(shown)}
+          <strong>A switch buffer, cell by cell.</strong> {caption(shown)}
         </span>
         {!isCalm && (
           <button
@@ -121,13 +121,13 @@ interface Shown {
   readonly damaged: number;
 }
 
-function told({ time, cells, damaged }: Shown): string {
+function caption({ time, cells, damaged }: Shown): string {
   const ms = `${(1000 * time).toFixed(1)} ms`;
   if (cells === 0) {
-    return time < END_S / 2 ? "Five TCP connections start." : `${ms}: empty. All five senders wait for a timer.`;
+    return time < END_S / 2 ? "Five TCP connections start." : `${ms}: the buffer is empty. All five senders wait for a timer.`;
   }
   const waiting = `${ms}: ${count(cells)} cells wait`;
-  return damaged === 0 ? `${waiting}.` : `${waiting}, ${count(damaged)} of broken frames (hatched).`;
+  return damaged === 0 ? `${waiting}.` : `${waiting}, ${count(damaged)} from damaged frames (hatched).`;
 }
 
 function departed(history: BufferHistory): Int32Array {
@@ -140,7 +140,7 @@ function departed(history: BufferHistory): Int32Array {
   return sums;
 }
 
-/** Draws the buffer at an instant. A cell keeps its place from its arrival to its departure. */
+/** Draws the buffer at an instant. Each cell keeps its place from arrival to departure. */
 function paint(canvas: HTMLCanvasElement, field: Field | null, time: number): Shown {
   const context = canvas.getContext("2d");
   const ratio = devicePixelRatio;

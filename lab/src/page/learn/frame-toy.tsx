@@ -1,4 +1,4 @@
-/** A frame of twelve cells to lose one of. */
+/** A frame of twelve cells; the reader can lose some of them. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -10,7 +10,7 @@ export function FrameToy(): JSX.Element {
   const whole = lost.size === 0;
   return (
     <div class="toy">
-      <div class="toy-cells" role="group" aria-label="The cells of a frame: press one to lose it">
+      <div class="toy-cells" role="group" aria-label="The cells of a frame: click one to lose it">
         {Array.from({ length: CELLS }, (_, i) => (
           <button
             type="button"
@@ -33,13 +33,13 @@ export function FrameToy(): JSX.Element {
       <p aria-live="polite">
         {whole ? (
           <>
-            All twelve cells arrive: the receiver has <strong>512 bytes</strong> of the segment.
+            All twelve cells arrive: the receiver gets all <strong>512 bytes</strong> of the segment.
           </>
         ) : (
           <>
             {lost.size === 1 ? "One cell is lost" : `${String(lost.size)} cells are lost`}. The other{" "}
-            {CELLS - lost.size} cross every link and are thrown away at the end: the receiver has{" "}
-            <strong>0 bytes</strong>, and all 512 must be sent again.
+            {CELLS - lost.size} cross every link, and the receiver discards them. It gets{" "}
+            <strong>0 bytes</strong>, and all 512 must be retransmitted.
           </>
         )}
       </p>

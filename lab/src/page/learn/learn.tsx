@@ -1,10 +1,10 @@
-/** The lessons: a page of cards, and the player of one story. */
+/** The lessons: an overview, and the player of one story. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { STORIES } from "../../stories/index.ts";
 import { minutes, type Step, type Story } from "../../stories/story.ts";
-import { Told, Word } from "../parts/words.tsx";
+import { Explained, Word } from "../parts/words.tsx";
 import { place } from "../state.ts";
 import { CellField } from "./cell-field.tsx";
 import { FrameToy } from "./frame-toy.tsx";
@@ -29,12 +29,12 @@ function Home(): JSX.Element {
         <div>
           <h1>Why does a full buffer of cells ruin TCP?</h1>
           <p class="hero-lead">
-            A laboratory for TCP over ATM networks, in this page. Every <Word of="cell">cell</Word> is simulated,
-            exactly as on the command line. Guess, run, and look at single cells to see why.
+            A laboratory for TCP over ATM networks, in your browser. It simulates every{" "}
+            <Word of="cell">cell</Word> exactly like the command line. Guess, run, and look at single cells to see why.
           </p>
           <p class="row">
             <a class="button main-link" href={`#/learn/${STORIES[0]?.id ?? ""}/1`}>
-              Begin with the first story
+              Start with the first story
             </a>
             <a class="button" href="#/run">
               Run a scenario
@@ -52,9 +52,9 @@ function Home(): JSX.Element {
       </ol>
       {finished.value.size > 0 && (
         <p class="small soft">
-          What you have finished is kept in this browser only.{" "}
+          Your progress is stored only in this browser.{" "}
           <button type="button" class="quiet small" onClick={forget}>
-            Forget it
+            Delete it
           </button>
         </p>
       )}
@@ -69,7 +69,7 @@ function StoryCard(props: { readonly story: Story; readonly n: number }): JSX.El
   const isFinished = done === steps;
   const time = minutes(story);
   const length = `${steps === 1 ? "1 step" : `${String(steps)} steps`}, ${time === 1 ? "1 minute" : `${String(time)} minutes`}`;
-  // A story that was begun continues at its first unfinished step.
+  // A story in progress continues at its first unfinished step.
   const open = story.steps.findIndex((_, i) => !finished.value.has(`${story.id}/${String(i + 1)}`)) + 1;
   return (
     <a class={`story-card${isFinished ? " finished" : ""}`} href={`#/learn/${story.id}/${String(Math.max(1, open))}`}>
@@ -77,7 +77,7 @@ function StoryCard(props: { readonly story: Story; readonly n: number }): JSX.El
         {isFinished ? "✓" : n}
       </span>
       <strong>
-        {story.id === "own" && <span class="story-now">Now you: </span>}
+        {story.id === "own" && <span class="story-now">Your turn: </span>}
         {story.title}
       </strong>
       <span class="soft">{story.lead}</span>
@@ -154,7 +154,7 @@ function Player(props: { readonly story: Story; readonly step: number }): JSX.El
   );
 }
 
-/** The link that leads on. */
+/** Link to the next step or story. */
 export interface Next {
   readonly href: string;
   readonly text: string;
@@ -173,7 +173,7 @@ function StepView(props: {
       return (
         <section class="card">
           <h1>{step.title}</h1>
-          <Told texts={step.text} />
+          <Explained texts={step.text} />
           <OwnPolicy onRun={props.onAnswered} />
         </section>
       );
@@ -181,7 +181,7 @@ function StepView(props: {
       return (
         <section class="card story-read">
           <h1>{step.title}</h1>
-          <Told texts={step.text} />
+          <Explained texts={step.text} />
           {step.toy === "frame" && <FrameToy />}
         </section>
       );

@@ -1,4 +1,4 @@
-/** A policy of your own: a formula with its faults below, and its cloud among the classics. */
+/** The custom policy: a formula with its faults below, and its results among the classic policies. */
 
 import type { JSX } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
@@ -20,7 +20,7 @@ const EXAMPLES = [
   { name: "EPD", formula: "X < 0.8 * K" },
   { name: "Selective Drop", formula: "X <= 0.9 * K or Y * N / X <= 0.8" },
   { name: "Dynamic Threshold", formula: "Y < 1.0 * (K - X)" },
-  { name: "a coin, above half", formula: "X < 0.5 * K or random() < 0.9" },
+  { name: "random, above half", formula: "X < 0.5 * K or random() < 0.9" },
 ] as const;
 
 export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
@@ -29,7 +29,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   const [mine, setMine] = useState<string | null>(null);
   const [checked, setChecked] = useState<Checked | null>(null);
   const [unchecked, setUnchecked] = useState<EngineError | null>(null);
-  /** By text of a scenario, the check's warning about its formula. */
+  /** Warning of the check about the formula, by scenario text. */
   const [why, setWhy] = useState<Readonly<Record<string, string>>>({});
   const [shown, setShown] = useState<readonly Setting[]>([]);
   const experiment = useMemo(() => new Experiment(), []);
@@ -96,7 +96,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   return (
     <>
       <div class="field">
-        <label for={id}>A frame may start when</label>
+        <label for={id}>A frame may start if</label>
         <textarea
           id={id}
           class="mono formula"
@@ -116,12 +116,12 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
           ) : warning !== "" ? (
             <span class="warn-text">{warning}</span>
           ) : (
-            <span class="small good-text">It can be run.</span>
+            <span class="small good-text">The formula is valid.</span>
           )}
         </div>
       </div>
       <p class="row small">
-        Begin with
+        Start with
         {EXAMPLES.map((x) => (
           <button
             type="button"
@@ -145,7 +145,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
             experiment.stop();
           }}
         >
-          Run it with the classics
+          Run with the classic policies
         </RunOrStop>
         <ToBench toml={mine} class="quiet">
           Change it under “Run”
@@ -164,7 +164,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   );
 }
 
-/** What the check says against the formula; empty if nothing. */
+/** Returns the check's warnings about the formula; empty if there are none. */
 function warningOf(checked: Checked | null): string {
   return (checked?.warnings ?? [])
     .filter((w) => w.key.includes("policy"))

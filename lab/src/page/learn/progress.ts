@@ -1,11 +1,11 @@
-/** The steps of stories that a reader has finished, kept in the browser where it allows that. */
+/** Progress in the stories, stored in the browser if possible. */
 
 import { signal } from "@preact/signals";
 import type { Story } from "../../stories/story.ts";
 
 const KEY = "celltrain.lab.finished";
 
-/** Such as `one-cell/2`. */
+/** Finished steps, such as `one-cell/2`. */
 export const finished = signal<ReadonlySet<string>>(read());
 
 export function finish(story: Story, step: number): void {
@@ -21,12 +21,12 @@ export function forget(): void {
   write(null);
 }
 
-/** Finished steps of a story. */
+/** Returns the number of finished steps of a story. */
 export function finishedSteps(story: Story): number {
   return story.steps.filter((_, i) => finished.value.has(`${story.id}/${String(i + 1)}`)).length;
 }
 
-/** Nothing if the browser keeps nothing, such as for a file or in a frame. */
+/** Reads the stored progress; empty if storage is unavailable, for example for a file or in a frame. */
 function read(): ReadonlySet<string> {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
@@ -45,6 +45,6 @@ function write(text: string | null): void {
       localStorage.setItem(KEY, text);
     }
   } catch {
-    // Then it lasts as long as the page.
+    // Without storage, the progress lasts as long as the page.
   }
 }

@@ -1,4 +1,4 @@
-/** A step of a story: a guess, a run, and the answer in the result. */
+/** A story step with a guess, a run, and the answer next to the result. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
@@ -14,7 +14,7 @@ import { FaultNotice, FaultNotices } from "../parts/fault.tsx";
 import { Progress, Slider, showSoon, vcColour } from "../parts/parts.tsx";
 import { Plane, clouds } from "../parts/plane.tsx";
 import { RunOrStop, ToBench } from "../parts/running.tsx";
-import { Told } from "../parts/words.tsx";
+import { Explained } from "../parts/words.tsx";
 import * as lens from "../see/lens.ts";
 import type { Next } from "./learn.tsx";
 import { Sketch, summary } from "./sketch.tsx";
@@ -25,7 +25,7 @@ type Run = Extract<Step, { kind: "run" }>;
 export function RunStep(props: {
   readonly step: Run;
   readonly next: Next;
-  /** Called when the answer is there. */
+  /** Called when the answer appears. */
   readonly onAnswered: () => void;
 }): JSX.Element {
   const { step } = props;
@@ -108,7 +108,7 @@ export function RunStep(props: {
     <div class="cards story-run">
       <section class="card">
         <h1>{step.title}</h1>
-        <Told texts={step.text} />
+        <Explained texts={step.text} />
         <GuessView guess={step.guess} value={guess} fixed={asked} onGuess={setGuess} />
         <div class="row">
           <RunOrStop
@@ -125,7 +125,7 @@ export function RunStep(props: {
           >
             {asked && enough ? `${String(step.seeds)} more seeds` : "Run it"}
           </RunOrStop>
-          {guess === null && <span class="soft small">Guess first. A wrong guess does no harm.</span>}
+          {guess === null && <span class="soft small">Guess first. Wrong guesses do no harm.</span>}
         </div>
         {phase === "running" && (
           <Progress done={progress} what={`Running ${count(settings.length * seeds.length)} simulations`} />
@@ -141,7 +141,7 @@ export function RunStep(props: {
       {!shown && <Before step={step} settings={settings} />}
       {shown && (
         <section class="card" aria-labelledby="answer-title" data-answered={enough} ref={result}>
-          <h2 id="answer-title">What came out</h2>
+          <h2 id="answer-title">Results</h2>
           {isAnswered && (
             <Answer step={step} outcomes={outcomes} guess={guess}>
               <a class="button main-link" href={props.next.href}>
@@ -167,7 +167,7 @@ export function RunStep(props: {
   );
 }
 
-/** The network, its TCP and the compared settings, shown until the result is there. */
+/** Shows the network, its TCP and the compared settings until there is a result. */
 function Before(props: { readonly step: Run; readonly settings: readonly Setting[] }): JSX.Element {
   const { step, settings } = props;
   const [checked, setChecked] = useState<Checked | null>(null);
@@ -213,10 +213,10 @@ function Before(props: { readonly step: Run; readonly settings: readonly Setting
   );
 }
 
-/** Larger networks are not drawn. */
+/** Maximum number of nodes in a drawing. */
 const MOST_NODES = 60;
 
-/** A link into the microscope: the setting goes on the bench and is looked into at once. */
+/** Shows a button that loads the setting and opens it in the microscope. */
 function Look(props: { readonly variant: Setting | undefined; readonly text: string }): JSX.Element | null {
   const { variant } = props;
   if (variant === undefined) {
@@ -277,7 +277,7 @@ function Answer(props: {
   readonly step: Run;
   readonly outcomes: readonly Outcome[];
   readonly guess: number | null;
-  /** Links that lead on. */
+  /** Links to continue with. */
   readonly children: ComponentChildren;
 }): JSX.Element {
   const { step, outcomes, guess } = props;
@@ -286,13 +286,13 @@ function Answer(props: {
   return (
     <div class="answer" role="status">
       <p class="verdict">{verdict(step.guess, guess, means, values)}</p>
-      <Told texts={step.answer(means, values)} />
+      <Explained texts={step.answer(means, values)} />
       <p class="row">{props.children}</p>
     </div>
   );
 }
 
-/** What is shown, run by run, of the seeds that every variant has run: after a press on Stop some have more. */
+/** Returns the values of the seeds that all variants have run; after a stop, some variants have more. */
 function paired(step: Run, outcomes: readonly Outcome[]): Values {
   const run = outcomes.map((o) => new Set(o.runs.map((r) => r.seed)));
   return outcomes.map((o) => {
@@ -309,24 +309,24 @@ function verdict(guess: Guess, value: number | null, means: Means, values: Value
     const right = guess.right(means, values);
     const quoted = (choice: number): string => `“${guess.choices[choice] ?? ""}”`;
     if (!right.includes(value)) {
-      const unsure = right.length > 1 ? ": these runs cannot tell them apart" : "";
-      return `You guessed ${quoted(value)}. Right is ${right.map(quoted).join(" or ")}${unsure}.`;
+      const unsure = right.length > 1 ? ": these runs do not separate them" : "";
+      return `You guessed ${quoted(value)}. The right answer is ${right.map(quoted).join(" or ")}${unsure}.`;
     }
     const others = right.filter((r) => r !== value).map(quoted);
     return others.length === 0
       ? `You guessed right: ${quoted(value)}.`
-      : `You may be right: these runs cannot tell ${quoted(value)} from ${others.join(" or ")}.`;
+      : `You may be right: these runs do not separate ${quoted(value)} from ${others.join(" or ")}.`;
   }
   const result = means[guess.variant]?.[guess.measure] ?? Number.NaN;
   const off = Math.abs(result - value);
   const near = off <= 0.05 * (guess.max - guess.min);
-  return `Your guess was ${value.toFixed(2)}, the mean is ${result.toFixed(2)}: ${near ? "well guessed." : result < value ? "less than you thought." : "more than you thought."}`;
+  return `Your guess was ${value.toFixed(2)}, the mean is ${result.toFixed(2)}: ${near ? "a good guess." : result < value ? "less than you thought." : "more than you thought."}`;
 }
 
 function GuessView(props: {
   readonly guess: Guess;
   readonly value: number | null;
-  /** Whether it was run: then the guess stays. */
+  /** True after the run, when the guess can no longer change. */
   readonly fixed: boolean;
   readonly onGuess: (value: number) => void;
 }): JSX.Element {
@@ -382,7 +382,7 @@ function GuessView(props: {
   );
 }
 
-/** A variant as a scenario: the shipped text with its changes. */
+/** Creates the scenario of a variant: the shipped text with its changes. */
 export async function setting(e: Engine, variant: Variant): Promise<Setting> {
   let text = scenarios.value[variant.base] ?? "";
   for (const change of variant.changes ?? []) {

@@ -1,4 +1,4 @@
-/** The network of a step as a drawing, before anything has run: who sends, which link is shared, where the buffer is. */
+/** Drawing of a step's network before the run: the senders, the shared link and the buffer. */
 
 import type { JSX } from "preact";
 import type { Network } from "../../engine/api.ts";
@@ -7,7 +7,7 @@ import { vcColour } from "../parts/parts.tsx";
 
 const WIDTH = 640;
 const MARGIN = 104;
-/** Cells drawn in a buffer. */
+/** Number of cells drawn in a buffer. */
 const CELLS = 9;
 
 export function Sketch(props: { readonly network: Network }): JSX.Element {
@@ -76,7 +76,7 @@ export function Sketch(props: { readonly network: Network }): JSX.Element {
   );
 }
 
-/** Text below the drawing: "5 connections, 10 seconds, a buffer of 1,000 cells on the shared link of 155.52 Mb/s." */
+/** Returns the text below the drawing: "5 connections, 10 seconds." and a description of several shared links. */
 export function summary(network: Network): string {
   const { flows, duration_s: seconds } = network;
   const data = new Set(network.vcs.filter((v) => v.is_data).flatMap((v) => v.links));
@@ -93,7 +93,7 @@ export function summary(network: Network): string {
 interface Layout {
   readonly height: number;
   readonly places: readonly (readonly [number, number])[];
-  /** True if names fit. */
+  /** True if there is space for names. */
   readonly isNamed: boolean;
 }
 
@@ -101,7 +101,7 @@ function layout(network: Network): Layout {
   return chainLayout(network) ?? columnLayout(network);
 }
 
-/** The positions of the engine, stretched to the height. */
+/** Stretches the engine's positions to the height of the drawing. */
 function columnLayout(network: Network): Layout {
   const columns = new Map<string, number>();
   for (const { x } of network.positions) {
@@ -118,7 +118,7 @@ function columnLayout(network: Network): Layout {
   return { height, places, isNamed: lanes <= 12 };
 }
 
-/** A row of switches with senders above and receivers below, if one flow crosses all of three or more switches. */
+/** Places the switches in a row, senders above and receivers below, if one flow crosses all of at least three switches. */
 function chainLayout(network: Network): Layout | null {
   const nodesOf = (links: readonly number[]): number[] => [
     network.links[links[0] ?? -1]?.from ?? -1,
@@ -164,7 +164,7 @@ function chainLayout(network: Network): Layout | null {
   return { height, places, isNamed: false };
 }
 
-/** A row of cells where the link begins. */
+/** Draws a row of cells at the start of a link. */
 function Buffer(props: {
   readonly from: readonly [number, number];
   readonly to: readonly [number, number];

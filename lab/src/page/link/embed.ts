@@ -1,19 +1,19 @@
 /**
- * The page inside another page: one story or one microscope without header and footer.
+ * The page inside another page: one story or one microscope, without header and footer.
  *
- * An address asks for it with `?embed`, or with `&embed` at the end of its fragment where a query is not possible.
+ * The address requests this with `?embed`, or with `&embed` at the end of its fragment if it cannot have a query.
  * `embed=dark` and `embed=light` also choose the colours.
  */
 
-/** The colours of an embedded page. */
+/** Colours of an embedded page. */
 export type Embed = "auto" | "light" | "dark";
 
-/** The size that the snippet gives the frame; the page adapts to any other. */
+/** Size of the frame in the generated code; the page adapts to other sizes. */
 export const FRAME = { width: 960, height: 540 } as const;
 
 const FLAG = /(?:^[?]|&)embed(?:=(\w*))?(?=&|$)/;
 
-/** Splits an address into the request to be embedded, if there is one, and the fragment without it. */
+/** Splits an address into the request to be embedded, if any, and the fragment without it. */
 export function readEmbed(search: string, hash: string): { readonly embed: Embed | null; readonly hash: string } {
   const found = FLAG.exec(search) ?? FLAG.exec(hash);
   const colours = found?.[1];
@@ -29,18 +29,18 @@ export function staysInFrame(from: string, to: string): boolean {
   return to === "inside" || (story(to) !== "" && (story(from) === story(to) || from === "inside"));
 }
 
-/** The address of the page without fragment; a page from a disk is named relative to the page that embeds it. */
+/** Returns the page's address without fragment; for a page on disk, relative to the embedding page. */
 function pageAddress(href: string): string {
   const page = href.split(/[?#]/)[0] ?? "";
   return page.startsWith("file:") ? (page.split("/").at(-1) ?? "lab.html") : page;
 }
 
-/** The address of the whole lab at the same place. */
+/** Returns the address of the whole lab at the same place. */
 export function unframed(address: Pick<Location, "href" | "search" | "hash">): string {
   return `${address.href.split(/[?#]/)[0] ?? ""}${readEmbed(address.search, address.hash).hash}`;
 }
 
-/** The element that embeds the page at a fragment. */
+/** Returns the HTML element that embeds the page at a fragment. */
 export function snippet(href: string, fragment: string, title: string): string {
   const text = (value: string): string =>
     value.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");

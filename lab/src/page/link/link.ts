@@ -1,28 +1,28 @@
 /**
- * A link that holds what one has set up: the scenario itself and the seeds, at the place of a comparison its settings, at
- * that of a policy of one's own its formula, compressed, behind the `#` of the address.
+ * Links that contain a complete setup: the scenario and its seeds, the settings of a comparison and the formula of a
+ * custom policy, compressed, after the `#` of the address.
  *
- * The fragment never leaves the browser. It is `#v1.` and, in base64url, the raw-deflate form of a JSON object. What
- * comes out of a link is texts for editors and some numbers, nothing else: every field is checked here.
+ * The fragment never leaves the browser. It consists of `#v1.` and a JSON object, deflated (raw) and encoded in
+ * base64url. A link contains only texts for editors and numbers, and this module validates every field.
  */
 
-/** What a link can hold. */
+/** Contents of a link. */
 export interface Shared {
   readonly toml: string;
-  /** The first seed; the others follow it. */
+  /** First seed; the others follow consecutively. */
   readonly seed: number;
   readonly seeds: number;
-  /** The place in the page, for example `learn/one-cell/2`. */
+  /** Place in the page, for example `learn/one-cell/2`. */
   readonly place: string;
-  /** What is compared; none elsewhere. */
+  /** Compared settings; empty elsewhere. */
   readonly settings: readonly { readonly name: string; readonly toml: string }[];
-  /** A policy of one's own; empty elsewhere. */
+  /** Formula of a custom policy; empty elsewhere. */
   readonly formula: string;
-  /** The view of the microscope; null elsewhere. */
+  /** View of the microscope; null elsewhere. */
   readonly view: View | null;
 }
 
-/** A port, a window of simulated seconds, and the number of steps of it that have been done. */
+/** A port, a window of simulated seconds, and the number of steps completed in the window. */
 export interface View {
   readonly port: string;
   readonly from: number;
@@ -30,55 +30,55 @@ export interface View {
   readonly step: number;
 }
 
-/** Of all texts together. Larger scenarios are shared as files. */
+/** Maximum number of characters of all texts together. Larger scenarios are shared as files. */
 export const MOST_CHARACTERS = 200_000;
-/** Of all texts together: a file of a few kilobytes can be all lines. */
+/** Maximum number of lines of all texts together: a file of a few kilobytes can consist of newlines. */
 export const MOST_LINES = 10_000;
 export const MOST_SEEDS = 200;
-/** Settings of a comparison: more could not be told apart by their colours. */
+/** Maximum number of settings in a comparison: more could not be formatted apart by colour. */
 export const MOST_SETTINGS = 8;
 const MARK = "v1.";
 
-/** What a link cannot be read for, in words for the page. */
+/** An error in a link, with a message for the page. */
 export class LinkFault extends Error {}
 
 export async function toFragment(shared: Shared): Promise<string> {
   if (isLarge(shared)) {
     throw new LinkFault(
-      `This is too large for a link, which has ${told(MOST_CHARACTERS)} characters and ${told(MOST_LINES)} lines at most. ` +
+      `This is too large for a link, which can hold ${formatted(MOST_CHARACTERS)} characters and ${formatted(MOST_LINES)} lines. ` +
         "Download it as a file and share that.",
     );
   }
   const { toml, seed, seeds, place, settings, formula, view } = shared;
-  // What says nothing takes no room.
+  // Omit empty fields.
   const more = { ...(settings.length > 0 && { settings }), ...(formula !== "" && { formula }), ...(view !== null && { view }) };
   const json = JSON.stringify({ toml, seed, seeds, place, ...more });
   const packed = await through(new TextEncoder().encode(json), new CompressionStream("deflate-raw"));
   return `#${MARK}${toBase64Url(packed)}`;
 }
 
-/** Reads a fragment with or without its `#`; throws a LinkFault that says in words what is wrong. */
+/** Reads a fragment with or without its `#`. Throws a LinkFault that describes the error. */
 export async function fromFragment(fragment: string): Promise<Shared> {
   const text = fragment.replace(/^#/, "");
   const version = /^v(\d{1,9})\./.exec(text);
   if (version === null) {
-    throw new LinkFault("This link holds no scenario of the lab. A standard scenario is shown instead.");
+    throw new LinkFault("This link contains no scenario. The page shows a standard scenario instead.");
   }
   if (version[0] !== MARK) {
     throw new LinkFault(
-      `This link was made by another version of the lab (its form is ${version[1] ?? "?"}, this page reads 1). ` +
+      `This link was made by another version of the lab (link format ${version[1] ?? "?"}; this page reads format 1). ` +
         "Ask for the scenario as a file.",
     );
   }
   return checked(await unpacked(text.slice(MARK.length)));
 }
 
-/** In UTF-8 and JSON a character can take several bytes. */
+/** A character can take several bytes in UTF-8 and JSON. */
 const MOST_BYTES = 8 * MOST_CHARACTERS;
 
 async function unpacked(body: string): Promise<unknown> {
   try {
-    // Base64 of what does not become smaller, at most.
+    // Base64 enlarges incompressible data, but not beyond this.
     if (body.length > 2 * MOST_BYTES) {
       throw large();
     }
@@ -89,13 +89,13 @@ async function unpacked(body: string): Promise<unknown> {
       throw error;
     }
     throw new LinkFault(
-      "This link is not complete: it was probably cut short on its way. Ask for it again, or for the scenario as a file.",
+      "This link is incomplete: it was probably truncated. Ask for it again, or for the scenario as a file.",
     );
   }
 }
 
 function checked(value: unknown): Shared {
-  const fault = new LinkFault("This link holds something else than a scenario and its seeds.");
+  const fault = new LinkFault("This link does not contain a scenario and its seeds. Ask for the scenario as a file.");
   if (typeof value !== "object" || value === null) {
     throw fault;
   }
@@ -107,23 +107,23 @@ function checked(value: unknown): Shared {
     throw large();
   }
   if ([toml, formula, ...settings.flatMap((s) => [s.name, s.toml]), view?.port ?? ""].some((text) => HALF.test(text))) {
-    throw new LinkFault("This link holds half a character, so it was damaged on its way. Ask for it again, or for the scenario as a file.");
+    throw new LinkFault("This link is damaged: it contains half a character. Ask for it again, or for the scenario as a file.");
   }
   if (!whole(seed, 0, Number.MAX_SAFE_INTEGER) || !whole(seeds, 1, MOST_SEEDS)) {
-    throw new LinkFault(`This link holds seeds that the page cannot run: it takes 1 to ${String(MOST_SEEDS)} of them.`);
+    throw new LinkFault(`This link contains seeds that the page cannot run: their number must be from 1 to ${String(MOST_SEEDS)}.`);
   }
   if (!whole(seed + (seeds - 1), 0, Number.MAX_SAFE_INTEGER)) {
-    throw new LinkFault("This link holds seeds that the page cannot run: the last is larger than 2^53 - 1.");
+    throw new LinkFault("This link contains seeds that the page cannot run: the last is larger than 2^53 - 1.");
   }
   const known = typeof place === "string" && /^[a-z0-9/-]{0,60}$/.test(place);
   const named = settings.map(({ name, toml: text }) => ({ name: name.slice(0, MOST_NAME), toml: text }));
   return { toml, seed, seeds, place: known ? place : "", settings: named, formula, view };
 }
 
-/** A surrogate without its other half: not a character, and not to be had in UTF-8. */
+/** A surrogate without its other half: not a character, and not representable in UTF-8. */
 const HALF = /\p{Surrogate}/u;
 
-/** Of a setting. */
+/** Maximum length of a setting's name. */
 const MOST_NAME = 120;
 
 function isSettings(value: unknown): value is Shared["settings"] {
@@ -143,7 +143,7 @@ function isView(value: unknown): value is View | null {
   return typeof port === "string" && port.length <= MOST_CHARACTERS && isTime(from) && isTime(to) && from < to && whole(step, 0, MOST_STEPS);
 }
 
-/** Steps of a window, beyond what the microscope keeps. */
+/** Maximum step in a view; larger than any window the microscope can record. */
 const MOST_STEPS = 1e9;
 
 function isLarge({ toml, settings, formula }: Pick<Shared, "toml" | "settings" | "formula">): boolean {
@@ -154,12 +154,12 @@ function isLarge({ toml, settings, formula }: Pick<Shared, "toml" | "settings" |
 
 function large(): LinkFault {
   return new LinkFault(
-    `This link holds more than the page takes from a link: ${told(MOST_CHARACTERS)} characters and ${told(MOST_LINES)} ` +
+    `This link is too large: the page accepts ${formatted(MOST_CHARACTERS)} characters and ${formatted(MOST_LINES)} ` +
       "lines. Ask for the scenario as a file.",
   );
 }
 
-function told(number: number): string {
+function formatted(number: number): string {
   return number.toLocaleString("en");
 }
 
@@ -173,7 +173,7 @@ async function through(
   most = Number.POSITIVE_INFINITY,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const writer = transform.writable.getWriter();
-  // Faults of a stream appear where it is read; the ends that are not waited for would tell them twice.
+  // Errors surface where the stream is read; unhandled promises here would report them twice.
   writer.write(bytes).catch(() => undefined);
   writer.close().catch(() => undefined);
   const reader = transform.readable.getReader();
@@ -185,7 +185,7 @@ async function through(
       break;
     }
     size += value.length;
-    // A few bytes can unpack into gigabytes.
+    // A few bytes can decompress to gigabytes.
     if (size > most) {
       await reader.cancel();
       throw large();

@@ -1,15 +1,15 @@
-/** A press and the dialog that it opens: a heading, a press that closes it, and what it is about. */
+/** A button and the dialog that it opens: a heading, a close button and the content. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useRef } from "preact/hooks";
 
 export function Dialog(props: {
-  /** Content of the button that opens it. */
+  /** Content of the button that opens the dialog. */
   readonly press: ComponentChildren;
   readonly title: string;
   readonly class: string;
   readonly onOpen?: () => void;
-  /** What is in it; a choice can close it. */
+  /** Content of the dialog; it can call `close`. */
   readonly children: (close: () => void) => ComponentChildren;
 }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);

@@ -1,4 +1,4 @@
-/** Runs as dots on a line, with their mean and its interval: never one curve. */
+/** Runs as dots on a line, with their mean and its interval. */
 
 import type { JSX } from "preact";
 import type { Estimate } from "../../engine/api.ts";
@@ -9,9 +9,9 @@ export interface Strip {
   readonly label: string;
   readonly values: readonly Value[];
   readonly estimate: Estimate | null;
-  /** What was guessed before the run, if anything was. */
+  /** Value guessed before the run, if any. */
   readonly guess?: number;
-  /** A printed number to compare with. */
+  /** Published value for comparison. */
   readonly published?: number;
   readonly colour?: string;
 }
@@ -21,7 +21,7 @@ const LEFT = 8;
 const RIGHT = 8;
 const ROW = 30;
 
-/** Strips on one axis from 0 to `most`, one under the other. */
+/** Shows strips below one another on one axis from 0 to `most`. */
 export function Dots(props: {
   readonly title: string;
   readonly strips: readonly Strip[];
@@ -87,7 +87,7 @@ export function Dots(props: {
   );
 }
 
-/** The 95 % interval in words: "all alike" if every run has the same value. */
+/** Returns the 95 % interval in words: "all equal" if every run has the same value. */
 export function spread(s: Strip, text: (value: number) => string): string {
   const { values, estimate } = s;
   if (estimate?.low == null || estimate.high == null) {
@@ -95,7 +95,7 @@ export function spread(s: Strip, text: (value: number) => string): string {
   }
   const shown = new Set(values.filter(isDefined).map(text));
   if (shown.size === 1 && text(estimate.low) === text(estimate.high)) {
-    return "all alike";
+    return "all equal";
   }
   return `95 %: ${text(estimate.low)} – ${text(estimate.high)}`;
 }
@@ -104,7 +104,7 @@ function isDefined(value: Value): value is number {
   return value !== null && Number.isFinite(value);
 }
 
-/** The mean, "–" before the first run, "undefined" if no run has a value. */
+/** Formats the mean: "–" before the first run, "undefined" if no run has a value. */
 function meanText(s: Strip, text: (value: number) => string): string {
   if (s.estimate === null || s.values.length === 0) {
     return "–";

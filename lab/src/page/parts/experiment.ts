@@ -1,10 +1,10 @@
-/** Several settings run with the same seeds; what has been run once is kept as long as the page is open. */
+/** Runs several settings with the same seeds. Results are cached while the page is open. */
 
 import { signal, type Signal } from "@preact/signals";
 import type { Answer, Engine, EngineError } from "../../engine/api.ts";
 import { asFault, limits, type Done, type Phase } from "../state.ts";
 
-/** A setting with a name: what is compared. */
+/** A named scenario to compare. */
 export interface Setting {
   readonly name: string;
   readonly toml: string;
@@ -12,11 +12,11 @@ export interface Setting {
 
 export interface Outcome {
   readonly setting: Setting;
-  /** In the order of the seeds, as far as they have ended. */
+  /** Completed runs, in the order of the seeds. */
   readonly runs: readonly Done[];
 }
 
-/** Why runs did not come to their end; `setting` is its name, empty where it is of all of them. */
+/** A failure of runs; `setting` is the name of the setting, empty if the failure affects all. */
 export interface Failed {
   readonly setting: string;
   readonly fault: EngineError;
@@ -29,20 +29,20 @@ export interface State {
 }
 
 const kept = new Map<string, Answer>();
-/** What is kept at most: a run's answer takes some kilobytes. */
+/** Maximum number of cached answers, each of a few kilobytes. */
 const MOST_KEPT = 5000;
 
 const key = (toml: string, seed: number): string => `${String(seed)}\n${toml}`;
 
-/** Runs settings, one set after the other; the state and what is kept are signals for the page. */
+/** Runs settings with several seeds. State and cache are signals for the page. */
 export class Experiment {
   readonly state: Signal<State> = signal({ phase: "idle", progress: 0, faults: [] });
-  /** Counts answers as they come. */
+  /** Number of answers received so far. */
   readonly came: Signal<number> = signal(0);
   #stopper: AbortController | null = null;
 
   outcomes(settings: readonly Setting[], seeds: readonly number[]): Outcome[] {
-    // Whoever asks is drawn anew as answers come.
+    // Reading the signal re-renders the caller when answers arrive.
     void this.came.value;
     return settings.map((setting) => ({
       setting,
@@ -57,7 +57,7 @@ export class Experiment {
     this.#stopper?.abort();
   }
 
-  /** Runs what has not been run yet; a setting that fails leaves the others be. Resolves when all has ended. */
+  /** Runs everything not yet in the cache. A failing setting does not stop the others. Resolves when all have ended. */
   async run(engine: Engine, settings: readonly Setting[], seeds: readonly number[]): Promise<void> {
     this.#stopper?.abort();
     const mine = new AbortController();

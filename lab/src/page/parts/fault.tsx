@@ -1,4 +1,4 @@
-/** Why a run did not come to its end, in words, and what the user can allow it. */
+/** Explains why a run failed, and lets the user raise the limit that it exceeded. */
 
 import type { JSX } from "preact";
 import type { EngineError, Kind } from "../../engine/api.ts";
@@ -9,10 +9,10 @@ import type { Failed } from "./experiment.ts";
 import { bytes, number, shortened } from "./format.ts";
 import { Notice } from "./parts.tsx";
 
-/** Nothing where there is no fault, or the user stopped it. `onAgain` runs it anew, with the limit raised. */
+/** Shows nothing without a fault, or if the user stopped the run. `onAgain` runs it again with a higher limit. */
 export function FaultNotice(props: {
   readonly fault: EngineError | null;
-  /** The setting that it is of, where there are several. */
+  /** Setting that the fault belongs to, if there are several. */
   readonly of?: string;
   readonly onAgain: () => void;
 }): JSX.Element | null {
@@ -24,7 +24,7 @@ export function FaultNotice(props: {
     <Notice sort="bad">
       <p>
         {of !== "" && <strong>{of}: </strong>}
-        {fault.faults.length > 0 ? "It was refused." : shortened(fault.message, MOST_MESSAGE)}
+        {fault.faults.length > 0 ? "The scenario has errors." : shortened(fault.message, MOST_MESSAGE)}
       </p>
       <Faults faults={fault.faults} />
       <Raise kind={fault.kind} onAgain={props.onAgain} />
@@ -32,10 +32,10 @@ export function FaultNotice(props: {
   );
 }
 
-/** A message may quote what a link holds. */
+/** Maximum length of a message, which may quote texts from a link. */
 const MOST_MESSAGE = 1000;
 
-/** The faults of several settings, each with its name. */
+/** Shows the faults of several settings, each with the setting's name. */
 export function FaultNotices(props: { readonly faults: readonly Failed[]; readonly onAgain: () => void }): JSX.Element {
   return (
     <>
@@ -46,7 +46,7 @@ export function FaultNotices(props: { readonly faults: readonly Failed[]; readon
   );
 }
 
-/** The press that raises the limit that was passed; nothing where none was, or it cannot be higher. */
+/** Shows the button that raises the exceeded limit, or nothing if there is no such limit or it is at its maximum. */
 export function Raise(props: { readonly kind: Kind; readonly onAgain?: () => void }): JSX.Element | null {
   const now = limits.value;
   const raised = {
@@ -57,7 +57,7 @@ export function Raise(props: { readonly kind: Kind; readonly onAgain?: () => voi
   };
   const words = {
     too_long: `Run it with a limit of ${span(10 * now.seconds)}`,
-    all_too_long: `Go on for up to ${span(10 * now.together)}`,
+    all_too_long: `Continue for up to ${span(10 * now.together)}`,
     check_too_long: `Check it with a limit of ${span(10 * now.check)}`,
     too_large: `Allow it up to ${bytes(MOST_MEMORY)}`,
   };
@@ -82,7 +82,7 @@ function isRaised(kind: Kind): kind is "too_long" | "all_too_long" | "check_too_
   return ["too_long", "all_too_long", "check_too_long", "too_large"].includes(kind);
 }
 
-/** Seconds in a unit that a person would say. */
+/** Formats a duration in a convenient unit. */
 export function span(seconds: number): string {
   if (seconds < 120) {
     return `${number(Math.max(1, Math.round(seconds)))} s`;

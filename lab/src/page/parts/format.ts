@@ -1,16 +1,16 @@
-/** Numbers as the page writes them. */
+/** Number formats of the page. */
 
-/** A share from 0 to 1, or any measure of that size: two decimals. */
+/** Formats a fraction, or any measure between 0 and 1, with two decimals. */
 export function share(value: number): string {
   return Number.isFinite(value) ? value.toFixed(2) : "–";
 }
 
-/** A count with commas between thousands. */
+/** Formats a count with thousands separators. */
 export function count(value: number): string {
   return Number.isFinite(value) ? Math.round(value).toLocaleString("en") : "–";
 }
 
-/** Any number in about four digits. */
+/** Formats any number with about four digits. */
 export function number(value: number): string {
   if (!Number.isFinite(value)) {
     return "–";
@@ -21,7 +21,7 @@ export function number(value: number): string {
   return Math.abs(value) >= 10 ? value.toFixed(1) : String(Number(value.toPrecision(3)));
 }
 
-/** An instant or a span with a unit that suits it. */
+/** Formats an instant or a duration in a convenient unit. */
 export function time(seconds: number): string {
   const size = Math.abs(seconds);
   if (!Number.isFinite(seconds)) {
@@ -40,7 +40,7 @@ function trim(text: string): string {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-/** Bytes in a unit that suits them. */
+/** Formats a number of bytes in a convenient unit. */
 export function bytes(value: number): string {
   const units = ["bytes", "kB", "MB", "GB"];
   let size = value;
@@ -52,16 +52,16 @@ export function bytes(value: number): string {
   return `${unit === 0 ? count(size) : size.toPrecision(3)} ${units[unit] ?? ""}`;
 }
 
-/** A mean with its interval: "0.45 [0.41, 0.49]". */
+/** Formats a mean with its interval: "0.45 [0.41, 0.49]". */
 export function interval(
   e: { readonly mean: number; readonly low: number | null; readonly high: number | null },
   text: (value: number) => string = share,
 ): string {
-  // Where there is no room, the line breaks before the bracket.
+  // A narrow column breaks the line before the bracket.
   return e.low === null || e.high === null ? text(e.mean) : `${text(e.mean)} [${text(e.low)},\u00a0${text(e.high)}]`;
 }
 
-/** A text that is cut where it is too long to be shown. */
+/** Truncates a text that is too long to show. */
 export function shortened(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }

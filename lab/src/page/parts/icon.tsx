@@ -1,4 +1,4 @@
-/** Pictures on buttons, drawn in the colour of their text. */
+/** Icons on buttons, drawn in the colour of the button's text. */
 
 import type { JSX } from "preact";
 

@@ -1,4 +1,4 @@
-/** Names that people read for the keys of a scenario: `selective_drop` is "Selective Drop", `mss` "Segment size (MSS)". */
+/** Readable names for scenario keys: `selective_drop` is "Selective Drop", `mss` "Segment size (MSS)". */
 
 /** Kinds: policies, schedulers, TCPs, topologies and so on. */
 const KINDS: Readonly<Record<string, string>> = {
@@ -56,7 +56,7 @@ const KINDS: Readonly<Record<string, string>> = {
   shared_adaptive_discard: "Adaptive discard, shared memory",
 };
 
-/** Keys whose words alone do not say what they are. */
+/** Names of keys that are not self-explanatory. */
 const KEYS: Readonly<Record<string, string>> = {
   aal5: "Framing (AAL5)",
   edge: "Edge devices",
@@ -127,7 +127,7 @@ const ENTRIES: Readonly<Record<string, string>> = {
 
 const ACRONYMS = /^(abr|acr|adtf|atm|cdf|efci|gfr|icr|ip|mcr|mss|pcr|rdf|rif|rto|rtt|tcp|tcr|udp|vc)$/;
 
-/** A kind such as `selective_drop`. */
+/** Returns the name of a kind such as `selective_drop`. */
 export function kindName(kind: string): string {
   return KINDS[kind] ?? words(kind);
 }
@@ -138,23 +138,23 @@ export function tcpName(defaults: Readonly<Record<string, unknown>> | null | und
   return kind === undefined ? "" : kindName(kind);
 }
 
-/** A kind without its explanation, for tables: "EPD". */
+/** Returns the name of a kind without its explanation, for tables: "EPD". */
 export function shortKind(kind: string): string {
   return kindName(kind).split(": ")[0] ?? kind;
 }
 
-/** A key such as `timer_granularity`. */
+/** Returns the name of a key such as `timer_granularity`. */
 export function keyName(key: string): string {
   return KEYS[key] ?? words(key);
 }
 
-/** An entry with its article: "an edge device". */
+/** Returns the name of an entry with its article: "an edge device". */
 export function entryName(key: string): string {
   const name = ENTRIES[key] ?? keyName(key).toLowerCase();
   return `${/^[aeiou]/i.test(name) ? "an" : "a"} ${name}`;
 }
 
-/** `link_rate` as "Link rate", `abr_rate` as "ABR rate". */
+/** Converts `link_rate` to "Link rate" and `abr_rate` to "ABR rate". */
 function words(key: string): string {
   const text = key
     .split("_")

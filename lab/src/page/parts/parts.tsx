@@ -1,16 +1,16 @@
-/** Small parts that several places use. */
+/** Small components shared by several places. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
 import { count, shortened } from "./format.ts";
 
-/** A row of choices of which one is on. Arrow keys move between them. */
+/** A row of choices, one of which is selected. Arrow keys move between them. */
 export function Segments<T extends string>(props: {
   readonly label: string;
   readonly value: T;
   readonly choices: readonly { readonly value: T; readonly text: string }[];
   readonly onChange: (value: T) => void;
-  /** Id of the panel below, where the choices are tabs. */
+  /** Id of the panel below, if the choices are tabs. */
   readonly controls?: string;
 }): JSX.Element {
   const list = useRef<HTMLDivElement>(null);
@@ -75,7 +75,7 @@ export function Progress(props: { readonly done: number; readonly what: string }
   );
 }
 
-/** A number that is set with a slider, its value in words beside its name. */
+/** A slider for a number, with its value in words next to its name. */
 export function Slider(props: {
   readonly label: string;
   readonly value: number;
@@ -111,7 +111,7 @@ export function Slider(props: {
   );
 }
 
-/** A field for a whole number. A number out of range is refused with a message, and the field keeps its value. */
+/** A field for a whole number. It rejects a number out of range with a message and keeps its value. */
 export function WholeNumber(props: {
   readonly label: string;
   /** Noun for the count, in messages such as "At most 200 seeds." */
@@ -159,7 +159,7 @@ export function WholeNumber(props: {
   );
 }
 
-/** Why a typed number is refused: "At most 200 seeds." */
+/** Returns the message for a rejected number: "At most 200 seeds." */
 function refusal(
   field: { readonly unit?: string; readonly min: number; readonly max: number },
   value: number,
@@ -174,7 +174,7 @@ function refusal(
   return `At ${value < min ? "least" : "most"} ${count(limit)}${counted}.`;
 }
 
-/** What is being typed: the page may be drawn anew meanwhile, and must not put the old text back. */
+/** Holds the text being typed, so that a re-render does not restore the old text. */
 export function useDraft(value: string): {
   readonly text: string;
   readonly type: (text: string) => void;
@@ -190,7 +190,7 @@ export function useDraft(value: string): {
   };
 }
 
-/** The colour of the n-th VC, from 0. */
+/** Returns the colour of the n-th VC, from 0. */
 export function vcColour(n: number): string {
   return `var(--vc-${String((n % 8) + 1)})`;
 }
@@ -199,7 +199,7 @@ export function Swatch(props: { readonly n: number }): JSX.Element {
   return <span class="swatch" style={{ background: vcColour(props.n) }} aria-hidden="true" />;
 }
 
-/** Scrolls results into view, as little as it takes: on a laptop they would begin below the screen. */
+/** Scrolls results into view, as little as necessary: on a laptop they would start below the screen. */
 export function showSoon(results: Element | null | undefined): void {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   results?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });

@@ -1,4 +1,4 @@
-/** The plane of efficiency and fairness: a dot per run, a labelled cross per mean, a diamond per printed point. */
+/** The plane of efficiency and fairness: a dot per run, a labelled cross per mean, a diamond per published point. */
 
 import type { JSX } from "preact";
 import { mean } from "../../engine/statistics.ts";
@@ -15,9 +15,9 @@ export interface Point {
 export interface Cloud {
   readonly name: string;
   readonly colour: string;
-  /** Runs whose fairness is defined. */
+  /** Runs with a defined fairness. */
   readonly runs: readonly Point[];
-  /** Points printed in papers for this setting. */
+  /** Points published in papers for this setting. */
   readonly printed?: readonly (Point & { readonly where: string })[];
 }
 
@@ -106,7 +106,7 @@ export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: 
                 class="printed"
                 style={{ stroke: c.colour }}
               >
-                <title>{`${c.name} as printed, ${p.where}: ${share(p.efficiency)}, ${share(p.fairness)}`}</title>
+                <title>{`${c.name} as published, ${p.where}: ${share(p.efficiency)}, ${share(p.fairness)}`}</title>
               </path>
             ))}
             {c.runs.length > 0 && (
@@ -134,7 +134,7 @@ export function Plane(props: { readonly clouds: readonly Cloud[]; readonly id?: 
   );
 }
 
-/** The markers explained, inside the drawing so that exported pictures have it too. */
+/** Explains the markers. It is part of the drawing, so that exported pictures include it. */
 function Key(props: { readonly runs: boolean; readonly printed: boolean }): JSX.Element {
   const y = HEIGHT - 9;
   return (
@@ -155,7 +155,7 @@ function Key(props: { readonly runs: boolean; readonly printed: boolean }): JSX.
         <>
           <path d={diamond(LEFT + 176, y - 4, 6)} class="printed" />
           <text class="tick" x={LEFT + 189} y={y}>
-            printed in a paper, one run
+            published in a paper, one run
           </text>
         </>
       )}
@@ -163,7 +163,7 @@ function Key(props: { readonly runs: boolean; readonly printed: boolean }): JSX.
   );
 }
 
-/** Places values from 0 to 1; from 0.5 to 1 if none is below 0.5. */
+/** Returns an axis that maps values to 0 to 1; it starts at 0.5 if no value is lower. */
 export function axis(values: readonly number[]): {
   readonly at: (value: number) => number;
   readonly ticks: readonly number[];
@@ -175,9 +175,9 @@ export function axis(values: readonly number[]): {
   };
 }
 
-/** Longer names are cut in the drawing; the whole name is its title. */
+/** Longer names are truncated in the drawing; the tooltip shows the whole name. */
 const MOST_LABEL = 24;
-/** Height of a label, and the width of its swatch and of a letter. */
+/** Height of a label, and width of its swatch and of a letter. */
 const LABEL = 16;
 const SWATCH = 13;
 const LETTER = 8.6;
@@ -196,11 +196,11 @@ export interface Label extends Anchor {
   readonly width: number;
   /** End of the line from the cross to the label. */
   readonly nearX: number;
-  /** True if a line joins the label to its cross, which is far away. */
+  /** True if the label is so far from its cross that a line joins them. */
   readonly isFar: boolean;
 }
 
-/** Places a label next to each cross, inside the drawing. Labels overlap neither each other nor crosses and diamonds. */
+/** Places a label next to each cross, inside the drawing. Labels do not overlap each other, crosses or diamonds. */
 export function labels(
   anchors: readonly Anchor[],
   diamonds: readonly { readonly x: number; readonly y: number }[] = [],
@@ -241,7 +241,7 @@ function overlap(one: Box, other: Box): boolean {
   );
 }
 
-/** A cloud for each setting, with the points that papers print for it. */
+/** Returns a cloud for each setting, with its published points. */
 export function clouds(outcomes: readonly Outcome[], printed: readonly (Cloud["printed"] | undefined)[]): Cloud[] {
   return outcomes.map((o, i) => ({
     name: o.setting.name,

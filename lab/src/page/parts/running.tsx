@@ -1,4 +1,4 @@
-/** What starts runs, wherever that is done: how many seeds, from which on, and the press that runs or stops. */
+/** Controls that start runs: the number of seeds, the first seed, and the button that runs or stops. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { MOST_SEEDS } from "../link/link.ts";
@@ -20,7 +20,7 @@ export function SeedCount(): JSX.Element {
   );
 }
 
-/** The first of several seeds. */
+/** Shows the field for the first of several seeds. */
 export function FirstSeed(props: { readonly label: string }): JSX.Element {
   return (
     <WholeNumber
@@ -35,7 +35,7 @@ export function FirstSeed(props: { readonly label: string }): JSX.Element {
   );
 }
 
-/** The seed of the run that is looked into. */
+/** Shows the field for the seed to look into. */
 export function SeedInside(): JSX.Element {
   return (
     <WholeNumber
@@ -50,16 +50,16 @@ export function SeedInside(): JSX.Element {
   );
 }
 
-/** Runs what is set up; while that goes on, the same place stops it. */
+/** Shows a button that runs the current setup, or stops it while it runs. */
 export function RunOrStop(props: {
   readonly id: string;
   readonly running: boolean;
   readonly disabled?: boolean;
-  /** True if another action is the main one now. */
+  /** True if another action is currently the main one. */
   readonly isSecondary?: boolean;
   readonly onRun: () => void;
   readonly onStop: () => void;
-  /** The words on it when nothing runs. */
+  /** Label while nothing runs. */
   readonly children: ComponentChildren;
 }): JSX.Element {
   return props.running ? (
@@ -73,14 +73,14 @@ export function RunOrStop(props: {
   );
 }
 
-/** Puts a scenario on the bench and goes there. */
+/** Shows a button that loads a scenario under "Run" and goes there. */
 export function ToBench(props: {
   readonly toml: string | null;
   readonly class: string;
   readonly children: ComponentChildren;
 }): JSX.Element | null {
   if (embed.value !== null) {
-    // A frame has room for a story or a microscope only.
+    // A frame only has room for a story or a microscope.
     return null;
   }
   return (

@@ -1,4 +1,4 @@
-/** A table that scrolls sideways by itself where it is wider than its place. */
+/** A table that scrolls sideways if it is wider than its container. */
 
 import type { ComponentChildren, JSX } from "preact";
 
@@ -9,7 +9,7 @@ export function Table(props: {
   readonly columns: readonly ComponentChildren[];
   /** The rows. */
   readonly children: ComponentChildren;
-  /** What stands below it, such as that there are more rows. */
+  /** Content below the table, such as a note that rows were omitted. */
   readonly below?: ComponentChildren;
 }): JSX.Element {
   return (

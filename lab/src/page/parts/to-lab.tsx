@@ -1,11 +1,11 @@
-/** From a frame to the whole lab. */
+/** The link from a frame to the whole lab. */
 
 import type { JSX } from "preact";
 import { unframed } from "../link/embed.ts";
 import { place } from "../state.ts";
 
 export function ToLab(): JSX.Element {
-  // The address follows the place.
+  // Reading the place re-renders the link when the address changes.
   void place.value;
   return (
     <a class="small" href={unframed(location)} target="_blank" rel="noopener">

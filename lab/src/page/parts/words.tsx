@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useId, useState } from "preact/hooks";
 import glossary from "../../../../docs/glossary.md";
 
-/** Terms of `docs/glossary.md` that texts of the lab explain. */
+/** Terms of `docs/glossary.md` that the lab explains. */
 const EXPLAINED = [
   "cell", "segment", "frame", "VC", "cwnd", "ssthresh", "efficiency", "fairness", "tail drop",
   "PPD", "EPD", "Selective Drop", "FBA", "timeout", "tick", "retransmission timer",
@@ -15,7 +15,7 @@ const EXPLAINED = [
 
 export type Term = (typeof EXPLAINED)[number];
 
-/** The meaning of each term, from the table of the glossary. */
+/** Meaning of each term, from the table in the glossary. */
 export const MEANINGS: Readonly<Record<Term, string>> = meanings();
 
 function meanings(): Record<Term, string> {
@@ -30,7 +30,7 @@ function meanings(): Record<Term, string> {
   return Object.fromEntries(pairs) as Record<Term, string>;
 }
 
-/** Pixels that a meaning may need at the right of its word. */
+/** Pixels that a tooltip may need to the right of its word. */
 const ROOM = 340;
 
 export function Word(props: { readonly of: Term; readonly children?: ComponentChildren }): JSX.Element {
@@ -55,18 +55,18 @@ export function Word(props: { readonly of: Term; readonly children?: ComponentCh
   );
 }
 
-/** A term of one letter is one only where it is spoken of as such. */
+/** Terms of one letter, which only match in the same case. */
 const LETTERS: ReadonlySet<string> = new Set(["K", "X", "Y", "N"]);
 
 const TERMS = [...EXPLAINED].sort((a, b) => b.length - a.length);
 
-/** Terms as words of a text, in the plural too; not within a longer word, and a letter only beside other words. */
+/** Matches terms in a text, also in the plural, but not within a longer word. */
 const FOUND = new RegExp(`(?<![\\w-])(${TERMS.join("|")})(?=s?(?![\\w-]))`, "i");
 
-/** A text in parts: words as they are, and terms that stand in it for the first time. */
+/** Splits a text into plain parts and the first occurrences of terms. */
 export function parts(
   text: string,
-  met: Set<Term>,
+  seen: Set<Term>,
 ): readonly (string | { readonly term: Term; readonly text: string })[] {
   const found: (string | { readonly term: Term; readonly text: string })[] = [];
   let rest = text;
@@ -78,10 +78,10 @@ export function parts(
     const term = TERMS.find((t) =>
       LETTERS.has(t) || t === t.toUpperCase() ? t === written : t.toLowerCase() === written.toLowerCase(),
     );
-    if (term === undefined || met.has(term)) {
+    if (term === undefined || seen.has(term)) {
       passed += rest.slice(0, end);
     } else {
-      met.add(term);
+      seen.add(term);
       found.push(passed + rest.slice(0, match.index), { term, text: written + plural });
       passed = "";
     }
@@ -90,25 +90,25 @@ export function parts(
   return [...found, passed + rest];
 }
 
-/** Longer names may break, so that a phone has room for them. */
+/** Longer names may break across lines, so that they fit on a phone. */
 const MOST_UNBROKEN = 24;
 
-/** A name such as `sw1->sw2`, which is not broken between its parts. */
+/** Shows a name such as `sw1->sw2`, which does not break across lines. */
 export function Name(props: { readonly children: string }): JSX.Element {
   return <span class={props.children.length <= MOST_UNBROKEN ? "name" : ""}>{props.children}</span>;
 }
 
 const LINK = /(\S*->\S*[^\s.,:;)])/;
 
-/** A text in which names of links and short formulas, such as `X < 0.8 * K`, are not broken. */
+/** Shows a text in which link names and short formulas, such as `X < 0.8 * K`, do not break. */
 export function Prose(props: { readonly text: string }): JSX.Element {
-  // Every other part is a link.
+  // Every second part is a link.
   return (
     <>{props.text.split(LINK).map((part, i) => (i % 2 === 1 ? <Name key={i}>{part}</Name> : unbroken(part)))}</>
   );
 }
 
-/** Replaces the spaces around operators by spaces that do not break. */
+/** Replaces the spaces around operators with non-breaking spaces. */
 export function unbroken(text: string): string {
   return text.replace(/(?<=[\w)]) ([<>]=?|=|[*\/]) (?=[\w(.])/g, "\u00a0$1\u00a0");
 }
@@ -117,14 +117,14 @@ function punctuation(text: string): string {
   return /^[).,;:?!]+/.exec(text)?.[0] ?? "";
 }
 
-/** Paragraphs, in which a term has its meaning where it stands first. */
-export function Told(props: { readonly texts: readonly string[] }): JSX.Element {
-  const met = new Set<Term>();
+/** Shows paragraphs in which each term has a tooltip at its first occurrence. */
+export function Explained(props: { readonly texts: readonly string[] }): JSX.Element {
+  const seen = new Set<Term>();
   return (
     <>
       {props.texts.map((text) => (
         <p key={text}>
-          {parts(text, met).map((part, i, all) => {
+          {parts(text, seen).map((part, i, all) => {
             // Punctuation stays on the line of its term.
             if (typeof part === "string") {
               return unbroken(part.slice(i === 0 ? 0 : punctuation(part).length));

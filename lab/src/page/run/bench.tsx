@@ -1,4 +1,4 @@
-/** The bench: a scenario, its seeds, and what comes out. */
+/** The page "Run": a scenario, its seeds, and the results. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
@@ -60,7 +60,7 @@ export function Bench(): JSX.Element {
   );
 }
 
-/** Seeds and the press that starts them. */
+/** Shows the fields for seeds and the button that runs them. */
 function Running(): JSX.Element {
   const faults = checkedNow.value?.result.faults.length ?? 0;
   return (
@@ -80,7 +80,7 @@ function Running(): JSX.Element {
   );
 }
 
-/** Whether the checker is content, in a few words. */
+/** Summarizes the result of the check. */
 function Verdict(): JSX.Element {
   const now = checkedNow.value;
   if (now === null) {
@@ -92,7 +92,7 @@ function Verdict(): JSX.Element {
   if (faults.length > 0) {
     return (
       <span class="small bad-text" role="status">
-        {faults.length === 1 ? "1 fault" : `${String(faults.length)} faults`}: see the text
+        {faults.length === 1 ? "1 error" : `${String(faults.length)} errors`}: see the text
       </span>
     );
   }

@@ -1,4 +1,4 @@
-/** The scenario as TOML, with its faults at their lines. */
+/** An editor for the scenario as TOML, with faults marked at their lines. */
 
 import type { JSX } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
@@ -52,12 +52,12 @@ export function Editor(): JSX.Element {
   );
 }
 
-/** Numbers beside the lines in view: a text of a link may have thousands. */
+/** Shows numbers next to the visible lines only: a text from a link may have thousands. */
 function Gutter(props: {
   readonly lines: number;
   readonly bad: ReadonlySet<number | null>;
   readonly area: HTMLTextAreaElement | null;
-  /** How far the text is scrolled. */
+  /** Scroll position of the text in pixels. */
   readonly top: number;
 }): JSX.Element {
   const { lines, bad, area, top } = props;
@@ -77,16 +77,16 @@ function Gutter(props: {
   );
 }
 
-/** The most faults that are shown at once: mending the first often mends others. */
+/** Maximum number of faults shown at once: fixing the first often fixes others. */
 const MOST_FAULTS = 50;
-/** Of keys and values so many characters are shown; all of them are in the text. */
+/** Maximum length of keys and values shown; the text contains them in full. */
 const MOST_TEXT = 200;
 
-/** The faults of a scenario, each with its line, key and what would be right. */
+/** Lists the faults of a scenario, each with its line, key and description. */
 export function Faults(props: {
   readonly faults: readonly Fault[];
   readonly onLine?: (line: number) => void;
-  /** Of one text alone: without its key. */
+  /** True to omit the key, if all faults concern one text. */
   readonly short?: boolean;
 }): JSX.Element | null {
   if (props.faults.length === 0) {
@@ -116,7 +116,7 @@ export function Faults(props: {
         </li>
       ))}
       {props.faults.length > MOST_FAULTS && (
-        <li>{`… and ${String(props.faults.length - MOST_FAULTS)} more faults.`}</li>
+        <li>{`… and ${String(props.faults.length - MOST_FAULTS)} more errors.`}</li>
       )}
     </ul>
   );

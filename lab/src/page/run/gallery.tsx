@@ -1,4 +1,4 @@
-/** Chooses a scenario: the shipped ones by topic, and the rows of the papers' tables. */
+/** Chooser for scenarios: the shipped ones by topic, and the rows of the papers' tables. */
 
 import type { JSX } from "preact";
 import { useId, useMemo, useState } from "preact/hooks";
@@ -15,7 +15,7 @@ interface Entry {
   readonly group: string;
 }
 
-/** How many entries are shown at once; a few letters in the search find the others. */
+/** Number of entries shown at once; the search finds the others. */
 const SHOWN = 80;
 
 export function Gallery(): JSX.Element {
@@ -24,7 +24,7 @@ export function Gallery(): JSX.Element {
   const entries = useMemo(() => [...shipped(scenarios.value), ...rows(papers.value)], [scenarios.value, papers.value]);
   const words = search.toLowerCase().split(/\s+/).filter(Boolean);
   const found = entries.filter((e) => {
-    // Only beginnings of words match: 4 finds table 4, not a buffer of 24000.
+    // Match only at the start of words: 4 finds table 4, but not a buffer of 24000.
     const text = ` ${e.name} ${e.about} ${e.group}`.toLowerCase();
     return words.every((w) => [" ", "-", "("].some((before) => text.includes(`${before}${w}`)));
   });
@@ -71,9 +71,9 @@ export function Gallery(): JSX.Element {
           ))}
           <p class="small soft" aria-live="polite">
             {found.length === 0
-              ? "No scenario has these words."
+              ? "No scenario matches."
               : found.length > SHOWN
-                ? `The first ${String(SHOWN)} of ${String(found.length)}: search to see the others.`
+                ? `The first ${String(SHOWN)} of ${String(found.length)} are shown. Search to find the others.`
                 : `${String(found.length)} found.`}
           </p>
         </>
@@ -91,10 +91,10 @@ function shipped(all: Readonly<Record<string, string>>): Entry[] {
   );
 }
 
-/** Of a comment longer than this, as a link can hold one, the beginning is shown. */
+/** Maximum length of a comment shown; a comment from a link may be longer. */
 const MOST_ABOUT = 600;
 
-/** The sentences of a file's first comment, up to the command below it. */
+/** Returns the sentences of a file's first comment, up to the command below it. */
 export function about(text: string): string {
   const lines: string[] = [];
   for (const line of text.slice(0, 2 * MOST_ABOUT).split("\n")) {
@@ -106,7 +106,7 @@ export function about(text: string): string {
   return shortened(lines.join(" "), MOST_ABOUT);
 }
 
-/** What the bench says of a text. A comment of a shipped scenario describes it before its changes. */
+/** Returns the description of a text. The comment of a changed shipped scenario still describes the original. */
 export function aboutNow(text: string): string {
   const words = about(text);
   const isChanged = words !== "" && shippedName(text) === null;
@@ -121,7 +121,7 @@ function rows(all: readonly PaperRow[]): Entry[] {
     const printed = Object.entries(r.published).map(([key, value]) => `${key.replaceAll("_", " ")} ${number(value)}`);
     return {
       name: keys.join(", "),
-      about: `printed: ${printed.join(", ")}`,
+      about: `published: ${printed.join(", ")}`,
       toml: r.toml,
       group: `${r.paper}, ${r.heading}`,
     };

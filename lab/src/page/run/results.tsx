@@ -1,4 +1,4 @@
-/** What came out: clouds of seeds with their intervals, connections, ports, and each run with its fingerprint. */
+/** Results: dots for the seeds with their intervals, connections, ports, and each run with its fingerprint. */
 
 import type { JSX } from "preact";
 import type { Row } from "../../engine/api.ts";
@@ -18,7 +18,7 @@ export function Results(): JSX.Element {
   return (
     <section class="card results" aria-labelledby="results-title" data-phase={phase}>
       <div class="row">
-        <h2 id="results-title">What came out</h2>
+        <h2 id="results-title">Results</h2>
         {phase === "running" && (
           <button type="button" class="row-end" onClick={stop}>
             Stop
@@ -34,12 +34,12 @@ export function Results(): JSX.Element {
         <Progress done={progress} what={`${String(runs.length)} of ${String(seeds.length)} runs`} />
       )}
       <FaultNotice fault={fault} onAgain={() => void run(true)} />
-      {phase === "stopped" && <Notice sort="warn">Stopped. The runs that had ended are below.</Notice>}
+      {phase === "stopped" && <Notice sort="warn">Stopped. The completed runs are below.</Notice>}
       {stale.value && phase !== "running" && (
         <Notice sort="warn">
           {of !== toml.value
-            ? "The scenario has changed: these results belong to the version before."
-            : `These results are of ${seedRange(seeds)}.`}
+            ? "The scenario has changed: these results belong to the previous version."
+            : `These results are for ${seedRange(seeds)}.`}
         </Notice>
       )}
       {runs.length > 0 && <Outcome runs={runs} />}
@@ -61,7 +61,7 @@ export function Outcome(props: { readonly runs: readonly Done[] }): JSX.Element 
         ]}
       />
       <p class="small soft">
-        Each dot is a run with its own seed. The bar is the mean, the box its <Word of="95 % interval" />.{" "}
+        Each dot is a run with its own seed. The line marks the mean, the box its <Word of="95 % interval" />.{" "}
         <Word of="efficiency">Efficiency</Word>, <Word of="fairness">fairness</Word>.
       </p>
       <Connections runs={runs} />
@@ -71,7 +71,7 @@ export function Outcome(props: { readonly runs: readonly Done[] }): JSX.Element 
   );
 }
 
-/** The most rows of a table before it is cut. */
+/** Maximum number of rows in a table. */
 const MOST_ROWS = 40;
 
 function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
@@ -111,7 +111,7 @@ function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
 
 function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
   const names = rowNames(props.runs, "ports");
-  // Ports without a limit, such as those of hosts, only matter where something was lost.
+  // Ports without a limit, such as the ports of hosts, only matter if something was lost.
   const busy = names
     .map((name, i) => ({ name, i }))
     .filter(
@@ -144,7 +144,7 @@ function meansOver(runs: readonly Done[]): string {
   return runs.length === 1 ? "one run" : `means over ${String(runs.length)} seeds`;
 }
 
-/** How many rows of a table were cut. */
+/** Shows how many rows of a table were omitted. */
 function Rest(props: { readonly of: number }): JSX.Element | null {
   return props.of > MOST_ROWS ? <p class="small soft">{`… and ${String(props.of - MOST_ROWS)} more.`}</p> : null;
 }
@@ -155,7 +155,7 @@ function Runs(props: { readonly runs: readonly Done[] }): JSX.Element {
       <summary>Each run, with its fingerprint</summary>
       <Table
         label="Runs"
-        columns={["seed", <span class="unseen">microscope</span>, "efficiency", "fairness", <Word of="fingerprint" />, "cell-hops", "million a second"]}
+        columns={["seed", <span class="unseen">microscope</span>, "efficiency", "fairness", <Word of="fingerprint" />, "cell-hops", "million per second"]}
       >
         {props.runs.map(({ seed, answer }) => (
           <tr key={seed}>
@@ -198,7 +198,7 @@ function row(run: Done | undefined, of: "flows" | "ports", i: number): Row | und
   return run?.answer[of][i];
 }
 
-/** The mean of a row's measure over the runs. */
+/** Returns the mean of a row's measure over the runs. */
 function over(runs: readonly Done[], of: "flows" | "ports", i: number, measure: string): number {
   return mean(runs.map((r) => Number(row(r, of, i)?.[measure] ?? 0)));
 }

@@ -1,8 +1,8 @@
-/** Shipped scenarios by topic, in the order of the list: the LAN first. */
+/** Shipped scenarios by topic, in display order. */
 
 interface Topic {
   readonly title: string;
-  /** Names in the order of the list; `*` at the end stands for any letters. */
+  /** Names in display order; a trailing `*` matches any characters. */
   readonly names: readonly string[];
 }
 
@@ -39,7 +39,7 @@ const TOPICS: readonly Topic[] = [
   { title: "More", names: ["*"] },
 ];
 
-/** Every name once, under the first topic that fits. Topics without a scenario are left out. */
+/** Assigns every name to the first topic that matches. Omits topics without scenarios. */
 export function byTopic(names: readonly string[]): { readonly title: string; readonly names: readonly string[] }[] {
   const left = new Set(names);
   return TOPICS.map(({ title, names: patterns }) => {

@@ -1,4 +1,4 @@
-/** Why the scenario on the bench cannot be run yet, where the user can allow it. */
+/** Explains why the current scenario cannot be run yet, if the user can raise the limit. */
 
 import type { JSX } from "preact";
 import { FaultNotice, Raise } from "../parts/fault.tsx";
@@ -6,11 +6,11 @@ import { shortened } from "../parts/format.ts";
 import { Notice } from "../parts/parts.tsx";
 import { checkFault, checkedNow, toml } from "../state.ts";
 
-/** That the check took too long, or that the scenario needs more memory than it is allowed. */
+/** Shows that the check took too long, or that the scenario exceeds the memory limit. */
 export function Unchecked(): JSX.Element | null {
   const failed = checkFault.value;
   if (failed !== null && failed.toml === toml.value) {
-    // A raised limit is reason enough to check again.
+    // Raising the limit triggers another check.
     return <FaultNotice fault={failed.fault} onAgain={() => undefined} />;
   }
   const result = checkedNow.value?.result;
@@ -21,7 +21,7 @@ export function Unchecked(): JSX.Element | null {
   return (
     <Notice sort="bad">
       <p>
-        It needs more memory than it is allowed: <code>{shortened(fault?.key ?? "", 200)}</code> {fault?.problem ?? ""}.
+        This scenario needs more memory than the limit allows: <code>{shortened(fault?.key ?? "", 200)}</code> {fault?.problem ?? ""}.
       </p>
       <Raise kind="too_large" />
     </Notice>

@@ -1,6 +1,6 @@
-/** What of many points is drawn: no more than a screen has columns, and no peak is lost. */
+/** Reduces many points to those worth drawing: at most a few per pixel column, without losing peaks. */
 
-/** The first index whose time is not before `t`; `times` rise. */
+/** Returns the first index whose time is not before `t`; `times` must be sorted. */
 export function firstAt(times: Float64Array, t: number): number {
   let low = 0;
   let high = times.length;
@@ -16,9 +16,9 @@ export function firstAt(times: Float64Array, t: number): number {
 }
 
 /**
- * Indices of the points to draw from `from` to `to` on so many columns: of each column the first, least, largest and
- * last point, in order; all points where they are few. The last point before `from` and the first after `to` are there
- * too, so that lines go on to the edges.
+ * Returns the indices of the points to draw from `from` to `to` on `columns` columns: the first, smallest, largest and
+ * last point of each column, in order, or all points if there are only a few. Includes the last point before `from` and
+ * the first after `to`, so that lines continue to the edges.
  */
 export function thin(times: Float64Array, values: Float64Array, from: number, to: number, columns: number): number[] {
   const start = Math.max(0, firstAt(times, from) - 1);
@@ -41,10 +41,10 @@ export function thin(times: Float64Array, values: Float64Array, from: number, to
   return kept;
 }
 
-/** Points whose extremes are kept, so that a view of a million need not look at each of them in every frame. */
+/** Number of points per block of precomputed extremes, so that a view of a million points need not scan them all. */
 const BLOCK = 64;
 
-/** Of each block of values where the least and the largest are, one after the other. Values never change once drawn. */
+/** Indices of the smallest and largest value of each block, alternating. Values never change once drawn. */
 const blocks = new WeakMap<Float64Array, Int32Array>();
 
 function blocksOf(values: Float64Array): Int32Array {
@@ -66,7 +66,7 @@ function blocksOf(values: Float64Array): Int32Array {
   return found;
 }
 
-/** Where the least and the largest of the values from `from` up to `to` are; the first of equal ones. */
+/** Returns the indices of the smallest and largest value from `from` up to `to`; the first if several are equal. */
 function extremes(values: Float64Array, from: number, to: number): readonly [number, number] {
   const known = blocksOf(values);
   let [least, most] = [from, from];

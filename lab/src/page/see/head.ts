@@ -1,4 +1,4 @@
-/** Texts around pictures of a run that leave the page. */
+/** Texts around exported pictures of a run. */
 
 import type { Head } from "../keep/files.ts";
 import { shortened, time } from "../parts/format.ts";
@@ -6,10 +6,10 @@ import { marked } from "../state.ts";
 import type { Overview } from "./lens.ts";
 import { flowColour } from "./paint.ts";
 
-/** Names in a legend; the colours repeat after eight. */
+/** Maximum number of names in a legend; the colours repeat after eight. */
 export const LEGEND = 16;
 
-/** A title, then the run: its scenario, seed, part of time and TCP. `names` are those of the colours. */
+/** Returns a title and a description of the run: scenario, seed, time range and TCP. `names` belong to the colours. */
 export function headOf(
   o: Overview,
   title: string,
@@ -27,7 +27,7 @@ export function headOf(
     ],
     legend: [
       ...names.slice(0, LEGEND).map((name, i) => ({ name: shortened(name, 40), colour: colours[i] ?? "--ink-soft" })),
-      ...(more > 0 ? [{ name: `and ${String(more)} more, with the same colours again`, colour: "--paper" }] : []),
+      ...(more > 0 ? [{ name: `and ${String(more)} more in the same colours`, colour: "--paper" }] : []),
     ],
   };
 }

@@ -1,4 +1,4 @@
-/** How to read the microscope and how to work with it, behind one "?". */
+/** Help for the microscope, behind a "?" button: how to read and use it. */
 
 import type { JSX } from "preact";
 import { Dialog } from "../parts/dialog.tsx";
@@ -9,7 +9,7 @@ const CONTROLS = [
   ["Inspect a cell", "Point at it", "Arrow keys in the buffer"],
   ["Look at another port", "Click its bar in the network", "Tab to the bar, then Enter"],
   ["The whole run", "Drag to zoom in, click to jump", "← → move the window, + − resize it, Enter looks at it"],
-  ["The same with the wheel", "Shift + wheel moves, Ctrl + wheel resizes", ""],
+  ["The whole run, with the wheel", "Shift + wheel moves, Ctrl + wheel resizes", ""],
   ["Plots below", "Drag or Ctrl + wheel zooms, Shift + wheel moves, click jumps", "+ − zoom, ← → move, 0 shows all"],
 ] as const;
 
@@ -33,13 +33,13 @@ export function Help(): JSX.Element {
               other frame, and a dark edge ends a frame.
             </li>
             <li>
-              A <strong>hatched</strong> cell belongs to a frame that the receiver will throw away, so the link that carries
-              the cell is wasted. Either its frame has lost a cell, or the frame before has lost its last cell and the
-              receiver joins both.
+              A <strong>hatched</strong> cell belongs to a frame that the receiver will throw away, so transmitting
+              the cell is wasted. Either the frame has lost a cell, or the previous frame has lost its last cell and
+              the receiver joins both.
             </li>
             <li>
-              A bar in the network is the queue of a port. The cells on its link are those it sent last; cells of
-              damaged frames are struck through. The port you look at is exact, the others are sampled.
+              A bar in the network is the queue of a port. The cells on its link are the most recently sent ones;
+              cells of damaged frames are crossed out. The selected port is exact, the others are sampled.
             </li>
             <li>All pictures show the same instant.</li>
           </ul>

@@ -1,4 +1,4 @@
-/** Look inside: one run at one instant. The microscope comes first; the run as a whole and the plots are below it. */
+/** Look inside: one run at one instant. Shows the microscope first, then the whole run and the plots. */
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -18,12 +18,12 @@ import { Microscope } from "./microscope.tsx";
 import { NetworkDrawing } from "./network.tsx";
 import { column, valueAt, vcColours } from "./paint.ts";
 import { Overall, Plots } from "./plots.tsx";
-import { told } from "./sentence.ts";
+import { describe } from "./sentence.ts";
 import { Timeline } from "./timeline.tsx";
 
 export function Inside(): JSX.Element {
   const o = lens.overview.value;
-  const c = lens.closely.value;
+  const c = lens.detail.value;
   const faults = checkedNow.value?.result.faults.length ?? 0;
   const ready = network.value !== null;
   const looked = o !== null && c !== null;
@@ -51,7 +51,7 @@ export function Inside(): JSX.Element {
       <Unchecked />
       {faults > 0 && <Notice sort="warn">The scenario has errors. Correct them under “Run” first.</Notice>}
       {old && !working && (
-        <Notice sort="warn">The scenario or the seed has changed since. Press “Run and look” again.</Notice>
+        <Notice sort="warn">The scenario or the seed has changed. Press “Run and look” again.</Notice>
       )}
       <FaultNotice fault={lens.fault.value} onAgain={() => void lens.again()} />
     </>
@@ -101,10 +101,10 @@ export function Inside(): JSX.Element {
   );
 }
 
-/** A name from a link may be very long. */
+/** Maximum length of a title. A name from a link may be very long. */
 const MOST_TITLE = 60;
 
-/** Title of the run in one line, with the progress of the next one. */
+/** Shows the title of the run in one line, with the progress of the next run. */
 function Bar(props: { readonly overview: lens.Overview }): JSX.Element {
   const back = cameFrom.value;
   return (
@@ -130,7 +130,7 @@ function Bar(props: { readonly overview: lens.Overview }): JSX.Element {
   );
 }
 
-function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.Closely }): JSX.Element {
+function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.Detail }): JSX.Element {
   const { overview, looked } = props;
   const { history } = looked;
   const net = overview.network;
@@ -145,7 +145,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
       return;
     }
     lens.showStage.value = false;
-    // On a small screen the stage begins at the top of the window; on a large one all of it is in view anyway.
+    // On a small screen, scroll the stage to the top of the window. On a large one it is fully visible anyway.
     if (element.getBoundingClientRect().bottom > innerHeight) {
       element.scrollIntoView({ block: "start" });
     }
@@ -162,12 +162,12 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
     const values = recorded.get(link);
     return values == null || series === null ? undefined : valueAt(series.time_s, values, at);
   };
-  const { what, why: rule, bad } = told(history, step, { policy: net.links[port]?.policy ?? "", formula: overview.formula });
+  const { what, why: rule, bad } = describe(history, step, { policy: net.links[port]?.policy ?? "", formula: overview.formula });
   const why = [rule, lens.ranOut(looked, step)].filter(Boolean).join(" ");
   return (
     <section class="card stage" aria-label={`The buffer of ${history.port} at ${time(at)}`} ref={stage}>
-      <div class={`told ${bad ? "bad" : ""}`} aria-live={lens.playing.value ? "off" : "polite"}>
-        <p class="told-what">
+      <div class={`event ${bad ? "bad" : ""}`} aria-live={lens.playing.value ? "off" : "polite"}>
+        <p class="event-what">
           <Prose text={what} />
         </p>
         {why !== "" && (
@@ -188,7 +188,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
               head={() =>
                 headOf(
                   overview,
-                  `The buffer of ${history.port}: ${count(history.at(step).length)} cells wait (hatched: their frames are lost)`,
+                  `The buffer of ${history.port}: ${count(history.at(step).length)} cells wait (hatched: frame lost)`,
                   at,
                   history.vcs,
                   colours,
@@ -235,7 +235,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
               {name}
             </li>
           ))}
-          {history.vcs.length > LEGEND && <li>and {history.vcs.length - LEGEND} more, with the same colours again</li>}
+          {history.vcs.length > LEGEND && <li>and {history.vcs.length - LEGEND} more in the same colours</li>}
         </ul>
       </div>
     </section>
@@ -249,8 +249,8 @@ function known(series: NonNullable<lens.Overview["run"]["series"]>, name: string
 /** Number of discarded frames listed at once. */
 const LISTED = 6;
 
-/** The frames that were discarded in the window: press one to go there. */
-function Discarded(props: { readonly looked: lens.Closely }): JSX.Element {
+/** Lists the frames discarded in the window; a click shows the discard. */
+function Discarded(props: { readonly looked: lens.Detail }): JSX.Element {
   const { history } = props.looked;
   const [from, setFrom] = useState(0);
   const discarded = history.judgements.filter((j) => !j.admitted);
@@ -307,8 +307,8 @@ function Discarded(props: { readonly looked: lens.Closely }): JSX.Element {
   );
 }
 
-/** The number of steps after which this frame has been discarded. */
-function discardStep(looked: lens.Closely, frame: number): number | null {
+/** Returns the number of steps after which this frame has been discarded. */
+function discardStep(looked: lens.Detail, frame: number): number | null {
   const { steps } = looked.history;
   const found = looked.losses.find((i) => steps.frame[i] === frame && (steps.judgement[i] ?? -1) >= 0);
   return found === undefined ? null : found + 1;

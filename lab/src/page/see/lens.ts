@@ -1,4 +1,4 @@
-/** What is looked at: a run, a window of it, a port, and one instant that all lenses share. */
+/** State of the microscope: a run, a window of it, a port, and one instant shared by all views. */
 
 import { batch, computed, signal } from "@preact/signals";
 import type {
@@ -19,34 +19,34 @@ import { time } from "../parts/format.ts";
 import { tcpName } from "../parts/names.ts";
 import { asFault, checkedNow, engine, go, limits, network, seedInside, toml } from "../state.ts";
 
-/** One run as a whole: queues and windows at a fixed step. */
+/** A whole run: queues and congestion windows at a fixed step. */
 export interface Overview {
   readonly toml: string;
   readonly seed: number;
   readonly run: Run;
   readonly network: Network;
-  /** The condition of the only formula that admits frames; empty if there are several or none. */
+  /** Condition of the only admission formula; empty if there are several or none. */
   readonly formula: string;
   /** Name of the TCP; empty if unknown. */
   readonly tcp: string;
 }
 
-/** What happened to a port's buffer and to the connections in a window. */
-export interface Closely {
+/** Events in a port's buffer and in the connections during a window. */
+export interface Detail {
   readonly port: string;
   readonly from: number;
   readonly to: number;
   readonly history: BufferHistory;
   readonly segments: Table;
   readonly timers: Table;
-  /** Instants of timeouts, in order, and whose. */
+  /** Times of timeouts in order, and the connections concerned. */
   readonly timeouts: readonly { readonly time_s: number; readonly flow: string }[];
   /** Steps at which a frame was refused or a cell lost, in order. */
   readonly losses: readonly number[];
   readonly counts: Counts;
 }
 
-/** Losses in a window. */
+/** Numbers of losses in a window. */
 export interface Counts {
   /** Cells lost for lack of room, and the frames that they damaged. */
   readonly lost: number;
@@ -57,36 +57,36 @@ export interface Counts {
 }
 
 export const overview = signal<Overview | null>(null);
-export const closely = signal<Closely | null>(null);
-/** What is being worked out, in words; empty where nothing is. */
+export const detail = signal<Detail | null>(null);
+/** Description of the work in progress; empty if there is none. */
 export const busy = signal("");
 export const progress = signal(0);
 export const fault = signal<EngineError | null>(null);
 
-/** Steps of the port's buffer that have been done at the instant looked at. */
+/** Number of steps completed at the current instant. */
 export const step = signal(0);
-/** Whether the steps play by themselves. */
+/** True while the steps play automatically. */
 export const playing = signal(false);
-/** The part of the window that plots show. */
+/** Part of the window that the plots show. */
 export const zoom = signal<readonly [number, number]>([0, 1]);
 export const flow = signal("");
-/** Whether the scenario on the bench is to be looked into as soon as it is checked: a story leads here. */
+/** True if the microscope opens the current scenario as soon as it is checked; set by links from stories. */
 export const lookSoon = signal(false);
-/** The port, window and step that a link asks for; the next look begins there. */
+/** Port, window and step requested by a link; the next look starts there. */
 export const wanted = signal<View | null>(null);
-/** Asks the next stage to scroll into view. */
+/** True if the next stage must scroll into view. */
 export const showStage = signal(false);
 
-/** The instant looked at. */
+/** The current instant. */
 export const now = computed(() => {
-  const c = closely.value;
+  const c = detail.value;
   if (c === null) {
     return Number.NaN;
   }
   return step.value === 0 ? c.from : (c.history.steps.time_s[step.value - 1] ?? c.to);
 });
 
-/** Samples of a whole run. */
+/** Number of samples of a whole run. */
 const SAMPLES = 2000;
 
 let stopper: AbortController | null = null;
@@ -95,7 +95,7 @@ export function stopLooking(): void {
   stopper?.abort();
 }
 
-/** Runs the scenario on the bench once. Looks where the link asks, otherwise where the buffer first filled up. */
+/** Runs the current scenario once. Shows the view that a link requests, or else the first peak of the queue. */
 export async function look(): Promise<void> {
   const e = engine.peek();
   const net = network.peek();
@@ -106,10 +106,10 @@ export async function look(): Promise<void> {
   const seed = seedInside.peek();
   const view = wanted.peek();
   wanted.value = null;
-  await work("Running it once", async (asked) => {
+  await work("Running it once", async (options) => {
     const few = net.links.length <= 60;
     const run = await e.run(text, seed, {
-      ...asked,
+      ...options,
       series: {
         names: ["queue", "cwnd"],
         step: `${String(Math.max(1, Math.round((net.duration_s * 1e6) / SAMPLES)))}us`,
@@ -122,24 +122,24 @@ export async function look(): Promise<void> {
     const port = linked ? view.port : (net.links[net.bottleneck]?.name ?? "bottleneck");
     const [from, to] = linked ? [view.from, view.to] : firstPeak(whole, port);
     try {
-      await closer(e, whole, port, from, to, asked);
+      await loadDetail(e, whole, port, from, to, options);
     } catch (error) {
       batch(() => {
         overview.value = whole;
-        closely.value = null;
+        detail.value = null;
       });
       throw error;
     }
     batch(() => {
       showStage.value = true;
       if (linked) {
-        step.value = Math.min(view.step, closely.peek()?.history.length ?? 0);
+        step.value = Math.min(view.step, detail.peek()?.history.length ?? 0);
       }
     });
   });
 }
 
-/** Puts a scenario on the bench, goes to the microscope and looks into the run with this seed. */
+/** Loads a scenario, goes to the microscope and looks into the run with this seed. */
 export function lookInto(text: string, seed: number): void {
   batch(() => {
     toml.value = text;
@@ -149,30 +149,30 @@ export function lookInto(text: string, seed: number): void {
   go("inside");
 }
 
-/** Looks closely at a port from `from` to `to`. */
+/** Shows a port in detail from `from` to `to`. */
 export async function lookAt(port: string, from: number, to: number): Promise<void> {
   const e = engine.peek();
   const whole = overview.peek();
   if (e !== null && whole !== null) {
-    await work(`Looking at ${port}`, (asked) => closer(e, whole, port, from, to, asked));
+    await work(`Looking at ${port}`, (options) => loadDetail(e, whole, port, from, to, options));
   }
 }
 
-interface Asked {
+interface CallOptions {
   readonly signal: AbortSignal;
   readonly onProgress: (done: number) => void;
   readonly limits: Limits;
 }
 
-/** What was asked for last. */
+/** The most recent request. */
 let last: (() => Promise<void>) | null = null;
 
-/** Does once more what was asked for last, the same port and window. */
+/** Repeats the most recent request, for the same port and window. */
 export async function again(): Promise<void> {
   await last?.();
 }
 
-async function work(what: string, task: (asked: Asked) => Promise<void>): Promise<void> {
+async function work(what: string, task: (options: CallOptions) => Promise<void>): Promise<void> {
   last = () => work(what, task);
   stopper?.abort();
   const mine = new AbortController();
@@ -203,25 +203,25 @@ async function work(what: string, task: (asked: Asked) => Promise<void>): Promis
   }
 }
 
-async function closer(
+async function loadDetail(
   e: Engine,
   o: Overview,
   port: string,
   from: number,
   to: number,
-  asked: Asked,
+  options: CallOptions,
 ): Promise<void> {
   busy.value = `Looking at ${port}`;
   const [history, events] = await Promise.all([
-    e.buffer(o.toml, o.seed, port, from, to, asked),
-    e.events(o.toml, o.seed, { ...asked, kinds: ["segments", "timers"], from, to }),
+    e.buffer(o.toml, o.seed, port, from, to, options),
+    e.events(o.toml, o.seed, { ...options, kinds: ["segments", "timers"], from, to }),
   ]);
   const segments = events.tables.segments ?? { rows: 0, columns: {} };
   const timers = events.tables.timers ?? { rows: 0, columns: {} };
   const losses = lossSteps(history);
   batch(() => {
     overview.value = o;
-    closely.value = {
+    detail.value = {
       port,
       from,
       to,
@@ -247,7 +247,7 @@ function formulaOf(defaults: Checked["defaults"] | undefined): string {
   return formulas.size === 1 ? ([...formulas][0] ?? "") : "";
 }
 
-/** A window around the first time at which most of the largest queue waited. */
+/** Returns a window around the first time at which the queue reaches three quarters of its maximum. */
 function firstPeak(o: Overview | null, port: string): [number, number] {
   const series = o?.run.series;
   const duration = o?.network.duration_s ?? 1;
@@ -273,7 +273,7 @@ function firstPeak(o: Overview | null, port: string): [number, number] {
   return [0, width];
 }
 
-/** Where to look first: at the first refusal, else amid the losses, else where most cells wait. */
+/** Returns the step to show first: the first refusal, else the middle loss, else the longest queue. */
 function beginning(history: BufferHistory, losses: readonly number[]): number {
   const { judgement, occupancy } = history.steps;
   const refused = losses.find((i) => history.judgements[judgement[i] ?? -1]?.admitted === false);
@@ -284,7 +284,7 @@ function beginning(history: BufferHistory, losses: readonly number[]): number {
   return middle === undefined ? occupancy.indexOf(occupancy.reduce((a, b) => Math.max(a, b), 0)) + 1 : middle + 1;
 }
 
-/** Counts losses. A step of a frame and the steps of its cells are counted apart. */
+/** Counts losses. Steps of frames and steps of their cells are counted separately. */
 export function counts(history: Pick<BufferHistory, "kinds" | "steps">): Counts {
   const of = new Map<BufferStep | undefined, number>();
   for (const kind of history.steps.kind) {
@@ -323,13 +323,13 @@ function timeouts(timers: Table): { time_s: number; flow: string }[] {
   return found;
 }
 
-/** A column of numbers; none where the table is empty. */
+/** Returns a column of numbers; empty if the table is empty. */
 export function numbers(table: Table, name: string): Float64Array {
   const column = table.columns[name];
   return column instanceof Float64Array ? column : new Float64Array(0);
 }
 
-/** The word in a row; empty where there is none. */
+/** Returns the word in a row; empty if there is none. */
 export function word(table: Table, name: string, row: number): string {
   const column = table.columns[name];
   return isWords(column) ? (column.words[column.at[row] ?? -1] ?? "") : "";
@@ -341,9 +341,9 @@ export function isWords(column: Column | undefined): column is Words {
 
 export type Sort = "cell" | "frame" | "loss" | "timeout";
 
-/** Goes to the next step of a sort, forwards (1) or backwards (-1); says whether there was one. */
+/** Moves to the next step of a sort, forwards (1) or backwards (-1). Returns whether there was one. */
 export function move(sort: Sort, direction: 1 | -1): boolean {
-  const c = closely.peek();
+  const c = detail.peek();
   if (c === null) {
     return false;
   }
@@ -355,13 +355,13 @@ export function move(sort: Sort, direction: 1 | -1): boolean {
   return true;
 }
 
-/** The first step after an instant: there may be none at it. */
+/** Returns the first step after an instant: there may be no step exactly at it. */
 export function stepAfter(history: BufferHistory, at: number): number {
   return Math.min(history.length, history.stepAt(at) + 1);
 }
 
-/** Names the connections whose timers ran out right before a step; empty if none did. */
-export function ranOut({ timeouts: all, history }: Closely, at: number): string {
+/** Names the connections whose timers expired just before a step; empty if there are none. */
+export function ranOut({ timeouts: all, history }: Detail, at: number): string {
   const found = all.filter((t) => stepAfter(history, t.time_s) === at);
   const first = found[0];
   if (first === undefined) {
@@ -372,18 +372,18 @@ export function ranOut({ timeouts: all, history }: Closely, at: number): string 
   return `Before that, at ${time(first.time_s)}, the retransmission timer ran out: ${names.join(", ")}${more}.`;
 }
 
-/** The timeouts of the run that was counted last. */
+/** Timeouts of the run in which they were last counted. */
 let counted: { readonly of: Overview; readonly at: readonly number[] } | null = null;
 
-/** Finds the next timeout outside the window in the whole run; null if there is none, undefined if it was not counted. */
+/** Finds the next timeout outside the window in the whole run; null if there is none, undefined if counting failed. */
 export async function timeoutBeyond(direction: 1 | -1): Promise<number | null | undefined> {
-  const [e, o, c] = [engine.peek(), overview.peek(), closely.peek()];
+  const [e, o, c] = [engine.peek(), overview.peek(), detail.peek()];
   if (e === null || o === null || c === null) {
     return undefined;
   }
   if (counted?.of !== o) {
-    await work("Looking for timeouts", async (asked) => {
-      const { tables } = await e.events(o.toml, o.seed, { ...asked, kinds: ["timers"] });
+    await work("Looking for timeouts", async (options) => {
+      const { tables } = await e.events(o.toml, o.seed, { ...options, kinds: ["timers"] });
       const found = timeouts(tables.timers ?? { rows: 0, columns: {} });
       counted = { of: o, at: found.map(({ time_s }) => time_s) };
     });
@@ -395,22 +395,22 @@ export async function timeoutBeyond(direction: 1 | -1): Promise<number | null | 
   return (direction === 1 ? at.find((t) => t > c.to) : at.findLast((t) => t < c.from)) ?? null;
 }
 
-/** Moves the window to a timeout, and goes there. */
+/** Moves the window to a timeout and shows it. */
 export async function showTimeout(at: number): Promise<void> {
-  const c = closely.peek();
+  const c = detail.peek();
   if (c === null) {
     return;
   }
   const width = c.to - c.from;
   const from = Math.max(0, at - width / 4);
   await lookAt(c.port, from, from + width);
-  const shown = closely.peek();
+  const shown = detail.peek();
   if (shown !== null && shown.from === from) {
     step.value = stepAfter(shown.history, at);
   }
 }
 
-function nextTimeout(c: Closely, direction: 1 | -1): number | null {
+function nextTimeout(c: Detail, direction: 1 | -1): number | null {
   const steps = c.timeouts.map((t) => stepAfter(c.history, t.time_s));
   const here = step.peek();
   const found = direction === 1 ? steps.find((s) => s > here) : steps.findLast((s) => s < here);

@@ -1,4 +1,4 @@
-/** The cell microscope: a port's buffer cell by cell, oldest first, coloured by VC, damaged frames hatched. */
+/** The cell microscope: a port's buffer cell by cell, oldest first, coloured by VC, with damaged frames hatched. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -7,14 +7,14 @@ import { drawings } from "../keep/files.ts";
 import { colours } from "../state.ts";
 import { count } from "../parts/format.ts";
 import { Prose } from "../parts/words.tsx";
-import { toldCell } from "./sentence.ts";
+import { describeCell } from "./sentence.ts";
 
-/** Beyond that a square would be smaller than can be seen. */
+/** Maximum number of squares; with more, they would be too small to see. */
 const MOST = 40_000;
-/** A buffer with at most so many places is drawn whole. */
+/** Buffers up to this size are drawn completely, including free places. */
 const WHOLE = 2_000;
 
-/** CSS pixels that the buffer may take. */
+/** Space available for the buffer, in CSS pixels. */
 interface Room {
   readonly width: number;
   readonly height: number;
@@ -29,9 +29,9 @@ interface Grid {
 export function Microscope(props: {
   readonly history: BufferHistory;
   readonly step: number;
-  /** By VC the property of its colour. */
+  /** CSS property of each VC's colour. */
   readonly colours: readonly string[];
-  /** Whether cells leave in the order in which they came. */
+  /** True if cells leave in order of arrival. */
   readonly inOrder: boolean;
 }): JSX.Element {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -43,7 +43,7 @@ export function Microscope(props: {
   const most = largest(history);
   const places = Math.min(
     MOST,
-    // Free places tell a policy from a full buffer. Of a very large buffer they would make all squares small.
+    // Free places show whether a policy or a full buffer is the limit. In a large buffer they would shrink all squares.
     Number.isFinite(history.capacity) ? Math.min(history.capacity, Math.max(most, WHOLE)) : most,
   );
   const grid = layout(places, room);
@@ -54,7 +54,7 @@ export function Microscope(props: {
       return undefined;
     }
     const measure = (): void => {
-      // The style sheet says how much of the window the buffer may take.
+      // The style sheet limits the height of the buffer.
       const height = Number.parseFloat(getComputedStyle(element).maxHeight);
       setRoom({ width: Math.max(160, element.clientWidth), height: Number.isFinite(height) ? height : 320 });
     };
@@ -97,7 +97,7 @@ export function Microscope(props: {
     return column < grid.columns && place < cells.length ? place : -1;
   };
   const damaged = cells.reduce((sum, c) => sum + (c.damaged ? 1 : 0), 0);
-  const spoken = chosen >= 0 && chosen < cells.length ? toldCell(history, step, chosen) : "";
+  const spoken = chosen >= 0 && chosen < cells.length ? describeCell(history, step, chosen) : "";
   return (
     <div class="microscope">
       <div class="microscope-room" ref={box}>
@@ -107,7 +107,7 @@ export function Microscope(props: {
         role="img"
         tabIndex={0}
         aria-label={
-          `The buffer of ${history.port}: ${count(cells.length)} cells wait, ${count(damaged)} of them of damaged frames. ` +
+          `The buffer of ${history.port}: ${count(cells.length)} cells wait, ${count(damaged)} of them from damaged frames. ` +
           `Arrow keys choose a cell. ${spoken}`
         }
         onMouseMove={(event) => {
@@ -132,7 +132,7 @@ export function Microscope(props: {
       </p>
       <p class="small soft microscope-cell" aria-live="polite">
         {spoken === "" ? (
-          `Hatched: its frame is lost. ${props.inOrder ? "The oldest cell is top left." : "Cells do not leave in order of arrival."}`
+          `Hatched cells belong to lost frames. ${props.inOrder ? "The oldest cell is top left." : "Cells do not leave in order of arrival."}`
         ) : (
           <Prose text={spoken} />
         )}
@@ -153,7 +153,7 @@ function largest(history: BufferHistory): number {
   return most;
 }
 
-/** The largest squares with which all places fit into the room; beyond that, small squares in more height. */
+/** Returns the grid with the largest squares that fit into the space; the smallest squares may exceed its height. */
 function layout(places: number, { width, height }: Room): Grid {
   for (let side = 24; side > 3; side -= 1) {
     const columns = Math.floor(width / side);
@@ -203,7 +203,7 @@ function draw(
   cells.slice(0, MOST).forEach((cell, place) => {
     const [x, y] = at(place);
     context.fillStyle = fills[cell.vc] ?? colour("--ink-soft");
-    // Frames that follow each other are told apart by their strength.
+    // Alternating opacity separates consecutive frames.
     const number = history.frames[cell.frame]?.number ?? 0;
     context.globalAlpha = number % 2 === 0 ? 1 : 0.72;
     context.fillRect(x, y, size, size);
@@ -226,7 +226,7 @@ function draw(
     }
   });
   context.stroke();
-  // A frame ends with a dark edge.
+  // Mark the end of a frame with a dark edge.
   context.fillStyle = colour("--ink");
   cells.slice(0, MOST).forEach((cell, place) => {
     if (cell.last && side >= 5) {

@@ -1,4 +1,4 @@
-/** The network with its queues at the instant looked at. */
+/** The network with its queues at the current instant. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -6,25 +6,25 @@ import type { Network } from "../../engine/api.ts";
 import { count } from "../parts/format.ts";
 import { flowColour } from "./paint.ts";
 
-/** Room for names at both sides. */
+/** Space for names on both sides. */
 const MARGIN = 108;
-/** The columns between the hosts take at least this share of the width: their queues are what one looks at. */
+/** Minimum fraction of the width for the columns between the hosts, whose queues matter most. */
 const INNER = 0.62;
 
 export interface NetworkProps {
   readonly network: Network;
-  /** Cells waiting at a link's port, by its place; undefined where it is not known. */
+  /** Returns the number of cells waiting at a link's port; undefined if unknown. */
   readonly queues: (link: number) => number | undefined;
-  /** Place of the port that is looked at. */
+  /** Index of the selected port. */
   readonly port: number;
   readonly onPort: (link: number) => void;
-  /** Cells that wait there, by VC, with the property of its colour. */
+  /** Returns the cells waiting at the selected port, by VC, with the CSS property of each colour. */
   readonly waiting: () => readonly { readonly cells: number; readonly colour: string }[];
-  /** Cells that this port sent last, the newest first, as many as are asked for. */
+  /** Returns up to `most` cells that the selected port sent last, newest first. */
   readonly sent: (most: number) => readonly { readonly colour: string; readonly damaged: boolean }[];
 }
 
-/** A drawing of more nodes than this would be a stain, and take the page's time. */
+/** Maximum number of nodes to draw; more would be unreadable and slow. */
 const MOST_NODES = 1000;
 
 export function NetworkDrawing(props: NetworkProps): JSX.Element {
@@ -32,7 +32,7 @@ export function NetworkDrawing(props: NetworkProps): JSX.Element {
   if (network.nodes.length > MOST_NODES) {
     return (
       <p>
-        {count(network.nodes.length)} nodes and {count(network.flows.length)} connections are too many to be drawn.
+        {count(network.nodes.length)} nodes and {count(network.flows.length)} connections are too many to draw.
       </p>
     );
   }
@@ -59,7 +59,7 @@ function Drawing(props: NetworkProps): JSX.Element {
       resized.disconnect();
     };
   }, []);
-  // Many lanes need more room than there is: then all of it is drawn smaller.
+  // If many lanes need more space than available, the whole drawing is scaled down.
   const needed = Math.min(600, 22 * lanes + 70);
   const scale = Math.max(1, needed / Math.max(1, room.height), 340 / Math.max(1, room.width));
   const [width, height] = [room.width * scale, room.height * scale];
@@ -68,7 +68,7 @@ function Drawing(props: NetworkProps): JSX.Element {
     const p = network.positions[node] ?? { x: 0.5, y: 0.5 };
     return [MARGIN + spread(p.x) * (width - 2 * MARGIN), 24 + p.y * (height - 60)];
   };
-  // Both directions are one line; the one that carries data has the queue.
+  // Both directions share one line; the direction that carries data has the queue.
   const data = new Set(network.vcs.filter((v) => v.is_data).flatMap((v) => v.links));
   const switches = network.links
     .map((link, i) => ({ link, i }))
@@ -136,7 +136,7 @@ function Drawing(props: NetworkProps): JSX.Element {
         const [x, y] = at(i);
         const named = node.kind === "switch" ? !many : node.kind === "host" && hosts <= 24 && outside(network, i);
         return named ? (
-          <text key={i} class="net-name" {...beside(x, y, network.positions[i]?.x ?? 0.5)}>
+          <text key={i} class="net-name" {...namePosition(x, y, network.positions[i]?.x ?? 0.5)}>
             {short(node.name)}
           </text>
         ) : null;
@@ -145,10 +145,10 @@ function Drawing(props: NetworkProps): JSX.Element {
   );
 }
 
-/** Pixels of a cell on a link. */
+/** Width of a cell on a link, in pixels. */
 const CELL = 4;
 
-/** A port's queue as a bar that fills, at the beginning of its link. */
+/** Shows a port's queue as a bar at the start of its link, which fills up. */
 function Queue(props: {
   readonly name: string;
   readonly cells: number | undefined;
@@ -164,7 +164,7 @@ function Queue(props: {
   const [x1, y1] = props.from;
   const [x2, y2] = props.to;
   const length = Math.hypot(x2 - x1, y2 - y1) || 1;
-  // The rest is for what was sent.
+  // The rest of the link shows sent cells.
   const bar = Math.min(props.places === null ? 34 : 110, length * 0.4);
   const thick = props.small ? 6 : props.places === null ? 8 : 20;
   const start = Math.min(16, length * 0.25);
@@ -173,13 +173,13 @@ function Queue(props: {
   const filled = Math.min(1, (props.cells ?? 0) / Math.max(1, places)) * bar;
   const room = Math.max(0, Math.floor((length - start - bar - CELL - 12) / CELL));
   const cells = props.sent?.(room) ?? [];
-  const told = props.cells === undefined ? "not recorded" : `${count(props.cells)} cells`;
-  const label = `${props.name}: ${told}${props.places === null ? "" : ` of ${count(props.places)}`}`;
+  const amount = props.cells === undefined ? "not recorded" : `${count(props.cells)} cells`;
+  const label = `${props.name}: ${amount}${props.places === null ? "" : ` of ${count(props.places)}`}`;
   return (
     <g
       class={`net-queue${props.chosen ? " chosen" : ""}`}
       role="button"
-      // Attributes of SVG keep their case.
+      // SVG attributes are case-sensitive.
       tabindex={0}
       aria-label={`${label}. Look at this port.`}
       aria-pressed={props.chosen}
@@ -194,7 +194,7 @@ function Queue(props: {
     >
       <title>{label}</title>
       <rect class="net-room" x={start} y={-thick / 2} width={bar} height={thick} rx={2} />
-      {/* Cells wait where the link begins: the bar fills from its far end. */}
+      {/* Cells wait at the start of the link, so the bar fills from its far end. */}
       {props.waiting === null ? (
         <rect class="net-fill" x={start + bar - filled} y={-thick / 2} width={filled} height={thick} rx={2} />
       ) : (
@@ -210,13 +210,13 @@ function Queue(props: {
           />
         ))
       )}
-      {/* What the port has sent, the newest first: its distance is that of cells, not of the link. */}
+      {/* Cells that the port has sent, newest first. Their spacing shows their order, not the length of the link. */}
       {cells.map((cell, i) => {
         const x = start + bar + CELL + i * CELL;
         return (
           <g key={i} class="net-cell">
             <rect x={x} y={-4} width={CELL - 1} height={8} style={{ fill: cell.colour }} />
-            {cell.damaged && <path class="net-vain" d={`M${String(x)} 4L${String(x + CELL - 1)} -4`} />}
+            {cell.damaged && <path class="net-wasted" d={`M${String(x)} 4L${String(x + CELL - 1)} -4`} />}
           </g>
         );
       })}
@@ -224,7 +224,7 @@ function Queue(props: {
   );
 }
 
-/** Maps a column to its place in the drawing: inner columns that are close together move apart. */
+/** Returns a function from column position to drawing position, which spreads inner columns that are close together. */
 function inner(network: Network): (x: number) => number {
   const between = network.positions.map((p) => p.x).filter((x) => x > 0.02 && x < 0.98);
   const half = Math.max(0, ...between.map((x) => Math.abs(x - 0.5)));
@@ -232,7 +232,7 @@ function inner(network: Network): (x: number) => number {
   return (x) => (x > 0.02 && x < 0.98 ? 0.5 + (x - 0.5) * by : x);
 }
 
-/** The filled part of a bar, which ends at `end`, in pieces by colour. */
+/** Splits the filled part of a bar, which ends at `end`, by colour. */
 function stacked(
   waiting: readonly { readonly cells: number; readonly colour: string }[],
   end: number,
@@ -253,7 +253,7 @@ function stacked(
     });
 }
 
-/** By node the colour of the one connection that begins or ends there. */
+/** Returns the colour of each node at which exactly one connection begins or ends. */
 function ownColours(network: Network): Map<number, string> {
   const found = new Map<number, string>();
   const shared = new Set<number>();
@@ -273,19 +273,19 @@ function ownColours(network: Network): Map<number, string> {
   return found;
 }
 
-/** Whether a node stands at an end of the drawing, where its name has room. */
+/** Returns whether a node is at an end of the drawing, where there is space for its name. */
 function outside(network: Network, node: number): boolean {
   const across = network.positions[node]?.x ?? 0.5;
   return across < 0.02 || across > 0.98;
 }
 
-/** A name that fits beside its node; all of it is in its title. */
+/** Truncates a name to fit next to its node; its tooltip shows the whole name. */
 function short(name: string): string {
   return name.length <= 13 ? name : `${name.slice(0, 12)}…`;
 }
 
-/** Where a name stands: outside at both ends of the drawing, below in its middle. */
-function beside(
+/** Returns the position of a node's name: outside at both ends of the drawing, below in the middle. */
+function namePosition(
   x: number,
   y: number,
   across: number,
@@ -296,7 +296,7 @@ function beside(
   return across > 0.98 ? { x: x + 12, y: y + 5, "text-anchor": "start" } : { x, y: y + 28, "text-anchor": "middle" };
 }
 
-/** How many nodes stand in each column of the drawing. */
+/** Returns the number of nodes in each column of the drawing. */
 function laneCounts(network: Network): number[] {
   const columns = new Map<string, number>();
   for (const p of network.positions) {

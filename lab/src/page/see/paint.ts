@@ -1,22 +1,22 @@
-/** What is painted into plots: queues, windows, the buffer by VC, segments. */
+/** Painters for plots: queues, windows, the buffer by VC, segments. */
 
 import type { BufferHistory, Network, Series, Table } from "../../engine/api.ts";
 import { firstAt, thin } from "./downsample.ts";
-import { isWords, numbers, word, type Closely } from "./lens.ts";
+import { isWords, numbers, word, type Detail } from "./lens.ts";
 import type { Canvas } from "./plot.tsx";
 
-/** The property with the colour of the n-th connection of a network. */
+/** Returns the CSS property for the colour of the n-th connection. */
 export function flowColour(n: number): string {
   return `--vc-${String((n % 8) + 1)}`;
 }
 
-/** By VC of a port the property of its colour: that of its connection, so that it is the same at every port. */
+/** Returns the CSS property of each VC's colour. A connection has the same colour at every port. */
 export function vcColours(network: Pick<Network, "vcs" | "flows">, history: Pick<BufferHistory, "vcs">): string[] {
   const flows = new Map(network.vcs.map((vc) => [vc.name, vc.flow]));
   return history.vcs.map((name, i) => flowColour(flows.get(name) ?? network.flows.length + i));
 }
 
-/** One column of recorded series as values of their own. */
+/** Extracts one column of recorded series. */
 export function column(series: Series, measure: string, name: string): Float64Array {
   const found = series.measures[measure];
   const at = found?.names.indexOf(name) ?? -1;
@@ -26,10 +26,10 @@ export function column(series: Series, measure: string, name: string): Float64Ar
   return Float64Array.from(series.time_s, (_, i) => found.values[i * found.names.length + at] ?? 0);
 }
 
-/** Pixels that a line is wide. */
+/** Line width in pixels. */
 const LINE = 1.6;
 
-/** A line through points; with steps it keeps a value until the next. */
+/** Draws a line through points. With `steps`, it holds each value until the next. */
 export function line(c: Canvas, times: Float64Array, values: Float64Array, colour: string, steps: boolean): void {
   const { context } = c;
   context.strokeStyle = c.colour(colour);
@@ -38,7 +38,7 @@ export function line(c: Canvas, times: Float64Array, values: Float64Array, colou
   context.lineJoin = "round";
   context.beginPath();
   const kept = thin(times, values, c.from, c.to, c.columns);
-  // Where most columns have the line going up and down in them, a path of it would take several times as long to fill.
+  // If the line goes up and down in most columns, filling a bar per column is much faster than stroking a path.
   const dense = kept.length > 2 * c.columns;
   let [beforeX, before] = [Number.NaN, Number.NaN];
   let range: Range | null = null;
@@ -70,7 +70,7 @@ export function line(c: Canvas, times: Float64Array, values: Float64Array, colou
   context.stroke();
 }
 
-/** A band between the least and the largest value since the sample before, a column of pixels at a time. */
+/** Draws a band between the minimum and maximum since the previous sample, one pixel column at a time. */
 export function band(
   c: Canvas,
   times: Float64Array,
@@ -85,7 +85,7 @@ export function band(
   for (let x = 0; x < c.columns && sample < times.length; x += 1) {
     const [from, to] = [c.from + x * width, c.from + (x + 1) * width];
     let [least, largest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-    // The sample that ends after this column has a part of it.
+    // A sample that ends after this column covers part of it.
     for (let i = sample; i < times.length && (times[i - 1] ?? 0) < to; i += 1) {
       least = Math.min(least, low[i] ?? 0);
       largest = Math.max(largest, high[i] ?? 0);
@@ -100,14 +100,14 @@ export function band(
   }
 }
 
-/** The values that a line has in one column of pixels. */
+/** Range of a line's values in one pixel column. */
 interface Range {
   readonly column: number;
   readonly top: number;
   readonly bottom: number;
 }
 
-/** The range with one more point, or the next one, from where the line was before it; then what was is drawn. */
+/** Extends the range by a point, or draws it and starts the next column's range from the line's previous value. */
 function widened(c: Canvas, range: Range | null, x: number, y: number, before: number): Range {
   const column = Math.round(x);
   if (range !== null && range.column === column) {
@@ -124,7 +124,7 @@ function fill(c: Canvas, range: Range): void {
   c.context.fillRect(range.column - (width >> 1), range.top - width / 2, width, range.bottom - range.top + width);
 }
 
-/** What waits, one VC upon the other, looked at once a column. */
+/** Draws the waiting cells stacked by VC, sampled once per column. */
 export function stack(c: Canvas, history: BufferHistory, colours: readonly string[]): void {
   const n = Math.min(c.columns, 900);
   const { context } = c;
@@ -150,7 +150,7 @@ export function stack(c: Canvas, history: BufferHistory, colours: readonly strin
   }
 }
 
-/** A level line with dashes, such as a threshold. */
+/** Draws a dashed horizontal line, such as a threshold. */
 export function level(c: Canvas, value: number): void {
   const { context } = c;
   context.strokeStyle = c.colour("--ink");
@@ -164,7 +164,7 @@ export function level(c: Canvas, value: number): void {
 }
 
 /** Marks losses: a cross for a discarded frame or cell, a triangle for a cell lost for lack of room. */
-export function marks(c: Canvas, looked: Closely): void {
+export function marks(c: Canvas, looked: Detail): void {
   const { steps, kinds } = looked.history;
   const { context } = c;
   const size = 4 * c.scale;
@@ -177,7 +177,7 @@ export function marks(c: Canvas, looked: Closely): void {
     }
     const x = c.x(t);
     const kind = steps.kind[i] ?? 0;
-    // One mark a pixel of each kind is all that can be seen.
+    // One mark of each kind per pixel is all that can be seen.
     if (kind === lastKind && x - lastX < c.scale) {
       continue;
     }
@@ -203,7 +203,7 @@ export function marks(c: Canvas, looked: Closely): void {
   }
 }
 
-/** Bars at instants, from bottom to top, such as timeouts. */
+/** Draws vertical dotted lines at instants, such as timeouts. */
 export function bars(c: Canvas, times: readonly number[], colour: string): void {
   const { context } = c;
   context.strokeStyle = c.colour(colour);
@@ -220,9 +220,9 @@ export function bars(c: Canvas, times: readonly number[], colour: string): void 
   context.setLineDash([]);
 }
 
-/** Instants and congestion windows of one connection, from what its segments say; before the first, from the samples. */
+/** Returns times and congestion windows of one connection, from its segments; before the first, from the samples. */
 export function windows(
-  looked: Closely,
+  looked: Detail,
   series: Series | null,
   flow: string,
 ): { times: Float64Array; values: Float64Array } {
@@ -240,10 +240,10 @@ export function windows(
   return { times: Float64Array.from(times), values: Float64Array.from(values) };
 }
 
-/** Segments of one connection for the plot of time and sequence. */
+/** Segments of one connection for the time-sequence plot. */
 export interface Sequence {
   readonly sent: readonly Bar[];
-  /** The sender's highest acknowledgement: steps. */
+  /** The highest acknowledgement at the sender, as a step function. */
   readonly acked: { readonly times: Float64Array; readonly values: Float64Array };
   readonly least: number;
   readonly most: number;
@@ -286,7 +286,7 @@ export function sequence(segments: Table, flow: string): Sequence {
   };
 }
 
-/** Bars from first to last byte of each segment when it was sent, and steps of what is acknowledged. */
+/** Draws a bar from the first to the last byte of each segment sent, and the acknowledgements as steps. */
 export function sequencePlot(c: Canvas, s: Sequence): void {
   const { context } = c;
   for (const again of [false, true]) {
@@ -314,7 +314,7 @@ export function sequencePlot(c: Canvas, s: Sequence): void {
   line(c, s.acked.times, s.acked.values, "--good", true);
 }
 
-/** The rows of one connection, in order. */
+/** Returns the rows of one connection, in order. */
 function rowsOf(table: Table, flow: string): number[] {
   const column = table.columns["flow"];
   if (!isWords(column)) {
@@ -330,7 +330,7 @@ function rowsOf(table: Table, flow: string): number[] {
   return rows;
 }
 
-/** The value of a step function at an instant. */
+/** Returns the value of a step function at an instant. */
 export function valueAt(times: Float64Array, values: Float64Array, t: number): number {
   const i = firstAt(times, t);
   return (times[i] === t ? values[i] : values[i - 1]) ?? 0;

@@ -1,4 +1,4 @@
-/** A plot over time: uPlot makes axes, cursor and zoom; what is in it is painted from all points in view. */
+/** A plot over time: uPlot provides axes, cursor and zoom, and the contents are painted from all points in view. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -7,53 +7,53 @@ import { drawings } from "../keep/files.ts";
 import { colours } from "../state.ts";
 import { time } from "../parts/format.ts";
 
-/** What a painter gets: the context, clipped to the plot, and where values are. */
+/** Drawing context of a painter, clipped to the plot, with its scales. */
 export interface Canvas {
   readonly context: CanvasRenderingContext2D;
-  /** Pixels of a time or a value. */
+  /** Pixel position of a time or a value. */
   readonly x: (time: number) => number;
   readonly y: (value: number) => number;
   readonly from: number;
   readonly to: number;
-  /** Columns of pixels. */
+  /** Number of pixel columns. */
   readonly columns: number;
   readonly bottom: number;
   readonly top: number;
-  /** Device pixels of one CSS pixel. */
+  /** Device pixels per CSS pixel. */
   readonly scale: number;
   readonly colour: (name: string) => string;
 }
 
 export interface PlotProps {
   readonly id: string;
-  /** What it shows, for screen readers too. */
+  /** Description, also for screen readers. */
   readonly label: string;
   readonly height: number;
   readonly unit: string;
-  /** The view in time, and all there is to see. */
+  /** Visible time range, and the full range. */
   readonly view: readonly [number, number];
   readonly all: readonly [number, number];
-  /** The largest value. */
+  /** Upper end of the value axis. */
   readonly most: number;
   readonly least?: number;
-  /** The instant looked at, or NaN. */
+  /** The current instant, or NaN. */
   readonly now: number;
   readonly paint: (canvas: Canvas) => void;
-  /** A stretch was chosen. */
+  /** Called when the user selects a time range. */
   readonly onView: (view: readonly [number, number]) => void;
-  /** An instant was chosen. */
+  /** Called when the user selects an instant. */
   readonly onPick: (time: number) => void;
-  /** Where a stretch is chosen before it is looked at: keys and the wheel change it, and Enter is `onView`. */
+  /** Range that keys and the wheel adjust before Enter calls `onView`; without it, they change the view directly. */
   readonly stretch?: {
     readonly view: readonly [number, number];
     readonly onChange: (view: readonly [number, number]) => void;
   };
-  /** Plots of one name share their cursor. */
+  /** Name of the group of plots that share their cursor. */
   readonly sync?: string;
 }
 
 const AXIS = 58;
-/** uPlot has no data of its own: what is in a plot is painted. */
+/** Data for uPlot, which has none of its own: the contents are painted. */
 const EMPTY: uPlot.AlignedData = [
   [0, 1],
   [null, null],
@@ -78,7 +78,7 @@ export function Plot(props: PlotProps): JSX.Element {
       made.setSize({ width: Math.max(200, element.clientWidth), height: latest.current.height });
     });
     resized.observe(element);
-    // A press without a drag is a choice of an instant.
+    // A click without a drag selects an instant.
     let down = Number.NaN;
     const pressed = (event: MouseEvent): void => {
       down = event.clientX;
@@ -110,7 +110,7 @@ export function Plot(props: PlotProps): JSX.Element {
       plot.current = null;
       drawings.delete(props.id);
     };
-    // Axes have the colours of the scheme in them, so it is made anew with another.
+    // The axes contain colours, so a change of colours needs a new plot.
   }, [scheme]);
 
   const [from, to] = props.view;
@@ -130,8 +130,8 @@ export function Plot(props: PlotProps): JSX.Element {
       aria-label={
         props.stretch === undefined
           ? `${props.label}, from ${time(from)} to ${time(to)}. Plus and minus zoom, arrow keys move.`
-          : `${props.label}, from ${time(from)} to ${time(to)}. Chosen is ${time(props.stretch.view[0])} to ` +
-            `${time(props.stretch.view[1])}: arrow keys move it, plus and minus make it shorter and longer, Enter looks at it.`
+          : `${props.label}, from ${time(from)} to ${time(to)}. The selection is ${time(props.stretch.view[0])} to ` +
+            `${time(props.stretch.view[1])}: arrow keys move it, plus and minus change its length, Enter shows it.`
       }
       onKeyDown={(event) => {
         const { view: now, onChange } = moved(props);
@@ -148,21 +148,21 @@ export function Plot(props: PlotProps): JSX.Element {
   );
 }
 
-/** Draws a plot with the scales of its properties. */
+/** Draws a plot with the scales given by its properties. */
 function draw(u: uPlot, props: PlotProps): void {
-  // A batch draws at its end, whether or not a scale has changed.
+  // A batch redraws at its end, even if no scale has changed.
   u.batch(() => {
     u.setScale("x", { min: props.view[0], max: props.view[1] });
     u.setScale("y", { min: props.least ?? 0, max: props.most });
   });
 }
 
-/** Draws a plot on a canvas of its own without the instant looked at, two pixels for each of the page. */
+/** Draws a plot on a new canvas without the current instant, at two pixels per CSS pixel. */
 function picture(element: HTMLElement, props: PlotProps): HTMLCanvasElement {
   const current = { ...props, now: Number.NaN };
   const made = new uPlot(options(element, { current }, 2 / devicePixelRatio), EMPTY, document.createElement("div"));
   draw(made, current);
-  // The plot is drawn once more after this task, maybe in other colours.
+  // uPlot draws again after this task, possibly in other colours, so copy the canvas now.
   const copy = document.createElement("canvas");
   copy.width = made.ctx.canvas.width;
   copy.height = made.ctx.canvas.height;
@@ -171,12 +171,12 @@ function picture(element: HTMLElement, props: PlotProps): HTMLCanvasElement {
   return copy;
 }
 
-/** What keys and the wheel change: the stretch that is chosen, where one is, else the view. */
+/** Returns what keys and the wheel change: the selected range if there is one, else the view. */
 function moved(props: PlotProps): NonNullable<PlotProps["stretch"]> {
   return props.stretch ?? { view: props.view, onChange: props.onView };
 }
 
-/** The view that a key leads to; null where it leads to none. */
+/** Returns the view that a key selects; null if the key has no function. */
 export function keyed(key: string, props: Pick<PlotProps, "view" | "all">): readonly [number, number] | null {
   const middle = (props.view[0] + props.view[1]) / 2;
   switch (key) {
@@ -196,7 +196,7 @@ export function keyed(key: string, props: Pick<PlotProps, "view" | "all">): read
   }
 }
 
-/** The view made wider (1) or narrower (-1) about an instant. */
+/** Returns the view made wider (1) or narrower (-1) around an instant. */
 export function zoomed(
   props: { readonly view: readonly [number, number]; readonly all: readonly [number, number] },
   direction: number,
@@ -210,7 +210,7 @@ export function zoomed(
   return within(start, width, props.all);
 }
 
-/** The view moved by a part of its width. */
+/** Returns the view moved by a fraction of its width. */
 export function panned(
   props: { readonly view: readonly [number, number]; readonly all: readonly [number, number] },
   direction: number,
@@ -224,7 +224,7 @@ function within(start: number, width: number, all: readonly [number, number]): r
   return [from, Math.min(all[1], from + width)];
 }
 
-/** Options of a plot, `factor` times as large as on the page. */
+/** Returns uPlot's options, for a plot `factor` times as large as on the page. */
 function options(element: HTMLElement, latest: { readonly current: PlotProps }, factor = 1): uPlot.Options {
   const css = getComputedStyle(document.documentElement);
   const colour = (name: string): string => css.getPropertyValue(name).trim();
@@ -240,7 +240,7 @@ function options(element: HTMLElement, latest: { readonly current: PlotProps }, 
   return {
     width: factor * Math.max(200, element.clientWidth),
     height: factor * latest.current.height,
-    // Room for half of the last number below the axis.
+    // Space for half of the last number below the axis.
     padding: [null, 25 * factor, null, null],
     legend: { show: false },
     scales: { x: { time: false, auto: false }, y: { auto: false } },
@@ -304,7 +304,7 @@ function paint(u: uPlot, props: PlotProps, colour: (name: string) => string, sca
   context.restore();
 }
 
-/** Pixels of values on a scale, both ends of which are known: thousands of points are drawn with it. */
+/** Returns a linear map from values to pixels, which is faster than uPlot's for thousands of points. */
 function linear(u: uPlot, scale: "x" | "y", low: number, high: number): (value: number) => number {
   const [from, to] = [u.valToPos(low, scale, true), u.valToPos(high, scale, true)];
   const each = (to - from) / (high - low);

@@ -1,4 +1,4 @@
-/** The plots of a run: the queue as a whole, then the buffer by VC, windows and segments in the window looked at. */
+/** Plots of a run: the queue over the whole run, then the buffer by VC, windows and segments in the current window. */
 
 import type { JSX } from "preact";
 import { useEffect, useId, useMemo, useState } from "preact/hooks";
@@ -10,11 +10,11 @@ import * as lens from "./lens.ts";
 import { band, bars, column, flowColour, level, line, marks, sequence, sequencePlot, stack, vcColours, windows } from "./paint.ts";
 import { Plot, type Canvas } from "./plot.tsx";
 
-/** The queue over the whole run; a stretch dragged over it is looked at closely. */
+/** Plots the queue over the whole run; dragging selects a range to show in detail. */
 export function Overall(props: { readonly overview: lens.Overview }): JSX.Element {
   const { run, network } = props.overview;
-  const looked = lens.closely.value;
-  // What keys and the wheel have chosen and nobody has looked at yet.
+  const looked = lens.detail.value;
+  // Range selected with keys or wheel but not shown yet.
   const [chosen, setChosen] = useState<readonly [number, number] | null>(null);
   useEffect(() => {
     setChosen(null);
@@ -49,7 +49,7 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
           head={() =>
             headOf(
               props.overview,
-              `Cells waiting at ${port} (band: the least and the largest between samples)`,
+              `Cells waiting at ${port} (band: minimum and maximum between samples)`,
               all,
             )
           }
@@ -86,8 +86,8 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
         }}
       />
       <p class="small soft">
-        Drag to zoom in, click to jump. {chosen === null ? "Showing" : "Chosen:"} {time(stretch[0])} to{" "}
-        {time(stretch[1])} (shaded). The band is the least and the largest queue between samples.
+        Drag to zoom in, click to jump. {chosen === null ? "Showing" : "Selected:"} {time(stretch[0])} to{" "}
+        {time(stretch[1])} (shaded). The band shows the minimum and maximum between samples.
       </p>
       {chosen !== null && (
         <p class="row small">
@@ -115,12 +115,12 @@ export function Overall(props: { readonly overview: lens.Overview }): JSX.Elemen
   );
 }
 
-/** A list to choose from has no more. */
+/** Maximum number of connections in a list to choose from. */
 const MOST_FLOWS = 500;
-/** Connections whose windows are drawn. */
+/** Maximum number of connections whose windows are drawn. */
 const MOST_LINES = 24;
 
-export function Plots(props: { readonly overview: lens.Overview; readonly looked: lens.Closely }): JSX.Element {
+export function Plots(props: { readonly overview: lens.Overview; readonly looked: lens.Detail }): JSX.Element {
   const { looked, overview } = props;
   const { history } = looked;
   const all: readonly [number, number] = [looked.from, looked.to];
@@ -255,8 +255,8 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
       <Plot
         {...common}
         id="plot-sequence"
-        label={`Time and sequence of ${flow}`}
-        unit="kB of its data"
+        label={`Time-sequence plot of ${flow}`}
+        unit="kB of data"
         height={260}
         least={segments.least / 1000}
         most={Math.max(segments.most / 1000, segments.least / 1000 + 1)}
@@ -266,8 +266,8 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         }}
       />
       <p class="small soft">
-        Thin bars are segments as they are sent, <span class="again">thick orange bars</span> retransmissions. The green
-        line is what the receiver has acknowledged. Dotted lines are timeouts.
+        Thin bars are segments sent, <span class="again">thick orange bars</span> retransmissions. The green
+        line shows the highest acknowledgement. Dotted lines are timeouts.
       </p>
     </section>
   );

@@ -1,24 +1,24 @@
-/** What happened at a step, in words. */
+/** Describes steps in words. */
 
 import type { BufferHistory, Judgement } from "../../engine/api.ts";
 import { count, shortened, time } from "../parts/format.ts";
 
-export interface Told {
-  /** When and what, in one sentence. */
+export interface Description {
+  /** Time and event, in one sentence. */
   readonly what: string;
-  /** Why the frame was refused or admitted, with its numbers; empty where nothing was judged. */
+  /** Reason why the frame was refused or admitted, with numbers; empty if nothing was decided. */
   readonly why: string;
   readonly bad: boolean;
 }
 
-/** Rules of a port that the history does not name: the key of its policy, and the condition if it is a formula. */
+/** Rules of a port that the history does not contain: the policy's key, and the condition if it is a formula. */
 export interface Rules {
   readonly policy: string;
   readonly formula: string;
 }
 
-/** Describes the last step that was done; at 0 there is none. */
-export function told(history: BufferHistory, step: number, rules: Rules = { policy: "", formula: "" }): Told {
+/** Describes the last completed step; there is none at step 0. */
+export function describe(history: BufferHistory, step: number, rules: Rules = { policy: "", formula: "" }): Description {
   if (step === 0 || history.length === 0) {
     return { what: "Before the first event of the window.", why: "", bad: false };
   }
@@ -40,9 +40,9 @@ export function told(history: BufferHistory, step: number, rules: Rules = { poli
   const what: Record<typeof kind, string> = {
     refused: `${whole} arrived and was discarded: ${were}`,
     admitted: `${cell} arrived and joined the queue: ${now}`,
-    cut: `${whole} found no room for a cell and is damaged from now on: ${were}`,
+    cut: `${whole} lost a cell because the buffer was full and is now damaged: ${were}`,
     lost: `${cell} arrived and was lost: ${were}`,
-    discarded: `${cell} was discarded ${refused ? "with" : "like the rest of"} its frame: ${were}`,
+    discarded: `${cell} was discarded ${refused ? "with" : "as part of the rest of"} its frame: ${were}`,
     pushed_out: `${cell} was pushed out to make room: ${now}`,
     dropped: `${cell} was dropped with its packet: ${now}`,
     departed: `${cell} left for the link: ${now}`,
@@ -51,18 +51,18 @@ export function told(history: BufferHistory, step: number, rules: Rules = { poli
   const judgement = history.judgements[steps.judgement[i] ?? -1];
   const wasted = kind === "departed" && frame !== undefined && frame.damaged_s <= (steps.time_s[i] ?? 0);
   return {
-    what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? ` ${frame.damaged_at === "" ? "The frame before has lost its last cell" : "Its frame has lost a cell"}, so sending it is wasted.` : ""}`,
+    what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? ` ${frame.damaged_at === "" ? "The previous frame has lost its last cell" : "Its frame has lost a cell"}, so sending it is wasted.` : ""}`,
     why: judgement === undefined || JUDGES_NOTHING.test(rules.policy) ? "" : reason(judgement, bad, history.capacity, rules),
     bad,
   };
 }
 
-/** Policies that let every frame begin. */
+/** Policies that admit every frame. */
 const JUDGES_NOTHING = /^(tail_drop|ppd|drop_from_front)$/;
 
-/** The sentence of a judgement, with the formula itself in place of its key. */
+/** Returns the sentence for a decision, with the formula itself in place of its key. */
 function reason(judgement: Judgement, bad: boolean, places: number, { policy, formula }: Rules): string {
-  const late = bad && judgement.admitted ? " But there was no free place." : "";
+  const late = bad && judgement.admitted ? " But the buffer was full." : "";
   const sentence = judgement.sentence + late;
   if (policy !== "formula" || formula === "") {
     return sentence;
@@ -75,7 +75,7 @@ function reason(judgement: Judgement, bad: boolean, places: number, { policy, fo
 }
 
 /** Describes a waiting cell. */
-export function toldCell(history: BufferHistory, step: number, place: number): string {
+export function describeCell(history: BufferHistory, step: number, place: number): string {
   const cell = history.at(step)[place];
   if (cell === undefined) {
     return "";
@@ -90,7 +90,7 @@ export function toldCell(history: BufferHistory, step: number, place: number): s
     : `, bytes ${count(frame.sequence)} to ${count(frame.sequence + frame.length - 1)}`;
   const why =
     frame.damaged_at === ""
-      ? "The last cell of the frame before was lost: the receiver joins both frames and discards them"
+      ? "The last cell of the previous frame was lost, so the receiver joins both frames and discards them"
       : `Its frame lost a cell at ${time(frame.damaged_s)} at ${frame.damaged_at}`;
   const damage = cell.damaged ? ` ${why}, so sending it is wasted.` : "";
   return `Position ${count(place + 1)}: cell ${String(cell.index + 1)} of ${vc}’s frame ${count(frame.number)}${bytes}.${damage}`;

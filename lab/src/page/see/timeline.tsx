@@ -1,4 +1,4 @@
-/** The controls of the window: play, steps by cell, frame, loss and timeout in both directions, and a slider. */
+/** Playback controls of the window: play, steps by cell, frame, loss and timeout in both directions, and a slider. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
@@ -11,7 +11,7 @@ import {
   showTimeout,
   step,
   timeoutBeyond,
-  type Closely,
+  type Detail,
   type Sort,
 } from "./lens.ts";
 
@@ -22,24 +22,24 @@ const SORTS: readonly { readonly sort: Sort; readonly text: string }[] = [
   { sort: "timeout", text: "timeout" },
 ];
 
-/** Steps by key: with Shift an arrow steps by frame, and a letter backwards. */
+/** Keys that step: Shift with an arrow steps by frame, Shift with a letter steps backwards. */
 const KEYS: Readonly<Record<string, Sort>> = { arrowright: "cell", arrowleft: "cell", l: "loss", t: "timeout" };
 
-/** Steps of play in a second. */
+/** Playback speeds in steps per second. */
 const SPEEDS = [10, 60, 600, 3000] as const;
 
-/** Elements that use the space bar themselves when they have the focus. */
+/** Elements that use the space bar themselves while focused. */
 const TYPED = "input:not([type=range]), textarea, select, [contenteditable]";
 const PRESSED = "button, summary, a, [role=button]";
 
-function told(number: number, what: string): string {
+function counted(number: number, what: string): string {
   return `${count(number)} ${what}${number === 1 ? "" : "s"}`;
 }
 
-export function Timeline(props: { readonly looked: Closely }): JSX.Element {
+export function Timeline(props: { readonly looked: Detail }): JSX.Element {
   const { history, counts, timeouts } = props.looked;
   const [speed, setSpeed] = useState<number>(SPEEDS[1]);
-  /** Said in place of the window's numbers, with a timeout outside of the window. */
+  /** Message shown in place of the window's numbers, with the time of a timeout outside the window. */
   const [note, setNote] = useState<{ readonly of: object; readonly text: string; readonly at: number | null } | null>(null);
   const playing = isPlaying.value;
   const setPlaying = (on: boolean): void => {
@@ -96,7 +96,7 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
   const latest = useRef({ toggle, go });
   latest.current = { toggle, go };
   useEffect(() => {
-    // A button that was clicked keeps the focus; only one that was reached with the keyboard keeps the space bar.
+    // A button keeps the focus after a click. Only a button reached with the keyboard handles the space bar itself.
     let clicked = false;
     const down = (): void => {
       clicked = true;
@@ -221,10 +221,10 @@ export function Timeline(props: { readonly looked: Closely }): JSX.Element {
         </p>
       ) : (
         <p class="small soft">
-          {told(history.length, "step")} from {time(props.looked.from)} to {time(props.looked.to)}:{" "}
-          {told(counts.lost, "cell")} lost, {told(counts.damaged, "frame")} damaged, {told(counts.discarded, "cell")}{" "}
-          discarded ({told(counts.frames, "whole frame")}), {told(timeouts.length, "timeout")}.
-          {history.cut_short && " The window was too long to keep all of it; it ends with these steps."}
+          {counted(history.length, "step")} from {time(props.looked.from)} to {time(props.looked.to)}:{" "}
+          {counted(counts.lost, "cell")} lost, {counted(counts.damaged, "frame")} damaged, {counted(counts.discarded, "cell")}{" "}
+          discarded ({counted(counts.frames, "whole frame")}), {counted(timeouts.length, "timeout")}.
+          {history.cut_short && " The window was too long to record completely; it ends with these steps."}
         </p>
       )}
     </div>

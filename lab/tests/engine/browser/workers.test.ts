@@ -1,4 +1,4 @@
-/** The page's workers in Chromium: the same numbers as this machine, and runs that stop. */
+/** The page's workers in Chromium: native fingerprints, cancellation and limits. */
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -9,13 +9,13 @@ import { PAGE } from "../local.ts";
 
 let browser: Browser;
 let page: Page;
-const said: string[] = [];
+const messages: string[] = [];
 
 before(async () => {
   browser = await chromium.launch({ executablePath: process.env["CHROMIUM"] ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
   page = await browser.newPage();
-  page.on("console", (message) => said.push(message.text()));
-  page.on("pageerror", (error) => said.push(error.message));
+  page.on("console", (message) => messages.push(message.text()));
+  page.on("pageerror", (error) => messages.push(error.message));
   await page.goto(pathToFileURL(PAGE).href);
 });
 
@@ -24,13 +24,13 @@ after(() => browser.close());
 const native = process.env["CELLTRAIN_NATIVE"];
 
 test("every shipped scenario has the native fingerprint", {
-  skip: native === undefined ? "CELLTRAIN_NATIVE names no file of native answers" : false,
+  skip: native === undefined ? "CELLTRAIN_NATIVE is not set to a file of native results" : false,
 }, async () => {
   const answers = JSON.parse(readFileSync(native ?? "", "utf8")) as Record<string, { seed: number; fingerprint: string }>;
   const seeds = Object.entries(answers).map(([name, { seed }]) => [name, seed] as const);
-  const found = await page.evaluate(async (asked) => {
+  const found = await page.evaluate(async (pairs) => {
     const scenarios = await window.celltrain.scenarios();
-    const runs = asked.map(async ([name, seed]) => {
+    const runs = pairs.map(async ([name, seed]) => {
       const answer = await window.celltrain.run(scenarios[name] ?? "", seed);
       return [name, answer.fingerprint] as const;
     });
@@ -39,8 +39,8 @@ test("every shipped scenario has the native fingerprint", {
   assert.deepEqual(Object.fromEntries(found), Object.fromEntries(Object.entries(answers).map(([name, { fingerprint }]) => [name, fingerprint])));
 });
 
-test("a run that is stopped ends at once, and the workers go on", async () => {
-  const told = await page.evaluate(async () => {
+test("stopping a run ends it at once, and the workers remain usable", async () => {
+  const result = await page.evaluate(async () => {
     const engine = await window.celltrain.engine;
     const toml = ((await engine.scenarios())["lan-epd"] ?? "").replace('"10s"', '"10000s"');
     const stop = new AbortController();
@@ -50,7 +50,7 @@ test("a run that is stopped ends at once, and the workers go on", async () => {
       limits: { seconds: 1000 },
       onProgress: (share) => {
         done = share;
-        // On a busy machine the first report comes before the first cell.
+        // On a busy machine the first report arrives before the first cell.
         if (share > 0) {
           stop.abort();
         }
@@ -63,13 +63,13 @@ test("a run that is stopped ends at once, and the workers go on", async () => {
     const next = await engine.run(toml.replace('"10000s"', '"100ms"'), 1);
     return { error, done, next: next.answer.duration_s };
   });
-  assert.equal(told.error, "stopped");
-  assert.ok(told.done > 0 && told.done < 1, String(told.done));
-  assert.equal(told.next, 0.1);
+  assert.equal(result.error, "stopped");
+  assert.ok(result.done > 0 && result.done < 1, String(result.done));
+  assert.equal(result.next, 0.1);
 });
 
-test("an ensemble is what its runs are one by one, and one refusal ends it", async () => {
-  const told = await page.evaluate(async () => {
+test("an ensemble gives the same runs as single calls, and a faulty scenario ends it", async () => {
+  const result = await page.evaluate(async () => {
     const engine = await window.celltrain.engine;
     const short = (text = "") => text.replace('"10s"', '"300ms"');
     const scenarios = await engine.scenarios();
@@ -89,12 +89,12 @@ test("an ensemble is what its runs are one by one, and one refusal ends it", asy
       refused,
     };
   });
-  assert.deepEqual(told.together, told.alone);
-  assert.deepEqual([told.last, told.refused], [1, "refused"]);
+  assert.deepEqual(result.together, result.alone);
+  assert.deepEqual([result.last, result.refused], [1, "refused"]);
 });
 
-test("runs of one press have a limit together, and what had ended was told", async () => {
-  const told = await page.evaluate(async () => {
+test("the runs of one call have a common limit, and completed runs are reported", async () => {
+  const result = await page.evaluate(async () => {
     const engine = await window.celltrain.engine;
     const toml = (await engine.scenarios())["lan-epd"] ?? "";
     const short = toml.replace('"10s"', '"50ms"');
@@ -108,14 +108,14 @@ test("runs of one press have a limit together, and what had ended was told", asy
     const next = await engine.compare([short], [1, 2], { limits: { together: 1000 } });
     return { ...error, ended, next: next.runs[0]?.length };
   });
-  assert.equal(told.kind, "all_too_long");
-  assert.equal(told.message, `The runs took longer than 2 s together: ${String(told.ended)} of 6 have ended.`);
-  assert.ok(told.ended >= 1 && told.ended <= 3, String(told.ended));
-  assert.equal(told.next, 2);
+  assert.equal(result.kind, "all_too_long");
+  assert.equal(result.message, `The runs took longer than 2 s together: ${String(result.ended)} of 6 have ended.`);
+  assert.ok(result.ended >= 1 && result.ended <= 3, String(result.ended));
+  assert.equal(result.next, 2);
 });
 
-test("the page asks the network for nothing and says nothing on the console", async () => {
+test("the page requests nothing from the network and writes nothing to the console", async () => {
   const resources = await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name));
   assert.deepEqual(resources.filter((name) => !name.startsWith("blob:") && !name.startsWith("data:")), []);
-  assert.deepEqual(said, []);
+  assert.deepEqual(messages, []);
 });

@@ -20,20 +20,20 @@ import {
 
 after(closeBrowser);
 
-/** By scenario what the native engine gave, as `scripts/lab_data.py` writes it. */
+/** File of native results by scenario, written by `scripts/lab_data.py`. */
 const NATIVE = process.env["CELLTRAIN_NATIVE"] ?? "";
 
 test(
   "every gallery entry runs in the page, with the fingerprint of the native run",
   {
-    skip: skip === false ? (existsSync(NATIVE) ? false : "CELLTRAIN_NATIVE names no file of native answers") : skip,
+    skip: skip === false ? (existsSync(NATIVE) ? false : "CELLTRAIN_NATIVE is not set to a file of native results") : skip,
   },
   async () => {
     const native = JSON.parse(readFileSync(NATIVE, "utf8")) as Record<string, { seed: number; fingerprint: string }>;
     const opened = await open("#/run");
     const { page } = opened;
     await page.getByRole("button", { name: "Choose a scenario …" }).click();
-    const groups = page.locator(".gallery section").filter({ hasNotText: "printed: " });
+    const groups = page.locator(".gallery section").filter({ hasNotText: "published: " });
     const names = await groups.locator("strong").allInnerTexts();
     assert.ok(names[0]?.startsWith("lan-"), "the LAN comes first");
     assert.deepEqual(names.sort(), Object.keys(native).sort());
@@ -54,7 +54,7 @@ test(
   },
 );
 
-test("the form and the text follow each other", { skip }, async () => {
+test("the form and the text update each other", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   await page.getByLabel("Threshold", { exact: true }).fill("750");
@@ -74,7 +74,7 @@ test("the form and the text follow each other", { skip }, async () => {
   await close(opened);
 });
 
-test("faults are shown at their lines, and a text with markup is shown as text", { skip }, async () => {
+test("faults are shown at their lines, and markup is shown as text", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   const bad = '<img src=x onerror="document.title=1">';
@@ -102,7 +102,7 @@ test("faults are shown at their lines, and a text with markup is shown as text",
   await close(opened);
 });
 
-test("a run can be stopped at once, and the page goes on", { skip }, async () => {
+test("a run can be stopped at once, and the page remains usable", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   const text = await shipped(page, "lan-epd");
@@ -110,13 +110,13 @@ test("a run can be stopped at once, and the page goes on", { skip }, async () =>
   await page.getByText(/This can take/).waitFor();
   await page.locator("#run:not([disabled])").click();
   await page.locator('.results[data-phase="running"]').getByRole("button", { name: "Stop" }).click();
-  await page.getByText("Stopped. The runs").waitFor();
+  await page.getByText("Stopped. The completed runs").waitFor();
   await write(page, text);
   await run(page);
   await close(opened);
 });
 
-test("a scenario larger than the memory is told in words, and may be allowed more", { skip }, async () => {
+test("a scenario that exceeds the memory limit gets a message and a button that raises the limit", { skip }, async () => {
   const opened = await open("#/run", { init: SMALL_LIMITS });
   const { page } = opened;
   const text = await shipped(page, "lan-epd");
@@ -128,22 +128,22 @@ test("a scenario larger than the memory is told in words, and may be allowed mor
     },
     [of(5), of(1005)],
   );
-  // Of 1 GiB a run may take three quarters, and of 3.5 GiB too: the lower bound of this one is between. It is about an
-  // eighth of the memory that the run reserves.
+  // A run may use three quarters of 1 GiB, or of 3.5 GiB. The lower bound of this scenario is between the two. It is
+  // about an eighth of the memory that the run reserves.
   const each = ((bytes[1] ?? 0) - (bytes[0] ?? 0)) / 1000;
   assert.ok(each > 100, String(bytes));
   const small = (bytes[0] ?? 0) / (0.6 * 2 ** 30);
   const fits = Math.round((8 * 1.5 * 2 ** 30 * small - (bytes[0] ?? 0)) / each);
   await divide(page, { memory: 1 / small });
   await write(page, of(fits));
-  const alert = page.getByRole("alert").filter({ hasText: "needs more memory than it is allowed" });
+  const alert = page.getByRole("alert").filter({ hasText: "needs more memory than the limit allows" });
   await alert.waitFor();
   assert.match(await alert.innerText(), /does not fit: .* of memory/);
   assert.ok(await page.locator("#run").isDisabled());
   await alert.getByRole("button", { name: "Allow it up to 3.76 GB" }).click();
   await page.locator("#run:not([disabled])").waitFor();
   assert.equal(await alert.count(), 0);
-  // What no browser can hold is told, and nothing is offered.
+  // If no browser can provide enough memory, the message appears without a button.
   await write(page, of(40 * fits));
   await alert.waitFor();
   assert.equal(await page.getByRole("button", { name: /Allow it/ }).count(), 0);
@@ -154,7 +154,7 @@ test("a scenario larger than the memory is told in words, and may be allowed mor
   await close(opened);
 });
 
-test("a run that takes too long is told, and runs when it is given more", { skip }, async () => {
+test("a run that takes too long gets a message, and completes with a higher limit", { skip }, async () => {
   const opened = await open("#/run", { init: SMALL_LIMITS });
   const { page } = opened;
   await write(page, (await shipped(page, "lan-epd")).replace('"10s"', '"60s"'));
@@ -169,33 +169,33 @@ test("a run that takes too long is told, and runs when it is given more", { skip
   await close(opened);
 });
 
-test("many runs of one press ask after a while, and go on where they were", { skip }, async () => {
+test("many runs of one click stop at the common limit, and continue where they were", { skip }, async () => {
   const opened = await open("#/run", { init: SMALL_LIMITS });
   const { page } = opened;
   await typeSeeds(page, 60);
   await divide(page, { together: 3000 });
   await page.locator("#run:not([disabled])").click();
-  const told = page
+  const alert = page
     .getByRole("alert")
     .filter({ hasText: /The runs took longer than 300 s together: \d+ of 60 have ended\./ });
-  await told.waitFor();
-  const pressed = await raise(page, /^Go on for up to/, '.results[data-phase="done"]');
-  assert.equal(pressed[0], "Go on for up to 50 minutes");
+  await alert.waitFor();
+  const pressed = await raise(page, /^Continue for up to/, '.results[data-phase="done"]');
+  assert.equal(pressed[0], "Continue for up to 50 minutes");
   const fingerprints = await page.locator(".results details code").allTextContents();
   assert.deepEqual([fingerprints.length, new Set(fingerprints).size], [60, 60]);
-  const { asked, workers } = await page.evaluate(async () => ({
-    asked: (window as unknown as { asked: Record<string, number> }).asked["run"] ?? 0,
+  const { requests, workers } = await page.evaluate(async () => ({
+    requests: (window as unknown as { asked: Record<string, number> }).asked["run"] ?? 0,
     workers: (await window.celltrain.engine).workers,
   }));
-  assert.ok(asked <= 60 + workers * pressed.length, `${String(asked)} runs were asked for`);
+  assert.ok(requests <= 60 + workers * pressed.length, `${String(requests)} runs were requested`);
   await close(opened);
 });
 
-test("a check that takes too long is told where the scenario is, and may take longer", { skip }, async () => {
+test("a check that takes too long gets a message next to the scenario, and completes with a higher limit", { skip }, async () => {
   const opened = await open("#/run", { init: SMALL_LIMITS });
   const { page } = opened;
   await page.locator("#run:not([disabled])").waitFor();
-  // A check of some thousand connections takes some milliseconds.
+  // A check of several thousand connections takes several milliseconds.
   await divide(page, { check: 1e4 });
   await write(page, (await shipped(page, "lan-epd")).replace("sources = 5", "sources = 4000"));
   const alert = page.getByRole("alert").filter({ hasText: "The check of this scenario took longer than 10 s" });
@@ -208,7 +208,7 @@ test("a check that takes too long is told where the scenario is, and may take lo
   await close(opened);
 });
 
-test("a bad number of seeds is refused, and the message goes away when a number is typed", { skip }, async () => {
+test("an invalid number of seeds is refused, and the message disappears when a number is typed", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   for (const [typed, message] of [
@@ -221,7 +221,7 @@ test("a bad number of seeds is refused, and the message goes away when a number 
     await page.getByText(message, { exact: true }).waitFor();
     assert.equal(await page.getByLabel("Seeds", { exact: true }).inputValue(), "10");
   }
-  // The old number, typed again.
+  // Type the old number again.
   await page.getByLabel("Seeds", { exact: true }).fill("10");
   assert.equal(await page.getByRole("alert").count(), 0);
   await page.getByRole("button", { name: "Run 10 seeds" }).waitFor();

@@ -1,4 +1,4 @@
-/** The built page in Debian's chromium, from the file system. Every message on its console is a fault of a test. */
+/** The built page in Debian's Chromium, opened from the file system. Any console message fails the test. */
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -9,19 +9,19 @@ import { chromium, type Browser, type Page } from "playwright-core";
 export const CHROMIUM = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
 export const PAGE = resolve(process.env["CELLTRAIN_LAB"] ?? "../dist/lab.html");
 
-/** Why the tests with a browser cannot be run, or false. */
+/** Reason why browser tests cannot run, or false. */
 export const skip: string | false = existsSync(CHROMIUM)
   ? existsSync(PAGE)
     ? false
-    : `${PAGE} is not there: make lab`
-  : `${CHROMIUM} is not there`;
+    : `${PAGE} is missing: run make lab`
+  : `${CHROMIUM} is missing`;
 
-/** A wait that is longer than anything here takes on a busy machine, not an assertion. */
+/** Timeout in milliseconds, longer than anything needs on a busy machine; not an assertion. */
 const PATIENCE = 300_000;
 
 export interface Opened {
   readonly page: Page;
-  /** What was on the console so far. */
+  /** Console messages so far. */
   readonly messages: string[];
 }
 
@@ -59,15 +59,15 @@ export async function open(
   }
   await page.goto(`${pathToFileURL(PAGE).href}${hash}`);
   await page.waitForFunction(() => {
-    const text = document.querySelector("main")?.textContent ?? "The engine starts";
-    return !text.includes("The engine starts");
+    const text = document.querySelector("main")?.textContent ?? "Starting the engine";
+    return !text.includes("Starting the engine");
   });
   return { page, messages };
 }
 
 /**
- * Makes limits small where a test says so (`divide`), so that they are passed in a blink: seconds by call, bytes of memory,
- * and the time that all runs of a press have together. Counts what workers are asked for.
+ * Shrinks limits on request (`divide`), so that tests exceed them quickly: seconds by call, bytes of memory, and the
+ * common time limit of all runs of a click. Counts the requests to workers.
  */
 export const SMALL_LIMITS = `
   window.divide = {};
@@ -87,14 +87,14 @@ export const SMALL_LIMITS = `
     later(what, wait >= 300_000 ? wait / (window.divide.together ?? 1) : wait, ...rest);
 `;
 
-/** By call, `memory` or `together`, what its limit is divided by. */
+/** Sets the divisors of limits, by call, `memory` or `together`. */
 export async function divide(page: Page, by: Readonly<Record<string, number>>): Promise<void> {
   await page.evaluate((given) => {
     (window as unknown as { divide: unknown }).divide = given;
   }, by);
 }
 
-/** Presses what raises a limit until there is nothing to press any more; the words of each press. */
+/** Clicks the button that raises a limit until it no longer appears. Returns the text of each click. */
 export async function raise(page: Page, words: RegExp, done: string): Promise<string[]> {
   const press = page.getByRole("button", { name: words });
   const pressed: string[] = [];
@@ -110,7 +110,7 @@ export async function raise(page: Page, words: RegExp, done: string): Promise<st
   }
 }
 
-/** Closes a page, which must not have said anything. */
+/** Closes a page, and asserts that its console is empty. */
 export async function close({ page, messages }: Opened): Promise<void> {
   await page.context().close();
   assert.deepEqual(messages, []);
@@ -121,7 +121,7 @@ export async function closeBrowser(): Promise<void> {
   browser = null;
 }
 
-/** Puts a text into the editor of the bench and waits until it has been checked. */
+/** Enters a text in the editor under "Run" and waits until it has been checked. */
 export async function write(page: Page, toml: string): Promise<void> {
   await page.getByRole("tab", { name: "Text (TOML)" }).click();
   await page.getByLabel("Scenario as TOML").fill(toml);
@@ -136,17 +136,17 @@ export async function choose(page: Page, name: string): Promise<void> {
   await page.locator(".gallery-list button").filter({ has: exact }).click();
 }
 
-/** Removes the policies that Compare shows at first. */
+/** Removes the policies that Compare shows initially. */
 export async function removeAll(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Remove all" }).click();
 }
 
-/** The text of a shipped scenario. */
+/** Returns the text of a shipped scenario. */
 export async function shipped(page: Page, name: string): Promise<string> {
   return (await page.evaluate(() => window.celltrain.scenarios()))[name] ?? "";
 }
 
-/** Types how many seeds there are, and from which on. */
+/** Types the number of seeds, and optionally the first one. */
 export async function typeSeeds(page: Page, count: number, first?: number): Promise<void> {
   for (const [label, value] of [
     ["Seeds", count],
@@ -159,25 +159,25 @@ export async function typeSeeds(page: Page, count: number, first?: number): Prom
   }
 }
 
-/** Runs what is on the bench and waits until it has ended well. */
+/** Runs the current scenario and waits until it has completed. */
 export async function run(page: Page): Promise<void> {
   await page.locator("#run:not([disabled])").click();
   await page.locator('.results[data-phase="done"]').waitFor();
 }
 
-/** Runs what is looked into and waits for its buffer. */
+/** Runs the scenario in the microscope and waits for its buffer. */
 export async function look(page: Page): Promise<void> {
   await page.getByRole("button", { name: "Run and look" }).click();
   await page.locator(".stage").waitFor();
 }
 
-/** Takes the guess that a step of a story offers, and runs it. */
+/** Takes the guess that a story step offers, and runs it. */
 export async function guessAndRun(page: Page): Promise<void> {
   await page.getByRole("button", { name: /^I guess/ }).click();
   await page.locator("#run-step").click();
 }
 
-/** Whether something is wider than the window. */
+/** Returns the number of pixels by which the content is wider than the window. */
 export async function overflow(page: Page): Promise<number> {
   return page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
 }

@@ -4,7 +4,7 @@ import { close, closeBrowser, open, removeAll, shipped, skip, typeSeeds, write }
 
 after(closeBrowser);
 
-test("a setting that is refused is named with its fault, and the others run", { skip }, async () => {
+test("a faulty setting is named with its error, and the others run", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   const text = (await shipped(page, "lan-epd")).replace('"10s"', '"200ms"');
@@ -15,15 +15,15 @@ test("a setting that is refused is named with its fault, and the others run", { 
   await page.locator(".faults li").first().waitFor();
   await page.getByRole("link", { name: "Compare", exact: true }).click();
   await removeAll(page);
-  await page.getByRole("button", { name: "Add the scenario of “Run”" }).click();
+  await page.getByRole("button", { name: "Add the scenario under “Run”" }).click();
   await page.getByLabel("Add a shipped scenario").selectOption("lan-epd");
   await page.getByLabel("Add a shipped scenario").selectOption("lan-fba");
   await typeSeeds(page, 3);
-  await page.getByRole("button", { name: "Run them all" }).click();
+  await page.getByRole("button", { name: "Run all" }).click();
   const alert = page.getByRole("alert");
   await alert.waitFor();
-  assert.match(await alert.innerText(), /mine, with a slip: It was refused.*vanila.*did you mean vanilla/s);
-  await page.getByRole("button", { name: "Run them all" }).waitFor();
+  assert.match(await alert.innerText(), /mine, with a slip: The scenario has errors.*vanila.*did you mean vanilla/s);
+  await page.getByRole("button", { name: "Run all" }).waitFor();
   const rows = await page.locator("tbody tr").allInnerTexts();
   assert.deepEqual(
     rows.map((row) => row.split("\t").slice(0, 2)),
@@ -36,7 +36,7 @@ test("a setting that is refused is named with its fault, and the others run", { 
   await close(opened);
 });
 
-test("four policies are there at first, and one row sets buffer, sources and TCP of all", { skip }, async () => {
+test("Compare starts with four policies, and one row sets buffer, sources and TCP of all", { skip }, async () => {
   const opened = await open("#/compare");
   const { page } = opened;
   assert.deepEqual(await page.locator(".setting-card legend").allTextContents(), [
@@ -46,7 +46,7 @@ test("four policies are there at first, and one row sets buffer, sources and TCP
     "lan-selective-drop",
   ]);
   await typeSeeds(page, 2);
-  // A press on Run shows the picture, and a slider of the last scenario leaves it in view.
+  // Clicking Run shows the plot, and moving a slider of the last scenario keeps it in view.
   await page.locator("#run-compare").click();
   await page.locator('.compare[data-phase="done"]').waitFor();
   await page.locator(".setting-card").last().getByRole("slider").last().scrollIntoViewIfNeeded();
@@ -62,12 +62,12 @@ test("four policies are there at first, and one row sets buffer, sources and TCP
   // 800 of 1000 cells becomes 1600 of 2000.
   assert.equal(await cards.nth(2).getByLabel("Threshold R, cells").inputValue(), "1600");
   await forAll.getByLabel("TCP").selectOption("sack");
-  // With SACK every policy fills the link, so the axes begin at one half.
+  // With SACK every policy fills the link, so the axes start at one half.
   await page.waitForFunction(() => document.querySelector(".plane .tick")?.textContent === "0.5");
   await page.waitForFunction(() => document.querySelectorAll(".plane-label").length === 4);
   const names = await page.locator(".plane-label text").allTextContents();
   assert.ok(names.some((n) => n.startsWith("lan-selective-drop")));
   await page.getByRole("button", { name: "Remove all" }).click();
-  await page.getByRole("button", { name: "Begin with four policies" }).waitFor();
+  await page.getByRole("button", { name: "Start with four policies" }).waitFor();
   await close(opened);
 });

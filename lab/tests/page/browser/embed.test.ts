@@ -9,10 +9,10 @@ import { PAGE, close, closeBrowser, look, open, overflow, skip } from "./browser
 
 after(closeBrowser);
 
-/** Parts of the page around a story or a microscope. */
+/** Parts of the page that an embedded story or microscope omits. */
 const SHELL = ".masthead, .foot, .skip, .whole-run, #plots-title";
 
-test("an embedded microscope runs by itself and fits into its frame", { skip }, async () => {
+test("an embedded microscope starts automatically and fits into its frame", { skip }, async () => {
   for (const [address, width, height] of [
     ["?embed#/inside", 960, 540],
     ["#/inside&embed", 1280, 720],
@@ -33,14 +33,14 @@ test("an embedded microscope runs by itself and fits into its frame", { skip }, 
   }
 });
 
-test("an embedded step of a story is in view down to its button", { skip }, async () => {
+test("an embedded story step is visible down to its button", { skip }, async () => {
   const opened = await open("?embed#/learn/one-cell/4", { width: 960, height: 540 });
   const box = await opened.page.locator("#run-step").boundingBox();
   assert.ok(box !== null && box.y + box.height <= 540, JSON.stringify(box));
   await close(opened);
 });
 
-test("an embedded page has no header at other sizes either, and nothing scrolls sideways", { skip }, async () => {
+test("an embedded page has no header at other sizes either, and does not scroll sideways", { skip }, async () => {
   for (const [width, height] of [
     [640, 480],
     [390, 700],
@@ -53,7 +53,7 @@ test("an embedded page has no header at other sizes either, and nothing scrolls 
   }
 });
 
-test("an embedded story goes through its steps and into the microscope; all else opens the lab", { skip }, async () => {
+test("an embedded story leads through its steps and into the microscope; other links open the lab", { skip }, async () => {
   const opened = await open("?embed#/learn/one-cell/1", { width: 960, height: 540 });
   const { page } = opened;
   await page.locator(".story").waitFor();
@@ -75,7 +75,7 @@ test("an embedded story goes through its steps and into the microscope; all else
   await close(opened);
 });
 
-test("the embed code works from a file, in a frame of another page, also a sandboxed one", { skip }, async () => {
+test("the embed code works from a file, in a frame of another page, with and without sandbox", { skip }, async () => {
   const first = await open("#/inside");
   await look(first.page);
   await first.page.locator("#scrub").fill("77");

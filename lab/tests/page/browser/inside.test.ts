@@ -20,7 +20,7 @@ import {
 after(closeBrowser);
 
 test(
-  "the microscope steps by cell, frame and loss, forwards and backwards, and tells each refusal with its numbers",
+  "the microscope steps by cell, frame and loss, forwards and backwards, and explains each refusal with numbers",
   { skip },
   async () => {
     const opened = await open("#/inside");
@@ -29,7 +29,7 @@ test(
     const scrub = page.locator("#scrub");
     const at = async (): Promise<number> => Number(await scrub.inputValue());
     assert.match(
-      await page.locator(".told").innerText(),
+      await page.locator(".event").innerText(),
       /was discarded.*X is above R: X\s=\s\d+ cells.*threshold was 800/s,
     );
     const start = await at();
@@ -41,7 +41,7 @@ test(
       assert.ok((await at()) < next, sort);
       await scrub.fill(String(start));
     }
-    // The same with the keyboard, wherever the focus is but in a field or the buffer.
+    // The keyboard does the same, unless a field or the buffer has the focus.
     await page.locator("main").focus();
     for (const [forwards, back] of [
       ["ArrowRight", "ArrowLeft"],
@@ -62,7 +62,7 @@ test(
     await page.keyboard.press("ArrowRight");
     assert.match(await page.locator(".microscope-cell").innerText(), /^Position 2: cell \d+ of tcp\d’s frame \d+/);
     await scrub.fill("0");
-    assert.match(await page.locator(".told").innerText(), /Before the first event/);
+    assert.match(await page.locator(".event").innerText(), /Before the first event/);
     await page
       .getByRole("button", { name: /^source1->sw1|^sw2->destination1/ })
       .first()
@@ -74,7 +74,7 @@ test(
   },
 );
 
-test("a timeout beyond the window is named, and a press shows it", { skip }, async () => {
+test("a timeout outside the window is announced, and a click shows it", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;
   await guessAndRun(page);
@@ -89,7 +89,7 @@ test("a timeout beyond the window is named, and a press shows it", { skip }, asy
   await close(opened);
 });
 
-test("dragging over the whole run looks closer there", { skip }, async () => {
+test("dragging over the whole run shows that range in detail", { skip }, async () => {
   const opened = await open("#/inside");
   const { page } = opened;
   await look(page);
@@ -114,7 +114,7 @@ test("plots zoom and move with the keyboard", { skip }, async () => {
   const opened = await open("#/inside", { width: 360 });
   const { page } = opened;
   await look(page);
-  assert.ok((await overflow(page)) <= 0, "a phone has room for it");
+  assert.ok((await overflow(page)) <= 0, "it fits on a phone");
   const plot = page.locator("#plot-stack");
   const label = async (): Promise<string> => (await plot.getAttribute("aria-label")) ?? "";
   const whole = await label();
@@ -126,7 +126,7 @@ test("plots zoom and move with the keyboard", { skip }, async () => {
   await close(opened);
 });
 
-test("keys over the whole run choose a stretch, and nothing runs until Enter", { skip }, async () => {
+test("keys over the whole run select a range, and nothing runs until Enter", { skip }, async () => {
   const opened = await open("#/inside", { init: SMALL_LIMITS });
   const { page } = opened;
   await look(page);
@@ -156,13 +156,13 @@ test("keys over the whole run choose a stretch, and nothing runs until Enter", {
   await close(opened);
 });
 
-test("timeouts are stepped to, forwards and backwards, and where there is none it is told", { skip }, async () => {
+test("timeouts can be stepped to, forwards and backwards, and a message says if there is none", { skip }, async () => {
   const opened = await open("#/inside");
   const { page } = opened;
   await look(page);
   const plot = page.locator("#plot-overall");
   await plot.focus();
-  // The whole run, then its first fraction of a second: in it all have lost something and waited for their timers.
+  // Select the whole run; the recorded part at its start includes losses and timeouts of all connections.
   await page.keyboard.press("0");
   await page.keyboard.press("Enter");
   await page.waitForFunction(() => /to 10 s/.test(document.querySelector(".timeline p")?.textContent ?? ""));
@@ -188,7 +188,7 @@ test("timeouts are stepped to, forwards and backwards, and where there is none i
   await close(opened);
 });
 
-test("a window that took too long is the one that is looked at with a higher limit", { skip }, async () => {
+test("a window that took too long is shown once the limit is raised", { skip }, async () => {
   const opened = await open("#/inside", { init: SMALL_LIMITS });
   const { page } = opened;
   await look(page);
@@ -208,7 +208,7 @@ test("a window that took too long is the one that is looked at with a higher lim
   await close(opened);
 });
 
-test("the cells on the link of the port looked at are those that it sent last", { skip }, async () => {
+test("the cells on the link of the selected port are those it sent last", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;
   await page.evaluate(() => {
@@ -227,10 +227,10 @@ test("the cells on the link of the port looked at are those that it sent last", 
   await close(opened);
 });
 
-/** Top and bottom of sentence, buffer and controls in the window. */
+/** Returns the vertical extent of sentence, buffer and controls in the window. */
 async function stageInWindow(page: Page): Promise<{ top: number; bottom: number }> {
   return page.evaluate(() => {
-    const boxes = [".told", "#microscope", ".player", "#scrub"].map((s) => document.querySelector(s)?.getBoundingClientRect());
+    const boxes = [".event", "#microscope", ".player", "#scrub"].map((s) => document.querySelector(s)?.getBoundingClientRect());
     return {
       top: Math.min(...boxes.map((b) => b?.top ?? Number.NaN)),
       bottom: Math.max(...boxes.map((b) => b?.bottom ?? Number.NaN)),
@@ -238,8 +238,8 @@ async function stageInWindow(page: Page): Promise<{ top: number; bottom: number 
   });
 }
 
-// The microscope began at 1005 px of a window of 800 (review, F3).
-test("a story leads to a stage that is in view: sentence, buffer and controls", { skip }, async () => {
+// Regression: the microscope began at 1005 px in a window of 800.
+test("a story leads to a fully visible stage: sentence, buffer and controls", { skip }, async () => {
   for (const [width, height] of [
     [1280, 800],
     [1280, 720],
@@ -266,7 +266,7 @@ test("a story leads to a stage that is in view: sentence, buffer and controls", 
   }
 });
 
-test("the space bar plays and pauses, also after a click, and a focused button keeps it", { skip }, async () => {
+test("the space bar plays and pauses, also after a click, but activates a button focused by keyboard", { skip }, async () => {
   const opened = await open("#/inside");
   const { page } = opened;
   await look(page);
@@ -274,14 +274,14 @@ test("the space bar plays and pauses, also after a click, and a focused button k
   const playing = page.getByRole("button", { name: "Pause", exact: true });
   const paused = page.getByRole("button", { name: "Play", exact: true });
   await page.getByLabel("Speed").selectOption("600");
-  await page.locator(".told").click();
+  await page.locator(".event").click();
   const start = await at();
   await page.keyboard.press(" ");
   await playing.waitFor();
   await page.waitForFunction((from) => Number(document.querySelector<HTMLInputElement>("#scrub")?.value) > from, start);
   await page.keyboard.press(" ");
   await paused.waitFor();
-  // A frame that was due may still be drawn.
+  // A pending frame may still be drawn.
   await page.waitForTimeout(100);
   const rested = await at();
   await page.waitForTimeout(100);
@@ -293,7 +293,7 @@ test("the space bar plays and pauses, also after a click, and a focused button k
   await page.keyboard.press(" ");
   await paused.waitFor();
   assert.ok((await at()) >= stepped);
-  // With the keyboard alone a button that has the focus is pressed.
+  // When reached by keyboard, a focused button reacts to the space bar itself.
   await page.locator("#microscope").focus();
   await page.keyboard.press("Tab");
   await page.getByRole("button", { name: "Next frame", exact: true }).focus();
@@ -303,14 +303,14 @@ test("the space bar plays and pauses, also after a click, and a focused button k
   await page.keyboard.press(" ");
   assert.ok((await at()) > before);
   assert.equal(await playing.count(), 0);
-  // At its end the window begins again.
+  // At the end of the window, playing starts again from the beginning.
   await page.locator("#scrub").fill(String(await page.locator("#scrub").getAttribute("max")));
   await paused.click();
   await page.waitForFunction((end) => Number(document.querySelector<HTMLInputElement>("#scrub")?.value) < end, before);
   await close(opened);
 });
 
-test("each run on the bench leads into the microscope with its seed", { skip }, async () => {
+test("each run under “Run” opens in the microscope with its seed", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   await typeSeeds(page, 3, 5);
@@ -320,19 +320,19 @@ test("each run on the bench leads into the microscope with its seed", { skip }, 
   await page.getByRole("heading", { name: /^Inside .*, seed 6$/, level: 1 }).waitFor();
   assert.equal(await page.getByLabel("Seed", { exact: true }).inputValue(), "6");
   await page.getByRole("link", { name: "Run", exact: true }).click();
-  assert.equal(await page.getByLabel("First seed").inputValue(), "5", "the bench stays as it was");
-  assert.equal(await page.locator(".results .notice").count(), 0, "and so do its results");
+  assert.equal(await page.getByLabel("First seed").inputValue(), "5", "the seeds under Run are unchanged");
+  assert.equal(await page.locator(".results .notice").count(), 0, "the results are still current");
   await close(opened);
 });
 
-test("a link holds the instant that the microscope shows", { skip }, async () => {
+test("a link contains the instant that the microscope shows", { skip }, async () => {
   const first = await open("#/inside");
   await look(first.page);
   await first.page.getByRole("button", { name: /^sw2->destination1/ }).first().focus();
   await first.page.keyboard.press("Enter");
   await first.page.getByRole("heading", { name: "The buffer of sw2->destination1" }).waitFor();
   await first.page.locator("#scrub").fill("123");
-  const sentence = await first.page.locator(".told").innerText();
+  const sentence = await first.page.locator(".event").innerText();
   await first.page.getByRole("button", { name: "Share and keep" }).click();
   await first.page.waitForFunction(() => document.querySelector(".keep pre")?.textContent?.includes("#v1."));
   const address = (await first.page.getByLabel("link", { exact: true }).textContent()) ?? "";
@@ -340,6 +340,6 @@ test("a link holds the instant that the microscope shows", { skip }, async () =>
   const second = await open(`#${address.split("#")[1] ?? ""}`);
   await second.page.getByRole("heading", { name: "The buffer of sw2->destination1" }).waitFor();
   assert.equal(await second.page.locator("#scrub").inputValue(), "123");
-  assert.equal(await second.page.locator(".told").innerText(), sentence);
+  assert.equal(await second.page.locator(".event").innerText(), sentence);
   await close(second);
 });

@@ -11,8 +11,8 @@ const plain = { toml: "", seed: 1, seeds: 1, place: "run", settings: [], formula
 
 test("a link opened elsewhere gives the same scenario, seeds and fingerprints", { skip }, async () => {
   const first = await open("#/run");
-  const text = await shipped(first.page, "lan-fba");
-  await write(first.page, text.replace('"10s"', '"200ms"').replace("# Fair", "# My own: fair"));
+  const toml = await shipped(first.page, "lan-fba");
+  await write(first.page, toml.replace('"10s"', '"200ms"').replace("# Fair", "# My own: fair"));
   await typeSeeds(first.page, 3, 7);
   await run(first.page);
   const fingerprints = await first.page.locator(".results details code").allTextContents();
@@ -21,9 +21,9 @@ test("a link opened elsewhere gives the same scenario, seeds and fingerprints", 
   const link = first.page.getByLabel("link", { exact: true });
   await first.page.waitForFunction(() => document.querySelector(".keep pre")?.textContent?.includes("#v1."));
   const address = (await link.textContent()) ?? "";
-  const said = await first.page.locator(".keep").innerText();
-  assert.match(said, /celltrain run .*\.toml --seed 7 --seeds 3 --fingerprints/);
-  assert.ok(said.includes(fingerprints[0] ?? "?"));
+  const text = await first.page.locator(".keep").innerText();
+  assert.match(text, /celltrain run .*\.toml --seed 7 --seeds 3 --fingerprints/);
+  assert.ok(text.includes(fingerprints[0] ?? "?"));
   await close(first);
 
   const second = await open(`#${address.split("#")[1] ?? ""}`);
@@ -40,18 +40,18 @@ test("a link to a place opens there", { skip }, async () => {
   await close(opened);
 });
 
-test("a link cut short, one of another version and one that is none are told in words", { skip }, async () => {
+test("a truncated link, a link of another version and an unrelated fragment each get a message", { skip }, async () => {
   const whole = await toFragment({ ...plain, toml: "x".repeat(500) });
   for (const [fragment, words] of [
-    [whole.slice(0, -8), /not complete/],
+    [whole.slice(0, -8), /is incomplete/],
     ["#v9.abcd", /another version/],
-    ["#something", /holds no scenario/],
+    ["#something", /contains no scenario/],
   ] as const) {
     const opened = await open(fragment);
     assert.match(await opened.page.getByRole("alert").first().innerText(), words);
-    // The page is usable all the same.
+    // The page is usable nevertheless.
     await opened.page.locator("#run:not([disabled])").waitFor();
-    // Whoever goes on has read it.
+    // Navigating away dismisses the message.
     await opened.page.getByRole("link", { name: "Learn", exact: true }).click();
     await opened.page.getByRole("heading", { level: 1 }).waitFor();
     assert.equal(await opened.page.getByRole("alert").count(), 0);
@@ -59,16 +59,16 @@ test("a link cut short, one of another version and one that is none are told in 
   }
 });
 
-test("a link of a comparison and one of a policy of one's own hold them", { skip }, async () => {
+test("links contain comparisons and custom policies", { skip }, async () => {
   const first = await open("#/compare");
   const { page } = first;
   await page.getByRole("button", { name: "Remove lan-ppd" }).click();
-  const address = async (...said: readonly string[]): Promise<string> => {
+  const address = async (...expected: readonly string[]): Promise<string> => {
     await page.getByRole("button", { name: "Share and keep" }).click();
     await page.waitForFunction(() => document.querySelector(".keep pre")?.textContent?.includes("#v1."));
     const text = (await page.getByLabel("link", { exact: true }).textContent()) ?? "";
     const all = await page.locator(".keep").innerText();
-    for (const words of said) {
+    for (const words of expected) {
       assert.ok(all.includes(words), `${words}: ${all}`);
     }
     assert.doesNotMatch(all, /celltrain run lan-epd/);
@@ -78,12 +78,12 @@ test("a link of a comparison and one of a policy of one's own hold them", { skip
   const comparison = await address(
     "celltrain compare lan-tail-drop lan-epd lan-selective-drop --seed 1 --seeds 10",
     'ct.compare(["lan-tail-drop", "lan-epd", "lan-selective-drop"], seeds=10)',
-    "Shipped scenarios need no file.",
+    "Shipped scenarios do not need a file.",
   );
   await page.evaluate(() => {
     location.hash = "#/learn/own/1";
   });
-  await page.getByLabel("A frame may start when").fill("X < 0.123 * K");
+  await page.getByLabel("A frame may start if").fill("X < 0.123 * K");
   const own = await address(
     "celltrain compare lan-tail-drop lan-epd lan-selective-drop my-policy-x-0-123-k.toml --seed 1 --seeds 10",
   );
@@ -96,11 +96,11 @@ test("a link of a comparison and one of a policy of one's own hold them", { skip
   ]);
   await close(second);
   const third = await open(own);
-  assert.equal(await third.page.getByLabel("A frame may start when").inputValue(), "X < 0.123 * K");
+  assert.equal(await third.page.getByLabel("A frame may start if").inputValue(), "X < 0.123 * K");
   await close(third);
 });
 
-test("a short link with thousands of lines or ports does not hold the page up", { skip }, async () => {
+test("a short link with thousands of lines or ports does not block the page", { skip }, async () => {
   const ports = Array.from({ length: 4900 }, (_, i) => `[port.p${String(i)}]\n`).join("\n");
   for (const toml of ["\n".repeat(9900), ports, `name = "${"n".repeat(150_000)}"\n`]) {
     const fragment = await toFragment({ ...plain, toml });
@@ -109,7 +109,7 @@ test("a short link with thousands of lines or ports does not hold the page up", 
     await page.waitForFunction(() => !document.body.textContent?.includes("checking …"));
     for (const tab of ["Text (TOML)", "Form"]) {
       await page.getByRole("tab", { name: tab }).click();
-      // Two frames: the page draws and goes on.
+      // Wait two frames for the page to draw.
       await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
       const drawn = await page.evaluate(() => document.querySelectorAll("*").length);
       assert.ok(drawn < 6000, `${tab}: ${String(drawn)} elements`);
@@ -139,18 +139,18 @@ test("the scenario and the tables can be downloaded", { skip }, async () => {
   await close(opened);
 });
 
-test("a page from a file says that its link leads nowhere for others", { skip }, async () => {
+test("a page from a file warns that others cannot open its link", { skip }, async () => {
   const opened = await open("#/run");
   await opened.page.getByRole("button", { name: "Share and keep" }).click();
   await opened.page.getByText(/others cannot open the link\. Give them the scenario file/).waitFor();
   await close(opened);
 });
 
-test("pictures can be downloaded as SVG that stands alone and as PNG", { skip }, async () => {
+test("pictures can be downloaded as standalone SVG and as PNG", { skip }, async () => {
   const opened = await open("#/compare", { colorScheme: "dark" });
   const { page } = opened;
   await typeSeeds(page, 2);
-  await page.getByRole("button", { name: "Run them all" }).click();
+  await page.getByRole("button", { name: "Run all" }).click();
   await page.locator('.compare[data-phase="done"]').waitFor();
   const [svg] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "SVG" }).click()]);
   const text = readFileSync(await svg.path(), "utf8");
@@ -174,7 +174,7 @@ test("pictures of a run are light, opaque and twice as large, with title and leg
     names.push(name);
     assert.deepEqual(ground, WHITE, name);
     assert.ok(width >= 2 * 420, `${name}: ${String(width)}`);
-    // The blue of the first connection with light colours; the queue and the network have no connection's colour.
+    // The blue of the first connection in light colours; the queue and the network contain no connection's colour.
     assert.ok(/queue|sequence|network/.test(name) || colours.includes("0,114,178,255"), `${name} has the light colours`);
     assert.ok(!colours.includes("26,32,41,255"), `${name} has no dark ground`);
   }
@@ -186,7 +186,7 @@ test("pictures of a run are light, opaque and twice as large, with title and leg
   assert.match(text, />TCP: Vanilla: no fast retransmit</);
   assert.match(text, />tcp5</);
 
-  // On paper the canvases are light too, and dark again afterwards.
+  // When printing, the canvases are light; afterwards they are dark again.
   const ink = (): Promise<number> =>
     page.evaluate(() => {
       const canvas = document.querySelector<HTMLCanvasElement>("#plot-stack canvas");
@@ -214,7 +214,7 @@ test("pictures of a run are light, opaque and twice as large, with title and leg
 
 const WHITE = [255, 255, 255, 255];
 
-/** Takes a PNG: its name and width, the colour of a corner, and all colours that more than 20 pixels have. */
+/** Downloads a PNG. Returns its name, its width, the colour of a corner, and all colours of more than 20 pixels. */
 async function taken(
   page: Page,
   press: Locator,

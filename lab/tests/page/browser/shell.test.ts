@@ -10,7 +10,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 after(closeBrowser);
 
-/** Goes to a place as its link would, and waits until it is drawn. */
+/** Goes to a place like its link would, and waits until it is drawn. */
 async function goTo(page: Page, place: string): Promise<void> {
   await page.evaluate((hash) => {
     location.hash = hash;
@@ -25,7 +25,7 @@ interface Finding {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-/** What axe finds of weight. */
+/** Returns axe's serious and critical findings. */
 async function findings(page: Page): Promise<string[]> {
   await page.evaluate(AXE);
   const violations = await page.evaluate(async () => {
@@ -51,14 +51,14 @@ test("no place scrolls sideways, from a phone to a projector", { skip }, async (
       const wider = await dialog.evaluate((element) => element.scrollWidth - element.clientWidth);
       assert.ok(wider <= 0, `“${name}” at ${String(width)} px`);
       const cut = await dialog.locator("button").evaluateAll((all) => all.filter((b) => b.scrollWidth > b.clientWidth).length);
-      assert.equal(cut, 0, `presses of “${name}” at ${String(width)} px`);
+      assert.equal(cut, 0, `buttons of “${name}” at ${String(width)} px`);
       await opened.page.keyboard.press("Escape");
     }
     await close(opened);
   }
 });
 
-test("no place has a serious finding of axe, in light and in dark, on a laptop and on a phone", { skip }, async () => {
+test("axe has no serious findings in any place, in light and dark, on a laptop and a phone", { skip }, async () => {
   for (const colorScheme of ["light", "dark"] as const) {
     for (const width of [1280, 390]) {
       const opened = await open("", { colorScheme, width });
@@ -77,7 +77,7 @@ test("no place has a serious finding of axe, in light and in dark, on a laptop a
   }
 });
 
-test("on a phone the header is one row, and its tools and places keep their names", { skip }, async () => {
+test("on a phone the header is one row, and its links and buttons keep their names", { skip }, async () => {
   for (const width of [320, 360, 390]) {
     const opened = await open("", { width });
     const { page } = opened;
@@ -93,7 +93,7 @@ test("on a phone the header is one row, and its tools and places keep their name
   }
 });
 
-test("names of links are not broken on a phone", { skip }, async () => {
+test("link names do not break across lines on a phone", { skip }, async () => {
   const opened = await open("#/inside", { width: 390 });
   const { page } = opened;
   await look(page);
@@ -106,7 +106,7 @@ test("names of links are not broken on a phone", { skip }, async () => {
   await close(opened);
 });
 
-test("results, the microscope and a comparison have no serious finding either", { skip }, async () => {
+test("axe has no serious findings in results, the microscope and a comparison", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   await typeSeeds(page, 2);
@@ -121,8 +121,8 @@ test("results, the microscope and a comparison have no serious finding either", 
   await look(page);
   assert.deepEqual(await findings(page), []);
   await page.getByRole("link", { name: "Compare", exact: true }).click();
-  await page.getByRole("button", { name: "Run them all" }).click();
-  await page.getByRole("button", { name: "Run them all" }).waitFor();
+  await page.getByRole("button", { name: "Run all" }).click();
+  await page.getByRole("button", { name: "Run all" }).waitFor();
   assert.deepEqual(await findings(page), []);
   assert.ok((await overflow(page)) <= 0);
   const cut = await page.getByRole("region", { name: "Comparison" }).evaluate((e) => e.scrollWidth - e.clientWidth);
@@ -130,12 +130,12 @@ test("results, the microscope and a comparison have no serious finding either", 
   await close(opened);
 });
 
-test("on paper nothing is cut, colours stay, and there is nothing to press", { skip }, async () => {
+test("in print nothing is cut off, colours are kept, and there are no buttons", { skip }, async () => {
   const opened = await open("#/inside");
   const { page } = opened;
   await look(page);
   await page.emulateMedia({ media: "print" });
-  // The width of A4 without margins, once the canvases were drawn for a window.
+  // Use the width of A4 without margins, after the canvases were drawn for a window.
   const [right, presses, colour] = await page.evaluate(() => {
     document.body.style.width = "700px";
     const seen = (e: Element): boolean => e.getClientRects().length > 0;
@@ -150,7 +150,7 @@ test("on paper nothing is cut, colours stay, and there is nothing to press", { s
   await close(opened);
 });
 
-test("the page can be gone through with the keyboard alone", { skip }, async () => {
+test("the page can be used with the keyboard alone", { skip }, async () => {
   const opened = await open("");
   const { page } = opened;
   const focused = async (): Promise<string> => page.evaluate(() => document.activeElement?.textContent?.trim() ?? "");
@@ -174,10 +174,10 @@ test("the page can be gone through with the keyboard alone", { skip }, async () 
   await close(opened);
 });
 
-test("a story, a look inside and a comparison can be gone through with the keyboard alone", { skip }, async () => {
+test("a story, the microscope and a comparison can be used with the keyboard alone", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;
-  /** Goes on with Tab until what has the focus has these words, and presses Enter. */
+  /** Presses Tab until the focused element has this text, then Enter. */
   const press = async (words: RegExp): Promise<void> => {
     const named = async (): Promise<string> =>
       page.evaluate(() => {
@@ -204,7 +204,7 @@ test("a story, a look inside and a comparison can be gone through with the keybo
   await page.locator("header a").first().focus();
   await press(/^Compare$/);
   await page.getByRole("heading", { name: "Compare", level: 1 }).waitFor();
-  await press(/^Run them all$/);
+  await press(/^Run all$/);
   const means = async (): Promise<string> => page.locator("tbody").innerText();
   const ended = (): Promise<void> => page.locator('.compare[data-phase="done"]').waitFor();
   await ended();
@@ -214,11 +214,11 @@ test("a story, a look inside and a comparison can be gone through with the keybo
   await page.keyboard.press("ArrowRight");
   await page.waitForFunction((old) => (document.querySelector("tbody") as HTMLElement).innerText !== old, first);
   await ended();
-  assert.notEqual(await means(), first, "a slider that is turned runs its setting again");
+  assert.notEqual(await means(), first, "moving a slider runs its setting again");
   await close(opened);
 });
 
-test("the security policy holds against what a page that was broken into would try", { skip }, async () => {
+test("the security policy blocks what injected code would try", { skip }, async () => {
   const opened = await open("#/run");
   const { page } = opened;
   const tried = await page.evaluate(async () => {
@@ -253,14 +253,14 @@ test("the security policy holds against what a page that was broken into would t
     other.src = "https://127.0.0.1:9/x.js";
     document.body.append(other);
     const fetched = !(await failed(() => fetch("https://127.0.0.1:9/")));
-    // A text that becomes a program; not new Function, which the tests' own debugger allows.
+    // Run text as code; not with new Function, which the test's debugger allows.
     await failed(() => setTimeout("window.done.push('timer')" as unknown as () => void, 0));
     navigator.sendBeacon?.("https://127.0.0.1:9/", "x");
     new Worker("data:text/javascript,postMessage(1)").onerror = (event) => event.preventDefault();
     const base = document.createElement("base");
     base.href = "https://127.0.0.1:9/";
     document.head.append(base);
-    // On a busy machine the reports take a while.
+    // On a busy machine the reports take a while to arrive.
     for (let i = 0; i < 40 && broken.size < 11; i += 1) {
       await rests();
     }
@@ -275,7 +275,7 @@ test("the security policy holds against what a page that was broken into would t
   for (const directive of [...held, "connect-src", "form-action", "base-uri", "img-src", "object-src"]) {
     assert.ok(tried.broken.includes(directive), `${directive} of ${tried.broken.join()}`);
   }
-  // The console says what was refused; nothing left the machine.
+  // The console reports what was blocked; nothing left the machine.
   assert.deepEqual(
     opened.messages.filter(
       (m) => !/^error: .*(Content Security Policy|violates)/s.test(m) && !m.startsWith("request: https://127.0.0.1:9/"),
@@ -294,11 +294,11 @@ test("the colours can be chosen, and are not remembered", { skip }, async () => 
   const light = await ground();
   await page.emulateMedia({ colorScheme: "dark" });
   const dark = await ground();
-  assert.notEqual(dark, light, "without a choice the system's colours hold");
+  assert.notEqual(dark, light, "by default the page follows the system's colours");
   await press.click();
   assert.deepEqual([await press.textContent(), await ground()], ["Colours: ● Dark", dark]);
   await page.emulateMedia({ colorScheme: "light" });
-  assert.equal(await ground(), dark, "what is chosen stays");
+  assert.equal(await ground(), dark, "the choice takes precedence");
   await press.click();
   assert.deepEqual([await press.textContent(), await ground()], ["Colours: ○ Light", light]);
   await page.emulateMedia({ colorScheme: "dark" });
@@ -316,16 +316,16 @@ test("the colours can be chosen, and are not remembered", { skip }, async () => 
   await close(opened);
 });
 
-test("a browser whose streams are older than links is told apart from one that has all", { skip }, async () => {
+test("a browser whose DecompressionStream cannot read links gets a message", { skip }, async () => {
   const old = `globalThis.DecompressionStream = class { constructor(form) {
     if (form === "deflate-raw") { throw new TypeError("Unsupported compression format"); } } };`;
   const opened = await open("", { init: old });
-  assert.match(await opened.page.getByRole("alert").innerText(), /no DecompressionStream.*Chromium 103/);
+  assert.match(await opened.page.getByRole("alert").innerText(), /lacks DecompressionStream.*Chromium 103/);
   await close(opened);
 });
 
-test("without WebAssembly the page says so in words", { skip }, async () => {
+test("without WebAssembly the page shows a message", { skip }, async () => {
   const opened = await open("", { init: "delete globalThis.WebAssembly;" });
-  assert.match(await opened.page.getByRole("alert").innerText(), /WebAssembly.*switched off/);
+  assert.match(await opened.page.getByRole("alert").innerText(), /WebAssembly.*disabled/);
   await close(opened);
 });

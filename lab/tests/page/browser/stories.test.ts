@@ -6,7 +6,7 @@ import { close, closeBrowser, guessAndRun, look, open, overflow, skip } from "./
 after(closeBrowser);
 
 for (const story of STORIES) {
-  test(`the story “${story.title}” can be gone through: guess, run, answer`, { skip }, async () => {
+  test(`the story “${story.title}” can be completed: guess, run, answer`, { skip }, async () => {
     const opened = await open(`#/learn/${story.id}/1`);
     const { page } = opened;
     for (const [i, step] of story.steps.entries()) {
@@ -14,7 +14,7 @@ for (const story of STORIES) {
       if (step.kind === "run") {
         const press = page.locator("#run-step");
         await page.locator(".sketch").waitFor();
-        assert.ok(await press.isDisabled(), "first the guess");
+        assert.ok(await press.isDisabled(), "the guess comes first");
         if (step.guess.kind === "number") {
           await page.getByRole("button", { name: /^I guess/ }).click();
         } else {
@@ -23,7 +23,7 @@ for (const story of STORIES) {
         await press.click();
         await page.locator('[data-answered="true"] .answer').waitFor();
         const answer = await page.locator(".answer").innerText();
-        assert.match(answer, step.guess.kind === "number" ? /Your guess was/ : /You guessed right|You may be right|Right is/);
+        assert.match(answer, step.guess.kind === "number" ? /Your guess was/ : /You guessed right|You may be right|The right answer is/);
         assert.doesNotMatch(answer, /NaN|undefined|Infinity/);
         assert.equal(await page.locator(".dots-row").count(), step.variants.length * step.shown.length);
         assert.ok((await overflow(page)) <= 0);
@@ -39,7 +39,7 @@ for (const story of STORIES) {
   });
 }
 
-test("a story leads into the microscope, where its setting is looked into at once", { skip }, async () => {
+test("a story leads into the microscope, which opens its setting at once", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;
   await guessAndRun(page);
@@ -49,7 +49,7 @@ test("a story leads into the microscope, where its setting is looked into at onc
   await close(opened);
 });
 
-test("more seeds come on a press, beside those that were there", { skip }, async () => {
+test("a click adds more seeds to the existing ones", { skip }, async () => {
   const opened = await open("#/learn/one-cell/2");
   const { page } = opened;
   await guessAndRun(page);
@@ -61,12 +61,12 @@ test("more seeds come on a press, beside those that were there", { skip }, async
 });
 
 test(
-  "a policy of one's own: its fault is under the text, and a good one is run beside the classics",
+  "a custom policy: a fault appears below the formula, and a valid formula runs with the classic policies",
   { skip },
   async () => {
     const opened = await open("#/learn/own/1");
     const { page } = opened;
-    const formula = page.getByLabel("A frame may start when");
+    const formula = page.getByLabel("A frame may start if");
     await formula.fill("X < 0.8 * KK");
     await page.getByText("does not know KK").waitFor();
     assert.match(await page.locator(".formula-faults pre").innerText(), /X < 0\.8 \* KK\n\s+\^\^/);
@@ -74,52 +74,52 @@ test(
     await formula.fill("X < 0.8 * K and Y * N < 1.2 * X");
     await page.getByText("It refuses every frame while the buffer is empty").waitFor();
     assert.match(await page.locator(".formula-faults").innerText(), /Y \* N < 1\.2 \* X is 0 < 0; add "X <= \.\.\. or"/);
-    // After the run the reason is repeated.
+    // After the run, the warning is repeated.
     await page.locator("#run-own").click();
     await page.getByText(/carried nothing in any run.*It refuses every frame while the buffer is empty/).waitFor();
     await page.locator("#run-own").waitFor();
-    // With <= in place of < it carries next to nothing, and the page warns before and after the run.
+    // With <= instead of < it uses very little of the link, and the page warns before and after the run.
     await formula.fill("X < 0.8 * K and Y * N <= 1.2 * X");
     await page.getByText(/while one frame of it .* and a single cell of another VC wait/).waitFor();
     await page.locator("#run-own").click();
-    await page.getByText(/carries [\d.]+ % of the link\. Look at the policy before you compare it\. It refuses/).waitFor();
+    await page.getByText(/uses only [\d.]+ % of the link\. Check the policy before you compare it\. It refuses/).waitFor();
     await page.locator("#run-own").waitFor();
     await formula.fill("X <= 0.9 * K or Y * N / X <= 0.8");
-    await page.getByText("It can be run.").waitFor();
+    await page.getByText("The formula is valid.").waitFor();
     await page.locator("#run-own").click();
     await page.locator("#run-own").waitFor();
-    assert.doesNotMatch(await page.locator(".own-results").innerText(), /carried nothing|of the link/, "old warnings go");
+    assert.doesNotMatch(await page.locator(".own-results").innerText(), /carried nothing|of the link/, "old warnings disappear");
     const rows = await page.locator("tbody tr").allInnerTexts();
-    // The formula is Selective Drop, so it has its numbers.
+    // The formula equals Selective Drop, so the results are equal too.
     const numbers = (name: string): string | undefined =>
       rows
         .find((r) => r.startsWith(name))
         ?.split("\t")
         .slice(1)
         .join();
-    assert.ok(rows[0]?.startsWith("X <= 0.9"), "one's own row is first");
+    assert.ok(rows[0]?.startsWith("X <= 0.9"), "the custom policy comes first");
     assert.ok(numbers("Selective Drop") !== undefined);
     assert.equal(numbers("X <= 0.9"), numbers("Selective Drop"));
-    // Nowhere is it called by the name of a shipped policy.
+    // It never takes the name of a shipped policy.
     await page.getByRole("button", { name: "Change it under “Run”" }).click();
     await page.getByText("my policy: X <= 0.9 * K or Y * N / X <= 0.8", { exact: true }).waitFor();
     assert.equal(await page.locator(".about").innerText(), "");
     await page.getByRole("link", { name: "Look inside", exact: true }).click();
     await look(page);
     assert.match(await page.locator(".inside-bar").innerText(), /^Inside my policy: X <= 0\.9 /);
-    const why = (await page.locator(".told .why").innerText()).replaceAll("\u00a0", " ");
+    const why = (await page.locator(".event .why").innerText()).replaceAll("\u00a0", " ");
     assert.match(why, /if X <= 0\.9 \* K or Y \* N \/ X <= 0\.8 does not hold: K = 1,000 places, X = 9\d\d cells/);
     await close(opened);
   },
 );
 
-test("the start page shows a real buffer, how long stories take, and which are finished", { skip }, async () => {
+test("the start page shows a simulated buffer, the length of stories, and which are finished", { skip }, async () => {
   const opened = await open("");
   const { page } = opened;
   await page.locator('.cell-field[data-ready="true"]').waitFor();
   const caption = page.locator(".cell-field figcaption span").first();
   await page.waitForFunction(() =>
-    document.querySelector(".cell-field figcaption")?.textContent?.includes("of broken frames"),
+    document.querySelector(".cell-field figcaption")?.textContent?.includes("from damaged frames"),
   );
   await page.getByRole("button", { name: "Pause the animation" }).click();
   await page.waitForTimeout(300);
@@ -138,13 +138,13 @@ test("the start page shows a real buffer, how long stories take, and which are f
   await page.reload();
   await finished.waitFor();
   assert.match((await first.getAttribute("href")) ?? "", /one-cell\/3$/);
-  await page.getByRole("button", { name: "Forget it" }).click();
+  await page.getByRole("button", { name: "Delete it" }).click();
   await finished.waitFor({ state: "detached" });
   assert.equal(await page.evaluate(() => localStorage.length), 0);
   await close(opened);
 });
 
-test("a browser without storage and one without motion show the start page too", { skip }, async () => {
+test("the start page works without storage and with reduced motion", { skip }, async () => {
   const opened = await open("", {
     init: `Object.defineProperty(window, "localStorage", { get() { throw new DOMException("denied", "SecurityError"); } });
       const match = window.matchMedia;
@@ -152,7 +152,7 @@ test("a browser without storage and one without motion show the start page too",
   });
   const { page } = opened;
   await page.locator('.cell-field[data-ready="true"]').waitFor();
-  await page.getByText(/4\.2 ms: 1,000 cells wait, \d+ of broken frames/).waitFor();
+  await page.getByText(/4\.2 ms: 1,000 cells wait, \d+ from damaged frames/).waitFor();
   assert.equal(await page.getByRole("button", { name: "Pause the animation" }).count(), 0);
   await page.locator(".story-card").first().click();
   await page.getByRole("link", { name: "All stories" }).click();
@@ -160,13 +160,13 @@ test("a browser without storage and one without motion show the start page too",
   await close(opened);
 });
 
-test("runs that all have one value say so, and labels are at the left of their strips", { skip }, async () => {
+test("equal runs are described as such, and labels are to the left of their strips", { skip }, async () => {
   const opened = await open("#/learn/tie/2");
   const { page } = opened;
   await guessAndRun(page);
   await page.locator('[data-answered="true"] .answer').waitFor();
   const row = page.locator(".dots-row").first();
-  assert.match(await row.innerText(), /1\.00\s+all alike/);
+  assert.match(await row.innerText(), /1\.00\s+all equal/);
   const [label, plot] = await Promise.all([
     row.locator(".dots-label").boundingBox(),
     row.locator(".dots-plot").boundingBox(),

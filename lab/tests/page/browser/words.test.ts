@@ -6,7 +6,7 @@ import { close, closeBrowser, open, overflow, skip } from "./browser.ts";
 after(closeBrowser);
 
 test(
-  "the meaning of every term of the stories is shown in the window, on a phone and on a laptop",
+  "every term's tooltip is inside the window, on a phone and on a laptop",
   { skip },
   async () => {
     for (const width of [360, 1280]) {
