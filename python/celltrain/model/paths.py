@@ -149,7 +149,7 @@ def _with_choices(schema: Schema) -> Iterator[Schema]:
 
 
 def _alternatives(place: list[Schema]) -> list[Schema]:
-    """Returns the schemas that are no choice among others."""
+    """Returns the schemas at the ends of all choices."""
     return [one for schema in place for one in _with_choices(schema) if not one.keys() & {"$ref", "oneOf", "anyOf"}]
 
 
