@@ -186,11 +186,6 @@ CAMPAIGNS = {
         "python papers/af-96-1269/search/wan_search.py",
     ),
     # Measurements.
-    "bench": Campaign(
-        "the benchmarks of cargo bench",
-        "5 min",
-        "cargo bench --package celltrain-bench --features criterion --",
-    ),
     "bench-cluster": Campaign(
         "one sweep on one and on two Dask workers, and on the threads of this machine",
         "10 min",

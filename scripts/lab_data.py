@@ -18,9 +18,8 @@ from typing import Any
 import celltrain as ct
 from celltrain import _core
 from celltrain.model import shipped
-from celltrain.model.toml import to_toml
-from celltrain.papers.expansion import load
-from celltrain.papers.paper import PAPER
+from celltrain.model.scenario import to_toml
+from celltrain.papers.paper import PAPER, load
 
 
 def papers() -> list[dict[str, Any]]:

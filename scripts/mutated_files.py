@@ -383,14 +383,13 @@ def run(command: Sequence[object]) -> tuple[int, str]:
 
 def calm() -> None:
     """Disables network access and run-time estimates: the cases test files only."""
-    # The package has a function with the same name as its module.
-    estimate = importlib.import_module("celltrain.ensemble.estimate")
+    cases = importlib.import_module("celltrain.ensemble.cases")
     cluster = importlib.import_module("celltrain.running.cluster")
 
     async def unreachable(address: str, timeout: float) -> str:
         return "cannot be reached"
 
-    vars(estimate)["PROBE_SECONDS"] = 0.02
+    vars(cases)["PROBE_SECONDS"] = 0.02
     vars(cluster)["_missing"] = unreachable
 
 

@@ -22,9 +22,8 @@ from itertools import compress
 from pathlib import Path
 from typing import Any
 
-from celltrain.papers.expansion import load
-from celltrain.papers.paper import PAPER, STUDY, Paper, Table, seed_count
-from celltrain.papers.report import ERRORS, LEGEND, SHARES, error_row, ks_line, share_rows
+from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load, seed_count
+from celltrain.papers.report import ERRORS, SHARES, error_row, share_rows
 
 ROOT = Path(__file__).resolve().parents[1]
 #: The three verdicts on a number, as columns.
@@ -75,7 +74,6 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
         f"({percent(summary['share_inside'])}); {counts(summary['verdicts'], summary['scored'])}. {seeds[:1].upper()}{seeds[1:]}, "
         f"version {answer['build']['version']}.",
         grid(list(SHARES), share_rows(summary), left=("network", "quantity")),
-        "\n".join(f"- *{term}*: {meaning}." for term, meaning in LEGEND.items()),
         grid(list(ERRORS), [error_row(group, paper) for group in summary["by"] if group["scored"]], left=ERRORS[1:3]),
         relative_errors(answer),
     ]
@@ -85,9 +83,7 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
             parts += [f"### {table.heading}", number_table(table, members, paper)]
             parts += [f"{mark}) {note}." for mark, note in enumerate(notes(members), start=1)]
             rule = counted_by(members)
-            parts.append(
-                " ".join([ks_line(summary, table.number), f"Counted as inside: {rule}." if rule else ""]).strip()
-            )
+            parts += [f"Counted as inside: {rule}."] if rule else []
     return "\n\n".join(part for part in parts if part)
 
 
@@ -156,31 +152,43 @@ def counts(verdicts: dict[str, Any], scored: int) -> str:
 def claims(answer: dict[str, Any], in_print: bool) -> str:
     """Returns every claim with its quotation and both verdicts, or one verdict if the paper prints no numbers."""
     held = sum(claim["holds"] for claim in answer["claims"])
-    lines = [f"{held} of {len(answer['claims'])} hold in our runs."]
+    heads = ["claim", "our runs", "seeds", *(["printed numbers"] if in_print else [])]
+    rows = []
     for claim in answer["claims"]:
-        printed = {True: "yes", False: "**no**", None: "nothing printed"}[claim["published_holds"]]
-        place = f"section {claim['section']}" if claim["section"][:1].isdigit() else claim["section"].lower()
-        lines.append(
-            f"- `{claim['id']}` ({place}): {claim['text']}\n"
-            f'  - The paper: "{claim["quote"]}"\n'
-            f"  - Our runs: {'yes' if claim['holds'] else '**no**'} ({claim['evidence']}){alone(claim)}."
-            + (f"\n  - The printed numbers: {printed}" if in_print else "")
-            + (f" ({claim['published_evidence']})." if claim["published_evidence"] else "." if in_print else "")
-        )
+        stated = f'{claim["text"]} The paper: "{claim["quote"]}"'
+        row = [f"`{claim['id']}` ({place(claim)}): {stated}", verdict(claim["holds"], claim["evidence"]), alone(claim)]
+        printed = verdict(claim["published_holds"], claim["published_evidence"])
+        rows.append([*row, printed] if in_print else row)
+    parts = [f"{held} of {len(answer['claims'])} hold in our runs.", grid(heads, rows, left=tuple(heads))]
     if answer["claims_left_out"]:
-        lines.append(f"\nNot judged, because their tables were not run: {', '.join(answer['claims_left_out'])}.")
-    return "\n".join([lines[0], "", *lines[1:]])
+        parts.append(f"Not judged, because their tables were not run: {', '.join(answer['claims_left_out'])}.")
+    return "\n\n".join(parts)
+
+
+def place(claim: dict[str, Any]) -> str:
+    """Returns the part of a text that a claim is from."""
+    return f"section {claim['section']}" if claim["section"][:1].isdigit() else claim["section"].lower()
+
+
+def verdict(holds: bool | None, evidence: str | None) -> str:
+    """Returns whether a claim holds, and by which numbers; "-" if there are none."""
+    if holds is None:
+        return "-"
+    return f"{'yes' if holds else '**no**'}: {evidence}" if evidence else "yes" if holds else "**no**"
 
 
 def alone(claim: dict[str, Any]) -> str:
     """Returns the number of single seeds for which a claim holds; empty if the answer lacks it."""
     if claim.get("seeds_share") is None:
         return ""
-    return f"; in {round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']} seeds taken alone"
+    return f"{round(claim['seeds_share'] * claim['seeds'])} of {claim['seeds']}"
 
 
 def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
-    """Returns every table of a study or experiment: each quantity by itself, the values of one key side by side."""
+    """Returns every table of a study or experiment of a paper, each quantity by itself, the values of one key side by side.
+
+    The meaning of a quantity is given at its first table.
+    """
     ours = answer["numbers"] + answer["experiments"]
     seeds = {table.number: max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables}
     alike = len(set(seeds.values())) == 1
@@ -189,13 +197,16 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
         f"Mean of {count} \u00b1 half of the 95 % interval of the mean (Student); "
         f"without \u00b1 all seeds gave the same; version {answer['build']['version']}."
     ]
+    defined: set[str] = set()
     for table in paper.tables:
         parts += [f"### {table.heading}", *([] if alike else [f"{seed_count(seeds[table.number])}."])]
         for name in table.quantities:
             quantity = paper.quantities[name]
             unit = "" if quantity.unit == "1" else f", in {quantity.unit}"
             members = [n for n in ours if (n["table"], n["quantity"]) == (table.number, name)]
-            parts += [f"**{words(name).capitalize()}**: {quantity.meaning}{unit}.", across(table, members, paper)]
+            meaning = f" {quantity.meaning}{unit}." if name not in defined else ""
+            defined.add(name)
+            parts += [f"**{words(name).capitalize()}**:{meaning}", across(table, members, paper)]
     return "\n\n".join(parts)
 
 
@@ -230,16 +241,13 @@ def study_claims(answer: dict[str, Any], paper: Paper) -> str:
     """Returns every claim of a study with its reason and verdict. Quotations are from the study's source."""
     held = sum(claim["holds"] for claim in answer["claims"])
     text = paper.follows.split(",")[0]
-    lines = [f"{held} of {len(answer['claims'])} hold."]
+    rows = []
     for claim in answer["claims"]:
-        place = f"section {claim['section']}" if claim["section"][:1].isdigit() else claim["section"].lower()
-        lines.append(
-            f"- `{claim['id']}`: {claim['text']}\n"
-            f"  - Expected because: {claim['reason']}\n"
-            + (f'  - {text}, {place}: "{claim["quote"]}"\n' if claim["quote"] else "")
-            + f"  - Holds: {'yes' if claim['holds'] else '**no**'} ({claim['evidence']})."
-        )
-    return "\n".join([lines[0], "", *lines[1:]])
+        quoted = f' {text}, {place(claim)}: "{claim["quote"]}"' if claim["quote"] else ""
+        holds = verdict(claim["holds"], claim["evidence"])
+        rows.append([f"`{claim['id']}`: {claim['text']}", f"{claim['reason']}{quoted}", holds])
+    heads = ["claim", "expected because", "holds"]
+    return f"{held} of {len(answer['claims'])} hold.\n\n{grid(heads, rows, left=tuple(heads))}"
 
 
 def notes(members: list[dict[str, Any]]) -> list[str]:

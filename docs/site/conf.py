@@ -17,7 +17,16 @@ version = release = celltrain.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 root_doc = "docs/index"
 #: Parts of the checkout that contain pages.
-PAGES = {"docs", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "README.md", "SECURITY.md", "papers", "studies"}
+PAGES = {
+    "docs",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "SECURITY.md",
+    "papers",
+    "studies",
+}
 exclude_patterns = [
     *(path.name for path in ROOT.iterdir() if path.name not in PAGES),
     "docs/site",

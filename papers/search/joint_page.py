@@ -12,7 +12,7 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from celltrain.model.writing import replace
+from celltrain.model.files import replace
 from joint_runs import REFUSED, Runs, Scores, Space
 from joint_search import CONFIRMATION, CONFIRMED, REFERENCE, Search
 from paper_page import ROOT, grid, replaced
@@ -113,11 +113,11 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
     ]
     body.append([name(space, default["answers"]), *(difference(space, default, default, group) for group in groups)])
     parts += [
-        f"The best of the {len(finished)} that were run on all screened rows, with seed 1; of those that do the same the one "
-        "with the fewest changes:",
+        f"The best of the {len(finished)} that were run on all screened rows, with seed 1; of equal ones only the one with "
+        "the fewest changes:",
         grid(["configuration", *(word(space, group) for group in groups)], body, left=("configuration",)),
-        "Every answer: in how many configurations it was tried; alone, the last stage that it reached and its gain over the "
-        "defaults there; and the best configuration that has it and was run on all screened rows, if there is one:",
+        "Every answer: the number of configurations that tried it; the last stage that it reached alone, and its gain over "
+        "the defaults there; and the best configuration with it that was run on all screened rows, if there is one:",
         effects(space, rows, groups),
     ]
     return "\n\n".join(parts)

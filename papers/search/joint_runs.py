@@ -24,8 +24,7 @@ from celltrain import _core
 from celltrain.model.expressions import measure, wanted
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
-from celltrain.papers.expansion import load
-from celltrain.papers.paper import Number, Paper, matches
+from celltrain.papers.paper import Number, Paper, load, matches
 from celltrain.papers.score import SLACK, Scored
 from paper_page import ROOT
 

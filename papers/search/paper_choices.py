@@ -13,8 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from celltrain.papers.expansion import load
-from celltrain.papers.paper import Choice, seed_count
+from celltrain.papers.paper import Choice, load, seed_count
 from celltrain.papers.run import reproduce
 from celltrain.papers.score import Scored, group_scores
 from paper_page import ROOT, figure, grid, replaced

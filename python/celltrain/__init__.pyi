@@ -43,8 +43,8 @@ from .model.python_policy import compiled as compiled
 from .model.scenario import check as check
 from .model.scenario import load as load
 from .model.scenario import n_source as n_source
+from .model.scenario import save as save
 from .model.shipped import scenarios as scenarios
-from .model.toml import save as save
 from .papers.run import reproduce as reproduce
 from .papers.run import study as study
 from .running.captures import Capture as Capture

@@ -106,6 +106,15 @@ def described(value: object) -> str:
     return shortened(whole)
 
 
+def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Returns the known name that was probably meant; empty if none is similar.
+
+    >>> nearest("lan-6", ["lan-5", "wan-5"]), nearest("mesh", ["lan-5"])
+    ('lan-5', '')
+    """
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), "")
+
+
 def among(name: str, known: Iterable[str]) -> str:
     """Writes a clause about an unknown name: a similar one, if any, and all known ones.
 
@@ -113,9 +122,8 @@ def among(name: str, known: Iterable[str]) -> str:
     ('did you mean lan-5? There are lan-5, wan-5', 'there are lan-5')
     """
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    listed = ", ".join(names) or "none"
-    return f"did you mean {near[0]}? There are {listed}" if near else f"there are {listed}"
+    near, listed = nearest(name, names), ", ".join(names) or "none"
+    return f"did you mean {near}? There are {listed}" if near else f"there are {listed}"
 
 
 def as_json(value: Any, *, indent: int | None = 2) -> str:

@@ -477,10 +477,10 @@ def test_an_output_folder_that_cannot_be_is_refused_before_the_run(celltrain, sm
     assert "cannot be written" in answer.err
 
 
-def test_a_plot_without_a_folder_says_what_is_missing(celltrain, small):
+def test_a_plot_needs_a_file(celltrain, small):
     answer = celltrain("run", small, "--plot")
     assert answer.code == 2
-    assert "--out" in answer.err
+    assert "--plot" in answer.err
 
 
 def test_a_trace_without_a_folder_says_what_is_missing(celltrain, small):

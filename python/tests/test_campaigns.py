@@ -111,7 +111,7 @@ def test_damaged_files_get_messages(scripts, tmp_path, monkeypatch):
 
     for path, name in (
         ("celltrain.running.cluster", "_missing"),
-        ("celltrain.ensemble.estimate", "PROBE_SECONDS"),
+        ("celltrain.ensemble.cases", "PROBE_SECONDS"),
     ):
         # monkeypatch restores this at the end.
         monkeypatch.setattr(importlib.import_module(path), name, getattr(sys.modules[path], name))

@@ -241,7 +241,7 @@ def test_a_run_with_several_seeds_is_a_comparison_of_one(celltrain, small, tmp_p
     values = [ct.run(small, seed=seed).efficiency for seed in range(7, 11)]
     assert one["efficiency"]["mean"] == pytest.approx(sum(values) / 4)
     assert (answer.json["seeds"], answer.json["first_seed"], answer.json["differences"]) == (4, 7, [])
-    told = celltrain("run", small, "--seeds", 4, "--out", tmp_path / "out", "--plot")
+    told = celltrain("run", small, "--seeds", 4, "--out", tmp_path / "out", "--plot", tmp_path / "out" / "seeds.svg")
     assert "small: seeds 1 to 4" in told.out
     assert "±" in told.out
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [

@@ -44,15 +44,21 @@ OTHERS = ("tshark", "tcptrace")
 LONG = {
     "docs/comparing.md",
     "docs/gallery.md",
+    "docs/lessons/a-fair-share.md",
     "docs/lessons/far-away.md",
     "docs/lessons/figure-for-tomorrow.md",
     "docs/lessons/five-hundred-runs.md",
+    "docs/lessons/waiting-for-a-clock.md",
+    "docs/lessons/why-epd-helps.md",
     "docs/looking-inside.md",
+    "docs/papers.md",
     "docs/reports.md",
     "docs/scenarios.md",
     "docs/sweeps.md",
+    "docs/topologies.md",
     "docs/tuning.md",
     "docs/tutorial.md",
+    "docs/vetting.md",
     "docs/your-own-policy.md",
 }
 

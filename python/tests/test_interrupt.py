@@ -125,7 +125,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("instant", ["celltrain.cli", "typer", "celltrain.cli.list_", "answered", "over"])
+@pytest.mark.parametrize("instant", ["celltrain.cli", "typer", "celltrain.cli.explain", "answered", "over"])
 def test_before_a_command_begins_and_after_it_ended_there_is_no_traceback(instant):
     command = [sys.executable, "-c", EARLY_OR_LATE, instant, "list", "policies"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=6 * GENEROUS_SECONDS)

@@ -55,7 +55,7 @@ def test_links_in_a_folder_are_replaced(tmp_path, mine, store, what):
     pytest.importorskip("matplotlib")
     folder = tmp_path / "out"
     written = {
-        "run": lambda: results().write(folder, plots=True),
+        "run": lambda: results().write(folder),
         "report": lambda: ct.report(store).write(folder),
         "study": lambda: ct.study("tagging", seeds=1, overrides={"duration": "10ms"}).write(folder),
     }[what]

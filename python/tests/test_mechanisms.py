@@ -11,6 +11,8 @@ import pytest
 from pages import ROOT
 
 PAGE = ROOT / "docs" / "mechanisms.md"
+# The register: the page that is cited, and the pages that it links to.
+PAGES = (PAGE, *sorted((ROOT / "docs" / "mechanisms").glob("*.md")))
 # Folders in which code and pages may cite the register.
 FOLDERS = ("crates", "docs", "fuzz", "papers", "plans", "python", "scenarios", "scripts", "studies")
 TEXT = {".md", ".py", ".pyi", ".rs", ".script", ".toml"}
@@ -27,24 +29,40 @@ QUOTED_BEHIND = re.compile(rf'{CITATION.pattern}[^".;]{{0,60}}(?P<quotes>"[^"]+"
 
 
 @cache
-def sections() -> dict[str, str]:
-    """Returns the text of every numbered section and every choice, by number or id, in the page's order."""
-    parts = re.split(r"^#{2,3} (A-\d\d|\d+(?:\.\d+)?)\.? (.*)$", PAGE.read_text(), flags=re.MULTILINE)[1:]
+def headed(page: Path) -> dict[str, str]:
+    """Returns the text below every heading of a page that has a number or the id of a choice, in the page's order."""
+    parts = re.split(r"^#{2,3} (A-\d\d|\d+(?:\.\d+)?)\.? (.*)$", page.read_text(), flags=re.MULTILINE)[1:]
     numbers, texts = parts[::3], parts[2::3]
-    assert len(set(numbers)) == len(numbers), "a number or an id stands twice"
+    assert len(set(numbers)) == len(numbers), f"{page.name} has a number or an id twice"
     return dict(zip(numbers, texts, strict=True))
 
 
+@cache
+def table() -> dict[str, list[str]]:
+    """The cells of every row of the table of choices, by the id of the choice: choice and default, weight, key."""
+    rows = re.findall(r"^\| \[?(A-\d\d)\]?(?:\([^)]*\))? \| (.*) \|$", PAGE.read_text(), flags=re.MULTILINE)
+    assert len(dict(rows)) == len(rows), "the table has an id twice"
+    return {choice: cells.split(" | ") for choice, cells in rows}
+
+
+@cache
+def sections() -> dict[str, str]:
+    """The text of every numbered section and of every choice, by its number or id."""
+    texts = {number: text for page in PAGES for number, text in headed(page).items()}
+    assert len(texts) == sum(len(headed(page)) for page in PAGES), "two pages have the same number or id"
+    return texts | {choice: f"{' '.join(cells)} {texts.get(choice, '')}" for choice, cells in table().items()}
+
+
 def choices() -> list[str]:
-    return [number for number in sections() if number.startswith("A-")]
+    return list(table())
 
 
 @cache
 def texts() -> dict[str, str]:
-    """Returns every file that may cite the register, by path."""
+    """Returns every file outside the register that may cite it, by its path."""
     files = [path for path in ROOT.iterdir() if path.suffix in TEXT or path.name == "Makefile"]
     files += [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in TEXT]
-    kept = [path for path in sorted(files) if "target" not in path.parts and path not in (PAGE, Path(__file__))]
+    kept = [path for path in sorted(files) if "target" not in path.parts and path not in (*PAGES, Path(__file__))]
     return {str(path.relative_to(ROOT)): path.read_text() for path in kept}
 
 
@@ -67,15 +85,25 @@ def cited(found: re.Match[str]) -> list[str]:
 
 
 def test_the_sections_of_the_register_are_in_order_and_its_choices_without_gaps():
-    numbers = [tuple(map(int, number.split("."))) for number in sections() if not number.startswith("A-")]
-    assert numbers == sorted(numbers)
+    for page in PAGES:
+        numbers = [tuple(map(int, number.split("."))) for number in headed(page) if not number.startswith("A-")]
+        assert numbers == sorted(numbers)
     assert choices() == [f"A-{number:02}" for number in range(1, len(choices()) + 1)]
+    explained = [number for page in PAGES for number in headed(page) if number.startswith("A-")]
+    assert explained == sorted(explained)
+    assert set(explained) <= set(choices())
 
 
 @pytest.mark.parametrize("choice", choices())
 def test_a_choice_has_a_default_a_reason_and_a_weight(choice: str):
-    for word in ("Default", "Reason", "Weight"):
-        assert re.search(rf"^\* {word}: \S", sections()[choice], re.MULTILINE), f"{choice} has no {word.lower()}"
+    described, weight, _ = table()[choice]
+    assert re.fullmatch(r"\*\*[^*]+\*\*: \S.*\.", described), f"{choice} has no default"
+    assert weight, f"{choice} has no weight"
+    # A short reason follows the default; a longer one has a heading of its own, to which the id links.
+    explained = [page for page in PAGES if choice in headed(page)]
+    linked = f"[{choice}](mechanisms/choices.md#{choice.lower()}-" in PAGE.read_text()
+    assert linked == bool(explained)
+    assert explained or described.count(". ") >= 1, f"{choice} has no reason"
 
 
 @pytest.mark.slow
@@ -91,7 +119,7 @@ def test_every_link_of_a_page_that_names_a_section_or_choice_leads_to_it():
     links = [
         (name, *link)
         for name, text in texts().items()
-        for link in re.findall(r"\[(?:[Mm]echanisms )?([^\]]+)\]\([\w./]*mechanisms\.md#([\w-]+)\)", text)
+        for link in re.findall(r"\[(?:[Mm]echanisms )?([^\]]+)\]\([\w./]*mechanisms(?:/\w+)?\.md#([\w-]+)\)", text)
     ]
     numbered = [(name, label, anchor) for name, label, anchor in links if re.fullmatch(REFERENCE, label)]
     assert numbered

@@ -18,7 +18,7 @@ from celltrain.ensemble.store import Store
 from celltrain.model.expressions import outlined
 from celltrain.model.network import Network
 from celltrain.model.scenario import Reading
-from celltrain.running import subprocess_runner
+from celltrain.running import local
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import memory_campaign as campaign
@@ -54,17 +54,17 @@ values = {hosts}
 #: Runs each run in its own process, and kills the one with seed 2.
 KILLED = """
 import os, signal
-from celltrain.running import subprocess_runner
+from celltrain.running import local
 
-run = subprocess_runner.run_in_process
+run = local.run_in_process
 
 def killed(chunk, threads, take):
     if chunk.tasks[0].seed == 2:
         {how}
     run(chunk, threads, take)
 
-subprocess_runner.run_in_process = killed
-subprocess_runner.main()
+local.run_in_process = killed
+local.main()
 """
 
 
@@ -135,7 +135,7 @@ def swept(tmp_path: Path, name: str) -> list[dict[str, Any]]:
 
 def test_runs_in_processes_are_the_same_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shared = swept(tmp_path, "shared")
-    monkeypatch.setattr(subprocess_runner, "SHARE", 0.0)
+    monkeypatch.setattr(local, "SHARE", 0.0)
     own = swept(tmp_path, "own")
     assert [row["fingerprint"] for row in own] == [row["fingerprint"] for row in shared]
     assert not any(row["error"] for row in own)
@@ -152,8 +152,8 @@ def test_runs_in_processes_are_the_same_runs(tmp_path: Path, monkeypatch: pytest
 def test_a_process_that_dies_is_one_failed_row(
     how: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(subprocess_runner, "SHARE", 0.0)
-    monkeypatch.setattr(subprocess_runner, "command", lambda: [sys.executable, "-c", KILLED.format(how=how)])
+    monkeypatch.setattr(local, "SHARE", 0.0)
+    monkeypatch.setattr(local, "command", lambda: [sys.executable, "-c", KILLED.format(how=how)])
     rows = swept(tmp_path, "store")
     assert [row["seed"] for row in rows if row["error"]] == [2]
     assert all(words in row["error"] for row in rows if row["error"])

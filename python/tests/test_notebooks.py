@@ -13,8 +13,8 @@ import pytest
 from conftest import ROOT
 
 import celltrain as ct
-from celltrain.model import progress
-from celltrain.model.cards import MOST_ROWS, Card, Grid
+from celltrain.model import cancel
+from celltrain.model.grids import MOST_ROWS, Card, Grid
 
 pytestmark = pytest.mark.slow
 
@@ -142,8 +142,8 @@ def notebook(monkeypatch):
     drawing.HTML, drawing.display = str, display
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", drawing)
-    monkeypatch.setattr(progress, "AFTER_S", 0.0)
-    monkeypatch.setattr(progress, "EVERY_S", 0.0)
+    monkeypatch.setattr(cancel, "AFTER_S", 0.0)
+    monkeypatch.setattr(cancel, "EVERY_S", 0.0)
     return shown
 
 
@@ -168,11 +168,11 @@ def test_who_asks_for_progress_gets_no_bar_besides(notebook):
 
 def test_a_terminal_and_a_script_get_no_bar(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", None)
-    assert not progress.in_notebook()
+    assert not cancel.in_notebook()
     console = types.ModuleType("IPython")
     console.get_ipython = lambda: Shell(None)
     monkeypatch.setitem(sys.modules, "IPython", console)
-    assert not progress.in_notebook()
+    assert not cancel.in_notebook()
 
 
 def cells(path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import inspect
 import itertools
 import json
@@ -24,6 +25,7 @@ import celltrain.ensemble.plan
 import celltrain.ensemble.store
 import celltrain.ensemble.tuning
 import celltrain.models
+import celltrain.papers
 from celltrain.errors import CelltrainError
 
 NESTED: list[Any] = [[[[]]], {"a": [None, {"b": object()}]}]
@@ -171,7 +173,6 @@ def calls(lan: ct.Scenario, store: ct.Store) -> dict[str, tuple[Callable[..., An
         "compare": (lambda scenario, **options: ct.compare(scenario, **options), of_compare),
         "Compared.to_dict": (compared.to_dict, {}),
         "Compared.write": (compared.write, {"folder": "compared"}),
-        "Compared.write_csv": (compared.write_csv, {"file": "compared.csv"}),
         "Compared.plot": (compared.plot, {"file": "x.svg", "measures": ["fairness"], "width": "page", "style": None}),
         "vet": (ct.vet, {"policy": ct.TailDrop(), "scenarios": ["lan-5"], "beside": [], "seeds": 1, "first_seed": 1}),
         "Policy": (ct.Policy, {"name": "mine", "table": {"tail_drop": {}}}),
@@ -308,7 +309,6 @@ NAMES = [
     "compiled",
     "Compared.to_dict",
     "Compared.write",
-    "Compared.write_csv",
     "Compared.plot",
     "report",
     "Store.open",
@@ -640,3 +640,12 @@ def test_documented_modules_of_earlier_versions_still_work_and_warn_once(module,
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(f"celltrain.{module} is deprecated: use celltrain.{name}") == 1
+
+
+@pytest.mark.parametrize(
+    "kind", [ct.Compared, ct.Report, ct.RunResult, ct.Store, ct.Tuned, celltrain.papers.Reproduction]
+)
+def test_answers_are_frozen_dataclasses_for_notebooks_and_for_pandas(kind):
+    assert dataclasses.is_dataclass(kind)
+    assert kind.__dataclass_params__.frozen
+    assert all(callable(getattr(kind, name)) for name in ("_repr_html_", "to_dict", "to_pandas"))

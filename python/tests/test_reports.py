@@ -286,7 +286,7 @@ def test_axes_that_move_together_are_one(tmp_path):
     ]
     store = swept(tmp_path / "s", paired=paired, axes={"buffer": BUFFER}, seeds=2)
     factors = of_store(store).factors
-    assert {factor.axis.name: factor.axis.values for factor in factors} == {
+    assert {factor.name: factor.values for factor in factors} == {
         "buffer": (80.0, 100.0),
         "sources, delay": ("2, 5 µs", "3, 50 µs"),
     }

@@ -12,7 +12,7 @@ import pytest
 from test_reports import made
 
 import celltrain as ct
-from celltrain.drawing import labels
+from celltrain.drawing import points
 from celltrain.drawing.figure import new_figure
 
 pytest.importorskip("matplotlib")
@@ -39,7 +39,7 @@ def two(tmp_path_factory):
 
 def test_every_network_has_a_front_of_its_own(two):
     report = ct.report(two)
-    front = report.analysis.front
+    front = report.trade_off
     assert [part.order.tolist() for part in front.parts] == [[0], [4, 5, 7]]
     assert report.front["network"].to_pylist() == ["LAN", "WAN", "WAN", "WAN"]
     assert report.front["buffer"].to_pylist() == [80, 80, 90, 110]
@@ -76,7 +76,7 @@ def test_any_axis_gives_fronts(two):
     report = ct.report(two, front_by=["buffer", "network"])
     # Eight combinations with one point each, so no point has a rival.
     assert report.front.num_rows == 8
-    assert [part.order.size for part in report.analysis.front.parts] == [1] * 8
+    assert [part.order.size for part in report.trade_off.parts] == [1] * 8
     assert ct.report(two, front_by=["buffer"]).front["network"].to_pylist() == ["LAN"] * 4
 
 
@@ -95,15 +95,15 @@ def test_networks_of_two_axes_are_configurations_together(tmp_path):
     points = [*LAN, *WAN, *reversed(LAN), *reversed(WAN)]
     axes = {"sources": SOURCES, "network": NETWORK, "buffer": BUFFER}
     report = ct.report(store(tmp_path / "s", points, axes))
-    front = report.analysis.front
-    assert front.by.axis.values == ("sources 3, LAN", "sources 3, WAN", "sources 5, LAN", "sources 5, WAN")
+    front = report.trade_off
+    assert front.by.values == ("sources 3, LAN", "sources 3, WAN", "sources 5, LAN", "sources 5, WAN")
     assert report.to_dict()["front"]["by"] == ["sources", "network"]
     assert [part.order.tolist() for part in front.parts] == [[0], [4, 5, 7], [11], [15, 14, 12]]
 
 
 def test_where_every_point_is_its_own_network_there_is_one_front(tmp_path):
     report = ct.report(store(tmp_path / "s", LAN[:2], {"network": NETWORK}))
-    assert report.analysis.front.by is None
+    assert report.trade_off.by is None
     assert report.front.num_rows == 1
 
 
@@ -217,7 +217,7 @@ def axes_with(points):
 
 def test_a_label_is_above_to_the_right_if_there_is_space():
     axes = axes_with([(0, 0), (1, 1), (2, 0)])
-    assert labels.put(axes, [(1.0, 0.5)], ["1"]) == 0
+    assert points.put(axes, [(1.0, 0.5)], ["1"], np.array([(0, 0), (1, 1), (2, 0)])) == 0
     [text] = axes.texts
     x, y = text.get_position()
     assert x > 0 and y > 0
@@ -226,7 +226,7 @@ def test_a_label_is_above_to_the_right_if_there_is_space():
 
 def test_labels_of_one_place_go_around_it_and_those_far_away_have_a_line():
     axes = axes_with([(0, 0), (1, 1), (2, 2)])
-    assert labels.put(axes, [(1.0, 1.0)] * 20, [f"label {i}" for i in range(20)]) == 0
+    assert points.put(axes, [(1.0, 1.0)] * 12, [f"label {i}" for i in range(12)], np.ones((1, 2))) == 0
     assert not list(overlaps(axes.figure))
     assert any(text.arrow_patch is not None for text in axes.texts)
     assert axes.texts[0].arrow_patch is None
@@ -234,9 +234,9 @@ def test_labels_of_one_place_go_around_it_and_those_far_away_have_a_line():
 
 def test_labels_without_space_are_omitted_and_counted():
     axes = axes_with([(0, 0), (1, 1)])
-    left_out = labels.put(axes, [(0.5, 0.5)] * 400, ["a long label"] * 400)
+    left_out = points.put(axes, [(0.5, 0.5)] * 60, ["a long label"] * 60, np.ones((1, 2)) / 2)
     assert left_out > 0
-    assert len(axes.texts) == 400 - left_out
+    assert len(axes.texts) == 60 - left_out
     assert not list(overlaps(axes.figure))
 
 

@@ -10,7 +10,6 @@ import pytest
 from test_reports import made
 
 import celltrain as ct
-from celltrain.ensemble.reports.analysis import factor_of
 
 pytestmark = pytest.mark.slow
 
@@ -49,7 +48,7 @@ def drawn(report, name, **options):
 def test_lines_go_over_numbers_with_colours_and_panels_by_what_is_left(store):
     """Networks become panels, and every mean and bar comes from its seeds."""
     report = ct.report(store[0])
-    names = [factor.axis.name for factor in report.layout.named]
+    names = [axis.name for axis in (report.layout.over, report.layout.by, report.layout.panel)]
     assert names == ["buffer", "policy", "network"]
     lan, wan = drawn(report, "lines-efficiency").figure.axes
     assert (lan.get_title(), wan.get_title()) == ("LAN", "WAN")
@@ -165,7 +164,7 @@ def test_a_long_table_is_cut_and_says_so(celltrain, tmp_path):
     told = celltrain("report", folder, "--measures", "efficiency", "--md").out
     assert "| 299 cells |" in told
     assert "| 300 cells |" not in told
-    assert "The first 200 of 201 points; summary.csv next to the page has all of them." in told
+    assert "1 more point in summary.csv beside the page." in told
 
 
 @pytest.mark.usefixtures("empty_figures")
@@ -253,8 +252,8 @@ def test_a_paired_axis_of_numbers_is_drawn_as_numbers(tmp_path):
         base, over={"switch.tie_order": ["random", "fixed"]}, paired=paired, seeds=2, measures=["efficiency"]
     )
     report = ct.report(store)
-    assert report.layout.over.axis.name == "buffer, threshold"
+    assert report.layout.over.name == "buffer, threshold"
     [axes] = drawn(report, "lines-efficiency").figure.axes
     assert axes.get_xlabel() == "buffer (cells)"
     assert axes.get_xticks().tolist() == [80, 400]
-    assert factor_of(report.data, "threshold", "lines") is report.layout.over
+    assert report.data.factor("threshold", "lines") is report.layout.over

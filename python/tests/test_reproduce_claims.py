@@ -8,8 +8,7 @@ import pytest
 
 from celltrain.papers import claims
 from celltrain.papers.claims import FORMS, Point
-from celltrain.papers.expansion import load
-from celltrain.papers.paper import Paper, PaperError
+from celltrain.papers.paper import Paper, PaperError, load
 from celltrain.papers.score import Scored
 
 

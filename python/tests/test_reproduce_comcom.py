@@ -160,7 +160,7 @@ def test_the_page_has_the_verdict_on_every_claim_and_every_figure(paper: Paper) 
     page, text = file.read_text(), flowing(file)
     for claim in paper.claims:
         place = f"section {claim['section']}" if claim["section"].isdigit() else claim["section"].lower()
-        assert f"- `{claim['id']}` ({place}): {claim['text']}" in text
+        assert f'| `{claim["id"]}` ({place}): {claim["text"]} The paper: "{claim["quote"]}" |' in text
     for table in paper.tables:
         assert f"### {table.heading}" in page
     images = re.findall(r"\]\(\.\./images/([^)]+)\)", page)

@@ -13,8 +13,7 @@ from celltrain import _core
 from celltrain.model.paths import set_key
 from celltrain.model.quantities import seconds
 from celltrain.model.scenario import Reading
-from celltrain.papers.expansion import evaluate, load, substitute
-from celltrain.papers.paper import PAPER, Number, Paper, PaperError, matches
+from celltrain.papers.paper import PAPER, Number, Paper, PaperError, evaluate, load, matches, substitute
 
 PAPERS = Path(__file__).parents[2] / "papers"
 AF_96_1269 = "af-96-1269"

@@ -371,12 +371,6 @@ def test_a_run_is_drawn_into_a_file(celltrain: Command) -> None:
     assert celltrain("run", "small.toml", "--seeds", 2, "--plot", "seeds.pdf", "--csv", "seeds.csv").code == 0
     assert Path("seeds.pdf").read_bytes().startswith(b"%PDF")
     assert Path("seeds.csv").read_text().startswith("name,measure,n,mean")
-    # As before, a figure of each series is in the folder.
-    assert celltrain("run", "small.toml", "--out", "out", "--plot").code == 0
-    assert Path("out/queue.svg").is_file()
-    is_refused(
-        celltrain("run", "small.toml", "--plot"), ["--plot needs a file: --plot run.svg, or a folder: add --out DIR."]
-    )
     assert celltrain("run", "small.toml", "--csv", "flows.csv").code == 0
     assert Path("flows.csv").read_text().startswith("name,goodput_mbps")
     for command in ("run", "compare", "check"):

@@ -19,7 +19,10 @@ def test_the_pages_of_lists_are_those_of_the_code():
 
 
 def test_the_index_reaches_every_page():
-    texts = [(ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("index", "models", "papers")]
+    texts = [
+        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("index", "mechanisms", "models", "papers")
+    ]
     blocks = (block for text in texts for block in re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL))
     listed = {line for block in blocks for line in block.split()}
     pages = {str(path.relative_to(ROOT / "docs").with_suffix("")) for path in (ROOT / "docs").rglob("*.md")}

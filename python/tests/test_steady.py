@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain.running import steady
+from celltrain.running import statistics as steady
 
 
 def climbing(seed, warm=100, rest=900):

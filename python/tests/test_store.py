@@ -287,7 +287,7 @@ def test_whatever_bits_are_flipped_no_other_row_is_read(made, tmp_path):
 def test_repeats_alone_are_stored_too(store):
     key = Store.open(store).wide()["run_key"][0].as_py()
     with Store.resume(store, plan()) as writing:
-        writing.write([], [Repeat(point=9, seed=3, run_key=key)])
+        writing.write([], [Repeat(9, 3, key)])
         assert writing.database.settled(range(9, 10), range(3, 4)) == {(9, 3)}
     assert Store.open(store).totals().repeats == 1
     assert messages(store) == []
@@ -411,7 +411,7 @@ def test_a_reader_sees_whole_writes_while_a_sweep_goes_on(tmp_path):
 
 
 def test_a_reader_that_takes_long_does_not_stop_a_sweep(store, failing):
-    with Database(store / "store.sqlite") as reader, reader.snapshot() as query:
+    with contextlib.closing(Database(store / "store.sqlite")) as reader, reader.snapshot() as query:
         assert query("SELECT count(*) FROM runs").fetchone() == (24,)
         with Store.resume(store, plan()) as writing:
             writing.close()

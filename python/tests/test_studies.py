@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import importlib.util
 import json
 import math
 import re
@@ -17,7 +19,7 @@ from celltrain import _core
 from celltrain.model.expressions import MeasureError, NoValueError, measure
 from celltrain.model.paths import set_key
 from celltrain.model.scenario import Reading
-from celltrain.papers import PAPER, STUDY, Paper, PaperError, Reproduction, figures, load
+from celltrain.papers import PAPER, STUDY, Paper, PaperError, Reproduction, load
 from celltrain.papers.claims import FORMS
 from celltrain.papers.paper import matches
 from celltrain.running.statistics import half_width
@@ -130,7 +132,12 @@ def test_a_short_study_runs_through_the_command(celltrain: Command, tmp_path: Pa
     assert "fifo-favours-the-near" in told["claims_left_out"]
     assert json.loads((tmp_path / "out" / "study.json").read_text()) == told
     assert (tmp_path / "out" / "numbers.parquet").exists()
-    if figures.available():
+    page = (tmp_path / "out" / "study.html").read_text()
+    assert all(claim["text"] in html.unescape(page) for claim in told["claims"])
+    assert page.count("<section") == page.count('<a href="#'), "contents"
+    assert "://" not in page.replace("http://www.w3.org/", "")
+    if importlib.util.find_spec("matplotlib"):
+        assert page.count("<svg") == 1
         assert (tmp_path / "out" / "different-rtts-buffers.png").exists()
         assert not (tmp_path / "out" / "different-rtts-ratios.png").exists()
 
@@ -203,7 +210,7 @@ def test_a_page_has_the_verdict_on_every_claim_and_a_figure_that_exists(study: P
     file = ROOT / "docs" / "studies" / f"{study.id}.md"
     page, text = file.read_text(), flowing(file)
     for claim in study.claims:
-        assert f"- `{claim['id']}`: {claim['text']}" in text
+        assert f"| `{claim['id']}`: {claim['text']} |" in text
     for table in study.tables:
         assert f"### {table.heading}" in page
     images = re.findall(r"\]\(\.\./images/([^)]+)\)", page)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain.drawing.style import COLOURS, colour_of_flow, tint_of_flow
+from celltrain.drawing.axes import COLOURS, colour_of_flow, tint_of_flow
 
 pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]

@@ -374,7 +374,6 @@ def test_the_command_line(tmp_path, celltrain):
     assert celltrain("store", "show", tmp_path / "s", "--json").json["runs"] == 24
     assert "24 of 24 runs" in celltrain("store", "show", tmp_path / "s").out
     assert celltrain("store", "verify", tmp_path / "s").code == 0
-    assert celltrain("store", "repair", tmp_path / "s", "--json").json["done"] == []
 
 
 @pytest.mark.parametrize(("count", "hidden"), [(6, 0), (18, 2)])

@@ -204,10 +204,10 @@ def test_a_plot_of_any_name_is_drawn(celltrain, tmp_path, name):
     pytest.importorskip("matplotlib")
     path = tmp_path / "named.toml"
     ct.save(network(name, "sw2", name=name), path)
-    answer = celltrain("run", path, "--out", tmp_path / "out", "--plot", "--trace", "queue,occupancy,cwnd,delivered")
+    answer = celltrain("run", path, "--plot", tmp_path / "run.svg", "--trace", "queue,occupancy,cwnd,delivered")
     assert answer.code == 0, answer
     assert celltrain("check", path, "--plot", tmp_path / "net.svg").code == 0
-    for picture in ("out/queue.svg", "out/cwnd.svg", "net.svg"):
+    for picture in ("run.svg", "net.svg"):
         # The file must be valid XML, which allows no control characters, not even in comments.
         ElementTree.parse(tmp_path / picture)
 

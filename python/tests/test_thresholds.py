@@ -11,8 +11,7 @@ import celltrain as ct
 from celltrain import _core
 from celltrain.cli.catalog import entries
 from celltrain.ensemble.plan import Plan
-from celltrain.model.scenario import read
-from celltrain.model.toml import to_toml
+from celltrain.model.scenario import read, to_toml
 
 BUFFER = 80
 #: Thresholds of each policy as plain numbers, with its other required settings.

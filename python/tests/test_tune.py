@@ -22,9 +22,8 @@ import celltrain as ct
 from celltrain.ensemble.plan import Plan, Seeds
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Tuned, TuneProgress, run_tune
-from celltrain.ensemble.tuning.analysis import best, finalists
-from celltrain.ensemble.tuning.ask import Trial, ask
-from celltrain.ensemble.tuning.search import estimated
+from celltrain.ensemble.tuning.search import best, estimated, finalists
+from celltrain.ensemble.tuning.trials import Trial, ask
 from celltrain.errors import PlanError
 from celltrain.running import Local
 from small_sweep import stored
@@ -168,7 +167,7 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed,
     (tmp_path / "plan.toml").write_text(PLAN)
     # Write as often as possible, with runs slow enough to be killed between writes.
     program = (
-        "import sys, time, celltrain.ensemble.coordinator as c, celltrain.running.runner as l; c.WRITE_RUNS = 3\n"
+        "import sys, time, celltrain.ensemble.coordinator as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
         "from pathlib import Path; from celltrain.ensemble.tuning import TunePlan, run_tune\n"
         "class Slow(l.Local):\n"
         "    def work(self, chunks, take): super().work(chunks, lambda rows: (time.sleep(0.004), take(rows)))\n"

@@ -15,7 +15,7 @@ from tunes import PLAN
 from celltrain import _core
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Estimate, Tuned, TunePlan
-from celltrain.ensemble.tuning.ask import ask
+from celltrain.ensemble.tuning.trials import ask
 from celltrain.model.quantities import exact
 
 pytestmark = pytest.mark.slow
@@ -145,7 +145,7 @@ def test_the_page_of_the_study_has_the_numbers_of_the_shipped_results(name, monk
     path = STUDIES / f"tuned-{name}.json"
     assert path.stat().st_size < 200_000
     tuned = Tuned._of_dict(json.loads(path.read_text()))
-    assert tuned.to_json() == path.read_text()
+    assert tuned.to_dict() == json.loads(path.read_text())
     # The page contains what the script would write.
     page = tune_page.PAGE.read_text()
     # `make format` wraps the page.

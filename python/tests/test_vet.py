@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 
@@ -9,8 +10,8 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
-from celltrain.ensemble.vetting import standard
-from celltrain.ensemble.vetting.table import blocks, reversals
+from celltrain.drawing.pages.words import estimated
+from celltrain.ensemble.vetting import blocks, reversals, standard
 from celltrain.model.grids import Line
 
 FBA = 'admit = "X <= R or Y * N / X <= Z * (K - R) / (X - R)"\nconstants = { R = "0.9 * K", Z = 0.8 }\n'
@@ -289,3 +290,17 @@ def test_a_brief_answer_has_the_checks_that_fail_and_the_means(tmp_path, celltra
     told = celltrain("vet", policy, *QUICK, "--beside", "epd", "--brief").out
     assert re.search(r"(\d) of \1 checks hold", told)
     assert "recount" not in told and "all scenarios" in told and "least goodput" not in told
+
+
+def test_an_answer_is_written_as_a_page(celltrain, tmp_path):
+    file = tmp_path / "vetted.html"
+    told = celltrain("vet", "fba", "--scenarios", "lan-5", "--beside", "epd", "--seeds", 2, "--html", file, "--json")
+    page = html.unescape(file.read_text())
+    assert all(check["evidence"] in page for check in told.json["conformance"])
+    assert all(warning in page for warning in told.json["artifacts"]["warnings"])
+    own = told.json["metrics"]["lan-5.efficiency"]
+    text = estimated(own["mean"], own["high"] - own["mean"])
+    assert text in page.partition("<h3>lan-5, ")[2]
+    assert "://" not in page
+    refused = celltrain("vet", "fba", "--scenarios", "lan-5", "--seeds", 1, "--html", tmp_path / "none" / "x.html")
+    assert (refused.code, "cannot be written" in refused.err) == (2, True)

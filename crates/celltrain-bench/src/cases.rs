@@ -348,12 +348,11 @@ mod tests {
     use celltrain_core::engine::Engine;
     use celltrain_core::index::FlowIndex;
     use celltrain_core::metrics::RunResult;
-    use celltrain_core::probe::Nothing;
 
     use super::*;
 
     fn run(case: &Case) -> RunResult {
-        Engine::Fast.run(&case.network(), &mut Nothing, |_| true).unwrap()
+        Engine::Fast.run_to_end(&case.network())
     }
 
     #[test]
@@ -379,8 +378,7 @@ mod tests {
     #[test]
     fn a_random_network_of_a_hundred_switches_is_the_same_run_on_both_engines() {
         let short = Case::whole("short", "", || Mesh::USUAL.toml("10ms"));
-        let [fast, reference] = [Engine::Fast, Engine::Reference]
-            .map(|engine| engine.run(&short.network(), &mut Nothing, |_| true).unwrap());
+        let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| engine.run_to_end(&short.network()));
         assert!(fast == reference, "{:?} {:?}", fast.cells, reference.cells);
         assert!(fast.cells.lost + fast.cells.discarded > 0 && fast.cells.delivered > 100_000, "{:?}", fast.cells);
     }

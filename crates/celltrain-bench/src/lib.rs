@@ -1,8 +1,7 @@
 //! Subjects of the benchmarks: fixed scenarios by name, and one run of one of them.
 //!
-//! The program `celltrain-bench` runs a scenario once. The benchmark `engines` measures scenarios many times, and parts
-//! of the engines. `celltrain bench` times whole scenarios on both engines, and `scripts/instruction_guard.py` counts
-//! instructions. All of them take the scenarios from here.
+//! The program `celltrain-bench` runs a scenario once. `celltrain bench` times whole scenarios on both engines, and
+//! `scripts/instruction_guard.py` counts instructions. All of them take the scenarios from here.
 
 mod cases;
 mod measure;

@@ -5,6 +5,11 @@ use std::fmt::Write;
 
 use celltrain_core::rng::Stream;
 
+/// Adds a line to a text.
+macro_rules! line {
+    ($text:ident, $($line:tt)*) => { writeln!($text, $($line)*).expect("a string takes all") };
+}
+
 pub(crate) const INFINITE: &str = "\"infinite\"";
 pub(crate) const TAIL_DROP: &str = "tail_drop = {}";
 
@@ -94,7 +99,7 @@ pub(crate) fn groups(vcs: u32, per_vc: u32, merge: bool, duration: &str) -> Stri
         for i in 1..=per_vc {
             let host = format!("host{group}-{i}");
             links.push([host.clone(), local.clone()]);
-            writeln!(flows, r#"    {{ from = "{host}", to = "{to}"{vc} }},"#).expect("a string takes all");
+            line!(flows, r#"    {{ from = "{host}", to = "{to}"{vc} }},"#);
             hosts.push(host);
         }
         links.push([local.clone(), "sw1".into()]);
@@ -155,11 +160,9 @@ pub(crate) fn chain(trunks: u32, duration: &str) -> String {
     let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
     let mut flow = |name: String, first: u32, last: u32| {
         write!(hosts, r#""{name}", "to-{name}", "#).expect("a string takes all");
-        writeln!(links, r#"    {{ between = ["{name}", "sw{first}"], delay = "5us" }},"#).expect("a string takes all");
-        writeln!(links, r#"    {{ between = ["sw{last}", "to-{name}"], delay = "5us" }},"#)
-            .expect("a string takes all");
-        writeln!(flows, r#"    {{ name = "{name}", from = "{name}", to = "to-{name}" }},"#)
-            .expect("a string takes all");
+        line!(links, r#"    {{ between = ["{name}", "sw{first}"], delay = "5us" }},"#);
+        line!(links, r#"    {{ between = ["sw{last}", "to-{name}"], delay = "5us" }},"#);
+        line!(flows, r#"    {{ name = "{name}", from = "{name}", to = "to-{name}" }},"#);
     };
     for i in 1..=2 {
         flow(format!("long{i}"), 0, trunks);
@@ -168,8 +171,7 @@ pub(crate) fn chain(trunks: u32, duration: &str) -> String {
         }
     }
     for hop in 0..trunks {
-        writeln!(links, r#"    {{ between = ["sw{hop}", "sw{}"], delay = "100us" }},"#, hop + 1)
-            .expect("a string takes all");
+        line!(links, r#"    {{ between = ["sw{hop}", "sw{}"], delay = "100us" }},"#, hop + 1);
     }
     let switches: Vec<String> = (0..=trunks).map(|i| format!("\"sw{i}\"")).collect();
     let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", switches.join(", ")));
@@ -200,16 +202,13 @@ impl Mesh {
 pub(crate) fn parking_lot(switches: u32, each: u32, delay: &str, duration: &str) -> String {
     let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
     for switch in 1..switches {
-        writeln!(links, r#"    {{ between = ["sw{switch}", "sw{}"], delay = "{delay}" }},"#, switch + 1)
-            .expect("a string takes all");
+        line!(links, r#"    {{ between = ["sw{switch}", "sw{}"], delay = "{delay}" }},"#, switch + 1);
         for i in 1..=each {
             let name = format!("{switch}-{i}");
             write!(hosts, r#""from{name}", "to{name}", "#).expect("a string takes all");
-            writeln!(links, r#"    {{ between = ["from{name}", "sw{switch}"], delay = "5us" }},"#)
-                .expect("a string takes all");
-            writeln!(links, r#"    {{ between = ["sw{switches}", "to{name}"], delay = "5us" }},"#)
-                .expect("a string takes all");
-            writeln!(flows, r#"    {{ from = "from{name}", to = "to{name}" }},"#).expect("a string takes all");
+            line!(links, r#"    {{ between = ["from{name}", "sw{switch}"], delay = "5us" }},"#);
+            line!(links, r#"    {{ between = ["sw{switches}", "to{name}"], delay = "5us" }},"#);
+            line!(flows, r#"    {{ from = "from{name}", to = "to{name}" }},"#);
         }
     }
     let names: Vec<String> = (1..=switches).map(|i| format!("\"sw{i}\"")).collect();
@@ -234,8 +233,7 @@ impl Mesh {
         for (a, b) in pairs {
             if joined.insert((a.min(b), a.max(b))) {
                 let rate = if draws.below(4) == 0 { "622.08Mbps" } else { "155.52Mbps" };
-                writeln!(trunks, r#"    {{ between = ["sw{a}", "sw{b}"], rate = "{rate}", delay = "100us" }},"#)
-                    .expect("a string takes all");
+                line!(trunks, r#"    {{ between = ["sw{a}", "sw{b}"], rate = "{rate}", delay = "100us" }},"#);
             }
         }
         let (mut hosts, mut links, mut ends) = (String::new(), String::new(), String::new());
@@ -243,10 +241,9 @@ impl Mesh {
             let from = draws.below(switches);
             let to = (from + 1 + draws.below(switches - 1)) % switches;
             write!(hosts, r#""from{i}", "to{i}", "#).expect("a string takes all");
-            writeln!(links, r#"    {{ between = ["from{i}", "sw{from}"], delay = "5us" }},"#)
-                .expect("a string takes all");
-            writeln!(links, r#"    {{ between = ["sw{to}", "to{i}"], delay = "5us" }},"#).expect("a string takes all");
-            writeln!(ends, r#"    {{ from = "from{i}", to = "to{i}" }},"#).expect("a string takes all");
+            line!(links, r#"    {{ between = ["from{i}", "sw{from}"], delay = "5us" }},"#);
+            line!(links, r#"    {{ between = ["sw{to}", "to{i}"], delay = "5us" }},"#);
+            line!(ends, r#"    {{ from = "from{i}", to = "to{i}" }},"#);
         }
         let switches: Vec<String> = (0..switches).map(|i| format!("\"sw{i}\"")).collect();
         let (hosts, switches) = (format!("[{hosts}]"), format!("[{}]", switches.join(", ")));

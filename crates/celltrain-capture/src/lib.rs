@@ -63,9 +63,9 @@ use std::io::{self, Write};
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
 use celltrain_core::abr;
 
+use crate::codec::CellHeader;
 use crate::codec::cell_header::{HEADER_BYTES, PAYLOAD_BYTES};
 use crate::codec::rm_cell::RmCell;
-use crate::codec::{CELL_BYTES, CellHeader};
 
 pub use choice::CaptureChoice;
 pub use pcapng::Direction;
@@ -303,11 +303,7 @@ impl<W: Write> Capture<W> {
                     payload[PAYLOAD_BYTES - 1] ^= 1;
                 }
                 let header = CellHeader { clp, ..CellHeader::user_data(vpi, vci, last) };
-                let header = CellHeader { pti: header.pti | if efci { PTI_EFCI } else { 0 }, ..header };
-                let mut bytes = [0; CELL_BYTES];
-                bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
-                bytes[HEADER_BYTES..].copy_from_slice(&payload);
-                bytes
+                CellHeader { pti: header.pti | if efci { PTI_EFCI } else { 0 }, ..header }.cell(&payload)
             }
         };
         let block = PacketBlock { interface, time_ns, direction, comment };

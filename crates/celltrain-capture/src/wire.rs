@@ -4,15 +4,19 @@
 //! copies of a segment can be distinguished. Payload is text that gives its position in the stream: lines of fifteen
 //! hexadecimal digits, each the offset of the line.
 
-use std::net::Ipv4Addr;
+use std::array;
 
-use crate::codec::ipv4::{self, Ipv4Header};
-use crate::codec::tcp_header::{self, SackBlock, TcpFlags, TcpHeader, TcpOption, word_aligned};
-use crate::codec::udp_header::{self, UdpHeader};
-use crate::codec::{aal5, llc_snap};
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
 use celltrain_core::events::{SegmentEvent, SegmentStep};
 use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence, window_scale};
+use etherparse::TcpOptionElement::{
+    MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, WindowScale,
+};
+use etherparse::{
+    IpHeaders, Ipv4Extensions, Ipv4Header, PacketBuilder, PacketBuilderStep, TcpHeader, TcpOptionElement, UdpHeader,
+};
+
+use crate::codec::{aal5, llc_snap};
 
 use crate::{CaptureError, Place};
 
@@ -156,29 +160,25 @@ impl Wire {
         let Some(Tcp { receive_window, .. }) = connection.tcp else {
             return self.udp(frame, connection);
         };
-        let header = |sequence, acknowledgement, window| TcpHeader {
-            sequence,
-            acknowledgement,
-            window,
-            flags: TcpFlags::ACK,
-            ..TcpHeader::default()
-        };
         match frame.carries {
             Carries::Data(Segment { seq, len }) => {
-                self.fits(connection, u64::from(len) + tcp_header::HEADER_BYTES as u64)?;
+                self.fits(connection, u64::from(len) + TcpHeader::MIN_LEN as u64)?;
                 // The sender's own window, which has no effect: no data is sent to it.
                 let window = window_field(receive_window >> window_scale(receive_window));
-                let header = header(sequence_number(seq), sequence_number(0), window);
-                Ok(self.tcp(frame, header, &payload(seq, u64::from(len))))
+                let header = header(sequence_number(seq), Some(sequence_number(0)), window);
+                Ok(self.tcp(frame, header, &[], &payload(seq, u64::from(len))))
             }
             Carries::Ack(Ack { ack, window }, blocks) => {
-                let mut header = header(sequence_number(0), sequence_number(ack), window);
-                let block = |(start, end)| SackBlock { left: sequence_number(start), right: sequence_number(end) };
-                let blocks: Vec<_> = blocks.iter().map(block).collect();
-                if !blocks.is_empty() {
-                    header.options = word_aligned(&[TcpOption::Sack(blocks)]);
-                }
-                Ok(self.tcp(frame, header, &[]))
+                let header = header(sequence_number(0), Some(sequence_number(ack)), window);
+                let mut edges = blocks.iter().map(|(start, end)| (sequence_number(start), sequence_number(end)));
+                let options = match edges.next() {
+                    Some(first) => {
+                        let others = array::from_fn(|_| edges.next());
+                        vec![Noop, Noop, SelectiveAcknowledgement(first, others)]
+                    }
+                    None => Vec::new(),
+                };
+                Ok(self.tcp(frame, header, &options, &[]))
             }
             Carries::Packet { .. } => {
                 Err(CaptureError::Refused(format!("{}: is TCP and sends no other packets", connection.name)))
@@ -188,24 +188,24 @@ impl Wire {
 
     /// Returns a packet of the handshake that the model leaves out.
     pub(crate) fn handshake(&self, connection: u32, tcp: Tcp, step: Step) -> Vec<u8> {
-        let (flags, sequence, acknowledgement) = match step {
-            Step::Syn => (TcpFlags::SYN, INITIAL, 0),
-            Step::SynAck => (TcpFlags::SYN | TcpFlags::ACK, INITIAL, sequence_number(0)),
-            Step::Ack => (TcpFlags::ACK, sequence_number(0), sequence_number(0)),
-        };
+        let frame = like(connection, step);
         let scale = window_scale(tcp.receive_window);
-        let mut header = TcpHeader { sequence, acknowledgement, flags, ..TcpHeader::default() };
-        header.window = window_field(tcp.receive_window >> scale);
-        if step != Step::Ack {
-            // RFC 7323 (2.2): the window of a SYN is not scaled.
-            header.window = window_field(tcp.receive_window);
-            let mut options = vec![TcpOption::MaximumSegmentSize(window_field(tcp.mss))];
-            options.extend(tcp.selective.then_some(TcpOption::SackPermitted));
-            let scale = u8::try_from(scale).expect("a window scale is at most 14");
-            options.extend((scale > 0).then_some(TcpOption::WindowScale(scale)));
-            header.options = word_aligned(&options);
+        if step == Step::Ack {
+            let window = window_field(tcp.receive_window >> scale);
+            return self.tcp(&frame, header(sequence_number(0), Some(sequence_number(0)), window), &[], &[]);
         }
-        self.tcp(&like(connection, step), header, &[])
+        // Each option ends on a whole word, as RFC 7323 (appendix A) recommends.
+        let mut options = vec![MaximumSegmentSize(window_field(tcp.mss))];
+        if tcp.selective {
+            options.extend([Noop, Noop, SelectiveAcknowledgementPermitted]);
+        }
+        if scale > 0 {
+            options.extend([Noop, WindowScale(u8::try_from(scale).expect("a window scale is at most 14"))]);
+        }
+        // RFC 7323 (2.2): the window of a SYN is not scaled.
+        let acknowledgement = (step == Step::SynAck).then(|| sequence_number(0));
+        let header = header(INITIAL, acknowledgement, window_field(tcp.receive_window));
+        self.tcp(&frame, TcpHeader { syn: true, ..header }, &options, &[])
     }
 
     /// Returns the AAL5 frame around a packet: whole cells.
@@ -216,12 +216,13 @@ impl Wire {
         }
     }
 
-    fn tcp(&self, frame: &Frame, header: TcpHeader, payload: &[u8]) -> Vec<u8> {
-        let way = self.way(frame);
-        let [src_port, dst_port] = way.ports;
-        let [src, dst] = way.addresses;
-        let segment = TcpHeader { src_port, dst_port, ..header }.encode(payload, src, dst);
-        Ipv4Header { ident: self.identification(frame), ..Ipv4Header::for_tcp(src, dst) }.encode(&segment)
+    fn tcp(&self, frame: &Frame, header: TcpHeader, options: &[TcpOptionElement], payload: &[u8]) -> Vec<u8> {
+        let (ip, [source_port, destination_port]) = self.ip(frame);
+        let mut header = TcpHeader { source_port, destination_port, ..header };
+        header.set_options(options).expect("three blocks fit the options of a header");
+        let mut packet = Vec::new();
+        ip.tcp_header(header).write_to_vec(&mut packet, payload).expect("the length was checked");
+        packet
     }
 
     /// Builds a UDP packet, as the model counts a packet's cells with a UDP header (`Aal5Options::packet_cells`).
@@ -230,15 +231,34 @@ impl Wire {
             let problem = format!("{}: sends packets that nothing answers, and no TCP", connection.name);
             return Err(CaptureError::Refused(problem));
         };
-        self.fits(connection, bytes.saturating_add(udp_header::HEADER_BYTES as u64))?;
-        let way = self.way(frame);
-        let [src_port, dst_port] = way.ports;
-        let [src, dst] = way.addresses;
+        self.fits(connection, bytes.saturating_add(UdpHeader::LEN as u64))?;
+        let (ip, [source_port, destination_port]) = self.ip(frame);
         let payload = payload(number.saturating_mul(bytes), bytes);
-        let datagram = UdpHeader { src_port, dst_port }.encode(&payload, src, dst);
-        let header = Ipv4Header::for_tcp(src, dst);
-        Ok(Ipv4Header { protocol: udp_header::PROTOCOL_UDP, ident: self.identification(frame), ..header }
-            .encode(&datagram))
+        let mut packet = Vec::new();
+        ip.udp(source_port, destination_port).write_to_vec(&mut packet, &payload).expect("the length was checked");
+        Ok(packet)
+    }
+
+    /// Begins the packet of a frame with its IPv4 header, as common hosts send it. Returns it with the ports of source
+    /// and destination.
+    fn ip(&self, frame: &Frame) -> (PacketBuilderStep<IpHeaders>, [u16; 2]) {
+        let Connection { sender, receiver, .. } = self.connection(frame);
+        let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];
+        let [from, to] = match frame.carries {
+            Carries::Data(_) | Carries::Packet { .. } => ends,
+            Carries::Ack(..) => [ends[1], ends[0]],
+        };
+        let address = |(end, _): (&End, u32)| (NETWORK + 1 + end.host).to_be_bytes();
+        let port = |(_, number): (&End, u32)| FIRST_PORT + u16::try_from(number).expect("ports are counted to 16384");
+        let header = Ipv4Header {
+            identification: self.identification(frame),
+            dont_fragment: true,
+            time_to_live: 64,
+            source: address(from),
+            destination: address(to),
+            ..Ipv4Header::default()
+        };
+        (PacketBuilder::ip(IpHeaders::Ipv4(header, Ipv4Extensions::default())), [from, to].map(port))
     }
 
     /// Returns the low half of the frame's number. With VC multiplexing its highest bit is set: Wireshark takes a frame
@@ -253,10 +273,10 @@ impl Wire {
 
     /// Refuses a length too large for the length field of IPv4 or AAL5, though the model can count its cells.
     fn fits(&self, connection: &Connection, transport_bytes: u64) -> Result<(), CaptureError> {
-        let packet = transport_bytes.saturating_add(ipv4::HEADER_BYTES as u64);
+        let packet = transport_bytes.saturating_add(Ipv4Header::MIN_LEN as u64);
         let most = match self.framing.encapsulation {
             Encapsulation::LlcSnap => aal5::MAX_SDU_BYTES - llc_snap::HEADER_BYTES,
-            Encapsulation::VcMux => ipv4::MAX_PACKET_BYTES,
+            Encapsulation::VcMux => usize::from(u16::MAX),
         };
         if packet > most as u64 {
             let problem = format!(
@@ -266,18 +286,6 @@ impl Wire {
             return Err(CaptureError::Refused(problem));
         }
         Ok(())
-    }
-
-    fn way(&self, frame: &Frame) -> Way {
-        let Connection { sender, receiver, .. } = self.connection(frame);
-        let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];
-        let [from, to] = match frame.carries {
-            Carries::Data(_) | Carries::Packet { .. } => ends,
-            Carries::Ack(..) => [ends[1], ends[0]],
-        };
-        let address = |(end, _): (&End, u32)| Ipv4Addr::from_bits(NETWORK + 1 + end.host);
-        let port = |(_, number): (&End, u32)| FIRST_PORT + u16::try_from(number).expect("ports are counted to 16384");
-        Way { addresses: [from, to].map(address), ports: [from, to].map(port) }
     }
 }
 
@@ -313,10 +321,10 @@ pub(crate) fn data(segment: Segment, is_tcp: bool) -> Carries {
     Carries::Packet { number: seq.checked_div(bytes).unwrap_or(0), bytes }
 }
 
-/// Source and destination.
-struct Way {
-    addresses: [Ipv4Addr; 2],
-    ports: [u16; 2],
+/// Returns a TCP header without ports and options; ACK is set if it acknowledges something.
+fn header(sequence: u32, acknowledgement: Option<u32>, window: u16) -> TcpHeader {
+    let acknowledgment_number = acknowledgement.unwrap_or(0);
+    TcpHeader { ack: acknowledgement.is_some(), acknowledgment_number, ..TcpHeader::new(0, 0, sequence, window) }
 }
 
 /// Returns the sequence number of a byte of the stream, in either direction: the SYN has number 0, the first byte 1.

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::index::Label;
+use crate::index::{Label, indices};
 
 /// One ATM cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,27 +17,16 @@ pub struct Cell {
     pub frame: FrameNumber,
 }
 
-/// The number of a frame within its VC, or of a resource management cell among the VC's RM cells. If a log's numbers
-/// have fewer bits than 32 ([`crate::aal5::FrameLog`]), they wrap around, and the bits above identify the branch of a
-/// merge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FrameNumber(u32);
+indices! {
+    /// The number of a frame within its VC, or of a resource management cell among the VC's RM cells. If a log's numbers
+    /// have fewer bits than 32 ([`crate::aal5::FrameLog`]), they wrap around, and the bits above identify the branch of
+    /// a merge.
+    FrameNumber;
+}
 
 impl FrameNumber {
     /// Bits of a number if VCs merge; those above identify the branch.
     pub const BITS_WHERE_VCS_MERGE: u32 = 24;
-
-    /// Creates a frame number.
-    #[inline]
-    pub const fn new(number: u32) -> Self {
-        Self(number)
-    }
-
-    /// Returns the plain number.
-    #[inline]
-    pub const fn number(self) -> u32 {
-        self.0
-    }
 
     /// Returns the number `frames` frames later, with numbers wrapped to the bits of `mask`.
     #[inline]

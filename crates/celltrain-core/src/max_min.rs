@@ -352,18 +352,6 @@ mod tests {
                 }
             }
         }
-
-        #[test]
-        fn the_order_of_vcs_and_links_does_not_matter((capacities, paths, ..) in networks()) {
-            let rates = shares(&capacities, &paths, Terms::default());
-            let last = u32::try_from(capacities.len() - 1).unwrap();
-            let mirrored: Vec<Vec<_>> = paths.iter().rev().map(|path| path.iter().map(|link| LinkIndex::new(last - link.number())).collect()).collect();
-            let backward: TiVec<_, _> = capacities.iter().rev().copied().collect();
-            let again = shares(&backward, &mirrored, Terms::default());
-            for (one, other) in rates.iter().zip(again.iter().rev()) {
-                prop_assert!((one - other).abs() <= 1e-9 * one, "{one} {other}");
-            }
-        }
     }
 
     #[test]

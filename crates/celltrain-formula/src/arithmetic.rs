@@ -21,48 +21,81 @@ fn replacement(result: f64, replaced: &mut Replaced) -> f64 {
     if result.is_nan() { 0.0 } else { f64::MAX.copysign(result) }
 }
 
-/// Returns a + b.
-#[inline]
-pub fn sum(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
-    settled(a + b, replaced)
+/// An operation on two numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfTwo {
+    /// a + b.
+    Sum,
+    /// a - b.
+    Difference,
+    /// a b.
+    Product,
+    /// a / b.
+    Quotient,
+    /// The smaller number.
+    Least,
+    /// The larger number.
+    Greatest,
 }
 
-/// Returns a - b.
-#[inline]
-pub fn difference(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
-    settled(a - b, replaced)
+impl OfTwo {
+    /// Returns the result of the operation.
+    #[inline]
+    pub fn of(self, a: f64, b: f64, replaced: &mut Replaced) -> f64 {
+        match self {
+            Self::Sum => settled(a + b, replaced),
+            Self::Difference => settled(a - b, replaced),
+            Self::Product => settled(a * b, replaced),
+            // The sign of a zero must not matter.
+            Self::Quotient => settled(a / if b == 0.0 { 0.0 } else { b }, replaced),
+            Self::Least => {
+                if b < a {
+                    b
+                } else {
+                    a
+                }
+            }
+            Self::Greatest => {
+                if b > a {
+                    b
+                } else {
+                    a
+                }
+            }
+        }
+    }
 }
 
-/// Returns a b.
-#[inline]
-pub fn product(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
-    settled(a * b, replaced)
+/// An operation on one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OfOne {
+    /// -a.
+    Negative,
+    /// The absolute value.
+    Absolute,
+    /// The largest whole number not above a.
+    Floor,
+    /// The square root.
+    Root,
+    /// The exponential.
+    Exponential,
+    /// The natural logarithm.
+    Logarithm,
 }
 
-/// Returns a / b.
-#[inline]
-pub fn quotient(a: f64, b: f64, replaced: &mut Replaced) -> f64 {
-    // The sign of a zero must not matter.
-    let b = if b == 0.0 { 0.0 } else { b };
-    settled(a / b, replaced)
-}
-
-/// Returns the square root of a.
-#[inline]
-pub fn root(a: f64, replaced: &mut Replaced) -> f64 {
-    settled(a.sqrt(), replaced)
-}
-
-/// Returns the smaller number.
-#[inline]
-pub fn least(a: f64, b: f64) -> f64 {
-    if b < a { b } else { a }
-}
-
-/// Returns the larger number.
-#[inline]
-pub fn greatest(a: f64, b: f64) -> f64 {
-    if b > a { b } else { a }
+impl OfOne {
+    /// Returns the result of the operation.
+    #[inline]
+    pub fn of(self, a: f64, replaced: &mut Replaced) -> f64 {
+        match self {
+            Self::Negative => -a,
+            Self::Absolute => a.abs(),
+            Self::Floor => a.floor(),
+            Self::Root => settled(a.sqrt(), replaced),
+            Self::Exponential => exponential(a, replaced),
+            Self::Logarithm => logarithm(a, replaced),
+        }
+    }
 }
 
 /// ln 2 in two parts. The first has so few bits that its product with an exponent is exact.
@@ -125,19 +158,23 @@ mod tests {
     #[test]
     fn what_is_not_finite_is_replaced_and_counted() {
         let mut n = 0;
-        assert_eq!(quotient(3.0, 0.0, &mut n), f64::MAX);
-        assert_eq!(quotient(3.0, -0.0, &mut n), f64::MAX);
-        assert_eq!(quotient(-3.0, 0.0, &mut n), -f64::MAX);
-        assert_eq!(quotient(0.0, 0.0, &mut n), 0.0);
-        assert_eq!(root(-1.0, &mut n), 0.0);
+        for (operation, a, b, expected) in [
+            (OfTwo::Quotient, 3.0, 0.0, f64::MAX),
+            (OfTwo::Quotient, 3.0, -0.0, f64::MAX),
+            (OfTwo::Quotient, -3.0, 0.0, -f64::MAX),
+            (OfTwo::Quotient, 0.0, 0.0, 0.0),
+            (OfTwo::Product, 1e200, -1e200, -f64::MAX),
+            (OfTwo::Sum, f64::MAX, f64::MAX, f64::MAX),
+            (OfTwo::Difference, -f64::MAX, f64::MAX, -f64::MAX),
+        ] {
+            assert_eq!(operation.of(a, b, &mut n), expected, "{operation:?}");
+        }
+        assert_eq!(OfOne::Root.of(-1.0, &mut n), 0.0);
         assert_eq!(logarithm(0.0, &mut n), -f64::MAX);
         assert_eq!(logarithm(-2.0, &mut n), -f64::MAX);
         assert_eq!(exponential(1000.0, &mut n), f64::MAX);
-        assert_eq!(product(1e200, -1e200, &mut n), -f64::MAX);
-        assert_eq!(sum(f64::MAX, f64::MAX, &mut n), f64::MAX);
-        assert_eq!(difference(-f64::MAX, f64::MAX, &mut n), -f64::MAX);
         assert_eq!(n, 11);
-        assert_eq!(quotient(3.0, 2.0, &mut n), 1.5);
+        assert_eq!(OfTwo::Quotient.of(3.0, 2.0, &mut n), 1.5);
         assert_eq!(n, 11, "what is finite is not counted");
     }
 

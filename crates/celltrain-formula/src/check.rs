@@ -1,5 +1,6 @@
 //! Checks names and units.
 
+use crate::arithmetic::{OfOne, OfTwo};
 use crate::fault::Fault;
 use crate::language::Function;
 use crate::tree::{Binary, Expression, Node};
@@ -155,15 +156,15 @@ impl<'a> Checker<'a> {
         let (a, b) = (self.number(left, sign)?, self.number(right, sign)?);
         let too_high = || Fault::new(all.at.clone(), "has a unit of too high a power");
         match operator {
-            Binary::Add | Binary::Subtract => {
+            Binary::Arithmetic(OfTwo::Sum | OfTwo::Difference) => {
                 self.hint((left, a), (right, b));
                 Ok(Kind::Number(alike(a, b, all, &format!("{sign} takes"))?))
             }
-            Binary::Multiply => match (a, b) {
+            Binary::Arithmetic(OfTwo::Product) => match (a, b) {
                 (None, unit) | (unit, None) => Ok(Kind::Number(unit)),
                 (Some(a), Some(b)) => a.times(b).map(|unit| Kind::Number(Some(unit))).ok_or_else(too_high),
             },
-            Binary::Divide => match (a, b) {
+            Binary::Arithmetic(_) => match (a, b) {
                 (unit, None) => Ok(Kind::Number(unit)),
                 (a, Some(b)) => {
                     let unit = a.unwrap_or_default().per(b).ok_or_else(too_high)?;
@@ -199,16 +200,18 @@ impl<'a> Checker<'a> {
                 let problem = "is no constant by VC, of which sum() adds up those of all VCs";
                 Err(Fault::new(parts[0].at.clone(), problem))
             }
-            Function::Abs => Ok(Kind::Number(self.number(&parts[0], "abs")?)),
-            Function::Floor => Ok(Kind::Number(self.number(&parts[0], "floor")?)),
-            Function::Sqrt => match self.number(&parts[0], "sqrt")? {
+            Function::One(operation @ (OfOne::Absolute | OfOne::Floor | OfOne::Negative)) => {
+                let name = if operation == OfOne::Floor { "floor" } else { "abs" };
+                Ok(Kind::Number(self.number(&parts[0], name)?))
+            }
+            Function::One(OfOne::Root) => match self.number(&parts[0], "sqrt")? {
                 None => Ok(Kind::Number(None)),
                 Some(unit) => unit.root().map(|unit| Kind::Number(Some(unit))).ok_or_else(|| {
                     Fault::new(parts[0].at.clone(), format!("is in {unit}, which is the square of no unit"))
                 }),
             },
-            Function::Exp | Function::Log => {
-                let name = if function == Function::Exp { "exp" } else { "log" };
+            Function::One(operation @ (OfOne::Exponential | OfOne::Logarithm)) => {
+                let name = if operation == OfOne::Exponential { "exp" } else { "log" };
                 match self.number(&parts[0], name)? {
                     None | Some(Unit::NONE) => Ok(Kind::Number(Some(Unit::NONE))),
                     Some(unit) => {
@@ -217,8 +220,8 @@ impl<'a> Checker<'a> {
                     }
                 }
             }
-            Function::Min | Function::Max => {
-                let name = if function == Function::Min { "min" } else { "max" };
+            Function::Several(operation) => {
+                let name = if operation == OfTwo::Least { "min" } else { "max" };
                 let mut unit = None;
                 for part in parts {
                     let next = self.number(part, name)?;

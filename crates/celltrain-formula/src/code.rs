@@ -1,6 +1,6 @@
 //! Bytecode and its interpreter.
 
-use crate::arithmetic::{self, Replaced};
+use crate::arithmetic::{OfOne, OfTwo, Replaced};
 
 /// Number of registers: all that a byte can address, so no access is out of bounds.
 pub const REGISTERS: usize = 256;
@@ -8,84 +8,17 @@ pub const REGISTERS: usize = 256;
 /// The registers of a program: values of names, constants, and temporaries.
 pub type Registers = [f64; REGISTERS];
 
-/// An operation. Jumps go forward only, so every program ends.
+/// An instruction; its first register gets the result. Jumps go forward only, so every program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Instruction {
-    Copy {
-        to: u8,
-        a: u8,
-    },
-    Add {
-        to: u8,
-        a: u8,
-        b: u8,
-    },
-    Subtract {
-        to: u8,
-        a: u8,
-        b: u8,
-    },
-    Multiply {
-        to: u8,
-        a: u8,
-        b: u8,
-    },
-    Divide {
-        to: u8,
-        a: u8,
-        b: u8,
-    },
-    Least {
-        to: u8,
-        a: u8,
-        b: u8,
-    },
-    Greatest {
-        to: u8,
-        a: u8,
-        b: u8,
-    },
-    Negative {
-        to: u8,
-        a: u8,
-    },
-    Absolute {
-        to: u8,
-        a: u8,
-    },
-    Floor {
-        to: u8,
-        a: u8,
-    },
-    Root {
-        to: u8,
-        a: u8,
-    },
-    Exponential {
-        to: u8,
-        a: u8,
-    },
-    Logarithm {
-        to: u8,
-        a: u8,
-    },
-    Draw {
-        to: u8,
-    },
-    Jump {
-        target: u16,
-    },
-    /// Jumps if the result of the comparison equals `on`.
-    JumpIf {
-        test: Test,
-        on: bool,
-        a: u8,
-        b: u8,
-        target: u16,
-    },
-    Return {
-        a: u8,
-    },
+    Copy(u8, u8),
+    One(OfOne, u8, u8),
+    Two(OfTwo, u8, u8, u8),
+    Draw(u8),
+    Jump(u16),
+    /// Jumps if the comparison of two registers has this result.
+    JumpIf(Test, bool, [u8; 2], u16),
+    Return(u8),
 }
 
 /// A comparison of two registers.
@@ -116,41 +49,17 @@ impl Program {
         while let Some(instruction) = self.code.get(next) {
             next += 1;
             match *instruction {
-                Instruction::Copy { to, a } => r[usize::from(to)] = r[usize::from(a)],
-                Instruction::Add { to, a, b } => {
-                    r[usize::from(to)] = arithmetic::sum(r[usize::from(a)], r[usize::from(b)], replaced);
+                Instruction::Copy(to, a) => r[usize::from(to)] = r[usize::from(a)],
+                Instruction::One(operation, to, a) => {
+                    r[usize::from(to)] = operation.of(r[usize::from(a)], replaced);
                 }
-                Instruction::Subtract { to, a, b } => {
-                    r[usize::from(to)] = arithmetic::difference(r[usize::from(a)], r[usize::from(b)], replaced);
+                Instruction::Two(operation, to, a, b) => {
+                    r[usize::from(to)] = operation.of(r[usize::from(a)], r[usize::from(b)], replaced);
                 }
-                Instruction::Multiply { to, a, b } => {
-                    r[usize::from(to)] = arithmetic::product(r[usize::from(a)], r[usize::from(b)], replaced);
-                }
-                Instruction::Divide { to, a, b } => {
-                    r[usize::from(to)] = arithmetic::quotient(r[usize::from(a)], r[usize::from(b)], replaced);
-                }
-                Instruction::Least { to, a, b } => {
-                    r[usize::from(to)] = arithmetic::least(r[usize::from(a)], r[usize::from(b)]);
-                }
-                Instruction::Greatest { to, a, b } => {
-                    r[usize::from(to)] = arithmetic::greatest(r[usize::from(a)], r[usize::from(b)]);
-                }
-                Instruction::Negative { to, a } => r[usize::from(to)] = -r[usize::from(a)],
-                Instruction::Absolute { to, a } => r[usize::from(to)] = r[usize::from(a)].abs(),
-                Instruction::Floor { to, a } => r[usize::from(to)] = r[usize::from(a)].floor(),
-                Instruction::Root { to, a } => {
-                    r[usize::from(to)] = arithmetic::root(r[usize::from(a)], replaced);
-                }
-                Instruction::Exponential { to, a } => {
-                    r[usize::from(to)] = arithmetic::exponential(r[usize::from(a)], replaced);
-                }
-                Instruction::Logarithm { to, a } => {
-                    r[usize::from(to)] = arithmetic::logarithm(r[usize::from(a)], replaced);
-                }
-                Instruction::Draw { to } => r[usize::from(to)] = draw(),
-                Instruction::Jump { target } => next = usize::from(target),
-                Instruction::JumpIf { test, on, a, b, target } => {
-                    let (a, b) = (r[usize::from(a)], r[usize::from(b)]);
+                Instruction::Draw(to) => r[usize::from(to)] = draw(),
+                Instruction::Jump(target) => next = usize::from(target),
+                Instruction::JumpIf(test, on, compared, target) => {
+                    let [a, b] = compared.map(|register| r[usize::from(register)]);
                     let holds = match test {
                         Test::Less => a < b,
                         Test::AtMost => a <= b,
@@ -160,7 +69,7 @@ impl Program {
                         next = usize::from(target);
                     }
                 }
-                Instruction::Return { a } => return r[usize::from(a)],
+                Instruction::Return(a) => return r[usize::from(a)],
             }
         }
         unreachable!("every way through a program ends with a return")

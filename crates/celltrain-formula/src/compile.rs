@@ -1,6 +1,6 @@
 //! Compiles a checked tree to bytecode.
 
-use crate::arithmetic::{self, Replaced};
+use crate::arithmetic::{OfOne, OfTwo};
 use crate::code::{Instruction, Program, REGISTERS, Registers, Test};
 use crate::fault::Fault;
 use crate::language::Function;
@@ -44,10 +44,10 @@ impl Compiler {
             }
             Place::Register(register) => (None, register),
         };
-        writer.code.push(Instruction::Return { a });
+        writer.code.push(Instruction::Return(a));
         let Writer { mut code, labels, mut reads, draws, .. } = writer;
         for instruction in &mut code {
-            if let Instruction::Jump { target } | Instruction::JumpIf { target, .. } = instruction {
+            if let Instruction::Jump(target) | Instruction::JumpIf(.., target) = instruction {
                 *target = labels[usize::from(*target)].expect("every label is placed");
             }
         }
@@ -161,19 +161,10 @@ impl<'a> Writer<'a> {
             Node::Number(value, _) => Place::Constant(*value),
             Node::Truth(value) => Place::Constant(f64::from(u8::from(*value))),
             Node::Name(name) => self.name(name),
-            Node::Negative(inner) => match self.value(inner, None)? {
-                Place::Constant(value) => Place::Constant(-value),
-                Place::Register(a) => {
-                    self.lowest = free;
-                    let to = self.target(into, of)?;
-                    self.operate(Instruction::Negative { to, a }, of)?;
-                    Place::Register(to)
-                }
-            },
-            Node::Binary(operator, parts) if is_arithmetic(*operator) => {
-                let (a, b) = (self.value(&parts[0], None)?, self.value(&parts[1], None)?);
-                let (fold, make) = arithmetic_of(*operator);
-                self.two((a, b), fold, make, (free, into), of)?
+            Node::Negative(inner) => self.one(OfOne::Negative, inner, (free, into), of)?,
+            Node::Binary(Binary::Arithmetic(operation), parts) => {
+                let operands = (self.value(&parts[0], None)?, self.value(&parts[1], None)?);
+                self.two(*operation, operands, (free, into), of)?
             }
             Node::Call(function, parts) => self.call(*function, parts, (free, into), of)?,
             Node::If(parts) => {
@@ -182,7 +173,7 @@ impl<'a> Writer<'a> {
                 let (other, end) = (self.label(of)?, self.label(of)?);
                 self.branch(&parts[0], false, other)?;
                 self.value(&parts[1], Some(to))?;
-                self.operate(Instruction::Jump { target: end }, of)?;
+                self.operate(Instruction::Jump(end), of)?;
                 self.place(other);
                 self.lowest = inside;
                 self.value(&parts[2], Some(to))?;
@@ -207,9 +198,9 @@ impl<'a> Writer<'a> {
                 self.branch(of, false, otherwise)?;
                 for (holds, jumps) in [(1.0, true), (0.0, false)] {
                     let a = self.constant(holds, of)?;
-                    self.operate(Instruction::Copy { to, a }, of)?;
+                    self.operate(Instruction::Copy(to, a), of)?;
                     if jumps {
-                        self.operate(Instruction::Jump { target: end }, of)?;
+                        self.operate(Instruction::Jump(end), of)?;
                         self.place(otherwise);
                     }
                 }
@@ -220,7 +211,7 @@ impl<'a> Writer<'a> {
         };
         if let Some(to) = into.filter(|to| place != Place::Register(*to)) {
             let a = self.register(place, of)?;
-            self.operate(Instruction::Copy { to, a }, of)?;
+            self.operate(Instruction::Copy(to, a), of)?;
             self.lowest = free;
             return Ok(Place::Register(to));
         }
@@ -240,7 +231,7 @@ impl<'a> Writer<'a> {
             }
             Place::Register(a) => {
                 self.lowest = inside;
-                self.operate(Instruction::Copy { to, a }, of)?;
+                self.operate(Instruction::Copy(to, a), of)?;
                 Place::Register(to)
             }
         })
@@ -268,15 +259,14 @@ impl<'a> Writer<'a> {
     /// Compiles an operation on two values, or folds it if both are known and the result need not be replaced.
     fn two(
         &mut self,
+        operation: OfTwo,
         (a, b): (Place, Place),
-        fold: fn(f64, f64, &mut Replaced) -> f64,
-        make: fn(u8, u8, u8) -> Instruction,
         (free, into): (usize, Option<u8>),
         at: &Expression,
     ) -> Result<Place, Fault> {
         if let (Place::Constant(a), Place::Constant(b)) = (a, b) {
             let mut replaced = 0;
-            let value = fold(a, b, &mut replaced);
+            let value = operation.of(a, b, &mut replaced);
             if replaced == 0 {
                 return Ok(Place::Constant(value));
             }
@@ -284,7 +274,30 @@ impl<'a> Writer<'a> {
         let (a, b) = (self.register(a, at)?, self.register(b, at)?);
         self.lowest = free;
         let to = self.target(into, at)?;
-        self.operate(make(to, a, b), at)?;
+        self.operate(Instruction::Two(operation, to, a, b), at)?;
+        Ok(Place::Register(to))
+    }
+
+    /// Compiles an operation on one value in the same way.
+    fn one(
+        &mut self,
+        operation: OfOne,
+        of: &'a Expression,
+        (free, into): (usize, Option<u8>),
+        at: &Expression,
+    ) -> Result<Place, Fault> {
+        let a = self.value(of, None)?;
+        if let Place::Constant(a) = a {
+            let mut replaced = 0;
+            let value = operation.of(a, &mut replaced);
+            if replaced == 0 {
+                return Ok(Place::Constant(value));
+            }
+        }
+        let a = self.register(a, at)?;
+        self.lowest = free;
+        let to = self.target(into, at)?;
+        self.operate(Instruction::One(operation, to, a), at)?;
         Ok(Place::Register(to))
     }
 
@@ -295,55 +308,30 @@ impl<'a> Writer<'a> {
         (free, into): (usize, Option<u8>),
         at: &'a Expression,
     ) -> Result<Place, Fault> {
-        let (fold, make): (fn(f64, &mut Replaced) -> f64, OfOne) = match function {
+        match function {
+            Function::One(operation) => self.one(operation, &parts[0], (free, into), at),
+            Function::Several(operation) => {
+                let mut all = self.value(&parts[0], None)?;
+                for part in &parts[1..] {
+                    let next = self.value(part, None)?;
+                    // Not `into`: later arguments may still read that register. The caller copies the result.
+                    all = self.two(operation, (all, next), (free, None), at)?;
+                }
+                Ok(all)
+            }
             Function::Random => {
                 self.draws = true;
                 let to = self.target(into, at)?;
-                self.operate(Instruction::Draw { to }, at)?;
-                return Ok(Place::Register(to));
+                self.operate(Instruction::Draw(to), at)?;
+                Ok(Place::Register(to))
             }
             Function::Sum => {
                 let Node::Name(name) = &parts[0].node else { unreachable!("a checked sum is of a name") };
                 let word = self.vocabulary.find(name).expect("a checked text has only names that are known");
                 let Meaning::ByVc { sum, .. } = word.meaning else { unreachable!("a checked sum is of a name by VC") };
-                return Ok(Place::Constant(sum));
-            }
-            Function::Min | Function::Max => {
-                let is_min = function == Function::Min;
-                let fold: fn(f64, f64, &mut Replaced) -> f64 =
-                    if is_min { |a, b, _| arithmetic::least(a, b) } else { |a, b, _| arithmetic::greatest(a, b) };
-                let make: fn(u8, u8, u8) -> Instruction = if is_min {
-                    |to, a, b| Instruction::Least { to, a, b }
-                } else {
-                    |to, a, b| Instruction::Greatest { to, a, b }
-                };
-                let mut all = self.value(&parts[0], None)?;
-                for part in &parts[1..] {
-                    let next = self.value(part, None)?;
-                    // Not `into`: later arguments may still read that register. The caller copies the result.
-                    all = self.two((all, next), fold, make, (free, None), at)?;
-                }
-                return Ok(all);
-            }
-            Function::Abs => (|a, _| a.abs(), |to, a| Instruction::Absolute { to, a }),
-            Function::Floor => (|a, _| a.floor(), |to, a| Instruction::Floor { to, a }),
-            Function::Sqrt => (arithmetic::root, |to, a| Instruction::Root { to, a }),
-            Function::Exp => (arithmetic::exponential, |to, a| Instruction::Exponential { to, a }),
-            Function::Log => (arithmetic::logarithm, |to, a| Instruction::Logarithm { to, a }),
-        };
-        let a = self.value(&parts[0], None)?;
-        if let Place::Constant(a) = a {
-            let mut replaced = 0;
-            let value = fold(a, &mut replaced);
-            if replaced == 0 {
-                return Ok(Place::Constant(value));
+                Ok(Place::Constant(sum))
             }
         }
-        let a = self.register(a, at)?;
-        self.lowest = free;
-        let to = self.target(into, at)?;
-        self.operate(make(to, a), at)?;
-        Ok(Place::Register(to))
     }
 
     /// Compiles a jump to a label that is taken if the value of a condition equals `on`.
@@ -375,39 +363,22 @@ impl<'a> Writer<'a> {
                 };
                 let (a, b) = if swapped { (b, a) } else { (a, b) };
                 let (a, b) = (self.register(a, of)?, self.register(b, of)?);
-                self.operate(Instruction::JumpIf { test, on: on == holds, a, b, target: label }, of)?;
+                self.operate(Instruction::JumpIf(test, on == holds, [a, b], label), of)?;
             }
             _ => match self.value(of, None)? {
                 Place::Constant(value) => {
                     if (value != 0.0) == on {
-                        self.operate(Instruction::Jump { target: label }, of)?;
+                        self.operate(Instruction::Jump(label), of)?;
                     }
                 }
                 Place::Register(a) => {
                     let b = self.constant(0.0, of)?;
-                    self.operate(Instruction::JumpIf { test: Test::Equal, on: !on, a, b, target: label }, of)?;
+                    self.operate(Instruction::JumpIf(Test::Equal, !on, [a, b], label), of)?;
                 }
             },
         }
         self.lowest = free;
         Ok(())
-    }
-}
-
-fn is_arithmetic(operator: Binary) -> bool {
-    matches!(operator, Binary::Add | Binary::Subtract | Binary::Multiply | Binary::Divide)
-}
-
-type Fold = fn(f64, f64, &mut Replaced) -> f64;
-/// Makes the instruction of a unary function: `to`, then `a`.
-type OfOne = fn(u8, u8) -> Instruction;
-
-fn arithmetic_of(operator: Binary) -> (Fold, fn(u8, u8, u8) -> Instruction) {
-    match operator {
-        Binary::Add => (arithmetic::sum, |to, a, b| Instruction::Add { to, a, b }),
-        Binary::Subtract => (arithmetic::difference, |to, a, b| Instruction::Subtract { to, a, b }),
-        Binary::Multiply => (arithmetic::product, |to, a, b| Instruction::Multiply { to, a, b }),
-        _ => (arithmetic::quotient, |to, a, b| Instruction::Divide { to, a, b }),
     }
 }
 

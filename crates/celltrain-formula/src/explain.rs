@@ -1,6 +1,6 @@
 //! Evaluates an expression by walking its tree, and explains why a condition does not hold.
 
-use crate::arithmetic::{self, Replaced};
+use crate::arithmetic::Replaced;
 use crate::code::Registers;
 use crate::language::Function;
 use crate::tree::{Binary, Expression, Node};
@@ -141,39 +141,33 @@ impl<'a> Evaluator<'a> {
             _ => {}
         }
         let b = self.value(right);
-        let replaced = &mut self.replaced;
         match operator {
-            Binary::Add => arithmetic::sum(a, b, replaced),
-            Binary::Subtract => arithmetic::difference(a, b, replaced),
-            Binary::Multiply => arithmetic::product(a, b, replaced),
-            Binary::Divide => arithmetic::quotient(a, b, replaced),
+            Binary::Arithmetic(operation) => operation.of(a, b, &mut self.replaced),
             Binary::And | Binary::Or => b,
             _ => truth(compare(operator, a, b)),
         }
     }
 
     fn call(&mut self, function: Function, parts: &'a [Expression]) -> f64 {
-        if let (Function::Sum, Some(Node::Name(name))) = (function, parts.first().map(|part| &part.node)) {
-            let word = self.vocabulary.find(name);
-            let Some(Meaning::ByVc { sum, .. }) = word.map(|word| word.meaning) else {
-                unreachable!("a checked sum is of a name by VC")
-            };
-            return sum;
-        }
-        if function == Function::Random {
-            return (self.draw)();
-        }
-        let values: Vec<f64> = parts.iter().map(|part| self.value(part)).collect();
-        let replaced = &mut self.replaced;
         match function {
-            Function::Min => values.into_iter().reduce(arithmetic::least).unwrap_or_default(),
-            Function::Max => values.into_iter().reduce(arithmetic::greatest).unwrap_or_default(),
-            Function::Abs => values[0].abs(),
-            Function::Floor => values[0].floor(),
-            Function::Sqrt => arithmetic::root(values[0], replaced),
-            Function::Exp => arithmetic::exponential(values[0], replaced),
-            Function::Log => arithmetic::logarithm(values[0], replaced),
-            Function::Random | Function::Sum => unreachable!("evaluated above"),
+            Function::One(operation) => {
+                let a = self.value(&parts[0]);
+                operation.of(a, &mut self.replaced)
+            }
+            Function::Several(operation) => {
+                let values: Vec<f64> = parts.iter().map(|part| self.value(part)).collect();
+                let replaced = &mut self.replaced;
+                values.into_iter().reduce(|a, b| operation.of(a, b, replaced)).unwrap_or_default()
+            }
+            Function::Random => (self.draw)(),
+            Function::Sum => {
+                let Node::Name(name) = &parts[0].node else { unreachable!("a checked sum is of a name") };
+                let word = self.vocabulary.find(name);
+                let Some(Meaning::ByVc { sum, .. }) = word.map(|word| word.meaning) else {
+                    unreachable!("a checked sum is of a name by VC")
+                };
+                sum
+            }
         }
     }
 }

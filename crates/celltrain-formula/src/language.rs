@@ -1,24 +1,15 @@
 //! The words of the language. The parser uses these tables, and the reference page is generated from them.
 
+use crate::arithmetic::{OfOne, OfTwo};
 use crate::units::Unit;
 
 /// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Function {
-    /// The smallest of several numbers.
-    Min,
-    /// The largest of several numbers.
-    Max,
-    /// The absolute value.
-    Abs,
-    /// The square root.
-    Sqrt,
-    /// The exponential.
-    Exp,
-    /// The natural logarithm.
-    Log,
-    /// The largest whole number not above the argument.
-    Floor,
+    /// An operation on one number.
+    One(OfOne),
+    /// An operation on several numbers, from the first to the last.
+    Several(OfTwo),
     /// A random number.
     Random,
     /// The sum of a per-VC constant over all VCs.
@@ -52,25 +43,37 @@ const fn word(
 
 /// Every function.
 pub const FUNCTIONS: &[FunctionWord] = &[
-    word(Function::Min, "min", "min(a, b, ...)", "the smallest of 2 to 16; all of the same unit", (2, 16)),
-    word(Function::Max, "max", "max(a, b, ...)", "the largest of 2 to 16; all of the same unit", (2, 16)),
-    word(Function::Abs, "abs", "abs(a)", "a without its sign", (1, 1)),
     word(
-        Function::Sqrt,
+        Function::Several(OfTwo::Least),
+        "min",
+        "min(a, b, ...)",
+        "the smallest of 2 to 16; all of the same unit",
+        (2, 16),
+    ),
+    word(
+        Function::Several(OfTwo::Greatest),
+        "max",
+        "max(a, b, ...)",
+        "the largest of 2 to 16; all of the same unit",
+        (2, 16),
+    ),
+    word(Function::One(OfOne::Absolute), "abs", "abs(a)", "a without its sign", (1, 1)),
+    word(
+        Function::One(OfOne::Root),
         "sqrt",
         "sqrt(a)",
         "the square root, in the root of the unit; of less than 0 it is 0, counted",
         (1, 1),
     ),
-    word(Function::Exp, "exp", "exp(a)", "e to the power of a, which has no unit", (1, 1)),
+    word(Function::One(OfOne::Exponential), "exp", "exp(a)", "e to the power of a, which has no unit", (1, 1)),
     word(
-        Function::Log,
+        Function::One(OfOne::Logarithm),
         "log",
         "log(a)",
         "the natural logarithm of a, which has no unit; of 0 or less it is the smallest number, counted",
         (1, 1),
     ),
-    word(Function::Floor, "floor", "floor(a)", "a rounded down to a whole number of its unit", (1, 1)),
+    word(Function::One(OfOne::Floor), "floor", "floor(a)", "a rounded down to a whole number of its unit", (1, 1)),
     word(
         Function::Random,
         "random",

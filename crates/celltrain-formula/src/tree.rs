@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::arithmetic::OfTwo;
 use crate::language::Function;
 use crate::units::Unit;
 
@@ -35,10 +36,7 @@ pub(crate) enum Node {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binary {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
+    Arithmetic(OfTwo),
     Less,
     AtMost,
     Greater,
@@ -51,10 +49,10 @@ pub(crate) enum Binary {
 
 impl Binary {
     pub(crate) const ALL: &[(&str, Binary)] = &[
-        ("+", Binary::Add),
-        ("-", Binary::Subtract),
-        ("*", Binary::Multiply),
-        ("/", Binary::Divide),
+        ("+", Binary::Arithmetic(OfTwo::Sum)),
+        ("-", Binary::Arithmetic(OfTwo::Difference)),
+        ("*", Binary::Arithmetic(OfTwo::Product)),
+        ("/", Binary::Arithmetic(OfTwo::Quotient)),
         ("<", Binary::Less),
         ("<=", Binary::AtMost),
         (">", Binary::Greater),

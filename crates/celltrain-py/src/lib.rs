@@ -25,7 +25,7 @@ use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyModule};
+use pyo3::types::PyDict;
 use serde_json::json;
 
 use cancel::Cancel;
@@ -39,29 +39,23 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// The private module.
 #[pymodule]
 #[pyo3(name = "_core")]
-fn core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(build, module)?)?;
-    module.add_function(wrap_pyfunction!(schema, module)?)?;
-    module.add_function(wrap_pyfunction!(conformance, module)?)?;
-    module.add_function(wrap_pyfunction!(measures, module)?)?;
-    module.add_function(wrap_pyfunction!(parse, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_json, module)?)?;
-    module.add_function(wrap_pyfunction!(many::run_many, module)?)?;
-    module.add_function(wrap_pyfunction!(toml, module)?)?;
-    module.add_function(wrap_pyfunction!(threshold, module)?)?;
-    module.add_function(wrap_pyfunction!(parse_expression, module)?)?;
-    module.add_function(wrap_pyfunction!(data, module)?)?;
-    module.add_function(wrap_pyfunction!(data_names, module)?)?;
-    module.add_function(wrap_pyfunction!(memory_limit, module)?)?;
-    module.add_function(wrap_pyfunction!(bench_cases, module)?)?;
-    module.add_function(wrap_pyfunction!(measure, module)?)?;
-    module.add_class::<Cancel>()?;
-    module.add_class::<interpreter::AwaitedAtExit>()?;
-    module.add_class::<policy::View>()?;
-    module.add_class::<Scenario>()?;
-    interpreter::watch_exit(module)?;
-    celltrain_core::policy::python::provide(Box::new(policy::Classes));
-    module.add("__version__", env!("CARGO_PKG_VERSION"))
+mod module {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use super::{
+        bench_cases, build, conformance, data, data_names, measure, measures, memory_limit, parse, parse_expression,
+        parse_json, schema, threshold, toml,
+    };
+    #[pymodule_export]
+    use crate::{cancel::Cancel, interpreter::AwaitedAtExit, many::run_many, policy::View, scenario::Scenario};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::interpreter::watch_exit(module)?;
+        celltrain_core::policy::python::provide(Box::new(crate::policy::Classes));
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
 }
 
 /// Returns the version, and whether the core was compiled with optimisation.

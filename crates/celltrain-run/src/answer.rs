@@ -158,7 +158,6 @@ impl<T> Serialize for Rows<'_, T> {
 #[cfg(test)]
 mod tests {
     use celltrain_core::engine::Engine;
-    use celltrain_core::probe::Nothing;
     use celltrain_scenario::{build, read_toml};
 
     use super::*;
@@ -192,7 +191,7 @@ mod tests {
     }
 
     fn record(network: &Network) -> EndedRun {
-        let result = Engine::Fast.run(network, &mut Nothing, |_| true).expect("nobody stops it");
+        let result = Engine::Fast.run_to_end(network);
         let bottleneck = network.links[network.bottleneck].name.clone();
         EndedRun::new("everything".into(), 1, Engine::Fast, bottleneck, 0.5, result)
     }

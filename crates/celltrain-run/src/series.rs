@@ -83,8 +83,6 @@ impl Over {
     }
 }
 
-use Values::{Bytes, Counts, Numbers};
-
 /// Accessor of a measure in a recorder, by type.
 enum Values {
     Counts(fn(&mut Recorder) -> &mut Vec<u32>),
@@ -122,8 +120,16 @@ impl Column {
     }
 }
 
-const fn column(name: &'static str, unit: &'static str, meaning: &'static str, values: Values) -> Column {
-    Column { name, unit, meaning, values }
+/// Lists measures, each named after the recorder's values: kind, name, unit and meaning.
+macro_rules! columns {
+    ($($kind:ident $name:ident, $unit:literal, $meaning:literal;)+) => {
+        &[$(Column {
+            name: stringify!($name),
+            unit: $unit,
+            meaning: $meaning,
+            values: Values::$kind(|of| &mut of.$name),
+        }),+]
+    };
 }
 
 /// All series.
@@ -132,67 +138,44 @@ pub const SERIES: &[Series] = &[
         name: "queue",
         meaning: "cells waiting at the chosen ports",
         over: Over::Ports,
-        columns: &[
-            column(
-                "queue_cells",
-                "cells",
-                "cells waiting, the one in service not counted",
-                Counts(|of| &mut of.queue_cells),
-            ),
-            column(
-                "queue_cells_least",
-                "cells",
-                "fewest cells waiting since the sample before",
-                Counts(|of| &mut of.queue_cells_least),
-            ),
-            column(
-                "queue_cells_largest",
-                "cells",
-                "most cells waiting since the sample before",
-                Counts(|of| &mut of.queue_cells_largest),
-            ),
-        ],
+        columns: columns! {
+            Counts queue_cells, "cells", "cells waiting, the one in service not counted";
+            Counts queue_cells_least, "cells", "fewest cells waiting since the sample before";
+            Counts queue_cells_largest, "cells", "most cells waiting since the sample before";
+        },
         choose: |choice| choice.queue = true,
     },
     Series {
         name: "occupancy",
         meaning: "cells of each connection waiting there",
         over: Over::PortFlows,
-        columns: &[column(
-            "occupancy_cells",
-            "cells",
-            "the connection's cells waiting there",
-            Counts(|of| &mut of.occupancy_cells),
-        )],
+        columns: columns! { Counts occupancy_cells, "cells", "the connection's cells waiting there"; },
         choose: |choice| choice.occupancy = true,
     },
     Series {
         name: "cwnd",
         meaning: "congestion window and slow start threshold of each connection",
         over: Over::Flows,
-        columns: &[
-            column("cwnd_segments", "segments", "congestion window", Numbers(|of| &mut of.cwnd_segments)),
-            column("ssthresh_segments", "segments", "slow start threshold", Numbers(|of| &mut of.ssthresh_segments)),
-        ],
+        columns: columns! {
+            Numbers cwnd_segments, "segments", "congestion window";
+            Numbers ssthresh_segments, "segments", "slow start threshold";
+        },
         choose: |choice| choice.windows = true,
     },
     Series {
         name: "delivered",
         meaning: "bytes of each connection handed to its application since the start",
         over: Over::Flows,
-        columns: &[column(
-            "delivered_bytes",
-            "bytes",
-            "handed to the application since the start, each once",
-            Bytes(|of| &mut of.delivered_bytes),
-        )],
+        columns: columns! {
+            Bytes delivered_bytes, "bytes", "handed to the application since the start, each once";
+        },
         choose: |choice| choice.delivered = true,
     },
     Series {
         name: "acr",
         meaning: "ACR of the data of each ABR connection",
         over: Over::RateFlows,
-        columns: &[column("acr_mbps", "Mb/s", "ACR, cells included", Numbers(|of| &mut of.acr_mbps))],
+        columns: columns! { Numbers acr_mbps, "Mb/s", "ACR, cells included"; },
         choose: |choice| choice.rates = true,
     },
     Series {
@@ -200,17 +183,12 @@ pub const SERIES: &[Series] = &[
         meaning: "packets of each connection at its edge device or ABR source, and what the discard algorithm there keeps \
                   of it",
         over: Over::EdgeFlows,
-        columns: &[
-            column(
-                "edge_packets",
-                "packets",
-                "QL: packets at the edge device, or at the ABR source",
-                Counts(|of| &mut of.edge_packets),
-            ),
-            column("edge_phase", "1", "phase of the adaptive discard algorithm", Counts(|of| &mut of.edge_phase)),
-            column("edge_ld_acr_mbps", "Mb/s", "its LD_ACR", Numbers(|of| &mut of.edge_ld_acr_mbps)),
-            column("edge_p_ctr", "packets", "its P_CTR", Counts(|of| &mut of.edge_p_ctr)),
-        ],
+        columns: columns! {
+            Counts edge_packets, "packets", "QL: packets at the edge device, or at the ABR source";
+            Counts edge_phase, "1", "phase of the adaptive discard algorithm";
+            Numbers edge_ld_acr_mbps, "Mb/s", "its LD_ACR";
+            Counts edge_p_ctr, "packets", "its P_CTR";
+        },
         choose: |choice| choice.edges = true,
     },
 ];

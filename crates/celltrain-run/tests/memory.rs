@@ -5,7 +5,6 @@
 
 use celltrain_core::engine::Engine;
 use celltrain_core::network::Network;
-use celltrain_core::probe::Nothing;
 use celltrain_run::memory::MemoryEstimate;
 use celltrain_scenario::document::Document;
 use celltrain_scenario::{build, read_toml};
@@ -34,7 +33,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
         for engine in Engine::ALL {
             let before = ALLOCATED.current_usage();
             let network = network(large);
-            let taken = peak(before, || drop(engine.run(&network, &mut Nothing, |_| true)));
+            let taken = peak(before, || drop(engine.run_to_end(&network)));
             let MemoryEstimate { least, likely, .. } = MemoryEstimate::of(&network);
             let engine = engine.name();
             assert!((least..=likely).contains(&taken), "{large:?}, {engine}: {taken} of {least} to {likely}");
@@ -46,7 +45,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
         network((short, "buffer = 1000\npolicy.tail_drop = {}\nallocator.erica.interval = '1ps'\n[vc.'tcp1-2'.abr]"));
     let network = Network { duration: "5ms".parse().expect("it is a time"), ..network };
     for engine in Engine::ALL {
-        let taken = peak(ALLOCATED.current_usage(), || drop(engine.run(&network, &mut Nothing, |_| true)));
+        let taken = peak(ALLOCATED.current_usage(), || drop(engine.run_to_end(&network)));
         assert!(taken < 1 << 20, "{}: {taken}", engine.name());
     }
     // Each fault once took a kilobyte; only a thousand are kept.

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
-use celltrain_core::probe::{Nothing, Recorder, SeriesChoice};
+use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use celltrain_scenario::{build, read_toml};
 
@@ -79,12 +79,11 @@ impl Run {
         let mut scenario = reading.scenario.expect("shipped scenarios are good");
         scenario.duration = DURATION.parse().unwrap();
         let network = build::network(&scenario, self.seed);
-        let outcome = if self.is_watched {
-            self.engine.run(&network, &mut recorder(&network), |_| true)
+        if self.is_watched {
+            self.engine.record(&network, &mut recorder(&network))
         } else {
-            self.engine.run(&network, &mut Nothing, |_| true)
-        };
-        outcome.expect("nothing interrupts it")
+            self.engine.run_to_end(&network)
+        }
     }
 }
 

@@ -6,8 +6,8 @@ use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::max_min::{Terms, goodputs_mbps, shares};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
-use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
-use celltrain_core::units::Duration;
+use celltrain_core::probe::{Recorder, SeriesChoice};
+use celltrain_core::units::{BitRate, Duration};
 use celltrain_scenario::{build, read_toml};
 use typed_index_collections::TiSlice;
 
@@ -16,15 +16,11 @@ fn network(text: &str) -> Network {
     build::network(&scenario, scenario.seed)
 }
 
-fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
-    engine.run(network, probe, |_| true).expect("nothing interrupts it")
-}
-
 /// Returns the ACR of the data VC of each ABR flow in Mb/s, every millisecond, and the result.
 fn rates(network: &Network) -> (Vec<Vec<f64>>, RunResult) {
     let choice = SeriesChoice { rates: true, ..SeriesChoice::default() };
     let mut recorder = Recorder::new(choice, Vec::new(), Duration::from_milliseconds(1), network);
-    let result = run(Engine::Fast, network, &mut recorder);
+    let result = Engine::Fast.record(network, &mut recorder);
     (recorder.acr_mbps.chunks(recorder.rate_flows().count()).map(<[f64]>::to_vec).collect(), result)
 }
 
@@ -66,7 +62,7 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
             flow.tcp1.traffic.constant_rate = {{ rate = "155.52Mbps" }}
             "#
         ));
-        let result = run(Engine::Fast, &network, &mut Nothing);
+        let result = Engine::Fast.run_to_end(&network);
         let source = &result.ports[network.vcs[VcIndex::new(0)].path[0]];
         let share = result.abr[0].forward_rm_cells as f64 / source.counters.forwarded as f64;
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
@@ -84,46 +80,24 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
 
 /// Creates one VC over three hops with a narrow one in the middle, and one VC over each hop.
 fn parking_lot(allocator: &str) -> Network {
-    network(&format!(
+    let mut network = network(&format!(
         r#"
         duration = "1s"
-        [topology.network]
-        hosts = ["long", "far", "cross1", "end1", "cross2", "end2", "cross3", "end3"]
-        switches = ["sw1", "sw2", "sw3", "sw4"]
-        links = [
-            {{ between = ["long", "sw1"], delay = "5us" }},
-            {{ between = ["cross1", "sw1"], delay = "5us" }},
-            {{ between = ["sw1", "sw2"], delay = "1ms" }},
-            {{ between = ["end1", "sw2"], delay = "5us" }},
-            {{ between = ["cross2", "sw2"], delay = "5us" }},
-            {{ between = ["sw2", "sw3"], rate = "77.76Mbps", delay = "1ms" }},
-            {{ between = ["end2", "sw3"], delay = "5us" }},
-            {{ between = ["cross3", "sw3"], delay = "5us" }},
-            {{ between = ["sw3", "sw4"], delay = "1ms" }},
-            {{ between = ["end3", "sw4"], delay = "5us" }},
-            {{ between = ["far", "sw4"], delay = "5us" }},
-        ]
-        flows = [
-            {{ name = "long", from = "long", to = "far" }},
-            {{ name = "cross1", from = "cross1", to = "end1" }},
-            {{ name = "cross2", from = "cross2", to = "end2" }},
-            {{ name = "cross3", from = "cross3", to = "end3" }},
-        ]
-        [flow]
-        long.traffic.constant_rate = {{ rate = "155Mbps" }}
-        cross1-3.traffic.constant_rate = {{ rate = "155Mbps" }}
-        [vc]
-        long.abr = {{ icr = "10Mbps" }}
-        cross1-3.abr = {{ icr = "10Mbps" }}
-        [port.default]
-        buffer = 5000
-        policy.tail_drop = {{}}
-        {allocator}
+        topology.chain = {{ hops = 3, long = 1, cross = 1, link_delay = "1ms", access_delay = "5us" }}
+        flow.long1.traffic.constant_rate = {{ rate = "155Mbps" }}
+        flow.cross1-3.traffic.constant_rate = {{ rate = "155Mbps" }}
+        vc.long1.abr = {{ icr = "10Mbps" }}
+        vc.cross1-3.abr = {{ icr = "10Mbps" }}
+        port.default = {{ buffer = 5000, policy.tail_drop = {{}}, {allocator} }}
         "#
-    ))
+    ));
+    for link in network.links.iter_mut().filter(|link| ["sw2->sw3", "sw3->sw2"].contains(&link.name.as_str())) {
+        link.rate = BitRate::from_bits_per_second(77_760_000);
+    }
+    network
 }
 
-/// Returns the mean ACRs of the last half second: `long`, `cross1`, `cross2`, `cross3`.
+/// Returns the mean ACRs of the last half second: `long1`, `cross1`, `cross2`, `cross3`.
 fn settled(allocator: &str) -> [f64; 4] {
     let (rates, _) = rates(&parking_lot(allocator));
     let late = &rates[500..];
@@ -147,7 +121,7 @@ fn on_a_parking_lot_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not()
     // Half of each link, regardless of the rate that the narrow one leaves: 77.76 instead of 116.64.
     let equal = settled("allocator.equal_share = {}");
     assert!((distance(equal, 1.0) - 1.0 / 3.0).abs() < 0.01, "{equal:?}");
-    println!("long, cross1, cross2, cross3:\nerica {erica:.2?}\nequal_share {equal:.2?}\nmax_min {ideal:.2?}");
+    println!("long1, cross1, cross2, cross3:\nerica {erica:.2?}\nequal_share {equal:.2?}\nmax_min {ideal:.2?}");
 }
 
 /// Creates two sources whose bottleneck marks cells. One mark stops a source: RDF = 1, MCR = 0.
@@ -179,7 +153,7 @@ fn a_source_stopped_at_an_mcr_of_nothing_comes_back_by_rm_cells_out_of_rate() {
     assert!(is.forward_rm_cells > 2 * was.forward_rm_cells, "{} against {}", is.forward_rm_cells, was.forward_rm_cells);
     assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may go at PCR");
     for (out_of_rate, fast) in [("", without), (r#"out_of_rate = true, tcr = "42.4kbps""#, with)] {
-        assert_eq!(fast, run(Engine::Reference, &stopped_by_marks(out_of_rate), &mut Nothing), "{out_of_rate}");
+        assert_eq!(fast, Engine::Reference.run_to_end(&stopped_by_marks(out_of_rate)), "{out_of_rate}");
     }
 }
 
@@ -202,7 +176,7 @@ fn where_both_directions_are_too_slow_to_answer_rm_cells_out_of_rate_start_both(
     let (_, with) = rates(&network(true));
     assert!(with.goodput_mbps > 1.0, "{} Mb/s: {:?}", with.goodput_mbps, with.abr);
     assert!((1..=9).contains(&with.abr[0].out_of_rate_rm_cells), "TCR is 10 cells a second: {:?}", with.abr);
-    assert_eq!(with, run(Engine::Reference, &network(true), &mut Nothing));
+    assert_eq!(with, Engine::Reference.run_to_end(&network(true)));
 }
 
 #[test]
@@ -220,7 +194,7 @@ fn marks_and_rates_conserve_cells_on_both_engines_alike() {
             "#
         ));
         let (rates, fast) = rates(&network);
-        assert_eq!(fast, run(Engine::Reference, &network, &mut Nothing), "{allocator}");
+        assert_eq!(fast, Engine::Reference.run_to_end(&network), "{allocator}");
         let cells = fast.cells;
         assert_eq!(cells.offered, cells.delivered + cells.lost + cells.discarded + cells.in_flight, "{allocator}");
         let lowest = rates.iter().flatten().copied().fold(f64::INFINITY, f64::min);
@@ -255,7 +229,7 @@ fn ubr_that_comes_and_goes_does_not_stop_abr() {
         // The last burst ends after 950 ms.
         let late = rates.last().expect("it is recorded")[..2].iter().sum::<f64>();
         assert!((0.85..1.1).contains(&(late / 155.52)), "{allocator}: {late} Mb/s");
-        assert_eq!(fast, run(Engine::Reference, &network, &mut Nothing), "{allocator}");
+        assert_eq!(fast, Engine::Reference.run_to_end(&network), "{allocator}");
     }
 }
 
@@ -268,7 +242,7 @@ fn vbr_has_its_rate_taken_from_abrs() {
     for (from, expected) in [(270, 139.97), (330, 69.98), (470, 139.97), (530, 69.98)] {
         assert!((mean(from) / expected - 1.0).abs() < 0.05, "{} Mb/s after {from} ms, not {expected}", mean(from));
     }
-    assert_eq!(fast, run(Engine::Reference, &network, &mut Nothing));
+    assert_eq!(fast, Engine::Reference.run_to_end(&network));
 }
 
 /// Creates four VCs on a link of 155.52 Mb/s, with these additional lines.
@@ -327,7 +301,7 @@ fn the_reference_counts_pcr_and_the_other_classes() {
         let last = &rates.last().expect("it is recorded")[..2];
         let close = last.iter().zip(expected).all(|(rate, expected)| (rate / expected - 1.0).abs() < 1e-9);
         assert!(close, "{last:?}, not {expected:?}: {abr}\n{rest}");
-        assert_eq!(fast, run(Engine::Reference, &network, &mut Nothing), "{abr}\n{rest}");
+        assert_eq!(fast, Engine::Reference.run_to_end(&network), "{abr}\n{rest}");
     }
 }
 
@@ -359,7 +333,7 @@ fn an_edge_device_can_be_watched_at_any_instant() {
         let [fast, reference] = Engine::ALL.map(|engine| {
             let choice = SeriesChoice { queue: true, edges: true, ..SeriesChoice::default() };
             let mut recorder = Recorder::new(choice, links.clone(), Duration { picoseconds: step }, &network);
-            run(engine, &network, &mut recorder);
+            engine.record(&network, &mut recorder);
             let looks = recorder.times.len() * recorder.edge_flows().count();
             let series = [recorder.edge_packets.len(), recorder.edge_phase.len(), recorder.edge_p_ctr.len()];
             assert_eq!((series, recorder.edge_ld_acr_mbps.len()), ([looks; 3], looks));

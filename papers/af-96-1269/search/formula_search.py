@@ -181,10 +181,10 @@ def result(form: Form, constants: Mapping[str, float], confirmed: Mapping[str, n
     said = ", ".join(f"{name} = {value:g}" for name, value in constants.items())
     count = CONFIRMATION[1]
     lines = [
-        f"Found: **{form.name}**, `{form.admit}` with {said}. A frame costs a switch {form.operations} operations beside those "
-        "of its cells, and each VC 19 bits, as [policy costs](../policy-costs.md) counts them; Selective Drop 7 and FBA 9 "
-        f"operations, and as many bits. Means over {count} fresh seeds with half their 95 % interval; bold: it differs from "
-        "what was found beyond the seeds' spread, paired by seed.",
+        f"Found: **{form.name}**, `{form.admit}` with {said}. A frame costs a switch {form.operations} operations in addition "
+        "to those of its cells, and each VC 19 bits, as [policy costs](../policy-costs.md) counts them; Selective Drop 7 and FBA 9 "
+        f"operations, and as many bits. Means over {count} fresh seeds with half their 95 % interval; bold: differs from "
+        "the policy found by more than the seeds' spread, paired by seed.",
         "",
         "| configuration | measure | " + " | ".join(confirmed) + " |",
         "| --- | --- |" + " ---: |" * len(confirmed),

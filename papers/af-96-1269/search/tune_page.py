@@ -17,7 +17,7 @@ import shutil
 from pathlib import Path
 
 from celltrain.ensemble.tuning import Estimate, Tuned
-from celltrain.ensemble.tuning.analysis import Left, Searched
+from celltrain.ensemble.tuning.result import Left, Searched
 from paper_page import ROOT, replaced
 
 STUDIES, IMAGES = ROOT / "docs" / "studies", ROOT / "docs" / "images"
@@ -53,7 +53,7 @@ def numbers(tuned: Tuned) -> str:
     seeds = {word: facts["seeds"][word]["count"] for word in ("search", "selection", "confirmation")}
     lines = [
         f"{len(tuned.searches)} searches of {facts['trials']} trials with {seeds['search']} seeds; finalists chosen with "
-        f"{seeds['selection']} others; what stands here is of {seeds['confirmation']} more, ± half the 95 % interval: "
+        f"{seeds['selection']} others; the numbers below are from {seeds['confirmation']} more, ± half the 95 % interval: "
         f"{facts['runs']:,} runs, version {facts['version']}, Optuna {facts['optuna']}. Bold: beyond the seeds' spread.",
         "",
         "| configuration | R = 0.9, Z = 0.8: efficiency | fairness | most efficiency at no less fairness: R, Z | efficiency gained | "

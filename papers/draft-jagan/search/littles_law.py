@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from celltrain.model.writing import replace
+from celltrain.model.files import replace
 from joint_runs import Runs, Space
 from joint_search import CONFIRMATION, store
 from paper_page import ROOT, figure, grid, replaced
@@ -134,7 +134,7 @@ def tables(space: Space, rows: Sequence[Line]) -> str:
         of_service = {row["service"]: row for row in alone if row["answers"] == configuration}
         body.append([name, *(str(seen(of_service[service], printed)) for service in of_table_1)])
     parts = [
-        f"Table 1, packets outstanding for each connection and, in brackets, R in Mb/s; mean of seeds {alone[0]['seeds']}:",
+        f"Table 1, packets outstanding per connection and, in brackets, R in Mb/s; mean of seeds {alone[0]['seeds']}:",
         grid(["recovery", *of_table_1], body, left=("recovery",)),
     ]
     for table, service in SEARCHED:
@@ -148,10 +148,9 @@ def tables(space: Space, rows: Sequence[Line]) -> str:
             least = str(min(of_name, key=lambda one: one.goodput_mbps)) if of_name else ""
             body.append([name, str(len(of_name)), least, most[0], str(len(near)), most[1]])
         parts += [
-            f"The row of {service} in Table {table}, where {goal} is in print, in all {len(searched)} configurations of the "
-            "joint search that have a result there (seed 1, 5 s): the one with the least R, the one with the most "
-            f"outstanding, and how many come within {100 * R_TOLERANCE:.0f} % of the printed R, and with how much outstanding "
-            "at most:",
+            f"The row of {service} in Table {table}, printed as {goal}, in all {len(searched)} configurations of the joint "
+            "search that have a result there (seed 1, 5 s): the lowest R, the most packets outstanding, the number of "
+            f"configurations within {100 * R_TOLERANCE:.0f} % of the printed R, and the most packets outstanding in these:",
             grid(
                 ["recovery", "configurations", "least R", "the most", "near R", "most of these"],
                 body,

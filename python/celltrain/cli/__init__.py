@@ -18,7 +18,7 @@ from celltrain.cli import shell
 if TYPE_CHECKING:
     app: typer.Typer
 
-#: Commands in the order in which the help lists them. Each has a module of its name, with `_` after a word of Python.
+#: Commands in the order in which the help lists them.
 COMMANDS = (
     "new",
     "run",
@@ -41,6 +41,9 @@ COMMANDS = (
     "lab",
     "doctor",
 )
+#: Modules of commands that have none of their name.
+MODULES = {"list": "explain", "schema": "explain", "import": "new", "tune": "sweep", "study": "reproduce"}
+MODULES |= dict.fromkeys(("bench", "doctor", "lab"), "installation")
 
 
 def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -51,13 +54,14 @@ def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for command in commands:
-        module = import_module(f"celltrain.cli.{command}{'_' if command in ('import', 'list') else ''}")
-        functions = module.COMMANDS
-        into = program if command in functions else _typer(help=module.HELP)
-        for name, function in functions.items():
-            into.command(name, **function.registration)(function)
-        if into is not program:
-            program.add_typer(into, name=command)
+        module = import_module(f"celltrain.cli.{MODULES.get(command, command)}")
+        if command in module.COMMANDS:
+            program.command(command, **module.COMMANDS[command].registration)(module.COMMANDS[command])
+            continue
+        group = _typer(help=module.HELP)
+        for name, function in module.COMMANDS.items():
+            group.command(name, **function.registration)(function)
+        program.add_typer(group, name=command)
     program.callback()(celltrain)
     return program
 

@@ -26,8 +26,8 @@ CHOICES = {
     "traffic": "Traffic",
     "topologies": "Topology",
 }
-# Services of a VC: the key of its table, the class in the schema, the page.
-SERVICES = {"abr": ("Abr", "docs/abr.md"), "gfr": ("Gfr", "docs/gfr.md")}
+# Services of a VC: the keys of their tables.
+SERVICES = ("abr", "gfr")
 KINDS = (*CHOICES, "services", "papers", "studies", "plans", "scenarios")
 SINGULAR = {
     "policies": "policy",
@@ -86,17 +86,12 @@ class Entry:
 @cache
 def entries(kind: str) -> tuple[Entry, ...]:
     """Everything of a kind."""
+    if kind in CHOICES:
+        return tuple(_models(kind))
     if kind == "services":
-        return tuple(_services())
-    if kind == "papers":
-        return tuple(_papers())
-    if kind == "studies":
-        return tuple(_studies())
-    if kind == "plans":
-        return tuple(_plans())
-    if kind == "scenarios":
-        return tuple(_scenarios())
-    return tuple(_models(kind))
+        keys = _definitions()["VcOptions"]["properties"]
+        return tuple(_model(kind, name, keys[name]["description"], keys[name], f"docs/{name}.md") for name in SERVICES)
+    return tuple(_files(kind) if kind in ("plans", "scenarios") else _documents(kind))
 
 
 def everything() -> tuple[Entry, ...]:
@@ -110,89 +105,98 @@ def page_of(kind: str, name: str) -> str:
     >>> page_of("policies", "tail_drop"), page_of("discards", "tail_drop"), page_of("congestion", "formula")
     ('tail_drop', 'edge_tail_drop', 'congestion_formula')
     """
-    definitions: Schema = json.loads(_core.schema())["$defs"]
-    policies = [choice["required"][0] for choice in definitions[CHOICES["policies"]]["oneOf"]]
+    policies = [choice["required"][0] for choice in _definitions()[CHOICES["policies"]]["oneOf"]]
     word = {"discards": "edge_", "congestion": "congestion_"}.get(kind, "")
     return word + name if name in policies else name
 
 
 def _models(kind: str) -> Iterator[Entry]:
-    definitions: Schema = json.loads(_core.schema())["$defs"]
-    for choice in definitions[CHOICES[kind]]["oneOf"]:
+    for choice in _definitions()[CHOICES[kind]]["oneOf"]:
         # A choice among tables, or among words.
-        [(name, reference)] = choice.get("properties", {choice.get("const"): {}}).items()
-        table = _resolved(reference, definitions)
+        [(name, table)] = choice.get("properties", {choice.get("const"): {}}).items()
         if kind == "congestion":
             # A word. Its settings, if any, are a separate table.
-            table = _resolved(definitions["TcpOptions"]["properties"].get(name, {}), definitions)
-        yield Entry(
-            kind=kind,
-            name=name,
-            summary=_one_line(choice.get("description", "")),
-            description=_paragraphs(table.get("description", "")),
-            parameters=tuple(_parameters(table, definitions, "")),
-            page=_core.data(f"docs/models/{page_of(kind, name)}.md"),
-        )
+            table = _definitions()["TcpOptions"]["properties"].get(name, {})
+        yield _model(kind, name, choice.get("description", ""), table, f"docs/models/{page_of(kind, name)}.md")
 
 
-def _services() -> Iterator[Entry]:
+def _model(kind: str, name: str, summary: str, table: Schema, page: str) -> Entry:
+    resolved = _resolved(table)
+    return Entry(
+        kind=kind,
+        name=name,
+        summary=_one_line(summary),
+        description="\n\n".join(map(_one_line, resolved.get("description", "").split("\n\n"))),
+        parameters=tuple(_parameters(resolved)),
+        page=_core.data(page),
+    )
+
+
+def _documents(kind: str) -> Iterator[Entry]:
+    from celltrain.papers.paper import PAPER, STUDY, load
+
+    of_kind = PAPER if kind == "papers" else STUDY
+    for name in of_kind.ids():
+        paper = load(name, kind=of_kind)
+        where, question = (f" ({paper.published_in})", "") if of_kind is PAPER else ("", paper.question)
+        page = _core.data(f"{kind}/{name}/README.md")
+        yield Entry(kind=kind, name=name, summary=f"{paper.title}{where}", description=question, page=page)
+
+
+def _files(kind: str) -> Iterator[Entry]:
+    for path in _core.data_names(f"{kind}/"):
+        if path.endswith(".toml"):
+            text = _core.data(path) or ""
+            document = json.loads(_core.toml(text, path))["root"]
+            name = path.removeprefix(f"{kind}/").removesuffix(".toml")
+            yield Entry(kind=kind, name=name, summary=document.get("name", ""), page=text)
+
+
+@cache
+def _definitions() -> Schema:
     definitions: Schema = json.loads(_core.schema())["$defs"]
-    keys = definitions["VcOptions"]["properties"]
-    for name, (definition, page) in SERVICES.items():
-        table = definitions[definition]
-        yield Entry(
-            kind="services",
-            name=name,
-            summary=_one_line(keys[name]["description"]),
-            description=_paragraphs(table["description"]),
-            parameters=tuple(_parameters(table, definitions, "")),
-            page=_core.data(page),
-        )
+    return definitions
 
 
-def _parameters(table: Schema, definitions: Schema, prefix: str) -> Iterator[Parameter]:
+def _parameters(table: Schema, prefix: str = "") -> Iterator[Parameter]:
     required = table.get("required", [])
     # Required parameters come first.
     for key in sorted(table.get("properties", {}), key=lambda key: key not in required):
         schema = table["properties"][key]
-        resolved = _resolved(schema, definitions)
-        default = schema.get("default")
+        resolved = _resolved(schema)
         yield Parameter(
             name=prefix + key,
-            type=_type(resolved, definitions),
+            type=_type(resolved),
             unit=schema.get("x-unit") or resolved.get("x-unit", ""),
-            default=default,
+            default=schema.get("default"),
             required=key in required,
             range=_range(resolved, schema),
             meaning=_one_line(schema.get("description") or resolved.get("description", "")),
         )
-        items = _resolved(resolved.get("items", {}), definitions)
-        if items.get("properties"):
-            yield from _parameters(items, definitions, f"{prefix}{key}[].")
-        elif resolved.get("properties"):
-            yield from _parameters(resolved, definitions, f"{prefix}{key}.")
+        items = _resolved(resolved.get("items", {}))
+        yield from _parameters(items, f"{prefix}{key}[].") if items else _parameters(resolved, f"{prefix}{key}.")
 
 
-def _type(schema: Schema, definitions: Schema) -> str:
-    schema = _resolved(schema, definitions)
+def _type(schema: Schema) -> str:
+    schema = _resolved(schema)
+    examples = [json.dumps(example) for example in schema.get("examples", [])]
     if "x-quantity" in schema:
-        return f"{schema['x-quantity']}, such as {json.dumps(schema['examples'][0])}"
+        return f"{schema['x-quantity']}, such as {examples[0]}"
     if "x-threshold" in schema:
-        *others, last = map(json.dumps, schema["examples"])
-        return f"threshold, such as {', '.join(others)} or {last}"
+        return f"threshold, such as {', '.join(examples[:-1])} or {examples[-1]}"
     if words := _words(schema):
         return f"one of {', '.join(map(json.dumps, words))}" if len(words) > 1 else json.dumps(words[0])
-    if "anyOf" in schema or "oneOf" in schema:
-        return " or ".join(_type(s, definitions) for s in schema.get("anyOf") or schema["oneOf"])
+    if choices := schema.get("anyOf") or schema.get("oneOf"):
+        return " or ".join(map(_type, choices))
     kind = schema.get("type")
     if isinstance(kind, list):
-        [kind] = [k for k in kind if k != "null"]
+        [kind] = [one for one in kind if one != "null"]
     if kind == "array":
         items = schema.get("prefixItems") or [schema["items"]]
         count = f"{len(items)} " if "prefixItems" in schema else ""
-        return f"list of {count}{_type(items[0], definitions)}s"
+        return f"list of {count}{_type(items[0])}s"
     if kind == "object" and isinstance(schema.get("additionalProperties"), dict):
-        return f"table by name, each a {_type(schema['additionalProperties'], definitions)}"
+        return f"table by name, each a {_type(schema['additionalProperties'])}"
     if kind == "object" and schema.get("properties"):
         return "table of the keys below"
     names = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text"}
@@ -215,60 +219,13 @@ def _words(schema: Schema) -> list[str]:
     return []
 
 
-def _resolved(schema: Schema, definitions: Schema) -> Schema:
+def _resolved(schema: Schema) -> Schema:
     if "$ref" in schema:
-        resolved: Schema = definitions[schema["$ref"].rsplit("/", 1)[-1]]
+        resolved: Schema = _definitions()[schema["$ref"].rsplit("/", 1)[-1]]
         return resolved
     present = [choice for choice in schema.get("anyOf", []) if choice.get("type") != "null"]
-    return _resolved(present[0], definitions) if len(present) == 1 else schema
-
-
-def _papers() -> Iterator[Entry]:
-    from celltrain.papers.expansion import load
-    from celltrain.papers.paper import PAPER
-
-    for name in PAPER.ids():
-        paper = load(name)
-        summary = f"{paper.title} ({paper.published_in})"
-        yield Entry(kind="papers", name=name, summary=summary, page=_core.data(f"papers/{name}/README.md"))
-
-
-def _studies() -> Iterator[Entry]:
-    from celltrain.papers.expansion import load
-    from celltrain.papers.paper import STUDY
-
-    for name in STUDY.ids():
-        study = load(name, kind=STUDY)
-        yield Entry(
-            kind="studies",
-            name=name,
-            summary=study.title,
-            description=study.question,
-            page=_core.data(f"studies/{name}/README.md"),
-        )
-
-
-def _plans() -> Iterator[Entry]:
-    for path in _core.data_names("plans/"):
-        text = _core.data(path) or ""
-        document = json.loads(_core.toml(text, path))["root"]
-        yield Entry(
-            kind="plans", name=path.removeprefix("plans/").removesuffix(".toml"), summary=document["name"], page=text
-        )
-
-
-def _scenarios() -> Iterator[Entry]:
-    for path in _core.data_names("scenarios/"):
-        if path.endswith(".toml"):
-            text = _core.data(path) or ""
-            document = json.loads(_core.toml(text, path))["root"]
-            name = path.removeprefix("scenarios/").removesuffix(".toml")
-            yield Entry(kind="scenarios", name=name, summary=document.get("name", ""), page=text)
+    return _resolved(present[0]) if len(present) == 1 else schema
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
-
-
-def _paragraphs(text: str) -> str:
-    return "\n\n".join(_one_line(paragraph) for paragraph in text.split("\n\n"))

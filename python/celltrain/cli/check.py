@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from celltrain.cli import completing, options, shell
-from celltrain.cli.options import OUTPUT, option
 from celltrain.errors import Fault, InputError
 from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.model.network import Network
     from celltrain.model.overrides import Setting
-    from celltrain.model.policy_files import Policy
 
 
 @shell.command(
@@ -35,13 +33,15 @@ def check(
         ),
     ],
     settings: options.Settings = None,
-    plot: Annotated[
-        Path | None, option("PICTURE", "Draw the network of the one FILE there: .png, .svg or .pdf.", panel=OUTPUT)
-    ] = None,
+    plot: Path | None = None,
     csv: options.Csv = None,
     as_json: options.Json = False,
 ) -> int:
-    """Find everything that is wrong with scenario and policy files, without a run; exit with 2 if anything is."""
+    """Find everything that is wrong with scenario and policy files, without a run; exit with 2 if anything is.
+
+    Output:
+        plot (PICTURE): Draw the network of the one FILE there: .png, .svg or .pdf.
+    """
     from celltrain.model.grids import Line
     from celltrain.model.overrides import single
 
@@ -52,14 +52,7 @@ def check(
     checked = [_checked(file, changed) for file in files]
     faults = [fault for one in checked for fault in one.faults]
     if plot is not None and not faults:
-        from celltrain.inspect.network_figure import save
-
-        net = checked[0].network
-        if net is None:
-            problem = f"Cannot draw {checked[0].file}: it is a policy, not a network."
-            raise InputError([Fault.saying(problem, key="--plot")])
-        with shell.writing(plot):
-            save(net, plot)
+        _draw(checked[0], plot)
     warnings = [{"file": one.file, "message": message} for one in checked for message in one.warnings]
     if not as_json:
         shell.report(faults, as_json=False)
@@ -69,16 +62,8 @@ def check(
         answer=lambda: {
             "faults": [fault.to_dict() for fault in faults],
             "warnings": warnings,
-            "networks": [
-                {"file": one.file, **one.network.to_dict(), "memory_bytes": one.memory_bytes}
-                for one in checked
-                if one.network is not None
-            ],
-            "policies": [
-                {"file": one.file, "name": one.policy.name, "policy": one.policy.table}
-                for one in checked
-                if one.policy is not None
-            ],
+            "networks": [one.answer for one in checked if one.network is not None],
+            "policies": [one.answer for one in checked if one.answer and one.network is None],
         },
         rows=lambda: [fault.to_dict() for fault in faults],
         blocks=lambda: [Line(text=one.summary) for one in checked if not one.faults],
@@ -89,19 +74,18 @@ def check(
 
 @dataclass(frozen=True, kw_only=True)
 class _Checked:
-    """A checked file, with the network or the policy if nothing is wrong with it."""
+    """A checked file; the answer has its network or its policy if nothing is wrong with it."""
 
     file: str
-    faults: list[Fault]
+    faults: list[Fault] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     network: Network | None = None
-    memory_bytes: int | None = None
-    policy: Policy | None = None
+    answer: dict[str, Any] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
         """A line about a file without faults."""
-        what = "" if self.policy is None else f"the policy {shown(self.policy.name)}; "
+        what = f"the policy {shown(self.answer['name'])}; " if self.network is None else ""
         count = len(self.warnings)
         warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
         return f"{self.file}: {what}{warned if count else 'nothing is wrong'}"
@@ -115,20 +99,21 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
 
     name = shown(file)
     if is_policy_file(file):
-        from celltrain.ensemble.vetting.policy import check_file
+        from celltrain.ensemble.vetting.standard import check_file
 
         try:
             policy, warnings = check_file(file, settings)
         except InputError as error:
             return _Checked(file=name, faults=error.faults)
-        return _Checked(file=name, faults=[], warnings=warnings, policy=policy)
+        answer: dict[str, Any] = {"file": name, "name": policy.name, "policy": policy.table}
+        return _Checked(file=name, warnings=warnings, answer=answer)
     reading = read(file, settings, option="--set")
     if reading.faults:
         return _Checked(file=name, faults=reading.faults, warnings=reading.warnings)
     network = Network.of_core(reading.accepted())
     stay = shell.fixed_thresholds(file, table(reading.accepted())) if settings else []
-    warnings = [*reading.warnings, *stay]
-    return _Checked(file=name, faults=[], warnings=warnings, network=network, memory_bytes=reading.memory_bytes)
+    answer = {"file": name, **network.to_dict(), "memory_bytes": reading.memory_bytes}
+    return _Checked(file=name, warnings=[*reading.warnings, *stay], network=network, answer=answer)
 
 
 def _can_draw(files: list[Path], plot: Path) -> None:
@@ -139,6 +124,16 @@ def _can_draw(files: list[Path], plot: Path) -> None:
         raise InputError([Fault.of_option("--plot", shown(plot), f"draws one scenario; {len(files)} are given")])
     refuse_other(plot, "--plot")
     require_matplotlib()
+
+
+def _draw(checked: _Checked, plot: Path) -> None:
+    from celltrain.inspect.network_figure import save
+
+    if checked.network is None:
+        problem = f"Cannot draw {checked.file}: it is a policy, not a network."
+        raise InputError([Fault.saying(problem, key="--plot")])
+    with shell.writing(plot):
+        save(checked.network, plot)
 
 
 COMMANDS = {"check": check}

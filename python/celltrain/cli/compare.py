@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from celltrain.cli import completing, options, progress, shell
-from celltrain.cli.options import ENSEMBLE, OUTPUT, SCENARIO, count, flag, listed, option
+from celltrain.cli.options import listed
 from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
+
+
+#: Measures that are printed and drawn unless others are chosen.
+USUAL = ("efficiency", "fairness")
 
 
 @shell.command(
@@ -30,47 +34,40 @@ def compare(
             autocompletion=completing.scenarios,
         ),
     ],
-    vary: Annotated[
-        list[str] | None,
-        option(
-            "PATH=VALUES",
-            "Values of a setting, separated by commas; examples below. With one FILE the values are compared. "
-            "With several, all FILEs are compared at each value. A single value is set for all. May be repeated: "
-            "with one FILE the first is compared, and the second is the horizontal axis of the figure.",
-            panel=SCENARIO,
-            autocompletion=completing.paths,
-        ),
-    ] = None,
-    settings: Annotated[list[str] | None, options.setting("Use this setting in every FILE. May be repeated.")] = None,
-    names: Annotated[
-        str | None,
-        option(
-            "NAMES",
-            "Names of the FILEs in the table and the figure, or of the values that are compared, separated by commas.",
-            panel=SCENARIO,
-        ),
-    ] = None,
-    seeds: Annotated[int, count("Runs of each.", most=options.MOST_RUNS, panel=ENSEMBLE)] = 10,
+    vary: Annotated[list[str] | None, {"autocompletion": completing.paths}] = None,
+    settings: Annotated[list[str] | None, {"names": ["--set"], "autocompletion": completing.paths}] = None,
+    names: str | None = None,
+    seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
     seed: options.FirstSeed = 1,
     measures: options.Measures = None,
-    show_all: Annotated[
-        bool, flag("--all", "Show goodput, losses and timeouts as well, which are always measured.", ENSEMBLE)
-    ] = False,
+    show_all: Annotated[bool, {"names": ["--all"]}] = False,
     jobs: options.Jobs = None,
-    plot: Annotated[
-        Path | None, option("PICTURE", "Draw means with intervals there: .svg, .pdf or .png.", panel=OUTPUT)
-    ] = None,
+    plot: Path | None = None,
     width: options.Width = "page",
     style: options.Style = None,
-    out: Annotated[
-        Path | None, option("DIR", "Write means, differences and all runs there, as CSV and JSON.", panel=OUTPUT)
-    ] = None,
+    out: Path | None = None,
     csv: options.Csv = None,
     as_json: options.Json = False,
     md: options.Markdown = False,
     tex: options.Latex = False,
 ) -> int:
-    """Run scenarios with the same seeds: means with 95 % intervals, and paired differences from the first."""
+    """Run scenarios with the same seeds: means with 95 % intervals, and paired differences from the first.
+
+    Scenario:
+        vary (PATH=VALUES): Values of a setting, separated by commas; examples below. With one FILE the values are compared.
+            With several, all FILEs are compared at each value. A single value is set for all. May be repeated: with one FILE
+            the first is compared, and the second is the horizontal axis of the figure.
+        settings (PATH=VALUE): Use this setting in every FILE. May be repeated.
+        names (NAMES): Names of the FILEs in the table and the figure, or of the values that are compared, separated by commas.
+
+    Ensemble:
+        seeds (N): Runs of each.
+        show_all: Show goodput, losses and timeouts as well, which are always measured.
+
+    Output:
+        plot (PICTURE): Draw means with intervals there: .svg, .pdf or .png.
+        out (DIR): Write means, differences and all runs there, as CSV and JSON.
+    """
     from celltrain.drawing.pages.words import counted
     from celltrain.ensemble.comparing import compare
     from celltrain.ensemble.comparing.figure import check
@@ -126,7 +123,7 @@ def finish(
         fingerprints: If true, print those of the only scenario too.
         is_brief: If true, print and draw the usual measures only.
     """
-    from celltrain.ensemble.comparing.rows import USUAL, blocks
+    from celltrain.ensemble.comparing.compared import blocks
 
     usual = [place for place, measure in enumerate(compared.measures) if measure.name in USUAL] if is_brief else None
     written = [] if out is None else compared.write(shell.folder(out))

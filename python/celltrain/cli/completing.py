@@ -8,23 +8,10 @@ from collections.abc import Iterable
 
 import typer
 
+from celltrain.cli import catalog
+
 #: Kinds of things that can be listed.
-KINDS = (
-    "policies",
-    "schedulers",
-    "allocators",
-    "discards",
-    "tcp",
-    "congestion",
-    "traffic",
-    "topologies",
-    "services",
-    "papers",
-    "studies",
-    "plans",
-    "scenarios",
-    "measures",
-)
+KINDS = (*catalog.KINDS, "measures")
 
 
 def scenarios(incomplete: str) -> list[str]:
@@ -88,9 +75,7 @@ def kinds(incomplete: str) -> list[str]:
 
 def explained(incomplete: str) -> list[str]:
     """Everything that can be explained."""
-    from celltrain.cli.catalog import everything
-
-    return _starting(dict.fromkeys(entry.name for entry in everything()), incomplete)
+    return _starting(dict.fromkeys(entry.name for entry in catalog.everything()), incomplete)
 
 
 def series(incomplete: str) -> list[str]:

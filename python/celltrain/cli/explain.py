@@ -1,17 +1,21 @@
-"""`celltrain explain`: explains a model, with its parameters and its page."""
+"""`celltrain list`, `explain` and `schema`: what a scenario or a plan may name, and what each name means."""
 
 from __future__ import annotations
 
 import difflib
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from celltrain.cli import completing, options, shell
-from celltrain.cli.options import flag
+from celltrain.cli.catalog import KINDS, SINGULAR, entries, everything
 from celltrain.errors import Fault, InputError
+from celltrain.model import shipped
+from celltrain.model.grids import Line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,11 +24,82 @@ if TYPE_CHECKING:
 
     from celltrain.cli.catalog import Entry
 
+#: Headings of the tables of `list`, by field.
+HEADS = {"name": "name", "unit": "unit", "summary": "what it is"}
+#: The columns of a table of parameters.
+PARAMETER: tuple[str, ...] = ("parameter", "type", "unit", "default", "range", "meaning")
+#: The parameters of a TCP that people change most.
+ESSENTIAL = ("mss", "receive_window", "timer_granularity", "delayed_acks", "congestion")
 #: The kinds of names that can be explained.
-KINDS = (
+EXPLAINED = (
     "policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
     "service, paper, study, plan or scenario"
 )
+
+
+@shell.command(
+    "celltrain list policies", "celltrain list scenarios --json", "celltrain list measures --csv measures.csv"
+)
+def list_(
+    kind: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KIND",
+            help=f"What to list: {', '.join(completing.KINDS)}. Without it, the kinds.",
+            autocompletion=completing.kinds,
+        ),
+    ] = None,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
+) -> None:
+    """List available models, services, papers, studies, plans, scenarios or measures."""
+    from celltrain.text import among
+
+    output = shell.Output.of(as_json=as_json, csv=csv)
+    if kind is None:
+        rows = [{"kind": kind, "count": len(_listed(kind))} for kind in completing.KINDS]
+        grid = shell.grid("kind", "how many", left=("kind",))
+        for row in rows:
+            grid.add_row(str(row["kind"]), f"{row['count']:,}")
+        hint = Line(text="To list one kind: celltrain list policies")
+        output.show(answer=lambda: rows, rows=lambda: rows, blocks=lambda: [grid, hint])
+        output.wrote()
+        return
+    plurals = {singular.replace(" ", "_"): plural for plural, singular in SINGULAR.items()} | {"measure": "measures"}
+    wanted = plurals.get(kind, kind)
+    if wanted not in completing.KINDS:
+        problem = f"is not a kind of things to list; {among(kind, completing.KINDS)}"
+        raise InputError([Fault.of_option("KIND", kind, problem)])
+    note = "Of several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md"
+    entries_of(wanted, output, note=note if wanted == "measures" else "")
+
+
+def entries_of(kind: str, output: shell.Output, hint: str = "", note: str = "") -> None:
+    """Prints everything of a kind, one line for each, and a hint as part of it or a note after it."""
+    rows = _listed(kind)
+    grid = shell.grid(*map(HEADS.__getitem__, rows[0]), left=tuple(HEADS.values()))
+    for row in rows:
+        grid.add_row(*("" if (name, text) == ("unit", "1") else text for name, text in row.items()))
+    output.show(answer=lambda: rows, rows=lambda: rows, blocks=lambda: [grid, *([Line(text=hint)] if hint else [])])
+    if note:
+        output.note(note)
+    output.wrote()
+
+
+def _listed(kind: str) -> list[dict[str, str]]:
+    """Returns the names of a kind; of measures the paths to every number of a run."""
+    if kind != "measures":
+        return [{"name": entry.name, "summary": entry.summary} for entry in entries(kind)]
+    from celltrain.model.measures import ROWS, RUN
+
+    members = {"flows": "tcp1", "ports": "bottleneck", "contracts": "VC", "abr": "VC"}
+    measures = [("", one) for one in RUN]
+    measures += [(f"{rows}.{members[rows]}.", one) for rows, columns in ROWS.items() for one in columns]
+    return [
+        {"name": f"{path}{one.name}", "unit": one.unit, "summary": one.meaning}
+        for path, one in measures
+        if one.kind != "string"
+    ]
 
 
 @shell.command("celltrain explain fba", "celltrain explain vanilla --page", "celltrain explain lan-epd > mine.toml")
@@ -33,79 +108,82 @@ def explain(
         str | None,
         typer.Argument(
             help="A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
-            "service (abr, gfr), paper, study, example plan or scenario; with its kind before it where two have the name: discards/tail_drop.",
+            "service (abr, gfr), paper, study, example plan or scenario, a measure, or a term such as 'tail drop'. If two have the name, put the kind "
+            "before it: discards/tail_drop.",
             autocompletion=completing.explained,
         ),
     ] = None,
-    page: Annotated[
-        bool, flag("--page", "Print the whole page of a TCP variant: all parameters, symbols, validation.")
-    ] = False,
+    page: bool = False,
     settings: Annotated[
         list[str] | None, options.setting("Print a scenario with this setting. May be repeated.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario."""
-    from celltrain.cli.catalog import everything
+    """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario.
+
+    Options:
+        page: Print the whole page of a TCP variant: all parameters, symbols, validation.
+    """
     from celltrain.drawing.pages.words import prose
-    from celltrain.ensemble.columns import measured
+    from celltrain.ensemble.table import measured
+
+    output = shell.Output.of(as_json=as_json)
+    if name is None:
+        names = {kind: [entry.name for entry in entries(kind)] for kind in KINDS}
+        grid = shell.grid("kind", "names", left=("kind", "names"))
+        for kind, those in names.items():
+            grid.add_row(kind, ", ".join(those))
+        output.show(answer=lambda: names, blocks=lambda: [grid, Line(text="To explain one: celltrain explain fba")])
+        return
+    wanted = name.removesuffix(".toml")
+    named = [entry for entry in everything() if wanted in (entry.name, f"{entry.kind}/{entry.name}")]
+    if not named and (about := measured(wanted)).meaning != wanted:
+        unit = "" if about.unit in ("", "1") else f", in {about.unit}"
+        output.tell(
+            {"kind": "measures", "name": wanted, "unit": about.unit, "meaning": about.meaning},
+            f"{wanted} is a measure{unit}: {prose(about.meaning)}",
+            "All measures: celltrain list measures; docs/concepts.md has their formulas",
+        )
+        return
+    terms = {term.lower(): (term, meaning) for term, meaning in shipped.glossary().items()}
+    if not named and wanted.lower() in terms:
+        term, meaning = terms[wanted.lower()]
+        model = re.sub(r"[ -]", "_", term.lower())
+        known = any(entry.name == model for entry in everything())
+        output.tell(
+            {"kind": "terms", "name": term, "meaning": meaning},
+            f"{term}: {meaning}",
+            f"The model: celltrain explain {model}" if known else "All terms: docs/glossary.md",
+        )
+        return
+    if not named:
+        raise InputError([Fault.of_option("name", name, f"is not a {EXPLAINED}{_advice(wanted)}")])
+    entry, *others = named
+    if settings:
+        entry = _changed(entry, settings)
+    if as_json:
+        shell.answer(entry.to_dict())
+    elif entry.kind in ("plans", "scenarios"):
+        typer.echo(entry.page, nl=False)
+    else:
+        _show(entry, whole=page)
+        for other in others:
+            shell.say(f"\nThere is another of this name: celltrain explain {other.kind}/{other.name}")
+
+
+def _advice(wanted: str) -> str:
+    """The end of a message about a name that does not exist."""
     from celltrain.model.grammar import OTHERWISE
 
-    if name is None:
-        _names(as_json=as_json)
-        return
-    of_kind = {f"{entry.kind}/{entry.name}": entry for entry in everything()}
-    known: dict[str, Entry] = {}
-    for entry in of_kind.values():
-        known.setdefault(entry.name, entry)
-    wanted = name.removesuffix(".toml")
-    if wanted in of_kind:
-        known[wanted] = of_kind[wanted]
-    if wanted not in known and (about := measured(wanted)).meaning != wanted:
-        if as_json:
-            shell.answer({"kind": "measures", "name": wanted, "unit": about.unit, "meaning": about.meaning})
-        else:
-            unit = "" if about.unit in ("", "1") else f", in {about.unit}"
-            shell.say(f"{wanted} is a measure{unit}: {prose(about.meaning)}")
-            shell.say("All measures: celltrain list measures; docs/concepts.md has their formulas")
-        return
-    if wanted not in known:
-        near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
-        hint = f"; did you mean {' or '.join(near)}?" if near else "; see: celltrain list policies"
-        if wanted.lower() in OTHERWISE:
-            hint = f"; {OTHERWISE[wanted.lower()]}"
-        raise InputError([Fault.of_option("name", name, f"is not a {KINDS}{hint}")])
-    if settings:
-        _show_changed(known[wanted], settings, as_json=as_json)
-    elif as_json:
-        shell.answer(known[wanted].to_dict())
-    elif known[wanted].kind in ("plans", "scenarios"):
-        typer.echo(known[wanted].page, nl=False)
-    else:
-        _show(known[wanted], whole=page)
-        others = [path for path, entry in of_kind.items() if entry.name == wanted and entry is not known[wanted]]
-        for path in others:
-            shell.say(f"\nThere is another of this name: celltrain explain {path}")
+    known = list(dict.fromkeys(entry.name for entry in everything()))
+    near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(near)}?" if near else "see: celltrain list policies"
+    return f"; {OTHERWISE.get(wanted.lower(), hint)}"
 
 
-def _names(*, as_json: bool) -> None:
-    """Prints the names that `explain` takes, by kind."""
-    from celltrain.cli.catalog import entries
-
-    names = {kind: [entry.name for entry in entries(kind)] for kind in completing.KINDS if kind != "measures"}
-    if as_json:
-        shell.answer(names)
-        return
-    grid = shell.grid("kind", "names", left=("kind", "names"))
-    for kind, those in names.items():
-        grid.add_row(kind, ", ".join(those))
-    shell.console().print(grid)
-    shell.say("\nTo explain one: celltrain explain fba")
-
-
-def _show_changed(entry: Entry, settings: list[str], *, as_json: bool) -> None:
-    """Prints a shipped scenario as a file, with settings in place of its own."""
-    from celltrain.model.toml import to_toml
+def _changed(entry: Entry, settings: list[str]) -> Entry:
+    """A shipped scenario as a file, with settings in place of its own."""
+    from celltrain.model.scenario import to_toml
     from celltrain.model.types import Scenario
 
     if entry.kind != "scenarios":
@@ -113,31 +191,26 @@ def _show_changed(entry: Entry, settings: list[str], *, as_json: bool) -> None:
         raise InputError([Fault.of_option("--set", settings[0], problem)])
     scenario = shell.scenario(Path(entry.name), settings)
     assert isinstance(scenario, Scenario), "it has settings of its own"
-    page = to_toml(scenario, head=f"{entry.name} with {', '.join(settings)}.")
-    if as_json:
-        shell.answer({**entry.to_dict(), "page": page})
-    else:
-        typer.echo(page, nl=False)
+    return replace(entry, page=to_toml(scenario, head=f"{entry.name} with {', '.join(settings)}."))
 
 
 def _show(entry: Entry, *, whole: bool) -> None:
     """Prints an entry: its page and its parameters; of a TCP the beginning and what people change, unless `whole`."""
-    from celltrain.cli.catalog import SINGULAR
-    from celltrain.model.grids import Line
-
     console = shell.console()
     width = min(console.width, 100)
-    page, parameters = entry.page, entry.parameters
+    page, parameters, columns = entry.page, entry.parameters, PARAMETER
     is_brief = entry.kind == "tcp" and not whole
+    if is_brief and page is not None:
+        title, *sections = page.split("\n## ")
+        page = "\n## ".join([title, *(one for one in sections if one.startswith(("What it does\n", "Source\n")))])
+        parameters = tuple(one for one in parameters if one.name in ESSENTIAL)
+        columns = ("parameter", "default", "meaning")
     if page is None:
-        shell.Output().print([Line(text=f"{entry.name} ({SINGULAR[entry.kind]}): {entry.summary}"), Line(text="")])
+        shell.say(f"{entry.name} ({SINGULAR[entry.kind]}): {entry.summary}\n")
         console.print(entry.description, width=width)
     else:
-        console.print(_markdown(_beginning(page) if is_brief else page), width=width)
-    if is_brief:
-        parameters = tuple(one for one in parameters if one.name in ESSENTIAL)
+        console.print(_markdown(page), width=width)
     if parameters:
-        columns = ("parameter", "default", "meaning") if is_brief else PARAMETER
         grid = shell.grid(*columns, left=columns)
         for parameter in parameters:
             default = "required" if parameter.required else "absent"
@@ -150,19 +223,6 @@ def _show(entry: Entry, *, whole: bool) -> None:
     if is_brief:
         left = len(entry.parameters) - len(parameters)
         shell.say(f"\n{left} more parameters, ranges, symbols and validation: celltrain explain {entry.name} --page")
-
-
-#: The columns of a table of parameters.
-PARAMETER = ("parameter", "type", "unit", "default", "range", "meaning")
-#: The parameters of a TCP that people change most.
-ESSENTIAL = ("mss", "receive_window", "timer_granularity", "delayed_acks", "congestion")
-
-
-def _beginning(page: str) -> str:
-    """The title of a model's page, what it does and its source."""
-    title, *sections = page.split("\n## ")
-    kept = [one for one in sections if one.partition("\n")[0] in ("What it does", "Source")]
-    return "\n## ".join([title, *kept])
 
 
 def _markdown(page: str) -> RenderableType:
@@ -184,4 +244,26 @@ def _markdown(page: str) -> RenderableType:
     return Whole(page, hyperlinks=False)
 
 
-COMMANDS = {"explain": explain}
+@shell.command(
+    "celltrain schema > scenario.schema.json",
+    "celltrain schema --plan > plan.schema.json",
+    "celltrain schema --result > result.schema.json",
+)
+def schema(plan: bool = False, result: bool = False, as_json: options.Json = False) -> None:
+    """Print the JSON Schema of a scenario, a plan or a result, for editors and other programs.
+
+    Options:
+        plan: Print the schema of sweep and tune plans instead.
+        result: Print the schema of the answer of run --json.
+    """
+    from celltrain import _core
+    from celltrain.ensemble.plan.forms import json_schema
+    from celltrain.model.measures import result_schema
+
+    # The schema is JSON with and without --json.
+    if plan and result:
+        raise InputError([Fault.of_option("--plan", "", "and --result exclude each other; give one of them")])
+    shell.answer(result_schema() if result else json_schema() if plan else json.loads(_core.schema()))
+
+
+COMMANDS = {"list": list_, "explain": explain, "schema": schema}

@@ -1,4 +1,4 @@
-"""`celltrain new`: writes a scenario to start from."""
+"""`celltrain new` and `celltrain import`: make a scenario, from a shipped one or from a graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from celltrain.cli import completing, options, shell
-from celltrain.cli.options import option
+from celltrain.text import shown
 
 
 @shell.command(
@@ -20,16 +20,17 @@ def new(
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The scenario's name; the file is NAME.toml.", show_default=False)
     ] = "",
-    like: Annotated[
-        str | None,
-        option("SCENARIO", "Copy this shipped scenario instead.", autocompletion=completing.shipped_scenarios),
-    ] = None,
+    like: Annotated[str | None, {"autocompletion": completing.shipped_scenarios}] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Write a commented scenario to start from: five TCP connections that share the buffer of a switch."""
+    """Write a commented scenario to start from: five TCP connections that share the buffer of a switch.
+
+    Options:
+        like (SCENARIO): Copy this shipped scenario instead.
+    """
     from celltrain.errors import Fault, InputError, OutputError
     from celltrain.model import shipped
-    from celltrain.text import among, shown
+    from celltrain.text import among
 
     if not name:
         raise InputError([Fault.saying("NAME is missing: celltrain new mine writes mine.toml", key="NAME")])
@@ -51,11 +52,106 @@ def new(
         raise OutputError([Fault.of_file(str(path), "exists already; choose another name, or remove it")]) from None
     except OSError as error:
         raise OutputError([Fault.of_file(str(path), f"cannot be written: {error.strerror}")]) from None
-    if as_json:
-        shell.answer({"file": str(path)})
-    else:
-        typed = shown(shlex.quote(str(path)))
-        shell.say(f"wrote {shown(path)}\nTo run it: celltrain run {typed}\nTo check a change: celltrain check {typed}")
+    typed = shown(shlex.quote(str(path)))
+    shell.Output.of(as_json=as_json).tell(
+        {"file": str(path)},
+        f"wrote {shown(path)}",
+        f"To run it: celltrain run {typed}",
+        f"To check a change: celltrain check {typed}",
+    )
 
 
-COMMANDS = {"new": new}
+@shell.command(
+    "celltrain import net.graphml --flows 20 --delay 1ms --out net.toml",
+    "celltrain import net.json --rate-attribute bandwidth --rate-unit Mbps",
+    "celltrain import net.graphml --name-attribute label --both-ways --json",
+)
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph: GraphML, or JSON with nodes and links.")],
+    rate_attribute: str = "rate",
+    delay_attribute: str = "delay",
+    rate_unit: str | None = None,
+    delay_unit: str | None = None,
+    name_attribute: str | None = None,
+    kind_attribute: str = "kind",
+    flow_attribute: str = "flow_to",
+    both_ways: bool = False,
+    flows: options.Count = None,
+    seed: Annotated[int, {"parser": options.whole(0, options.MOST_SEED)}] = 1,
+    rate: str = "155.52Mbps",
+    delay: str | None = None,
+    access_rate: str | None = None,
+    access_delay: str = "5us",
+    buffer: Annotated[int, {"parser": options.whole(1)}] = 1000,
+    duration: str = "1s",
+    settings: Annotated[list[str] | None, options.setting("Write this setting as well. May be repeated.")] = None,
+    out: Annotated[Path | None, {"names": ["--out", "-o"]}] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Make a scenario from a graph: its nodes are switches, flows join hosts at them, every port has EPD.
+
+    Graph:
+        rate_attribute (NAME): Attribute with an edge's rate.
+        delay_attribute (NAME): Attribute with an edge's delay.
+        rate_unit (UNIT): Unit of rates that are bare numbers, such as bps.
+        delay_unit (UNIT): Unit of delays that are bare numbers, such as ms.
+        name_attribute (NAME): Attribute with a node's name. [default: its id]
+        kind_attribute (NAME): Attribute with a node's kind: host, switch or edge_device.
+        flow_attribute (NAME): Attribute with the nodes that a node sends flows to.
+        both_ways: Make a directed edge without one back a link both ways.
+
+    Scenario:
+        flows (N): Draw N flows between random nodes.
+        seed (N): Seed of these draws, and of the scenario.
+        rate: Rate of links without a rate.
+        delay: Delay of links without a delay. If not given, every edge needs one.
+        access_rate: Rate of the links of hosts made for flows. [default: --rate]
+        access_delay: Delay of these links.
+        buffer (CELLS): Buffer of every port of a switch.
+        duration: How long to simulate.
+
+    Output:
+        out (SCENARIO): TOML file to write. [default: standard output]
+    """
+    from celltrain.model.graph import import_graph
+    from celltrain.model.overrides import single
+    from celltrain.model.scenario import read, save, table, to_toml
+    from celltrain.model.types import Scenario
+
+    scenario = import_graph(
+        file,
+        flows=flows,
+        seed=seed,
+        rate=rate,
+        delay=delay,
+        rate_attribute=rate_attribute,
+        delay_attribute=delay_attribute,
+        rate_unit=rate_unit,
+        delay_unit=delay_unit,
+        name_attribute=name_attribute,
+        kind_attribute=kind_attribute,
+        flow_attribute=flow_attribute,
+        both_ways=both_ways,
+        access_rate=access_rate,
+        access_delay=access_delay,
+        buffer_cells=buffer,
+        duration=duration,
+    )
+    if settings:
+        changed = table(read(scenario, single(settings), option="--set").accepted())
+        scenario = Scenario.model_validate(changed).replace(name=scenario.name)
+    head = f"Made by celltrain import of {shown(file.name)}."
+    if out is not None:
+        with shell.writing(out):
+            save(scenario, out, head=head)
+    elif not as_json:
+        typer.echo(to_toml(scenario, head=head), nl=False)
+        return
+    network = scenario.to_dict()["topology"]["network"]
+    counts = ", ".join(f"{len(network[key])} {key}" for key in ("switches", "hosts", "links", "flows"))
+    written = None if out is None else shown(out)
+    answer = {"scenario": scenario.to_dict(), "written": written}
+    shell.Output.of(as_json=as_json).tell(answer, f"wrote {written}: {counts}")
+
+
+COMMANDS = {"new": new, "import": import_}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -21,13 +22,8 @@ MOST_SEED, MOST_RUNS = (1 << 64) - 1, 1_000_000
 def option(
     metavar: str | None, text: str, *names: str, panel: str | None = None, default: str | bool = True, **more: Any
 ) -> Any:
-    """Creates an option with a value; `default` is how the help words it."""
+    """Creates an option, without a metavar for one without a value; `default` is how the help words its default."""
     return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, show_default=default, **more)
-
-
-def flag(name: str, text: str, panel: str | None = None) -> Any:
-    """Creates an option without a value."""
-    return typer.Option(name, help=text, rich_help_panel=panel)
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], int]:
@@ -46,9 +42,32 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     return number
 
 
-def count(text: str, *names: str, metavar: str = "N", least: int = 1, most: int | None = None, **more: Any) -> Any:
-    """Creates an option that takes a whole number."""
-    return option(metavar, text, *names, parser=whole(least, most), **more)
+def described(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
+    """Returns the help of a command, and its annotations with the options that sections of its docstring describe.
+
+    A section has the name of a group of the help, and `parameter (METAVAR): text [default: words]` for each option.
+    More of an option, such as a parser, is a dictionary in its annotation.
+    """
+    text, *sections = (inspect.getdoc(function) or "").split("\n\n")
+    hints = get_type_hints(function, include_extras=True)
+    for section in sections:
+        panel, *lines = re.split(r":?\n    (?=\S)", section)
+        for line in lines:
+            described = _DESCRIPTION.fullmatch(" ".join(line.split()))
+            assert described is not None, f"{line} describes an option"
+            name, metavar, meaning, default = described.groups()
+            kind, more = hints[name], {}
+            if hasattr(kind, "__metadata__"):
+                kind, more = kind.__origin__, dict(kind.__metadata__[0])
+            names = more.pop("names", [f"--{name.replace('_', '-')}"])
+            in_panel = None if panel == "Options" else panel
+            hints[name] = Annotated[
+                kind, option(metavar, meaning, *names, panel=in_panel, default=default or True, **more)
+            ]
+    return text, hints
+
+
+_DESCRIPTION = re.compile(r"(\w+)(?: \(([^)]+)\))?: (.+?)(?: \[default: (.+)\])?")
 
 
 def setting(text: str) -> Any:
@@ -65,6 +84,8 @@ def listed(texts: list[str] | None) -> list[str] | None:
     return None if texts is None else [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
+#: A whole number above 0.
+Count = Annotated[int | None, {"parser": whole(1)}]
 ScenarioFile = Annotated[
     Path,
     typer.Argument(
@@ -75,20 +96,21 @@ ScenarioFile = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        "--vary",
-        metavar="PATH=VALUE",
-        help="Use this setting instead of the scenario's own. May be repeated.",
+    option(
+        "PATH=VALUE",
+        "Use this setting instead of the scenario's own. May be repeated.",
+        *("--set", "--vary"),
+        panel=SCENARIO,
         autocompletion=completing.paths,
-        rich_help_panel=SCENARIO,
     ),
 ]
 PlanSettings = Annotated[
     list[str] | None, setting("Use this setting instead of that of PLAN's scenario. May be repeated.")
 ]
-Seed = Annotated[int | None, count("Seed instead of the scenario's own.", least=0, most=MOST_SEED, panel=SCENARIO)]
-FirstSeed = Annotated[int, count("The first seed; the others follow.", least=0, panel=ENSEMBLE)]
+Seed = Annotated[
+    int | None, option("N", "Seed instead of the scenario's own.", panel=SCENARIO, parser=whole(0, MOST_SEED))
+]
+FirstSeed = Annotated[int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0))]
 Measures = Annotated[
     list[str] | None,
     option(
@@ -101,7 +123,13 @@ Measures = Annotated[
 ]
 Jobs = Annotated[
     int | None,
-    count("Threads; one for each core by default.", "--jobs", "--threads", most=MOST_JOBS, panel=ENSEMBLE),
+    option(
+        "N",
+        "Threads; one for each core by default.",
+        *("--jobs", "--threads"),
+        panel=ENSEMBLE,
+        parser=whole(1, MOST_JOBS),
+    ),
 ]
 Dask = Annotated[
     str | None, option("ADDRESS", "Run on the Dask cluster of this scheduler: tcp://host:8786.", panel=ENSEMBLE)
@@ -117,9 +145,7 @@ Style = Annotated[
     option("NAME", "Style of the figures: one of matplotlib's, such as grayscale, or a style file.", panel=OUTPUT),
 ]
 Width = Annotated[str, option("WIDTH", "Width of the figure: page, or column for a paper's column.", panel=OUTPUT)]
-Json = Annotated[bool, flag("--json", "Print the answer as JSON.", OUTPUT)]
-Csv = Annotated[
-    Path | None, option("TABLE", "Write the table there as CSV, or print it if TABLE is -.", "--csv", panel=OUTPUT)
-]
-Markdown = Annotated[bool, flag("--md", "Print tables in Markdown.", OUTPUT)]
-Latex = Annotated[bool, flag("--tex", "Print tables in LaTeX, for booktabs.", OUTPUT)]
+Json = Annotated[bool, option(None, "Print the answer as JSON.", "--json", panel=OUTPUT)]
+Csv = Annotated[Path | None, option("TABLE", "Write the table there as CSV, or print it if TABLE is -.", panel=OUTPUT)]
+Markdown = Annotated[bool, option(None, "Print tables in Markdown.", "--md", panel=OUTPUT)]
+Latex = Annotated[bool, option(None, "Print tables in LaTeX, for booktabs.", "--tex", panel=OUTPUT)]

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from celltrain.cli import options, progress, shell
-from celltrain.cli.options import ENSEMBLE, OUTPUT, listed, option
+from celltrain.cli.options import listed
 from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.ensemble.reports import Report
     from celltrain.model.grids import Block
-
-#: Rows of a table on standard output.
-MOST_ROWS = 200
 
 
 @shell.command(
@@ -27,47 +24,39 @@ MOST_ROWS = 200
 )
 def report(
     folder: Annotated[Path | None, typer.Argument(metavar="STORE", help="The store of a sweep.")] = None,
-    store: Annotated[Path | None, option("STORE", "The store, as for celltrain sweep.", panel=ENSEMBLE)] = None,
-    measures: Annotated[
-        list[str] | None, option("NAMES", "Only these, such as efficiency,fairness; all by default.", panel=ENSEMBLE)
-    ] = None,
-    front: Annotated[
-        str | None,
-        option("TWO", "Measures of the Pareto front; - before one that should be small.", panel=ENSEMBLE),
-    ] = None,
-    front_by: Annotated[
-        str | None,
-        option(
-            "AXES",
-            "A front for each combination of these axes, or none. By default one for each network and TCP.",
-            panel=ENSEMBLE,
-        ),
-    ] = None,
-    compare: Annotated[
-        Path | None, option("STORE2", "Show the change from STORE to this store.", panel=ENSEMBLE)
-    ] = None,
-    lines: Annotated[
-        str | None,
-        option("AXES", "Draw measures over the first, coloured by the second, panels by the third.", panel=ENSEMBLE),
-    ] = None,
-    baseline: Annotated[
-        str | None, option("AXIS=VALUE", "Show differences from this value, paired by seed.", panel=ENSEMBLE)
-    ] = None,
-    out: Annotated[
-        Path | None, option("DIR", "Folder for page, tables and figures.", panel=OUTPUT, default="STORE/report")
-    ] = None,
+    store: Path | None = None,
+    measures: list[str] | None = None,
+    front: str | None = None,
+    front_by: str | None = None,
+    compare: Path | None = None,
+    lines: str | None = None,
+    baseline: str | None = None,
+    out: Path | None = None,
     style: options.Style = None,
     csv: options.Csv = None,
     as_json: options.Json = False,
     md: options.Markdown = False,
     tex: options.Latex = False,
 ) -> None:
-    """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front."""
+    """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front.
+
+    Ensemble:
+        store (STORE): The store, as for celltrain sweep.
+        measures (NAMES): Only these, such as efficiency,fairness; all by default.
+        front (TWO): Measures of the Pareto front; - before one that should be small.
+        front_by (AXES): A front for each combination of these axes, or none. By default one for each network and TCP.
+        compare (STORE2): Show the change from STORE to this store.
+        lines (AXES): Draw measures over the first, coloured by the second, panels by the third.
+        baseline (AXIS=VALUE): Show differences from this value, paired by seed.
+
+    Output:
+        out (DIR): Folder for page, tables and figures. [default: STORE/report]
+    """
     from celltrain.drawing.axes import require_matplotlib
     from celltrain.ensemble import reports
     from celltrain.errors import Fault, InputError
+    from celltrain.model.files import inner
     from celltrain.model.grids import Line
-    from celltrain.model.writing import inner
 
     output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if (folder is None) == (store is None):
@@ -110,39 +99,34 @@ def report(
 def _table(report: Report) -> Iterator[Block]:
     """A row for each point: means or differences from the baseline, with half of their 95 % intervals."""
     from celltrain.drawing.pages import words
-    from celltrain.ensemble.comparing.rows import BEYOND, HALF
-    from celltrain.model.grids import Line
+    from celltrain.ensemble.comparing.compared import BEYOND, HALF
+    from celltrain.ensemble.reports.page import MOST_ROWS
+    from celltrain.model.grids import Grid, Line
 
     data, against = report.data, report.baseline
     yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
-    varied = [place for place, axis in enumerate(data.axes) if len(axis.values) > 1]
+    varied = [axis for axis in data.axes if len(axis.values) > 1]
     if fixed := [axis for axis in data.axes if len(axis.values) == 1]:
         said = ", ".join(f"{shown(axis.name)} = {words.valued(axis.values[0], axis.unit)}" for axis in fixed)
         yield Line(text=f"set: {said}", is_note=True)
     if tcp := data.tcp_line():
         yield Line(text=tcp, is_note=True)
-    points, means = list(range(len(data.points))), data.means
     if against is not None:
-        points, means = [one for one in points if against.factor.levels[one] != against.level], against.of_points
-        yield Line(text=f"Differences from {shown(against.factor.axis.worded)} = {shown(against.name)}", is_note=True)
-    heads = [data.axes[place].worded for place in varied]
-    left = tuple(data.axes[place].worded for place in varied if data.axes[place].words)
-    measured = [words.measure(measure.name, measure.unit) for measure in data.measures]
-    grid = shell.grid(*heads, *measured, left=left, keys=len(heads))
+        yield Line(text=f"Differences from {shown(against.axis.worded)} = {shown(against.name)}", is_note=True)
+    means, points = data.means, list(range(len(data.points)))
+    if against is not None:
+        means, points = against.of_points, [one for one in points if against.axis.levels[one] != against.level]
+    heads = [axis.worded for axis in varied] + [words.measure(one.name, one.unit) for one in data.measures]
+    left = [place for place, axis in enumerate(varied) if axis.words]
+    grid = Grid(heads=heads, left=left, keys=len(varied))
+    formatted = words.estimated if against is None else words.difference
     for point in points[:MOST_ROWS]:
-        cells = [data.axes[place].label(int(data.levels[point, place])) for place in varied]
-        for own in means:
-            mean, half = float(own.mean[point]), float(own.half[point])
-            text = words.estimated(mean, half)
-            if against is not None:
-                text = f"{'+' if mean > 0 else ''}{text}{' *' if abs(mean) > half else '  '}"
-            cells.append(text)
-        grid.add_row(*cells)
+        settings = [axis.label(int(axis.levels[point])) for axis in varied]
+        grid.add_row(*settings, *(formatted(float(own.mean[point]), float(own.half[point])) for own in means))
     yield grid
-    if len(points) > MOST_ROWS:
+    if left_out := len(points) - len(grid.rows):
         file = "summary.csv" if against is None else "baseline.csv"
-        text = f"The first {MOST_ROWS:,} of {len(points):,} points; {file} next to the page has all of them."
-        yield Line(text=text, is_note=True)
+        yield Line(text=f"{words.counted(left_out, 'more point')} in {file} beside the page.", is_note=True)
     if data.seeds[1] > 1:
         if against is not None:
             yield Line(text=BEYOND, is_note=True)
@@ -154,27 +138,23 @@ def _lines(report: Report) -> Iterator[str]:
     from celltrain.drawing.pages.words import counted
     from celltrain.drawing.pages.words import measure as worded
 
-    data, front, compared = report.data, report.analysis.front, report.comparison
+    data, front, compared = report.data, report.trade_off, report.comparison
     failed = f", {len(data.failures):,} of them failed" if data.failures else ""
     missing = f", {data.missing:,} still to be run" if data.missing else ""
     points = counted(len(data.points), "point")
     yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
         two = " vs ".join(worded(data.measures[i].name) for i in (front.x, front.y))
-        each = "" if front.by is None else f", one front per {shown(front.by.axis.worded)}"
+        each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
         yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
     if (against := report.baseline) is not None:
-        for i, measure in enumerate(data.measures):
-            for level in range(len(against.factor.axis.values)):
-                if level != against.level:
-                    above, below, known = against.beyond(i, level)
-                    yield (
-                        f"{measure.name}: {against.factor.label(level)} is above {against.name} at {above:,} of "
-                        f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
-                    )
-    for measure, moved in () if compared is None else compared.measures:
-        beyond = int(moved.differences.beyond.sum())
-        yield f"{measure.name}: {beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
+        for i, level, above, below, known in against.counts():
+            yield (
+                f"{data.measures[i].name}: {against.axis.label(level)} is above {against.name} at {above:,} of "
+                f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
+            )
+    for moved in () if compared is None else compared.measures:
+        yield f"{moved.measure.name}: {moved.beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
 
 
 COMMANDS = {"report": report}

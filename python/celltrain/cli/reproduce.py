@@ -1,20 +1,19 @@
-"""`celltrain reproduce`: runs a paper's tables again."""
+"""`celltrain reproduce` runs a paper's tables again, `celltrain study` a study, with the expectations of theory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from celltrain.cli import options, progress, shell
-from celltrain.cli.options import ENSEMBLE, OUTPUT, SCENARIO, count, flag, option
 
 if TYPE_CHECKING:
     from celltrain.papers import Progress, Reproduction
 
-Out = Annotated[Path | None, option("DIR", "Write answer, tables and figures there.", panel=OUTPUT)]
-Brief = Annotated[bool, flag("--brief", "Print counts, and only numbers and claims that do not agree.", OUTPUT)]
+Runs = Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}]
 
 
 @shell.command(
@@ -26,61 +25,118 @@ def reproduce(
     paper: Annotated[
         str | None, typer.Argument(metavar="PAPER", help="Such as af-96-1269. Without it, list the papers.")
     ] = None,
-    table: Annotated[
-        list[str] | None, option("N", "Only this table. May be repeated; all by default.", panel=SCENARIO)
-    ] = None,
-    network: Annotated[
-        list[str] | None,
-        option("NAME", "Only this network, such as LAN. May be repeated; all by default.", panel=SCENARIO),
-    ] = None,
-    seeds: Annotated[int, count("Runs of every scenario.", most=options.MOST_RUNS, panel=ENSEMBLE)] = 30,
-    wan_seeds: Annotated[
-        int | None, count("Runs of WAN scenarios, which take longer.", most=options.MOST_RUNS, panel=ENSEMBLE)
-    ] = None,
+    table: list[str] | None = None,
+    network: list[str] | None = None,
+    seeds: Runs = 30,
+    wan_seeds: Annotated[int | None, {"parser": options.whole(1, options.MOST_RUNS)}] = None,
     jobs: options.Jobs = None,
-    strict: Annotated[
-        bool, flag("--strict", "Exit with 1 unless every scored number is inside and every claim holds.", OUTPUT)
-    ] = False,
-    brief: Brief = False,
-    out: Out = None,
+    strict: bool = False,
+    brief: bool = False,
+    out: Path | None = None,
     csv: options.Csv = None,
     as_json: options.Json = False,
     md: options.Markdown = False,
     tex: options.Latex = False,
 ) -> int:
-    """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done."""
-    from celltrain.cli.list_ import entries_of
-    from celltrain.papers.expansion import load
+    """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done.
+
+    Scenario:
+        table (N): Only this table. May be repeated; all by default.
+        network (NAME): Only this network, such as LAN. May be repeated; all by default.
+
+    Ensemble:
+        seeds (N): Runs of every scenario.
+        wan_seeds (N): Runs of WAN scenarios, which take longer.
+
+    Output:
+        strict: Exit with 1 unless every scored number is inside and every claim holds.
+        brief: Print counts, and only numbers and claims that do not agree.
+        out (DIR): Write answer, page, tables and figures there.
+    """
+    from celltrain.cli.explain import entries_of
+    from celltrain.papers.paper import load
     from celltrain.papers.run import reproduce as run
 
     output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if paper is None:
         entries_of("papers", output, "To run one: celltrain reproduce af-96-1269 --table 2")
         return shell.DONE
-    if out is not None:
-        shell.folder(out)
     networks = dict.fromkeys(number.network or "" for number in load(paper).numbers(tables=table, networks=network))
     counts = {network: wan_seeds if network == "WAN" and wan_seeds else seeds for network in networks}
-    latest: list[Progress] = []
-    with progress.runs(paper, latest, bar) as tell:
-        reproduction = run(paper, tables=table, networks=network, seeds=counts, jobs=jobs, progress=tell)
-    code = finish(reproduction, output, out=out, is_brief=brief)
-    agrees = all(number.inside for number in reproduction.numbers if number.number.scored)
-    agrees = agrees and all(claim.holds for claim in reproduction.claims)
-    return shell.NO if code == shell.DONE and strict and not agrees else code
+
+    def start(tell: Callable[[Progress], None]) -> Reproduction:
+        return run(paper, tables=table, networks=network, seeds=counts, jobs=jobs, progress=tell)
+
+    return _answer(paper, start, output, out=out, brief=brief, strict=strict)
 
 
-def bar(now: Progress) -> tuple[int, int, str]:
-    """Returns the runs done, of how many, and the time left."""
-    from celltrain.drawing.pages.words import left
+@shell.command(
+    "celltrain study different-rtts --duration 1s",
+    "celltrain study different-rtts --seeds 20 --out out/rtts",
+    "celltrain study different-rtts --csv rtts.csv",
+)
+def study(
+    study: Annotated[
+        str | None, typer.Argument(metavar="STUDY", help="Such as different-rtts. Without it, list the studies.")
+    ] = None,
+    table: list[str] | None = None,
+    duration: str | None = None,
+    seeds: Runs = 10,
+    jobs: options.Jobs = None,
+    brief: bool = False,
+    out: Path | None = None,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
+    md: options.Markdown = False,
+    tex: options.Latex = False,
+) -> int:
+    """Run a study: its tables, and whether the expectations of theory hold. Ctrl-C keeps what is done.
 
-    return now.done, now.total, left(now.remaining_seconds)
+    Scenario:
+        table (NAME): Only this table. May be repeated; all by default.
+        duration (TIME): Simulate each scenario this long, such as 1s, for a quick look.
+
+    Ensemble:
+        seeds (N): Runs of every scenario.
+
+    Output:
+        brief: Print counts, and only numbers and claims that do not agree.
+        out (DIR): Write answer, page, tables and figures there.
+    """
+    from celltrain.cli.explain import entries_of
+    from celltrain.papers.paper import STUDY, load
+    from celltrain.papers.run import study as run
+
+    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
+    if study is None:
+        entries_of("studies", output, "To run one: celltrain study different-rtts --duration 1s")
+        return shell.DONE
+    load(study, kind=STUDY).numbers(tables=table)
+    overrides = {} if duration is None else {"duration": duration}
+
+    def start(tell: Callable[[Progress], None]) -> Reproduction:
+        return run(study, tables=table, seeds=seeds, jobs=jobs, progress=tell, overrides=overrides)
+
+    return _answer(study, start, output, out=out, brief=brief)
 
 
-def finish(reproduction: Reproduction, output: shell.Output, *, out: Path | None, is_brief: bool) -> int:
-    """Writes the files, prints the rest, and returns the exit code."""
+def _answer(
+    name: str,
+    start: Callable[[Callable[[Progress], None]], Reproduction],
+    output: shell.Output,
+    *,
+    out: Path | None,
+    brief: bool,
+    strict: bool = False,
+) -> int:
+    """Runs it, writes the files, prints the rest, and returns the exit code."""
     from celltrain.papers.report import blocks
 
+    if out is not None:
+        shell.folder(out)
+    latest: list[Progress] = []
+    with progress.runs(name, latest, _bar) as tell:
+        reproduction = start(tell)
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):
@@ -88,13 +144,19 @@ def finish(reproduction: Reproduction, output: shell.Output, *, out: Path | None
     output.show(
         answer=reproduction.to_dict,
         rows=lambda: reproduction.to_dict()["numbers"],
-        blocks=lambda: blocks(reproduction, brief=is_brief),
+        blocks=lambda: blocks(reproduction, brief=brief),
     )
     output.wrote(written)
     if reproduction.interrupted:
         shell.complain("interrupted")
         return shell.INTERRUPTED
-    return shell.DONE
+    return shell.NO if strict and not reproduction.agrees else shell.DONE
 
 
-COMMANDS = {"reproduce": reproduce}
+def _bar(now: Progress) -> tuple[int, int, str]:
+    from celltrain.drawing.pages.words import left
+
+    return now.done, now.total, left(now.remaining_seconds)
+
+
+COMMANDS = {"reproduce": reproduce, "study": study}

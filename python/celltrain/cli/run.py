@@ -1,229 +1,157 @@
-"""`celltrain run`: simulates one scenario; with `--seeds`, an ensemble of one case."""
+"""`celltrain run`: runs one scenario and prints its result, or the means of several seeds."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from typer.core import TyperCommand
-
 from celltrain.cli import completing, options, progress, shell
-from celltrain.cli.options import ENSEMBLE, OUTPUT, SCENARIO, count, flag, listed, option
-from celltrain.errors import Fault, InputError
-from celltrain.model.writing import making
-from celltrain.text import shown
+from celltrain.cli.options import listed
+from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.model.files import making
+from celltrain.model.grids import Line
+from celltrain.model.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
+from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
+    from celltrain.model.grids import Block, Grid
     from celltrain.model.types import Scenario
     from celltrain.running.captures import Capture
     from celltrain.running.events import Events
+    from celltrain.running.results import RunResult
 
-#: `--plot` without a file, as in earlier versions: a figure of each series in the folder of `--out`.
-BARE = Path()
-EVENTS = "Events and packets"
-
-
-class Run(TyperCommand):
-    """The command, which accepts `--plot` without a file."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parses the arguments, a bare `--plot` as one with an empty path."""
-        from celltrain.model.shipped import scenarios
-
-        given = []
-        for place, argument in enumerate(args):
-            following = args[place + 1] if place + 1 < len(args) else "-"
-            is_file = following.endswith(".toml") or following in scenarios()
-            is_bare = argument == "--plot" and (following.startswith("-") or is_file)
-            given.append("--plot=" if is_bare else argument)
-        return super().parse_args(ctx, given)
+#: Limits of the printed tables; --json and --out give everything.
+MOST_FLOWS, MOST_PORTS = 24, 6
 
 
 @shell.command(
     "celltrain run lan-epd --set port.bottleneck.buffer=2000",
     "celltrain run lan-epd --seeds 20 --csv seeds.csv",
     "celltrain run lan-epd --trace queue,cwnd --plot run.svg",
-    cls=Run,
 )
 def run(
     file: options.ScenarioFile,
     settings: options.Settings = None,
     seed: options.Seed = None,
-    engine: Annotated[
-        str | None,
-        option(
-            None,
-            "fast, or reference: naive and slow, with the same results. Events choose by themselves.",
-            panel=SCENARIO,
-        ),
-    ] = None,
-    threads: Annotated[
-        int | None,
-        count("Threads for one large network with long links; the result is the same for any number.", panel=SCENARIO),
-    ] = None,
-    warm_up: Annotated[
-        bool, flag("--warm-up", "Print when the goodput has settled, by MSER-5, and its mean from there.", SCENARIO)
-    ] = False,
-    explain_plan: Annotated[
-        bool, flag("--explain-plan", "Print which code of the fast engine runs for each port, without a run.", SCENARIO)
-    ] = False,
-    seeds: Annotated[
-        int | None,
-        count(
-            "Run it N times, with seed 1 (or --seed) and those that follow: means with 95 % intervals.",
-            most=options.MOST_RUNS,
-            panel=ENSEMBLE,
-        ),
-    ] = None,
-    fingerprints: Annotated[
-        bool,
-        flag("--fingerprints", "With --seeds: list the fingerprint of each run, as --json always does.", ENSEMBLE),
-    ] = False,
-    trace: Annotated[
-        list[str] | None,
-        option(
-            "SERIES",
-            "Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge.",
-            panel=OUTPUT,
-            autocompletion=completing.series,
-        ),
-    ] = None,
-    step: Annotated[str | None, option("TIME", "Time between samples, such as 1ms.", panel=OUTPUT)] = None,
-    port: Annotated[
-        list[str] | None,
-        option(
-            "NAME",
-            "Record queue, occupancy, events and captured cells at this port, not at the bottleneck. May be repeated.",
-            panel=OUTPUT,
-        ),
-    ] = None,
-    out: Annotated[Path | None, option("DIR", "Write result, tables and series there.", panel=OUTPUT)] = None,
-    plot: Annotated[
-        Path | None,
-        option(
-            "PICTURE",
-            "Draw the series there, queue and cwnd without --trace; with --seeds the means: .svg, .pdf or .png.",
-            panel=OUTPUT,
-        ),
-    ] = None,
+    engine: str | None = None,
+    threads: options.Count = None,
+    warm_up: bool = False,
+    explain_plan: bool = False,
+    seeds: Annotated[int | None, {"parser": options.whole(1, options.MOST_RUNS)}] = None,
+    fingerprints: bool = False,
+    trace: Annotated[list[str] | None, {"autocompletion": completing.series}] = None,
+    step: str | None = None,
+    port: list[str] | None = None,
+    out: Path | None = None,
+    plot: Path | None = None,
     csv: options.Csv = None,
     as_json: options.Json = False,
     md: options.Markdown = False,
     tex: options.Latex = False,
-    events: Annotated[
-        Path | None, option("DIR", "Write the events of the run there, one table for each kind.", panel=EVENTS)
-    ] = None,
-    kinds: Annotated[
-        list[str] | None,
-        option("KINDS", "Only these kinds: segments, timers, frames, cells, rates. All by default.", panel=EVENTS),
-    ] = None,
-    window: Annotated[
-        str | None,
-        option("FROM:TO", "Events and packets between these times, such as 1.2s:1.3s.", panel=EVENTS),
-    ] = None,
-    flow: Annotated[
-        list[str] | None, option("NAME", "Events and packets of this flow only. May be repeated.", panel=EVENTS)
-    ] = None,
-    vc: Annotated[
-        list[str] | None, option("NAME", "Events and packets of this VC only. May be repeated.", panel=EVENTS)
-    ] = None,
-    event_format: Annotated[
-        str, option("FORMAT", "Of the tables of events: parquet or csv.", "--format", panel=EVENTS)
-    ] = "parquet",
-    pcap: Annotated[
-        Path | None,
-        option("FILE", "Write a capture for Wireshark there, such as run.pcapng.", panel=EVENTS),
-    ] = None,
-    pcap_kind: Annotated[
-        str | None,
-        option(
-            "KIND",
-            "Packets at hosts: ip or aal5; cells at ports: cells, or wireshark_cells, whose headers Wireshark shows.",
-            panel=EVENTS,
-            default="ip",
-        ),
-    ] = None,
-    pcap_at: Annotated[
-        str | None,
-        option(
-            "SIDE",
-            "Capture point: sender, receiver or both (packets); out, in or both (cells).",
-            panel=EVENTS,
-            default="sender",
-        ),
-    ] = None,
+    events: Path | None = None,
+    kinds: list[str] | None = None,
+    window: str | None = None,
+    flow: list[str] | None = None,
+    vc: list[str] | None = None,
+    event_format: Annotated[str, {"names": ["--format"]}] = "parquet",
+    pcap: Path | None = None,
+    pcap_kind: str | None = None,
+    pcap_at: str | None = None,
 ) -> int:
-    """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed."""
+    """Simulate a scenario: efficiency, fairness, flows, losses by cause, largest queue, speed.
+
+    Scenario:
+        engine: fast, or reference: naive and slow, with the same results. Events choose by themselves.
+        threads (N): Threads for one large network with long links; the result is the same for any number.
+        warm_up: Print when the goodput has settled, by MSER-5, and its mean from there.
+        explain_plan: Print which code of the fast engine runs for each port, without a run.
+
+    Ensemble:
+        seeds (N): Run it N times, with seed 1 (or --seed) and those that follow: means with 95 % intervals.
+        fingerprints: With --seeds: list the fingerprint of each run, as --json always does.
+
+    Output:
+        trace (SERIES): Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge.
+        step (TIME): Time between samples, such as 1ms.
+        port (NAME): Record queue, occupancy, events and captured cells at this port, not at the bottleneck. May be
+            repeated.
+        out (DIR): Write result, tables and series there.
+        plot (PICTURE): Draw the series there, queue and cwnd without --trace; with --seeds the means: .svg, .pdf or .png.
+
+    Events and packets:
+        events (DIR): Write the events of the run there, one table for each kind.
+        kinds (KINDS): Only these kinds: segments, timers, frames, cells, rates. All by default.
+        window (FROM:TO): Events and packets between these times, such as 1.2s:1.3s.
+        flow (NAME): Events and packets of this flow only. May be repeated.
+        vc (NAME): Events and packets of this VC only. May be repeated.
+        event_format (FORMAT): Of the tables of events: parquet or csv.
+        pcap (FILE): Write a capture for Wireshark there, such as run.pcapng.
+        pcap_kind (KIND): Packets at hosts: ip or aal5; cells at ports: cells, or wireshark_cells, whose headers Wireshark
+            shows. [default: ip]
+        pcap_at (SIDE): Capture point: sender, receiver or both (packets); out, in or both (cells). [default: sender]
+    """
     from celltrain.drawing.axes import refuse_other, require_matplotlib
+    from celltrain.running.captures import Capture
+    from celltrain.running.events import Events
     from celltrain.running.results import run as simulate
 
     output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if explain_plan:
         return _explain_plan(shell.scenario(file, settings), output)
-    series = listed(trace) or []
-    if trace and out is None and plot is None:
-        problem = "records series; say where they are written to with --out DIR, or drawn with --plot PICTURE"
-        raise InputError([Fault.of_option("--trace", shown(",".join(series)), problem)])
-    into_folder = plot == BARE
-    if plot is not None and not into_folder:
+    if plot is not None:
         refuse_other(plot, "--plot")
-    elif into_folder and out is None:
-        raise InputError(
-            [Fault.saying("--plot needs a file: --plot run.svg, or a folder: add --out DIR.", key="--plot")]
-        )
+    chosen = {"--window": window, "--flow": flow, "--vc": vc}
+    of_capture = {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at}
     if seeds is not None:
-        of_one = {
+        of_one: dict[str, object] = {
             "--trace": trace,
             "--step": step,
             "--port": port,
             "--engine": engine,
             "--threads": threads,
-            "--events": events,
-            "--pcap": pcap,
-            "--warm-up": warm_up or None,
-            "--kinds": kinds,
-            "--window": window,
-            "--flow": flow,
-            "--vc": vc,
-            "--pcap-kind": pcap_kind,
-            "--pcap-at": pcap_at,
         }
-        _refuse_single(of_one, seeds)
-        return _ensemble(
-            shell.scenario(file, settings),
-            seeds,
-            1 if seed is None else seed,
-            fingerprints=fingerprints,
-            out=out,
-            plot=out / "seeds.svg" if into_folder and out is not None else plot,
-            output=output,
-        )
-    if fingerprints:
-        problem = "lists those of several runs, with --seeds N; a run alone prints its own"
-        raise InputError([Fault.of_option("--fingerprints", "on", problem)])
+        of_one |= {"--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds, **chosen, **of_capture}
+        problem = f"looks into a single run; it goes with --seed, not with --seeds {seeds}"
+        if given := [Fault.saying(f"{name} {problem}", key=name) for name, value in of_one.items() if value]:
+            raise InputError(given)
+        of_ensemble = seeds, 1 if seed is None else seed
+        return _ensemble(shell.scenario(file, settings), *of_ensemble, fingerprints, out=out, plot=plot, output=output)
+    series = listed(trace) or []
+    _refuse({"--fingerprints": fingerprints}, "lists those of several runs, with --seeds N; a run alone prints its own")
+    if not (out or plot):
+        where = "say where they are written to with --out DIR, or drawn with --plot PICTURE"
+        _refuse({"--trace": series}, f"records series; {where}")
+    if not (series or plot or events or pcap):
+        problem = "chooses where queues, events and cells are recorded: add --trace, --events or --pcap"
+        _refuse({"--port": port}, problem)
+    of_events = "chooses among events; say where they are written to with --events DIR"
+    if not events:
+        _refuse({"--kinds": kinds}, of_events)
+        _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
+    if not pcap:
+        _refuse(of_capture, "chooses what is captured; say where it is written to with --pcap FILE")
     if threads is not None and threads > 1:
-        problem = "which needs a single thread"
-        recording = [name for name, value in {"--plot": plot, "--warm-up": warm_up}.items() if value]
-        if recording:
-            raise InputError(
-                [Fault.of_option("--threads", threads, f"does not go with {name}, {problem}") for name in recording]
-            )
-    if plot:
+        problem = f"needs a single thread, not --threads {threads}"
+        _refuse({"--plot": plot, "--warm-up": warm_up}, problem)
+    if plot is not None:
         require_matplotlib()
         series = series or ["queue", "cwnd"]
-    if port and not (series or events or pcap):
-        problem = "chooses where queues, events and cells are recorded: add --trace, --events or --pcap"
-        raise InputError([Fault.of_option("--port", shown(",".join(port)), problem)])
     if warm_up:
         series = [*series, *({"delivered"} - set(series))]
-    chosen = {"window": window, "flows": flow, "vcs": vc}
-    _refuse_idle(events, pcap, chosen, {"--kinds": kinds}, {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at})
-    log = _events(events, kinds, ports=port, format=event_format, **chosen)
-    capture = _capture(pcap, kind=pcap_kind or "ip", at=pcap_at, ports=port, **chosen)
+    log = capture = None
+    if events is not None:
+        # Nobody means all kinds by naming none.
+        named = [""] if kinds and not listed(kinds) else listed(kinds) or []
+        log = Events(events, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=event_format)
+    if pcap is not None:
+        kind = pcap_kind or "ip"
+        # Packets are captured at hosts; --port may be meant for series.
+        at_ports = port if kind.endswith("cells") else None
+        capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
     scenario = shell.scenario(file, settings)
     with ExitStack() as folders, progress.waiting(f"simulating {shown(file)}") as tell:
         if out is not None:
@@ -236,22 +164,19 @@ def run(
             step=step,
             ports=port,
             engine=engine,
-            threads=1 if threads is None else threads,
+            threads=threads or 1,
             events=log,
             pcap=capture,
             progress=tell,
         )
     written: list[Path] = []
     if out is not None:
-        with shell.writing(out):
-            written = result.write(out, plots=into_folder)
-    if plot is not None and not into_folder:
+        written += result.write(out)
+    if plot is not None:
         written.append(result.plot.write(plot))
     settled = result.steady() if warm_up else None
     # JSON has no NaN.
     steady = {} if settled is None else {"steady": {k: None if v != v else v for k, v in asdict(settled).items()}}
-    from celltrain.cli.result_table import blocks
-
     output.show(
         answer=lambda: result.to_dict() | steady,
         rows=lambda: result.flows.to_pylist(),
@@ -263,18 +188,28 @@ def run(
     if result.engine == "fast" and "reference" in {one.engine(engine) for one in recorders}:
         output.note("Events come from the reference engine, which stopped at the end of the window.")
     output.wrote(written)
-    empty = _empty(log, capture, window)
-    for path in [*(log.paths if log is not None else []), *([capture.path] if capture is not None else [])]:
-        output.note(f"wrote {shown(path)}{empty.get(path, '')}")
+    for path, nothing in _recorded(log, capture):
+        where = "in the run" if window is None else "in the window"
+        output.note(f"wrote {shown(path)}{f': no {nothing} {where}' if nothing else ''}")
     return shell.DONE
+
+
+def _refuse(given: Mapping[str, object], problem: str) -> None:
+    """Refuses options that have no effect, or do not go with others."""
+    faults = []
+    for name, value in given.items():
+        text = "on" if value is True else ",".join(value) if isinstance(value, list) else str(value)
+        faults += [Fault.of_option(name, shown(text), problem)] if value else []
+    if faults:
+        raise InputError(faults)
 
 
 def _ensemble(
     scenario: Path | Scenario,
     seeds: int,
     first: int,
-    *,
     fingerprints: bool,
+    *,
     out: Path | None,
     plot: Path | None,
     output: shell.Output,
@@ -293,66 +228,16 @@ def _ensemble(
     return finish(compared, output, plot=plot, out=out, fingerprints=fingerprints or output.form == "json")
 
 
-def _refuse_single(of_one: Mapping[str, object], seeds: int) -> None:
-    """Refuses options that need a single run."""
-    problem = f"looks into a single run; it goes with --seed, not with --seeds {seeds}"
-    if given := [name for name, value in of_one.items() if value is not None]:
-        raise InputError([Fault.saying(f"{name} {problem}", key=name) for name in given])
-
-
-def _refuse_idle(
-    events: Path | None,
-    pcap: Path | None,
-    chosen: Mapping[str, object],
-    of_events: Mapping[str, object],
-    of_pcap: Mapping[str, object],
-) -> None:
-    """Refuses options that choose among events or packets if none are written."""
-    about_events = "chooses among events; say where they are written to with --events DIR"
-    about_pcap = "chooses what is captured; say where it is written to with --pcap FILE"
-    either = f"{about_events}, or packets with --pcap FILE"
-    names = {"window": "--window", "flows": "--flow", "vcs": "--vc"}
-    idle = [(name, value, about_events) for name, value in of_events.items() if events is None]
-    idle += [(name, value, about_pcap) for name, value in of_pcap.items() if pcap is None]
-    if events is None and pcap is None:
-        idle += [(names[name], value, either) for name, value in chosen.items()]
-    if given := [Fault.of_option(name, shown(str(value)), problem) for name, value, problem in idle if value]:
-        raise InputError(given)
-
-
-def _events(folder: Path | None, kinds: list[str] | None, **chosen: Any) -> Events | None:
-    from celltrain.running.events import Events
-
-    if folder is None:
-        return None
-    named = listed(kinds) or []
-    # Nobody means all kinds by naming none.
-    return Events(folder, kinds=[""] if kinds and not named else named, **chosen)
-
-
-def _capture(path: Path | None, *, kind: str, ports: list[str] | None, **chosen: Any) -> Capture | None:
-    from celltrain.running.captures import Capture
-
-    # Packets are captured at hosts; --port may be meant for series.
-    return None if path is None else Capture(path, kind=kind, ports=ports if kind.endswith("cells") else None, **chosen)
-
-
-def _empty(log: Events | None, capture: Capture | None, window: str | None) -> dict[Path, str]:
-    """Returns what to add to the names of files without rows."""
-    where = "in the run" if window is None else "in the window"
-    notes: dict[Path, str] = {}
-    if log is not None:
-        for kind, path in zip(log.chosen, log.paths, strict=True):
-            if not log.rows.get(kind):
-                notes[path] = f": no {kind} {where}"
-    if capture is not None and capture.is_empty:
-        notes[capture.path] = f": no {'cells' if capture.of_cells else 'packets'} {where}"
-    return notes
+def _recorded(log: Events | None, capture: Capture | None) -> Iterator[tuple[Path, str]]:
+    """Yields the files of events and packets, each with what it has none of."""
+    for kind, path in zip(log.chosen, log.paths, strict=True) if log is not None else []:
+        yield path, "" if log is not None and log.rows.get(kind) else kind
+    if capture is not None:
+        yield capture.path, ("cells" if capture.of_cells else "packets") if capture.is_empty else ""
 
 
 def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     """Prints the port plan of the fast engine."""
-    from celltrain.errors import ScenarioError
     from celltrain.model import scenario as scenarios
     from celltrain.model.cancel import current
 
@@ -366,6 +251,109 @@ def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     output.show(answer=lambda: plan, rows=lambda: plan["ports"], blocks=lambda: [grid])
     output.wrote()
     return shell.DONE
+
+
+def blocks(result: RunResult) -> Iterator[Block]:
+    """Yields a result in lines and tables."""
+    from celltrain.running.results import balance, share
+
+    answer = result.to_dict()
+    begin, end = answer["measured_from_s"], answer["measured_to_s"]
+    is_part = begin > 0 or end < result.duration_s
+    part = f", measured from {begin:g} s to {end:g} s; largest queues are of the whole run" if is_part else ""
+    ports = _telling(answer)
+    at = f" at {answer['bottleneck']}" if len(ports) > 1 else ""
+    yield Line(text=shortened(result.scenario or "scenario"), style="bold")
+    yield Line(text=f"{result.duration_s:g} s simulated, seed {result.seed}, {answer['engine']} engine{part}")
+    yield Line(text=f"TCP: {result.tcp}", is_note=True)
+    yield Line(text="")
+    yield Line(text=f"efficiency  {result.efficiency:.4f}{at}")
+    fairness, max_min = result.fairness, result.fairness_max_min
+    yield Line(text=f"fairness    {share(fairness)}{'' if fairness is not None else ': nothing arrived'}")
+    if fairness is not None and max_min is not None and abs(max_min - fairness) > 1e-9:
+        yield Line(text=f"fairness    {share(max_min)} of max-min shares")
+    if (delay := result.file_delay_ms) is not None:
+        mean = "no file is complete"
+        if delay["mean"] is not None:
+            mean = f"{delay['mean']:.4g} ms, mean of {delay['files']:,} files"
+        yield Line(text=f"file delay  {mean}")
+    shown, half = answer["flows"], MOST_FLOWS // 2
+    if len(shown) > MOST_FLOWS:
+        yield Line(text="")
+        yield Line(text=f"{len(shown)} flows; the {half} fastest and the {half} slowest")
+        shown = sorted(shown, key=lambda flow: -flow["goodput_mbps"])
+        shown = [*shown[:half], *shown[-half:]]
+    yield _rows("flow", FLOWS, shown, answer["flows"])
+    grid = shell.grid("port", *(port["name"] for port in ports[:MOST_PORTS]), left=("port",))
+    for measure in _printed(PORTS, answer["ports"]):
+        grid.add_row(measure.heading, *(_text(measure, port) for port in ports[:MOST_PORTS]))
+    yield grid
+    if len(ports) > MOST_PORTS:
+        yield Line(text=f"{len(ports) - MOST_PORTS} more ports, which lost less, are in the answer of --json")
+    for what, measures, vcs in (
+        ("contracts", CONTRACTS, answer["contracts"]),
+        ("VCs whose rate is controlled", ABR, answer["abr"]),
+    ):
+        if len(vcs) > MOST_FLOWS:
+            yield Line(text=f"{len(vcs)} {what}; the first {MOST_FLOWS}")
+        if vcs:
+            yield _rows("VC", measures, vcs[:MOST_FLOWS], vcs)
+    yield Line(text=f"cells: {balance(answer)}")
+    yield Line(
+        text=f"speed: {shell.counted(result.cell_hops)} cell-hops in {result.engine_seconds:.3g} s, "
+        f"{shell.counted(result.cell_hops_per_second)} cell-hops/s"
+    )
+    yield Line(text=f"fingerprint: {result.fingerprint}")
+    if answer["build"]["profile"] != "release":
+        yield Line(text=f"This is a {answer['build']['profile']} build: many times slower than it should be.")
+
+
+def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
+    """The ports that limit, lose or carry most: the bottleneck, and the others by their losses."""
+    busiest = max((port["utilisation"] for port in answer["ports"]), default=0.0)
+    lost = {port["name"]: port["lost_cells"] + port["discarded_cells"] for port in answer["ports"]}
+    telling = [
+        port
+        for port in answer["ports"]
+        if lost[port["name"]]
+        or (port["offered_cells"] > 0 and (port["buffer_cells"] is not None or port["utilisation"] == busiest))
+    ]
+    first = answer["bottleneck"]
+    return sorted(telling, key=lambda port: (port["name"] != first, -lost[port["name"]], -port["max_queue_cells"]))
+
+
+def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Grid:
+    """One line for each row that is shown: its name and its printed measures."""
+    printed = _printed(measures, rows)
+    grid = shell.grid(of, *(measure.heading for measure in printed), left=(of,))
+    for row in shown:
+        grid.add_row(measures[0].of(row), *(_text(measure, row) for measure in printed))
+    return grid
+
+
+def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Measure]:
+    """The measures that tables of these rows have."""
+
+    def says_something(measure: Measure) -> bool:
+        if measure.printed == "differs":
+            return len({_text(measure, row) for row in rows}) > 1
+        return measure.printed == "always" or (measure.printed == "present" and any(map(measure.of, rows)))
+
+    return [measure for measure in measures if says_something(measure)]
+
+
+#: How numbers of a unit are written; whole numbers with commas.
+FORMATS = {"Mb/s": ".3f", "s": ".3f", "ms": ".4g", "1": ".1%"}
+
+
+def _text(measure: Measure, row: dict[str, Any]) -> str:
+    value = measure.of(row)
+    if value is None:
+        # Cells that have no limit; anything else is not there.
+        return "infinite" if measure.unit == "cells" else ""
+    if measure.kind == "string":
+        return str(value)
+    return format(value, "," if measure.kind == "int64" else FORMATS.get(measure.unit, ".4g"))
 
 
 COMMANDS = {"run": run}

@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec
 
 import typer
 
+from celltrain.cli.options import described
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
-from celltrain.model.writing import named
-from celltrain.model.writing import writing as writing
+from celltrain.model.files import named
+from celltrain.model.files import writing as writing
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
 from celltrain.stopping import interruptible
 from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from typer.core import TyperCommand
 
     from celltrain.model.grids import Block, Grid
     from celltrain.model.types import Scenario
@@ -41,25 +41,23 @@ PIPE_WIDTH = 240
 P = ParamSpec("P")
 
 
-def command(
-    *examples: str, cls: type[TyperCommand] | None = None, hidden: bool = False
-) -> Callable[[Callable[P, int | None]], Callable[P, None]]:
+def command(*examples: str) -> Callable[[Callable[P, int | None]], Callable[P, None]]:
     """Makes a function a command: it returns an exit code, and each way to fail has a code of its own.
 
     Args:
         examples: Commands that the help shows.
-        cls: The class of the command, if it parses its arguments itself.
-        hidden: If true, the help does not list it.
     """
 
     def decorate(function: Callable[P, int | None]) -> Callable[P, None]:
+        about, function.__annotations__ = described(function)
+
         @functools.wraps(function)
         def guarded(*args: P.args, **options: P.kwargs) -> None:
             call = functools.partial(function, *args, **options)
             raise typer.Exit(_exit_code(call, as_json=bool(options["as_json"])))
 
         epilog = "\n\n".join(["Examples:", *examples]) if examples else None
-        guarded.registration = {"epilog": epilog, "cls": cls, "hidden": hidden}  # type: ignore[attr-defined]
+        guarded.registration = {"help": about, "epilog": epilog}  # type: ignore[attr-defined]
         return guarded
 
     return decorate
@@ -78,11 +76,9 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             for note in notes_of(error):
                 complain(note)
             return INTERRUPTED
-        except InputError as error:
-            report(error.faults, as_json=as_json)
-            return BAD_INPUT
         except CelltrainError as error:
-            report([Fault.of(str(error))], as_json=as_json)
+            faults = error.faults if isinstance(error, InputError) else [Fault.of(str(error))]
+            report(faults, as_json=as_json)
             return BAD_INPUT
         except (typer.Exit, BrokenPipeError):
             raise
@@ -185,6 +181,13 @@ class Output:
             typer.echo(as_json(answer()))
         elif self.form != "csv":
             self.print(blocks())
+
+    def tell(self, answer: object, *texts: str) -> None:
+        """Prints an answer as JSON, or else these lines, which are never wrapped."""
+        if self.form == "json":
+            typer.echo(as_json(answer))
+        else:
+            say("\n".join(texts))
 
     def print(self, blocks: Iterable[Block]) -> None:
         """Prints lines and tables, with an empty line between a table and its neighbours."""

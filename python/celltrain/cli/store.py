@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from celltrain.cli import options, shell
-from celltrain.cli.options import flag, option
 from celltrain.text import shown
 
 HELP = "Look at a sweep's store, verify it, export its rows."
@@ -25,26 +24,15 @@ def show(folder: Folder, csv: options.Csv = None, as_json: options.Json = False)
     """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval."""
     from celltrain.cli.sweep import blocks
     from celltrain.ensemble.store import Store
-    from celltrain.ensemble.store.database import size
-    from celltrain.ensemble.store.store import DATABASE
     from celltrain.model.grids import Line
 
     output = shell.Output.of(as_json=as_json, csv=csv)
     store = Store.open(folder)
-    runs, most = len(store.runs()), "at most " if store.plan.seeds.until is not None else ""
-    facts = {
-        "store": shown(folder),
-        **{key: store.manifest[key] for key in ("name", "version", "profile", "digest", "columns", "measures")},
-        "points": len(store.plan.points),
-        "runs": runs,
-        "runs_planned": store.plan.runs,
-        # One file of rows since 0.3.
-        "parts": 1,
-        "bytes": size(store.path / DATABASE),
-    }
+    facts = store.to_dict()
+    most = "at most " if store.plan.seeds.until is not None else ""
     head = [
         f"{shown(store.plan.name or folder)}, by celltrain {store.version}",
-        f"{runs:,} of {most}{store.plan.runs:,} runs of {len(store.plan.points):,} points",
+        f"{facts['runs']:,} of {most}{facts['runs_planned']:,} runs of {facts['points']:,} points",
     ]
     output.show(
         answer=lambda: facts,
@@ -78,16 +66,23 @@ def verify(folder: Folder, as_json: options.Json = False) -> int:
 )
 def export(
     folder: Folder,
-    parquet: Annotated[bool, flag("--parquet", "Write a Parquet file.")] = False,
-    csv: Annotated[bool, flag("--csv", "Write a CSV file.")] = False,
-    out: Annotated[Path | None, option("FILE", "The file to write.")] = None,
-    wide: Annotated[bool, flag("--wide", "One row per run, one column per measure.")] = False,
+    parquet: bool = False,
+    csv: bool = False,
+    out: Path | None = None,
+    wide: bool = False,
     as_json: options.Json = False,
 ) -> None:
-    """Write the rows of a store to a file: one row per run and measure."""
+    """Write the rows of a store to a file: one row per run and measure.
+
+    Options:
+        parquet: Write a Parquet file.
+        csv: Write a CSV file.
+        out (FILE): The file to write.
+        wide: One row per run, one column per measure.
+    """
     from celltrain.ensemble.store import Store
     from celltrain.errors import Fault, InputError
-    from celltrain.model.writing import writing
+    from celltrain.model.files import writing
     from celltrain.running.tables import write_csv, write_parquet
 
     if parquet == csv:
@@ -98,10 +93,9 @@ def export(
     table = store.wide() if wide else store.table()
     with writing(out):
         (write_parquet if parquet else write_csv)(table, out)
-    if as_json:
-        shell.answer({"store": shown(folder), "file": shown(out), "rows": len(table)})
-    else:
-        shell.say(f"{len(table):,} rows of {shown(folder)} are in {shown(out)}")
+    answer = {"store": shown(folder), "file": shown(out), "rows": len(table)}
+    output = shell.Output.of(as_json=as_json)
+    output.tell(answer, f"{len(table):,} rows of {shown(folder)} are in {shown(out)}")
 
 
 @shell.command(
@@ -111,34 +105,19 @@ def export(
 )
 def import_(
     folder: Annotated[Path, typer.Argument(metavar="OLD", help="The store of celltrain 0.2.")],
-    store: Annotated[Path, option("DIR", "The new store: a folder that is new or empty.")],
+    store: Path,
     as_json: options.Json = False,
 ) -> None:
-    """Make a store from one of celltrain 0.2, which stays as it is."""
+    """Make a store from one of celltrain 0.2, which stays as it is.
+
+    Options:
+        store (DIR): The new store: a folder that is new or empty.
+    """
     from celltrain.ensemble.store.import_old import import_store
 
     runs = import_store(folder, store).totals().runs
-    if as_json:
-        shell.answer({"store": shown(store), "runs": runs})
-    else:
-        shell.say(f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
+    output = shell.Output.of(as_json=as_json)
+    output.tell({"store": shown(store), "runs": runs}, f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
 
 
-@shell.command(hidden=True)
-def repair(folder: Folder, as_json: options.Json = False) -> None:
-    """Say that there is nothing to repair: SQLite undoes what a killed process has left."""
-    from celltrain.ensemble.store import Store
-    from celltrain.ensemble.store.database import MEND
-    from celltrain.errors import StoreError
-
-    store = Store.open(folder, changed=True)
-    if faults := store.verify():
-        raise StoreError(faults)
-    if as_json:
-        shell.answer({"store": shown(folder), "done": []})
-        return
-    shell.complain(f"warning: celltrain store repair is no longer needed, and will go; if a store is damaged, {MEND}")
-    shell.say(f"{shown(folder)}: there was nothing to mend")
-
-
-COMMANDS = {"show": show, "verify": verify, "export": export, "import": import_, "repair": repair}
+COMMANDS = {"show": show, "verify": verify, "export": export, "import": import_}

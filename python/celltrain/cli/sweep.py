@@ -1,24 +1,27 @@
-"""`celltrain sweep`: runs a plan, into a store."""
+"""`celltrain sweep` runs a plan into a store, and `celltrain tune` searches a policy's parameters for two objectives."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from celltrain.cli import completing, options, progress, shell, workers
-from celltrain.cli.options import ENSEMBLE, OUTPUT, flag, option
-from celltrain.drawing.pages.words import in_words, left
+from celltrain.drawing.pages import words
+from celltrain.errors import Fault, InputError
+from celltrain.model.grids import Line
 from celltrain.text import shown
 
 if TYPE_CHECKING:
+    from celltrain.ensemble.cases import Estimate
     from celltrain.ensemble.coordinator import Progress
     from celltrain.ensemble.plan import Plan
     from celltrain.ensemble.store import Store
+    from celltrain.ensemble.tuning import Tuned, TunePlan, TuneProgress
     from celltrain.model.grids import Block
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
@@ -29,134 +32,286 @@ MOST_RUNS = 50_000
 MOST_MEASURES = 16
 
 
+def _plan(kind: str) -> Any:
+    """Creates the argument PLAN."""
+    text = f"The plan: a TOML file{kind}, or the name of a shipped one."
+    return typer.Argument(metavar="PLAN", help=text, autocompletion=completing.plans)
+
+
 @shell.command(
     "celltrain sweep selective-drop-rz --dry-run",
     "celltrain sweep selective-drop-rz --store out/sd",
     "celltrain sweep selective-drop-rz --store out/sd --resume",
 )
 def sweep(
-    plan: Annotated[
-        Path,
-        typer.Argument(
-            metavar="PLAN", help="The plan: a TOML file, or the name of a shipped one.", autocompletion=completing.plans
-        ),
-    ],
+    plan: Annotated[Path, _plan("")],
     settings: options.PlanSettings = None,
-    resume: Annotated[bool, flag("--resume", "Run only what is missing in the store.", ENSEMBLE)] = False,
-    retry_failed: Annotated[
-        bool, flag("--retry-failed", "With --resume: run again all that failed, for whatever reason.", ENSEMBLE)
-    ] = False,
-    dry_run: Annotated[
-        bool, flag("--dry-run", "Print how many runs there are, and estimate their time and disk.", ENSEMBLE)
-    ] = False,
+    resume: bool = False,
+    retry_failed: bool = False,
+    dry_run: bool = False,
     jobs: options.Jobs = None,
     dask: options.Dask = None,
     scheduler_file: options.SchedulerFile = None,
     dask_timeout: options.DaskTimeout = "5s",
-    store: Annotated[Path | None, option("DIR", "Folder for the results: new or empty.", panel=OUTPUT)] = None,
+    store: Path | None = None,
     csv: options.Csv = None,
     as_json: options.Json = False,
 ) -> int:
-    """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on."""
+    """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on.
+
+    Ensemble:
+        resume: Run only what is missing in the store.
+        retry_failed: With --resume: run again all that failed, for whatever reason.
+        dry_run: Print how many runs there are, and estimate their time and disk.
+
+    Output:
+        store (DIR): Folder for the results: new or empty.
+    """
     from celltrain.ensemble.coordinator import run_plan
     from celltrain.ensemble.plan import Plan
-    from celltrain.errors import Fault, InputError
     from celltrain.model.overrides import single
 
     if store is None and not dry_run:
         raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
     if retry_failed and not resume:
-        raise InputError(
-            [Fault.of_option("--retry-failed", "given", "goes with --resume: a new store has no run that failed")]
-        )
-    output = shell.Output.of(as_json=as_json, csv=csv)
-    if dry_run and csv is not None:
-        raise InputError([Fault.saying("--csv writes the table of a sweep: leave out --dry-run.", key="--csv")])
+        problem = "goes with --resume: a new store has no run that failed"
+        raise InputError([Fault.of_option("--retry-failed", "given", problem)])
+    output = _output("sweep", csv, as_json=as_json, dry_run=dry_run)
     what = Plan.load(plan, settings=single(settings))
     latest: list[Progress] = []
     with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
-        if dry_run:
-            return _estimate(what, worker, output)
-        assert store is not None, "refused above"
-        with progress.runs(what.name or plan.stem, latest, _bar) as tell:
+        if store is None or dry_run:
+            return _estimate_sweep(what, worker, output)
+        with progress.runs(what.name or plan.stem, latest, _sweep_bar) as tell:
             try:
                 run_plan(what, store, worker, resume=resume, retry_failed=retry_failed, progress=tell)
-                interrupted = False
             except KeyboardInterrupt:
-                interrupted = True
-    return finish(store, latest[-1] if latest else None, output, interrupted=interrupted)
+                return _interrupted(output, {"store": shown(store)}, latest)
+    return _finish(store, latest[-1], output)
 
 
-def finish(folder: Path, last: Progress | None, output: shell.Output, *, interrupted: bool) -> int:
+@shell.command(
+    "celltrain tune tune-selective-drop --dry-run",
+    "celltrain tune tune-selective-drop --store out/tune-sd",
+    "celltrain tune tune-selective-drop --store out/tune-sd --resume",
+)
+def tune(
+    plan: Annotated[Path, _plan(" with a table \\[tune]")],
+    settings: options.PlanSettings = None,
+    resume: bool = False,
+    dry_run: bool = False,
+    jobs: options.Jobs = None,
+    dask: options.Dask = None,
+    scheduler_file: options.SchedulerFile = None,
+    dask_timeout: options.DaskTimeout = "5s",
+    store: Path | None = None,
+    out: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    style: options.Style = None,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
+) -> int:
+    """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on.
+
+    Ensemble:
+        resume: Continue with the folder's trials.
+        dry_run: Print how many runs there are, and estimate their time.
+
+    Output:
+        store (DIR): Folder for the results: new or empty. [default: out/PLAN]
+    """
+    from celltrain.drawing.axes import require_matplotlib
+    from celltrain.drawing.figure import FigureStyle
+    from celltrain.drawing.pages.html import environment
+    from celltrain.ensemble.tuning import TunePlan, run_tune
+    from celltrain.model.files import inner
+    from celltrain.model.overrides import single
+
+    output = _output("search", csv, as_json=as_json, dry_run=dry_run)
+    what = TunePlan.load(plan, settings=single(settings))
+    if not dry_run:
+        # Fail now rather than after an hour.
+        require_matplotlib()
+        with FigureStyle.of("page", style).applied():
+            environment("tune")
+    folder = shell.store(store, out) or Path("out") / plan.stem
+    latest: list[TuneProgress] = []
+    with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
+        if dry_run:
+            return _estimate_search(what, worker, output)
+        with progress.runs(what.name or plan.stem, latest, _tune_bar) as tell:
+            try:
+                tuned = run_tune(what, folder, worker, resume=resume, progress=tell)
+            except KeyboardInterrupt:
+                return _interrupted(output, {"folder": shown(folder)}, latest)
+    with progress.waiting("drawing") as drawing:
+        written = tuned.write(inner(folder / "report"), style=style, progress=drawing)
+    files = {"files": [shown(path) for path in written]}
+    output.show(
+        answer=lambda: {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files},
+        rows=lambda: tuned.rows(),
+        blocks=lambda: _blocks(tuned),
+    )
+    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+    output.wrote()
+    failed = tuned.facts["failed"]
+    if failed:
+        shell.complain(f"{failed:,} runs failed, and the trials they are of; the page says why")
+    return shell.NO if failed else shell.DONE
+
+
+def _output(what: str, csv: Path | None, *, as_json: bool, dry_run: bool) -> shell.Output:
+    """Returns the form of the answer of a sweep or a search; raises `InputError` if options contradict each other."""
+    output = shell.Output.of(as_json=as_json, csv=csv)
+    if dry_run and csv is not None:
+        raise InputError([Fault.saying(f"--csv writes the table of a {what}: leave out --dry-run.", key="--csv")])
+    return output
+
+
+def _interrupted(output: shell.Output, facts: dict[str, Any], latest: list[Any]) -> int:
+    """Prints that Ctrl-C has ended it; returns the exit code."""
+    if output.form == "json":
+        shell.answer({**facts, "interrupted": True, **(asdict(latest[-1]) if latest else {})})
+    shell.complain("interrupted: what is done is kept; go on with --resume")
+    return shell.INTERRUPTED
+
+
+def _sweep_bar(now: Progress) -> tuple[int, int, str]:
+    return now.done, now.total, f"{now.rate:.3g} a second{_rest(now)}"
+
+
+def _tune_bar(now: TuneProgress) -> tuple[int, int, str]:
+    trials = f"{now.trials:,} of {now.total_trials:,} trials"
+    return now.runs, now.most_runs, f"{trials}, {now.stage}, {now.rate:.3g} runs a second{_rest(now)}"
+
+
+def _rest(now: Progress | TuneProgress) -> str:
+    time = "" if now.remaining_seconds is None else f", {words.left(now.remaining_seconds)}"
+    return f"{time}, {now.failed:,} failed" if now.failed else time
+
+
+def _estimated(plan: Plan, worker: Local | Cluster, what: str) -> tuple[Estimate, dict[str, Any], str]:
+    """Returns the estimate of a plan, the size of the worker, and that in words."""
+    from celltrain.ensemble.cases import estimate
+
+    machines, threads = workers.size(worker)
+    with progress.waiting(f"running a few {what} to see how long they take"):
+        expected = estimate(plan, max(threads, 1))
+    size = {"threads": threads} | ({} if machines is None else {"workers": machines})
+    return expected, size, workers.in_words(machines, threads)
+
+
+def _estimate_sweep(plan: Plan, worker: Local | Cluster, output: shell.Output) -> int:
+    from celltrain.ensemble import plan_warnings
+
+    expected, size, where = _estimated(plan, worker, "points")
+    warnings = [*plan_warnings.of_plan(plan), *plan_warnings.tried(plan)]
+    for warning in warnings:
+        shell.complain(f"warning: {warning}")
+    most = "at most " if expected.least_runs < expected.runs else ""
+    cost = "no point of those probed can be run, so nothing is known of time and disk"
+    if expected.probes:
+        runs = "run" if expected.probes == 1 else "runs"
+        cost = (
+            f"about {most}{words.in_words(expected.seconds)} on {where} and {workers.size_in_words(expected.bytes)} of "
+            f"disk: an estimate, from {expected.probes} {runs} of {words.in_words(expected.seconds_per_run)} each; series "
+            "not counted"
+        )
+    output.tell(
+        {**asdict(expected), **size, "axes": [axis.name for axis in plan.axes], "warnings": warnings},
+        f"{shown(plan.name or 'plan')}: {expected.points:,} points, {most}{expected.runs:,} runs",
+        *(
+            f"  {' with '.join(shown(axis.name) for axis in group.axes)}: {len(group):,} values"
+            for group in plan.groups
+        ),
+        cost,
+    )
+    return shell.DONE
+
+
+def _estimate_search(plan: TunePlan, worker: Local | Cluster, output: shell.Output) -> int:
+    expected, size, where = _estimated(plan.middle(), worker, "settings")
+    searches = len(plan.configurations.points)
+    seconds = expected.seconds_per_run * plan.most_runs / max(size["threads"], 1)
+    facts = {
+        "searches": searches,
+        "trials": plan.trials,
+        "generations": plan.generations,
+        "most_runs": plan.most_runs,
+        "seconds_per_run": expected.seconds_per_run,
+        "seconds": seconds,
+        "bytes": expected.bytes_per_run * plan.most_runs,
+    }
+    output.tell(
+        {**facts, **size},
+        f"{shown(plan.name or 'plan')}: {searches:,} {'search' if searches == 1 else 'searches'} of {plan.trials:,} "
+        f"trials in {plan.generations:,} generations, at most {plan.most_runs:,} runs",
+        f"about {words.in_words(seconds)} on {where}: an estimate, from {expected.probes} runs of "
+        f"{words.in_words(expected.seconds_per_run)} each"
+        if expected.probes
+        else "none of the settings probed can be run, so nothing is known of the time",
+    )
+    return shell.DONE
+
+
+def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
     """Prints the end of a sweep and the content of its store; returns the exit code."""
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.store import Store
 
-    facts = {"store": shown(folder), "interrupted": interrupted, **({} if last is None else dataclasses.asdict(last))}
-    if interrupted:
-        if output.form == "json":
-            shell.answer(facts)
-        shell.complain("interrupted: what is done is kept; go on with --resume")
-        return shell.INTERRUPTED
-    failed = last.failed if last is not None else 0
     store = Store.open(folder)
     doubts = [*plan_warnings.of_store(store), *plan_warnings.lock_step_of_store(store)]
-    if last is not None and output.form == "text":
+    if output.form == "text":
         repeated = f", {last.repeated:,} of them as runs of earlier points" if last.repeated else ""
         did = f"{last.done:,} runs done" if last.rate else f"nothing was missing: {last.done:,} runs are there"
-        took = f", in {in_words(last.elapsed_seconds)}" if last.rate else ""
-        shell.say(f"{did}{repeated}, {failed:,} failed{took}: {shown(folder)}")
+        took = f", in {words.in_words(last.elapsed_seconds)}" if last.rate else ""
+        shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
     output.show(
-        answer=lambda: facts | {"warnings": doubts},
+        answer=lambda: {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts},
         rows=lambda: store.summary().to_pylist(),
         blocks=lambda: blocks(store),
     )
     output.wrote()
     for doubt in doubts:
         shell.complain(f"warning: {doubt}")
-    if last is not None and last.wide:
+    if last.wide:
         shell.complain(f"{last.wide:,} points have all the seeds they may have, and a wider interval than asked for")
-    if failed:
-        shell.complain(f"{failed:,} runs failed; their rows in the store say why")
-    return shell.NO if failed else shell.DONE
+    if last.failed:
+        shell.complain(f"{last.failed:,} runs failed; their rows in the store say why")
+    return shell.NO if last.failed else shell.DONE
 
 
 def blocks(store: Store) -> Iterator[Block]:
     """Yields the points of a small store: the mean of each measure and half the width of its 95 % interval."""
-    from celltrain.drawing.pages import words
     from celltrain.ensemble import plan_warnings
-    from celltrain.ensemble.columns import measured
     from celltrain.ensemble.plan.plan import tcps
-    from celltrain.model.grids import Line
+    from celltrain.ensemble.table import measured
     from celltrain.running.summary import tcp_line
 
-    measures, hidden = list(store.plan.measures)[:MOST_MEASURES], list(store.plan.measures)[MOST_MEASURES:]
-    if len(store.plan.points) > MOST_POINTS or store.plan.runs > MOST_RUNS:
+    plan = store.plan
+    measures, hidden = plan.measures[:MOST_MEASURES], plan.measures[MOST_MEASURES:]
+    if len(plan.points) > MOST_POINTS or plan.runs > MOST_RUNS:
         yield Line(
             text=f"too much for a screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how "
             "to ask the store in Python and SQL"
         )
         return
     varied = [axis for axis in store.axes if len(axis) > 1]
-    fixed = [axis for axis in store.axes if len(axis) == 1]
-    only = {
-        name: f" (only where {plan_warnings.where(use)})"
-        for name, use in store.plan.uses.items()
-        if use.at and not use.everywhere
-    }
-    settings = ", ".join(
-        f"{shown(axis.name)} = {words.valued(axis.column(0), axis.unit)}{only.get(axis.name, '')}" for axis in fixed
-    )
+    fixed = []
+    for axis in store.axes:
+        use = plan.uses.get(axis.name)
+        only = "" if use is None or use.everywhere or not use.at else f" (only where {plan_warnings.where(use)})"
+        if len(axis) == 1:
+            fixed.append(f"{shown(axis.name)} = {words.valued(axis.column(0), axis.unit)}{only}")
     yield Line(text="")
     if fixed:
-        yield Line(text=f"set: {settings}")
-    yield Line(text=tcp_line(tcps(store.plan)))
-    heads = words.settings([axis.name for axis in varied], [axis.meaning.partition(":")[0] for axis in varied])
+        yield Line(text=f"set: {', '.join(fixed)}")
+    yield Line(text=tcp_line(tcps(plan)))
+    heads = words.settings([axis.name for axis in varied], [axis.path for axis in varied])
     worded = [words.measure(measure.name, measure.unit) for measure in map(measured, measures)]
     left = tuple(head for head, axis in zip(heads, varied, strict=True) if not axis.is_number)
     grid = shell.grid(*heads, "runs", *worded, left=left, keys=len(heads))
     rows: dict[int, list[dict[str, Any]]] = {}
-    for row in store.summary(measures).to_pylist():
+    for row in store.summary(list(measures)).to_pylist():
         rows.setdefault(row["point"], []).append(row)
     for own in rows.values():
         cells = [words.valued(own[0][axis.name], axis.unit) for axis in varied]
@@ -168,50 +323,37 @@ def blocks(store: Store) -> Iterator[Block]:
 
 
 def _interval(row: dict[str, Any]) -> str:
-    from celltrain.drawing.pages.words import UNDEFINED, estimated
-
     if row["mean"] is None:
-        return UNDEFINED
-    return estimated(row["mean"], math.nan if row["high"] is None else row["high"] - row["mean"])
+        return words.UNDEFINED
+    return words.estimated(row["mean"], math.nan if row["high"] is None else row["high"] - row["mean"])
 
 
-def _estimate(plan: Plan, worker: Local | Cluster, output: shell.Output) -> int:
-    from celltrain.ensemble import plan_warnings
-    from celltrain.ensemble.estimate import estimate
-
-    machines, threads = workers.size(worker)
-    with progress.waiting("running a few points to see how long they take"):
-        expected = estimate(plan, max(threads, 1))
-    warnings = [*plan_warnings.of_plan(plan), *plan_warnings.tried(plan)]
-    for warning in warnings:
-        shell.complain(f"warning: {warning}")
-    facts = dataclasses.asdict(expected) | {"threads": threads}
-    facts |= ({} if machines is None else {"workers": machines}) | {"axes": [axis.name for axis in plan.axes]}
-    most = "at most " if expected.least_runs < expected.runs else ""
-    said = [f"{shown(plan.name or 'plan')}: {expected.points:,} points, {most}{expected.runs:,} runs"]
-    said += [
-        f"  {' with '.join(shown(axis.name) for axis in group.axes)}: {len(group):,} values" for group in plan.groups
-    ]
-    if expected.probes:
-        runs = "run" if expected.probes == 1 else "runs"
-        said.append(
-            f"about {most}{in_words(expected.seconds)} on {workers.in_words(machines, threads)} and "
-            f"{workers.size_in_words(expected.bytes)} of disk: an estimate, from {expected.probes} {runs} of "
-            f"{in_words(expected.seconds_per_run)} each; series not counted"
-        )
-    else:
-        said.append("no point of those probed can be run, so nothing is known of time and disk")
-    if output.form == "json":
-        shell.answer(facts | {"warnings": warnings})
-    else:
-        shell.say("\n".join(said))
-    return shell.DONE
+def _blocks(tuned: Tuned) -> Iterator[Block]:
+    """Yields the gains over the references, or the fronts of a plan without references."""
+    facts = tuned.facts
+    for warning in tuned.warnings:
+        yield Line(text=f"WARNING: {warning}", style="bold")
+    names = [one["measure"] for one in facts["objectives"]]
+    units = {one["name"]: one["unit"] for one in facts["parameters"]}
+    searches = "1 search" if len(tuned.searches) == 1 else f"{len(tuned.searches):,} searches"
+    yield Line(
+        text=f"{shown(facts['name'])}: {searches} of {facts['trials']:,} trials, {facts['runs']:,} runs, "
+        f"{facts['failed']:,} failed"
+    )
+    left = ("configuration", "reference", "best in") if facts["references"] else ("configuration",)
+    gains = [f"{name}, gained" for name in names] if facts["references"] else []
+    grid = shell.grid(*left, *units, *names, *gains, left=left)
+    for search in tuned.searches:
+        for gain in search.left:
+            gained = ["nothing" if gain.same else f"{d.mean:+.3g} ± {d.half:.2g}" for d in gain.differences]
+            cells = [words.estimated(one.mean, one.half) for one in gain.estimates]
+            values = [words.valued(gain.parameters[name], unit) for name, unit in units.items()]
+            grid.add_row(search.title, gain.reference, names[gain.objective], *values, *cells, *gained)
+        for one in search.confirmed if not facts["references"] else ():
+            if one.front and one.estimates is not None:
+                values = [words.valued(one.parameters[name], unit) for name, unit in units.items()]
+                grid.add_row(search.title, *values, *(words.estimated(e.mean, e.half) for e in one.estimates))
+    yield grid
 
 
-def _bar(now: Progress) -> tuple[int, int, str]:
-    time = "" if now.remaining_seconds is None else f", {left(now.remaining_seconds)}"
-    failed = f", {now.failed:,} failed" if now.failed else ""
-    return now.done, now.total, f"{now.rate:.3g} a second{time}{failed}"
-
-
-COMMANDS = {"sweep": sweep}
+COMMANDS = {"sweep": sweep, "tune": tune}

@@ -6,7 +6,6 @@ import shlex
 from typing import TYPE_CHECKING, Annotated
 
 from celltrain.cli import completing, options, progress, shell
-from celltrain.cli.options import OUTPUT, SCENARIO, flag, option
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -23,31 +22,24 @@ MOST_EPISODES = 10
 )
 def why(
     file: options.ScenarioFile,
-    flow: Annotated[
-        str | None,
-        option(
-            "NAME",
-            "The connection. [default: the one in the longest trouble]",
-            panel=SCENARIO,
-            autocompletion=completing.flows,
-        ),
-    ] = None,
-    at: Annotated[
-        str | None,
-        option(
-            "TIME",
-            "The time to look at, to the precision written: 2.4s means 2.35 to 2.45 s. "
-            "Without it, list the times to ask about.",
-            panel=SCENARIO,
-        ),
-    ] = None,
+    flow: Annotated[str | None, {"autocompletion": completing.flows}] = None,
+    at: str | None = None,
     settings: options.Settings = None,
     seed: options.Seed = None,
-    everything: Annotated[bool, flag("--all", "Print all sentences, or list all times.", OUTPUT)] = False,
+    everything: Annotated[bool, {"names": ["--all"]}] = False,
     csv: options.Csv = None,
     as_json: options.Json = False,
 ) -> None:
-    """Explain what happened to a flow at a given time: losses, their cause, how the sender reacted, and the cost."""
+    """Explain what happened to a flow at a given time: losses, their cause, how the sender reacted, and the cost.
+
+    Scenario:
+        flow (NAME): The connection. [default: the one in the longest trouble]
+        at (TIME): The time to look at, to the precision written: 2.4s means 2.35 to 2.45 s. Without it, list the times to
+            ask about.
+
+    Output:
+        everything: Print all sentences, or list all times.
+    """
     from celltrain.errors import Fault, InputError
     from celltrain.inspect import why as reasons
 
@@ -61,24 +53,22 @@ def why(
         else:
             answer = reasons.why(scenario, flow=flow, at=at, seed=seed, progress=tell)
     if at is not None:
-        if as_json:
-            shell.answer(answer.to_dict())
-        else:
-            shell.say(answer.text(None if everything else reasons.MOST))
+        output.tell(answer.to_dict(), answer.text(None if everything else reasons.MOST))
         return
     facts = found.to_dict()
     output.show(answer=lambda: facts, rows=lambda: facts["episodes"], blocks=lambda: [])
     if output.form == "text":
-        _list(found, str(file), seed, settings or [], everything=everything)
+        changes = [word for setting in settings or [] for word in ("--set", setting)]
+        changes += [] if seed is None else ["--seed", str(seed)]
+        _list(found, str(file), changes, everything=everything)
     output.wrote()
 
 
-def _list(found: Episodes, file: str, seed: int | None, settings: list[str], *, everything: bool) -> None:
+def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -> None:
     """Prints the episodes of a connection, and the command that explains the first."""
     from celltrain.inspect.why import HEADS
 
-    facts = found.to_dict()
-    flow, of = shown(found.flow), f"{shown(facts['scenario'] or file)}, seed {facts['seed']}"
+    flow, of = shown(found.flow), f"{shown(found.scenario or file)}, seed {found.seed}"
     if found.warning:
         shell.say(found.warning)
     if not found:
@@ -86,18 +76,13 @@ def _list(found: Episodes, file: str, seed: int | None, settings: list[str], *, 
         return
     shell.say(f"Times at which {flow} was in trouble, longest silence first ({of}):")
     grid = shell.grid(*HEADS)
-    rows = found.rows()
-    kept = rows if everything else rows[:MOST_EPISODES]
-    for row in kept:
+    for row in found.rows()[: None if everything else MOST_EPISODES]:
         grid.add_row(*row)
     shell.console().print(grid)
-    if len(rows) > len(kept):
-        shell.say(f"{len(rows) - len(kept)} shorter ones are not shown; --all lists them.")
-    first = found[0]
-    middle = first.at_s + first.silent_s / 2
-    asked = [word for setting in settings for word in ("--set", setting)]
-    asked += [] if seed is None else ["--seed", str(seed)]
-    command = ["celltrain", "why", file, *asked, "--flow", found.flow, "--at", f"{middle:.3f}s"]
+    if len(found) > len(grid.rows):
+        shell.say(f"{len(found) - len(grid.rows)} shorter ones are not shown; --all lists them.")
+    middle = found[0].at_s + found[0].silent_s / 2
+    command = ["celltrain", "why", file, *changes, "--flow", found.flow, "--at", f"{middle:.3f}s"]
     shell.say(f"To explain the first: {shlex.join(command)}")
 
 

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
-import io
-import itertools
 import math
 import os
 import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import rendered, styled
-from celltrain.drawing.style import COLOURS, MARKERS, SOFT
+from celltrain.drawing.axes import COLOURS, MARKERS, SOFT, rendered, styled
 from celltrain.errors import Fault, InputError
+from celltrain.text import nearest
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -99,8 +96,8 @@ class FigureStyle:
             from matplotlib import style as styles
 
             if style not in (*styles.available, "default") and not _is_file(style):
-                near = difflib.get_close_matches(style, styles.available, n=1)
-                hint = f"; did you mean {near[0]}?" if near else "; for example grayscale"
+                near = nearest(style, styles.available)
+                hint = f"; did you mean {near}?" if near else "; for example grayscale"
                 faults.append(Fault.of_option("style", style, f"is not a style of matplotlib, nor a file{hint}"))
         if faults:
             raise InputError(faults)
@@ -167,23 +164,14 @@ def _cycle() -> list[str]:
     return [str(one) for one in rcParams["axes.prop_cycle"].by_key().get("color", COLOURS)]
 
 
-@cache
-def _notebook_figure() -> Any:
-    """Creates a figure class that notebooks show even if pyplot was never imported."""
-    from matplotlib.figure import Figure
-
-    class NotebookFigure(Figure):
-        def _repr_png_(self) -> bytes:
-            content = io.BytesIO()
-            self.savefig(content, format="png", dpi=SCREEN)
-            return content.getvalue()
-
-    return NotebookFigure
-
-
 def new_figure(**options: Any) -> Figure:
     """Creates a figure without a window; options are those of matplotlib's `Figure`."""
-    made: Figure = _notebook_figure()(**options)
+    from matplotlib.figure import Figure
+
+    figure: Any = Figure(**options)
+    # Notebooks show it even if pyplot was never imported.
+    figure._repr_png_ = partial(rendered, figure, "png", dpi=SCREEN)
+    made: Figure = figure
     return made
 
 
@@ -267,16 +255,23 @@ def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title:
     )
 
 
-def fit(axes: Axes, places: Sequence[float], texts: Sequence[str], *, logarithmic: bool, span: Sequence[float]) -> bool:
-    """Returns whether texts at these places below a panel, whose axis covers `span`, have room between each other."""
-    spec = axes.get_subplotspec()
-    columns = 1 if spec is None else spec.get_gridspec().ncols
-    # A third of the width is taken by labels next to the panels.
-    figure: Any = axes.figure
-    inches = figure.get_size_inches()[0] / columns * 0.66
-    at, ends = ([math.log(one) if logarithmic else float(one) for one in those] for those in (places, span))
-    length = max(ends) - min(ends) or 1.0
-    return all(
-        abs(right - left) / length * inches > 0.085 * (len(text) + len(following)) / 2 + 0.06
-        for (left, right), (text, following) in zip(itertools.pairwise(at), itertools.pairwise(texts), strict=True)
-    )
+def thinned(figure: Figure) -> Figure:
+    """Removes ticks at values below the panels, from the last one down, until no texts touch; rotated texts stay."""
+    from matplotlib.ticker import FixedLocator
+
+    figure.draw_without_rendering()
+    for axes in figure.axes:
+        ticks = [(tick.get_loc(), tick.label1) for tick in axes.xaxis.get_major_ticks()]
+        is_ours = isinstance(axes.xaxis.get_major_locator(), FixedLocator)
+        if not is_ours or any(text.get_rotation() or not text.get_visible() for _, text in ticks):
+            continue
+        kept: list[tuple[float, str]] = []
+        end = math.inf
+        for place, text in reversed(ticks):
+            box = text.get_window_extent()
+            if box.x1 + figure.dpi / 72 < end:
+                kept.append((place, text.get_text()))
+                end = box.x0
+        if len(kept) < len(ticks):
+            axes.set_xticks(*zip(*reversed(kept), strict=True))
+    return figure

@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import legible
+from celltrain.drawing.axes import INK, PALE, SOFT, legible
 from celltrain.drawing.figure import (
     MOST_ACROSS,
     MOST_MARKS,
     FigureStyle,
     bars,
     colour_of,
-    fit,
     label_outer,
     legend_below,
     marked,
     panelled,
+    thinned,
 )
 from celltrain.drawing.pages.words import UNDEFINED, labelled, plain, ruler
-from celltrain.drawing.style import INK, PALE, SOFT
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,6 +122,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = MOST_ACRO
     _, across = look.shape(len(panels), columns)
     figure, grid = panelled(len(panels), look, height=rows * ROW + AROUND, extra=-0.3, most=columns)
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
+    _share(panels, grid, "x")
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
             colour, marker = marked(row)
@@ -140,7 +140,6 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = MOST_ACRO
         axes.set_xlabel(panel.label)
         axes.set_title(panel.title)
         axes.locator_params(axis="x", nbins=4)
-    _share(panels, grid, "x")
     return figure
 
 
@@ -155,6 +154,8 @@ def lines(
     height = 2.3 if look.narrow else 2.5
     figure, grid = panelled(len(panels), look, height=height, extra=extra, most=columns, marks=marks)
     turned = sum(map(len, across.words)) * columns > look.inches * 9
+    label_outer(grid, columns, across.label, "")
+    _share(panels, grid, "y")
     for axes, panel in zip(grid, panels, strict=True):
         for row, group in enumerate(panel.groups):
             colour, marker = marked(row)
@@ -169,14 +170,10 @@ def lines(
         if zero:
             axes.axhline(0, color=PALE, linewidth=1, zorder=1)
         ruled(axes, "x", across, turned=turned)
-        axes.set_title(panel.title)
-    label_outer(grid, columns, across.label, "")
-    for axes, panel in zip(grid, panels, strict=True):
-        axes.set_ylabel(panel.label)
-    _share(panels, grid, "y")
+        axes.set(title=panel.title, ylabel=panel.label)
     if len(names) > 1:
         legend_below(figure, grid[:1], look)
-    return figure
+    return thinned(figure)
 
 
 def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tuple[float, float], marks: str) -> Figure:
@@ -201,7 +198,7 @@ def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tup
         axes.set_title(panel.means.name, fontsize="small", color=SOFT)
     for axes in grid[:: look.shape(len(grid), MOST_ACROSS)[1]]:
         axes.set_ylabel(label)
-    return figure
+    return thinned(figure)
 
 
 def ruled(axes: Axes, side: Literal["x", "y"], scale: Scale, *, turned: bool | None = None) -> None:
@@ -226,16 +223,10 @@ def ruled(axes: Axes, side: Literal["x", "y"], scale: Scale, *, turned: bool | N
         axis.set_major_formatter("{x:g}")
         axis.set_minor_formatter(NullFormatter())
         axis.set_minor_locator(LogLocator(subs="all"))
-    places = np.sort(scale.places).tolist()
+    places = np.sort(scale.places)
     if len(places) <= MOST_NUMBERS and not scale.sampled:
-        # As many as there is room for, from the largest down: no tick is at a value that was not run.
-        shown: list[float] = []
-        for place in reversed(places):
-            some = [place, *shown]
-            texts = [plain(one) for one in some]
-            if side == "y" or fit(axes, some, texts, logarithmic=scale.logarithmic, span=(places[0], places[-1])):
-                shown = some
-        set_ticks(shown, [plain(one) for one in shown], color=INK)
+        # No tick is at a value that was not run.
+        set_ticks(places, [plain(place) for place in places.tolist()], color=INK)
         axes.minorticks_off()
     elif not scale.logarithmic:
         axes.locator_params(axis=side, nbins=4)
@@ -260,16 +251,10 @@ def spread(count: int, most: int) -> list[int]:
 
 def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y"]) -> None:
     """Gives all panels of a measure the same axis, so that equal lengths are equal differences."""
-    for label in {panel.label for panel in panels}:
-        own = [axes for axes, panel in zip(grid, panels, strict=True) if panel.label == label]
-        drawn = [getattr(axes, f"get_{which}lim")() for axes in own if axes.has_data()]
-        if len(drawn) < 2:
-            continue
-        low, high = min(low for low, _ in drawn), max(high for _, high in drawn)
-        # The margin of a panel with close values is too small for the common axis.
-        room = 0.04 * (high - low)
-        for axes in own:
-            axes.set(**{f"{which}lim": (low - room, high + room)})
+    first: dict[str, Axes] = {}
+    for axes, panel in zip(grid, panels, strict=True):
+        if first.setdefault(panel.label, axes) is not axes:
+            getattr(axes, f"share{which}")(first[panel.label])
 
 
 def _shifted(across: Scale, row: int, rows: int) -> NDArray[np.float64]:

@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.axes import (
+    COLOURS,
+    INK,
     LONGEST_LABEL,
     MAX_LEGEND,
     brief,
+    colour_of_flow,
     legible,
     new_axes,
     refuse_other,
@@ -19,10 +22,9 @@ from celltrain.drawing.axes import (
     styled,
 )
 from celltrain.drawing.pages.words import valued
-from celltrain.drawing.style import COLOURS, INK, colour_of_flow
 from celltrain.errors import Fault, InputError
 from celltrain.model.arguments import checked
-from celltrain.model.writing import writing
+from celltrain.model.files import writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,16 +1,17 @@
-"""Figures of points by two measures: Pareto fronts, two stores against each other, and histograms of one measure."""
+"""Figures of a measure over two axes, and of points by two measures: heat maps, Pareto fronts, agreement, histograms."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import legible
+from celltrain.drawing.axes import COLOURS, GREY, INK, MARKERS, PALE, legible
 from celltrain.drawing.figure import (
     BARS,
     MOST_ACROSS,
@@ -21,15 +22,163 @@ from celltrain.drawing.figure import (
     label_outer,
     legend_below,
     panelled,
+    thinned,
 )
-from celltrain.drawing.labels import put
-from celltrain.drawing.lines import LONGEST_VALUE, MOST_TICKS, Scale, spread
-from celltrain.drawing.maps import MAP, MAPS_ACROSS
-from celltrain.drawing.style import COLOURS, GREY, INK, MARKERS, PALE
+from celltrain.drawing.lines import LONGEST_VALUE, MOST_TICKS, Scale, ruled, spread, word_ticks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+#: Colours of a scale.
+MAP = "viridis"
+#: Most maps in a row: their cells need room.
+MAPS_ACROSS = 2
+#: Most cells with numbers, and the width of a digit by the size of its font.
+MOST_CELLS, DIGIT = 90, 0.62
+#: Dots up to which they are large.
+FEW_DOTS = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Map:
+    """A measure over two axes."""
+
+    across: Scale
+    up: Scale
+    values: NDArray[np.float64]
+    """For a heat map a row for each value of `up`, with NaN for no value; for dots one value for each."""
+    title: str = ""
+
+
+def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float, shared: bool = False) -> Figure:
+    """Draws maps with a common scale; with `shared` their axes are the same, and labelled only at the edges."""
+    share: dict[str, Any] = {"sharex": True, "sharey": True} if shared else {}
+    figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS, **share)
+    columns = look.shape(len(maps), MAPS_ACROSS)[1]
+    limits = _limits([one.values for one in maps])
+    # Row labels and the scale are next to the panels.
+    room = 0.62 * look.inches / columns
+    for place, (axes, one) in enumerate(zip(grid, maps, strict=True)):
+        image = _cells(axes, one, limits, room)
+        axes.set_title(one.title)
+        if shared:
+            axes.set(xlabel="", ylabel="")
+            axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(maps))
+    if shared:
+        label_outer(grid, columns, maps[0].across.label, maps[0].up.label)
+    figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
+    return thinned(figure)
+
+
+def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float) -> Figure:
+    """Draws a dot for each value, at the places of both scales."""
+    figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS)
+    for axes, one in zip(grid, maps, strict=True):
+        count = len(one.values)
+        style: dict[str, Any] = {"s": 26 if count < FEW_DOTS else 10, "rasterized": count > MOST_MARKS, "linewidths": 0}
+        image = axes.scatter(one.across.places, one.up.places, c=one.values, cmap=MAP, **style)
+        ruled(axes, "x", one.across)
+        ruled(axes, "y", one.up)
+        axes.set(xlabel=one.across.label, ylabel=one.up.label)
+    figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
+    return thinned(figure)
+
+
+def _limits(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+    known = np.concatenate([one[~np.isnan(one)] for one in values])
+    if not len(known):
+        return 0.0, 1.0
+    low, high = float(known.min()), float(known.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _cells(axes: Axes, one: Map, limits: tuple[float, float], room: float) -> Any:
+    """Draws the cells of a map, with their numbers if there is room."""
+    values = one.values
+    rows, columns = values.shape
+    edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
+    style: dict[str, Any] = {"vmin": limits[0], "vmax": limits[1], "rasterized": values.size > MOST_MARKS}
+    image = axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap=MAP, **style)
+    axes.set_facecolor("#E4E7EB")
+    if np.isnan(values).any():
+        axes.patch.set(hatch="///", edgecolor="#AAB0B8")
+    axes.grid(visible=False)
+    texts = {place: _number(values[place], limits) for place in map(tuple, np.argwhere(~np.isnan(values)).tolist())}
+    size = 7 if columns <= 6 else 6
+    longest = max(map(len, texts.values()), default=0)
+    if values.size <= MOST_CELLS and longest * size * DIGIT / 72 < room / columns:
+        dark = sum(limits) / 2 + (limits[1] - limits[0]) * 0.1
+        for (row, column), text in texts.items():
+            colour = "white" if values[row, column] < dark else INK
+            axes.text(column, row, text, ha="center", va="center", fontsize=size, color=colour)
+    axes.set_xticks(**word_ticks(one.across.texts, "x"))
+    axes.set_yticks(**word_ticks(one.up.texts, "y"))
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    axes.tick_params(length=0)
+    axes.set(xlabel=one.across.label, ylabel=one.up.label)
+    return image
+
+
+def _number(value: float, limits: tuple[float, float]) -> str:
+    """Formats a value with the digits that the largest one needs."""
+    largest = max(map(abs, limits))
+    if largest < 0.1:
+        return f"{value:.2g}"
+    return f"{value:.2f}" if largest < 10 else f"{value:,.0f}"
+
+
+#: Sides and corners of a point at which a label is tried, up to the right first, where a reader looks; and distances from
+#: the point in points (1/72 inch). A line leads to the point from the longer ones.
+SIDES = ((0.7, 0.7), (-0.7, 0.7), (0.7, -0.7), (-0.7, -0.7), (0, 1), (1, 0), (-1, 0), (0, -1))
+DISTANCES = (5.5, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0)
+LEAD = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 3}
+#: Margins around a label and around a point, in points.
+MARGIN, DOT = 1.0, 5.0
+
+
+def put(axes: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str], hidden: NDArray[np.float64]) -> int:
+    """Writes a text next to each point; returns how many texts found no place and were left out.
+
+    Each text takes the first free place around its point, near places first, so the same figure always has the same labels.
+
+    Args:
+        axes: Axes of a figure with a final layout, after `figure.draw_without_rendering()`.
+        points: Positions, in the units of the axes.
+        texts: One text for each point.
+        hidden: More points, one a row, that texts only cover as a last resort.
+    """
+    pixels = axes.figure.dpi / 72
+    at, dots = axes.transData.transform(points), axes.transData.transform(hidden)
+    room = axes.get_window_extent()
+    taken: list[tuple[Any, Any]] = []
+    left_out = 0
+    style: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "center"}
+    style |= {"fontsize": "small", "color": INK, "zorder": 6}
+    for spot, point, text in zip(at, points, texts, strict=True):
+        note = axes.annotate(text, point, (0, 0), **style)
+        half = np.array(note.get_window_extent().size) / 2 + MARGIN * pixels
+        note.remove()
+        others = dots[(dots != spot).any(axis=1)]
+        for spares, distance, side in product((True, False), DISTANCES, SIDES):
+            centre = spot + np.multiply(side, distance * pixels) + np.sign(side) * half
+            low, high = centre - half, centre + half
+            is_inside = np.all(low >= room.min) and np.all(high <= room.max)
+            covers = np.all((others > low - DOT * pixels) & (others < high + DOT * pixels), axis=1).any()
+            overlaps = any(np.all(low < top) and np.all(bottom < high) for bottom, top in taken)
+            if is_inside and not overlaps and not (spares and covers):
+                taken.append((low, high))
+                lead = LEAD if distance > DISTANCES[0] else None
+                note = axes.annotate(text, point, tuple((centre - spot) / pixels), arrowprops=lead, **style)
+                # It is inside the axes, so the layout needs no room for it.
+                note.set_in_layout(False)
+                break
+        else:
+            left_out += 1
+    return left_out
+
 
 #: Height of a figure with one panel, by its width.
 TALL = 0.7
@@ -95,7 +244,7 @@ def fronts(
     else:
         height = look.inches - 0.3 + 0.16 * entries if look.narrow else look.inches * TALL
         figure, grid = panelled(1, look, height=height, marks=marks)
-    image = None
+    image, columns = None, look.shape(len(grid), MOST_ACROSS)[1]
     for axes, panel in zip(grid, panels, strict=True):
         image = _coloured(axes, colouring, x.mean, y.mean, panel.points)
         at, line = panel.barred, panel.order
@@ -104,13 +253,10 @@ def fronts(
         axes.plot(x.mean[line], y.mean[line], color=INK, linewidth=1, zorder=2, drawstyle="steps-post")
         ring: dict[str, Any] = {"s": 70, "facecolors": "none", "edgecolors": INK, "zorder": 4}
         axes.scatter(x.mean[line], y.mean[line], label="Pareto front", **ring)
-        axes.locator_params(nbins=5)
-        axes.set_title(panel.title, fontsize="small")
-    columns = look.shape(len(grid), MOST_ACROSS)[1]
-    if look.narrow or columns > 2:
+        axes.locator_params(axis="y", nbins=5)
         # Numbers of four digits need more room than a narrow panel has for five of them.
-        for axes in grid:
-            axes.locator_params(axis="x", nbins=3)
+        axes.locator_params(axis="x", nbins=3 if look.narrow or columns > 2 else 5)
+        axes.set_title(panel.title, fontsize="small")
     label_outer(grid, columns, x.label, y.label)
     if image is not None and colouring is not None:
         bar = figure.colorbar(image, ax=grid, label=colouring.scale.label, pad=0.02, format="{x:g}")
@@ -124,7 +270,7 @@ def fronts(
     for axes, panel in zip(grid, panels, strict=True):
         numbered = spread(len(panel.order), MOST_NUMBERED)
         spots = [tuple(spot) for spot in every[panel.order[numbered]].tolist()]
-        put(axes, spots, [str(place + 1) for place in numbered], hidden=every[panel.points])
+        put(axes, spots, [str(place + 1) for place in numbered], every[panel.points])
     return figure
 
 

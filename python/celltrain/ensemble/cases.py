@@ -1,16 +1,28 @@
-"""The cases of an ensemble: scenarios, and their runs with several seeds."""
+"""The cases of an ensemble, and the one loop that runs them with their seeds.
+
+Sweeps, searches, comparisons and reproductions call `execute`. An estimate of the cost runs a few cases, or their beginning.
+"""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from celltrain import _core
-from celltrain.ensemble.plan.plan import canonical_with_memory
+from celltrain.ensemble.plan.plan import Plan, canonical, canonical_with_memory
+from celltrain.errors import ScenarioError
 from celltrain.model.cancel import current
+from celltrain.running import Chunk, Recording, Rows, Task, Worker
+
+#: Seconds a probe may take; the time of an unfinished probe follows from the share that is done.
+PROBE_SECONDS = 2.0
+#: Points that are probed, spread over the plan.
+PROBES = 5
+#: Bytes on the disk of a run without its measures, and of a measure.
+RUN_BYTES, MEASURE_BYTES = 95, 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,21 +33,17 @@ class Case:
         number: Its number, from 0.
         configuration: The canonical scenario as JSON.
         memory: Bytes of memory that a run of it reserves.
-        name: Its name, if the cases have names.
-        settings: The settings in which it differs from the other cases, by axis.
     """
 
     number: int
     configuration: str
     memory: int
-    name: str = ""
-    settings: Mapping[str, float | str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, number: int, scenario: Mapping[str, Any], **more: Any) -> Case:
+    def of(cls, number: int, scenario: Mapping[str, Any]) -> Case:
         """Returns the case of a scenario; raises `ScenarioError` if the scenario is refused."""
         configuration, memory = canonical_with_memory(scenario)
-        return cls(number=number, configuration=configuration, memory=memory, **more)
+        return cls(number=number, configuration=configuration, memory=memory)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,6 +61,62 @@ class Run:
     seed: int
     key: str
     measures: tuple[str, ...] | None = None
+
+
+def execute(
+    runs: Iterable[Run],
+    worker: Worker,
+    take: Callable[[Rows], None],
+    *,
+    measures: Sequence[str] = (),
+    limit_s: float | None = None,
+    recording: Recording | None = None,
+    chunk_runs: int | None = None,
+) -> None:
+    """Runs every run on a worker, and passes the rows to `take` on the calling thread as they arrive.
+
+    Args:
+        runs: The runs. They may be generated meanwhile, on another thread.
+        worker: The runner: threads and processes of this machine, or a cluster.
+        take: Called with rows, in any order. Rows of a run may arrive twice.
+        measures: Measures of runs that have no measures of their own.
+        limit_s: Real time that a run may take.
+        recording: The series to record; None for no series.
+        chunk_runs: Runs of a chunk; the number that the worker wants when None.
+    """
+
+    def chunks() -> Iterator[Chunk]:
+        batch: list[Run] = []
+        for run in runs:
+            batch.append(run)
+            if len(batch) >= (chunk_runs or worker.chunk_runs):
+                yield chunk(batch)
+                batch = []
+        if batch:
+            yield chunk(batch)
+
+    def chunk(batch: Sequence[Run]) -> Chunk:
+        cases: dict[int, Case] = {run.case.number: run.case for run in batch}
+        places = {number: place for place, number in enumerate(cases)}
+        return Chunk(
+            configurations=tuple(case.configuration for case in cases.values()),
+            memory=tuple(case.memory for case in cases.values()),
+            tasks=tuple(
+                Task(
+                    run_key=run.key,
+                    point=run.case.number,
+                    seed=run.seed,
+                    configuration=places[run.case.number],
+                    measures=run.measures,
+                )
+                for run in batch
+            ),
+            measures=tuple(measures),
+            limit_s=limit_s,
+            recording=recording,
+        )
+
+    worker.work(chunks(), take)
 
 
 class _TookLongError(Exception):
@@ -79,3 +143,54 @@ def trial_run(configuration: str, seed: int, seconds: float) -> tuple[dict[str, 
         return None, (time.monotonic() - begun) / share
     answer = json.loads(text)
     return answer, float(answer["timing"]["engine_seconds"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """The cost of a sweep, before it is started.
+
+    Attributes:
+        points: Points of the plan.
+        runs: All runs; with `until`, the most there can be.
+        least_runs: The least runs there can be.
+        probes: Runs that the estimate is based on; 0 if none could be made.
+        seconds_per_run: Time of a run on one core.
+        seconds: Time of all runs on all threads.
+        bytes_per_run: Bytes that a run takes on the disk, without series.
+        bytes: Bytes of all runs.
+    """
+
+    points: int
+    runs: int
+    least_runs: int
+    probes: int
+    seconds_per_run: float
+    seconds: float
+    bytes_per_run: float
+    bytes: float
+
+
+def estimate(plan: Plan, threads: int) -> Estimate:
+    """Runs a few points, or their beginning, and extrapolates."""
+    count, until = len(plan.points), plan.seeds.until
+    seconds, characters = [], 0
+    for index in sorted({count * i // PROBES + count // (2 * PROBES) for i in range(PROBES)}):
+        try:
+            text = canonical(plan.points[index].scenario)
+        except ScenarioError:
+            continue
+        seconds.append(trial_run(text, plan.seeds.first, PROBE_SECONDS)[1])
+        characters += len(text)
+    probes = len(seconds)
+    each = sum(seconds) / max(probes, 1)
+    size = RUN_BYTES + MEASURE_BYTES * len(plan.measures) + characters / max(probes, 1) * count / plan.runs
+    return Estimate(
+        points=count,
+        runs=plan.runs,
+        least_runs=count * (plan.seeds.count if until is None else until.at_least),
+        probes=probes,
+        seconds_per_run=each,
+        seconds=each * plan.runs / min(threads, plan.runs),
+        bytes_per_run=size,
+        bytes=size * plan.runs,
+    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 import threading
 import time
@@ -11,9 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from celltrain import _core
-from celltrain.ensemble.cases import Case, Run
-from celltrain.ensemble.execute import execute
+from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.plan import Plan, run_key
 from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.store import Store
@@ -191,7 +191,7 @@ class Coordinator:
                     cases[point] = self._case(point)
                 case, refusal = cases[point]
                 key = run_key(case.configuration, seed)
-                if not self._is_new(Repeat(point=point, seed=seed, run_key=key)):
+                if not self._is_new(Repeat(point, seed, key)):
                     continue
                 if refusal is None:
                     yield Run(case=case, seed=seed, key=key)
@@ -307,7 +307,7 @@ class Coordinator:
         for point in range(first, last):
             own = values.get(point, {})
             known = [value for value in own.values() if value is not None]
-            self._wide += len(own) >= until.at_most and half_width(known) > until.interval
+            self._wide += len(own) >= until.at_most and not _mean(known).half[0] <= until.interval
 
     def _target(self, values: Mapping[int, float | None]) -> int:
         """Returns the number of seeds a point needs, judged by the values of its first seeds without a gap."""
@@ -323,31 +323,19 @@ class Coordinator:
         return target
 
 
-def seeds_needed(values: list[float], interval: float, most: int) -> int:
+def seeds_needed(values: Sequence[float], interval: float, most: int) -> int:
     """Returns how many values make half the width of the 95 % interval of their mean at most `interval`, judged by these.
 
     >>> seeds_needed([0.9, 0.9, 0.9], 0.01, 200), seeds_needed([0.8, 0.9, 1.0], 0.1, 200), seeds_needed([0.8, 1.0], 1e-9, 200)
     (3, 7, 200)
     """
-    n = len(values)
+    n, sd = len(values), _mean(values).sd[0]
     if n < 2:
         return min(n, most)
-    sd = _sd(values)
     while n < most and statistics.half_width(n, sd) > interval:
         n += 1
     return n
 
 
-def half_width(values: list[float]) -> float:
-    """Returns half the width of the 95 % interval of a mean; infinity for fewer than two values.
-
-    >>> round(half_width([0.8, 0.9, 1.0]), 3)
-    0.248
-    """
-    n = len(values)
-    return math.inf if n < 2 else statistics.half_width(n, _sd(values))
-
-
-def _sd(values: list[float]) -> float:
-    mean = math.fsum(values) / len(values)
-    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+def _mean(values: Sequence[float]) -> statistics.Means:
+    return statistics.means(np.zeros(len(values), np.int64), np.array(values, np.float64), 1)

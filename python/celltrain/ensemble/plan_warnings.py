@@ -98,26 +98,25 @@ def tried(plan: Plan) -> list[str]:
     """Returns warnings about axes that seem to change nothing, from a few short pairs of runs that differ in one axis."""
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
-        different, equal = False, 0
+        outcomes = []
         # At both corners and in the middle of the other axes.
         corners = (0, len(plan.points) // 2, len(plan.points) - 1)
         for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
-            texts = [_canonical(plan.points[base + level * stride].scenario) for level in (0, len(group) - 1)]
-            if None in texts or texts[0] == texts[1]:
+            first, last = (_canonical(plan.points[base + level * stride].scenario) for level in (0, len(group) - 1))
+            if first is None or last is None or first == last:
                 # Here the axis sets nothing; elsewhere it may.
                 continue
-            for text in texts:
-                if text is not None and text not in prints and time.monotonic() - begun < TRIED_SECONDS:
+            for text in (first, last):
+                if text not in prints and time.monotonic() - begun < TRIED_SECONDS:
                     answer, _ = trial_run(text, plan.seeds.first, TRY_SECONDS)
                     prints[text] = None if answer is None else str(answer["fingerprint"])
-            known = [prints.get(text or "") for text in texts]
-            if None not in known:
-                different |= known[0] != known[1]
-                equal += known[0] == known[1]
-        if equal and not different:
+            if prints.get(first) and prints.get(last):
+                outcomes.append(prints[first] == prints[last])
+        if outcomes and all(outcomes):
+            tries = len(outcomes)
             found.append(
                 f"{_group_name(group)} seems to change nothing: its first and its last value gave the same run, in "
-                f"{equal} of {equal} {'tries' if equal > 1 else 'try'}; look whether the scenario uses what it sets"
+                f"{tries} of {tries} {'tries' if tries > 1 else 'try'}; look whether the scenario uses what it sets"
             )
     return found
 
@@ -125,7 +124,7 @@ def tried(plan: Plan) -> list[str]:
 def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
     """Returns the warnings of thresholds that stay while the buffer changes; a comparison has no `[[paired]]` to offer."""
     # Other plans have the same ports at every point.
-    if not any(axis.path.split(".")[0] == "port" for axis in plan.axes):
+    if not any(axis.path.startswith("port.") for axis in plan.axes):
         return []
     scenarios = [plan.points[index].scenario for index in _spread(len(plan.points), CHECKED_POINTS)]
     # One other buffer at all points is a change too.
@@ -136,7 +135,8 @@ def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
 def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) -> Iterator[str]:
     """Yields warnings about thresholds in cells that stay constant while the buffer they belong to changes."""
     otherwise = ", or give each its own in [[paired]]" if of_plan else ""
-    shares: dict[str, dict[int, int]] = {}
+    # By path, the threshold at each buffer; a threshold that is varied too is intended, and has none.
+    known: dict[str, dict[int, int | None]] = {}
     for scenario in scenarios:
         for port, table in _tables(scenario.get("port")):
             buffer = table.get("buffer")
@@ -146,20 +146,17 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) 
                 for key, value in own.items():
                     path = f"port.{port}.policy.{policy}.{key}"
                     if (cells := _cells(value, path)) is not None:
-                        # A threshold that is varied too is intended.
-                        known = shares.setdefault(path, {})
-                        known[buffer] = cells if known.get(buffer, cells) == cells else -1
-    constant = {path: known for path, known in shares.items() if len(known) > 1 and len(set(known.values())) == 1}
-    for path, known in list(constant.items())[:MOST_NAMED]:
-        (value,) = set(known.values())
-        if value < 0:
-            continue
-        small, large = min(known), max(known)
-        yield (
-            f"{path} stays {value:,} cells while the buffer goes from {small:,} to {large:,}: {value / small:.0%} of the "
-            f"smallest, {value / large:.0%} of the largest. Write "
-            f'"{value / small:.0%}" or "buffer - {small - value} cells", which go with the buffer{otherwise}'
-        )
+                        at = known.setdefault(path, {})
+                        at[buffer] = cells if at.get(buffer, cells) == cells else None
+    constant = {path: at for path, at in known.items() if len(at) > 1 and len(set(at.values())) == 1}
+    for path, at in list(constant.items())[:MOST_NAMED]:
+        small, large = min(at), max(at)
+        if (value := at[small]) is not None:
+            yield (
+                f"{path} stays {value:,} cells while the buffer goes from {small:,} to {large:,}: {value / small:.0%} of the "
+                f"smallest, {value / large:.0%} of the largest. Write "
+                f'"{value / small:.0%}" or "buffer - {small - value} cells", which go with the buffer{otherwise}'
+            )
 
 
 def networks(paths: Mapping[str, str]) -> Iterator[str]:
@@ -189,14 +186,12 @@ def of_store(store: Store) -> list[str]:
         # The plan of another version may be invalid today.
         return []
     runs = store.runs()
-    dead = _points_without_traffic(runs)
-    return [
-        *_dead(runs, plan, dead),
-        *_little(runs, plan),
-        *warnings,
-        *_without_effect(runs, plan, dead),
-        *_indistinct(runs, plan, dead),
-    ]
+    carried = _carried(runs)
+    count = len(runs.points)
+    some, none = (np.bincount(runs.case, one, count) > 0 for one in (carried > 0, carried == 0))
+    dead = none & ~some
+    checks = (_dead(runs, plan, dead), _little(runs, plan), warnings, _without_effect(runs, plan, dead))
+    return [one for check in (*checks, _indistinct(runs, plan, dead)) for one in check]
 
 
 def little_points(store: Store) -> dict[int, tuple[float, int]]:
@@ -224,12 +219,11 @@ def lock_step_points(store: Store) -> dict[int, LockStepWarning]:
     runs = store.runs()
     least, timeouts = (runs.values[:, names.index(name)] for name in (LEAST, TIMEOUTS))
     known = ~np.isnan(least) & ~np.isnan(timeouts)
-    with_timeouts = np.unique(runs.point[known & (timeouts > 0)])
     by_point: dict[int, dict[int, tuple[float, float]]] = {}
-    for place in np.flatnonzero(known & np.isin(runs.point, with_timeouts)).tolist():
+    for place in np.flatnonzero(known & np.isin(runs.case, runs.case[known & (timeouts > 0)])).tolist():
         pair = float(least[place]), float(timeouts[place])
         by_point.setdefault(int(runs.point[place]), {})[int(runs.seed[place])] = pair
-    order = sorted(by_point, key=lambda point: min(lowest for lowest, _ in by_point[point].values()))
+    order = sorted(by_point, key=lambda point: min(by_point[point].values()))
     found = {point: lock_step_warning(plan.points[point].scenario, by_point[point]) for point in order[:MOST_JUDGED]}
     return {point: warning for point, warning in sorted(found.items()) if warning is not None}
 
@@ -241,8 +235,7 @@ def lock_step_of_store(store: Store) -> list[str]:
         return []
     plan = store.plan
     first, warning = next(iter(found.items()))
-    values = zip(plan.axes, plan.points.values(first), strict=True)
-    setting = ", ".join(f"{axis.name} {value}" for axis, value in values)
+    setting = ", ".join(f"{name} {value}" for name, value in plan.points[first].values.items())
     where = f"at point {first} ({setting}), the first of them, " if setting else ""
     return [f"{len(found):,} of {len(plan.points):,} points may hinge on lock-step: {where}{warning}"]
 
@@ -254,38 +247,30 @@ def _carried(runs: StoredRuns) -> NDArray[np.float64]:
     return np.full(len(runs), np.nan) if measure is None else runs.values[:, names.index(measure)]
 
 
-def _points_without_traffic(runs: StoredRuns) -> list[int]:
-    """Returns the points that carried nothing with any seed."""
-    carried = _carried(runs)
-    return [int(one) for one in np.setdiff1d(runs.point[carried == 0], runs.point[carried > 0])]
-
-
-def _dead(runs: StoredRuns, plan: Plan, dead: Sequence[int]) -> Iterator[str]:
+def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:
     """Yields a warning if runs carried nothing and one of the measures shows it."""
     carried = _carried(runs)
     empty = int((carried == 0).sum())
     if not empty:
         return
     count = "1 run" if empty == 1 else f"{empty:,} runs"
-    told = f"{count} of {int((~np.isnan(carried)).sum()):,} carried nothing, and fairness is undefined there"
-    if dead:
-        first = _point(plan, dead[0])
-        points = "point carries nothing with any seed" if len(dead) == 1 else "points carry nothing with any seed"
-        told += f"; {len(dead):,} {points}{f', the first {first}' if first else ''}: ignore their other measures"
-    yield told
+    text = f"{count} of {int((~np.isnan(carried)).sum()):,} carried nothing, and fairness is undefined there"
+    if points := runs.points[dead].tolist():
+        first = _point(plan, points[0])
+        carry = "point carries nothing with any seed" if len(points) == 1 else "points carry nothing with any seed"
+        text += f"; {len(points):,} {carry}{f', the first {first}' if first else ''}: ignore their other measures"
+    yield text
 
 
 def _little_points(runs: StoredRuns, plan: Plan) -> dict[int, tuple[float, int]]:
     """Returns the points that carry little, as `little`: rivals differ in axes of policies alone."""
-    carried = _carried(runs)
-    known = ~np.isnan(carried)
-    points, place = np.unique(runs.point[known], return_inverse=True)
+    points = runs.points
     rivals = points.copy()
     for group, stride in _strides(plan):
         if all(re.match(r"port\.[^.]+\.policy(\.|$)", axis.path) for axis in group.axes):
             rivals -= points // stride % len(group) * stride
-    mean = np.bincount(place, carried[known]) / np.bincount(place)
-    return {int(points[case]): (share, int(points[best])) for case, (share, best) in little(mean, rivals).items()}
+    found = little(means(runs.case, _carried(runs), len(points)).mean, rivals)
+    return {int(points[case]): (share, int(points[best])) for case, (share, best) in found.items()}
 
 
 def _little(runs: StoredRuns, plan: Plan) -> Iterator[str]:
@@ -296,9 +281,9 @@ def _little(runs: StoredRuns, plan: Plan) -> Iterator[str]:
         yield carries_little(_point(plan, point), share, _point(plan, best)) + more
 
 
-def _without_effect(runs: StoredRuns, plan: Plan, dead: Sequence[int]) -> Iterator[str]:
+def _without_effect(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:
     """Yields the axes that changed nothing in any run."""
-    known = runs.printed & ~np.isin(runs.point, dead)
+    known = runs.printed & ~dead[runs.case]
     if not known.any():
         return
     point, prints = runs.point[known], runs.fingerprint[known].view(np.int64)
@@ -309,28 +294,30 @@ def _without_effect(runs: StoredRuns, plan: Plan, dead: Sequence[int]) -> Iterat
             yield without_effect(_group_name(group), pairs)
 
 
-def _indistinct(runs: StoredRuns, plan: Plan, dead: Sequence[int]) -> Iterator[str]:
+def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:
     """Yields a warning about points whose runs hardly differ from seed to seed, so that their intervals say little."""
     if plan.seeds.count < LEAST_SEEDS or plan.runs > MOST_RUNS or not runs.printed.any():
         return
-    point, prints = runs.point[runs.printed], runs.fingerprint[runs.printed]
-    numbers, place, count = np.unique(point, return_inverse=True, return_counts=True)
-    pairs = np.unique(np.stack([place.astype(np.uint64), prints]), axis=1)
-    distinct = np.bincount(pairs[0].astype(np.int64), minlength=len(numbers))
-    values = runs.values[runs.printed]
-    found_means = [means(place, values[:, measure], len(numbers)) for measure in range(len(plan.measures))]
+    case, prints, count = runs.case[runs.printed], runs.fingerprint[runs.printed], len(runs.points)
+    seeds = np.bincount(case, minlength=count)
+    pairs = np.unique(np.stack([case.astype(np.uint64), prints]), axis=1)
+    distinct = np.bincount(pairs[0].astype(np.int64), minlength=count)
+    found_means = [means(case, column, count) for column in runs.values[runs.printed].T]
     mean, sd = (np.array([getattr(one, name) for one in found_means]) for name in ("mean", "sd"))
-    able = (count >= LEAST_SEEDS) & ~np.isin(numbers, dead)
-    able &= (distinct == 1) | narrow(plan.measures, mean, sd)
+    able = np.flatnonzero(
+        (seeds >= LEAST_SEEDS) & ~dead & ((distinct == 1) | narrow([one.name for one in runs.measures], mean, sd))
+    )
     # Reading a scenario takes as long as a short run, so of many points a few are read.
-    chosen = np.flatnonzero(able)[list(_spread(int(able.sum()), MOST_READ))]
+    chosen = able[list(_spread(len(able), MOST_READ))]
+    points = runs.points[chosen].tolist()
     found = [
-        int(numbers[one]) for one in chosen if distinct[one] == 1 or _ties_only(plan.points[numbers[one]].scenario)
+        point
+        for point, prints in zip(points, distinct[chosen], strict=True)
+        if prints == 1 or _ties_only(plan.points[point].scenario)
     ]
     if found:
-        total = len(chosen) if len(chosen) < able.sum() else len(numbers)
-        first = _point(plan, found[0])
-        yield seeds_hardly_matter(int(count.max()), len(found), total, first, tcps(plan), "points")
+        total = len(chosen) if len(chosen) < len(able) else int((seeds > 0).sum())
+        yield seeds_hardly_matter(int(seeds.max()), len(found), total, _point(plan, found[0]), tcps(plan), "points")
 
 
 # Of runs in general.

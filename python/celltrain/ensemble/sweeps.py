@@ -21,8 +21,7 @@ from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store import Store
 from celltrain.errors import Fault, PlanError, warn
 from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel, endable
-from celltrain.model.progress import watched
+from celltrain.model.cancel import Cancel, endable, watched
 from celltrain.running import Worker, worker_of
 
 if TYPE_CHECKING:
@@ -90,19 +89,9 @@ def sweep(
     >>> store.summary(["efficiency"]).column_names[:4]
     ['point', 'tcp', 'topology.n_source.link_delay', 'measure']
     """
-    if isinstance(base, Plan):
-        plan = base
-    else:
-        document: dict[str, Any] = {
-            "axes": over,
-            "paired": list(paired) or None,
-            "sample": sample,
-            "seeds": seeds,
-            "measures": measures if measures is None or isinstance(measures, str) else list(measures),
-            "series": series,
-            "limits": None if limit is None else {"time": limit},
-        }
-        plan = Plan.of(base, {key: value for key, value in document.items() if value is not None})
+    limits = None if limit is None else {"time": limit}
+    document = {"axes": over, "paired": paired or None, "sample": sample, "seeds": seeds, "measures": measures}
+    plan = base if isinstance(base, Plan) else Plan.of(base, {**document, "series": series, "limits": limits})
     if resume and store is None:
         raise PlanError([Fault.of_option("resume", True, "needs the store it goes on with")])
     if retry_failed and not resume:
@@ -111,7 +100,6 @@ def sweep(
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
     run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=progress)
-    answer = Store.open(folder)
-    answer.keeper = keeper
+    answer = Store._made(**{**vars(Store.open(folder)), "keeper": keeper})
     warn([*plan_warnings.of_store(answer), *plan_warnings.lock_step_of_store(answer)])
     return answer

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from celltrain.model.cancel import Cancel, check, current
 from celltrain.model.network import Network
 from celltrain.model.quantities import QUANTITIES
 from celltrain.model.scenario import read, table
-from celltrain.running.events import Events, read_events
+from celltrain.running.events import block_of, schema_of
 from celltrain.running.summary import WITHOUT_TCP
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 
 #: After the last instant of any run.
 NEVER = float("inf")
-#: Seconds before and after the instant in which segments are kept at first: longer than most timeouts.
+#: Seconds after the instant in which segments are kept at first: longer than most timeouts.
 _REACH = Fraction(30)
 #: Seconds of losses up to which the frames of all VCs are kept.
 _ALL_VCS = 1.0
@@ -291,29 +289,30 @@ class EventRuns:
         except InputError as error:
             raise ScenarioError(error.faults) from None
 
-    def history(self, flow: str, instant: Fraction) -> History:
-        """Returns the events of a flow around an instant, or of the whole run if those do not show the episode's ends."""
-        for start, end in (self._around(instant), (Fraction(0), self.duration)):
-            [history] = self.histories([flow], start, end, share=(0.0, 0.5))
-            earlier = [one for one in history.episodes if start < one.start <= instant]
-            later = any(one.start >= instant and one.end < NEVER for one in history.episodes)
-            if any(instant <= one.end < NEVER for one in earlier) or (earlier and later):
+    def around(self, flows: Sequence[str], instant: float, exactness: float) -> tuple[History, Episode | None]:
+        """Returns the events of the connection in the longest trouble around an instant, or of the first, and its episode.
+
+        They end some time after the instant, or with the run if they do not show then how it went on.
+        """
+        for end in dict.fromkeys((min(Fraction(instant) + _REACH, self.duration), self.duration)):
+            episodes = {
+                one: nearest(one.episodes, instant, exactness) for one in self.histories(flows, end, share=(0.0, 0.5))
+            }
+            lengths = {one: min(own.end, float(end)) - own.start if own else 0.0 for one, own in episodes.items()}
+            worst = max(lengths, key=lambda one: lengths[one])
+            episode = episodes[worst]
+            if episode.end < NEVER if episode else any(one.start > instant for one in worst.episodes):
                 break
-        return history
+        return worst, episode
 
-    def _around(self, instant: Fraction) -> tuple[Fraction, Fraction]:
-        return max(instant - _REACH, Fraction(0)), min(instant + _REACH, self.duration)
-
-    def histories(
-        self, flows: Sequence[str], start: Fraction, end: Fraction, *, share: tuple[float, float]
-    ) -> list[History]:
-        """Returns the events of some connections in a span of the run.
+    def histories(self, flows: Sequence[str], end: Fraction, *, share: tuple[float, float]) -> list[History]:
+        """Returns the events of some connections until a time.
 
         Frames that neither arrived nor were overtaken may be on their way. If one is overdue, the reference engine tells
         its fate.
         """
         one = flows if len(flows) == 1 else None
-        tables = self._run("fast", ["segments", "timers"], start, end, flows=one, share=share)
+        tables = self._run("fast", ["segments", "timers"], Fraction(0), end, flows=one, share=share)
 
         def histories(fates: Fates | None = None) -> list[History]:
             return [
@@ -323,7 +322,7 @@ class EventRuns:
                     tables["timers"],
                     has_tcp=name not in self.without_tcp,
                     gone=fates.by_frame.keys() if fates else (),
-                    is_whole=start == 0 and end == self.duration,
+                    is_whole=end == self.duration,
                 )
                 for name in flows
             ]
@@ -335,16 +334,6 @@ class EventRuns:
         first = Fraction(min(overdue.values())) - _INSTANT
         tables |= self._run("reference", ["frames"], first, end, flows=list(overdue), share=(share[1], share[1]))
         return histories(Fates(tables["frames"]))
-
-    def worst(self, flows: Sequence[str], instant: Fraction, exactness: float) -> str:
-        """Returns the connection with the longest episode around an instant; the first one if all is well."""
-        start, end = self._around(instant)
-
-        def length(history: History) -> float:
-            episode = nearest(history.episodes, float(instant), exactness)
-            return 0.0 if episode is None else min(episode.end, float(end)) - episode.start
-
-        return max(self.histories(flows, start, end, share=(0.0, 0.0)), key=length).flow
 
     def fates(self, history: History, episode: Episode) -> Fates:
         """Returns the ends of the frames sent in an episode: of all VCs if the losses took a short time."""
@@ -374,6 +363,8 @@ class EventRuns:
         share: tuple[float, float],
     ) -> dict[str, pa.Table]:
         """Returns the events of a span of a run that is cancelled soon after it: the duration affects the run's clock."""
+        import pyarrow as pa
+
         outer, own = current(), Cancel()
 
         def on_progress(done: float) -> None:
@@ -385,20 +376,19 @@ class EventRuns:
 
         time = QUANTITIES["time"]
         window = f"{time.write(max(start, Fraction(0)))}:{time.write(end)}"
-        with tempfile.TemporaryDirectory(prefix="celltrain-why-") as name:
-            folder = Path(name) / "events"
-            kept = Events(folder=folder, kinds=kinds, flows=flows, ports=ports, window=window)
-            try:
-                with kept.taking(is_temporary=True) as take:
-                    self.scenario.run(
-                        *(self.seed, (), None, None, engine, on_progress, own._handle, kept.for_core(), take)
-                    )
-            except CancelledError:
-                check()
-            except ValueError as error:
-                raise ScenarioError.of_refusal(error) from None
-            log = read_events(folder)
-            return {kind: log[kind] for kind in kinds}
+        blocks: dict[str, list[pa.Table]] = {kind: [schema_of(kind).empty_table()] for kind in kinds}
+
+        def take(kind: str, columns: Sequence[Any]) -> None:
+            blocks[kind].append(block_of(kind, columns))
+
+        chosen = (kinds, ports, None, flows, window)
+        try:
+            self.scenario.run(self.seed, (), None, None, engine, on_progress, own._handle, chosen, take)
+        except CancelledError:
+            check()
+        except ValueError as error:
+            raise ScenarioError.of_refusal(error) from None
+        return {kind: pa.concat_tables(tables).unify_dictionaries() for kind, tables in blocks.items()}
 
 
 def nearest(episodes: Sequence[Episode], instant: float, exactness: float) -> Episode | None:

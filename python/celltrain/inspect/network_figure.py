@@ -17,8 +17,8 @@ import numpy as np
 from celltrain.drawing.axes import LONGEST_TITLE, brief, rendered, require_matplotlib
 from celltrain.errors import ScenarioError
 from celltrain.model.arguments import checked
+from celltrain.model.files import named
 from celltrain.model.network import Network, OneWayLink, network
-from celltrain.model.writing import named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,7 +118,7 @@ def save(net: Network, path: Path) -> None:
 
 
 def laid_out(net: Network) -> Layout:
-    """Places nodes in columns if data crosses a tree of switches in one direction, else by their distances."""
+    """Places switches in a row if data crosses them in one direction, else by their distances."""
     neighbours: list[list[int]] = [[] for _ in net.nodes]
     for link in net.links:
         neighbours[link.start].append(link.end)
@@ -126,87 +126,57 @@ def laid_out(net: Network) -> Layout:
     core = [i for i in range(len(net.nodes)) if i not in leaves]
     if not core:
         return Layout(places=np.array([[float(i), 0.0] for i in range(len(net.nodes))]))
-    senders = {net.links[flow.links[0]].start for flow in net.flows}
-    column = _columns(net, leaves, core, senders)
-    if column is None:
-        return Layout(places=_by_distance(neighbours, leaves, core))
-    if len(set(column.values())) == len(core):
-        return _row(net, neighbours, leaves, column, senders)
-    return _layers(neighbours, leaves, column, senders)
+    row = _in_a_row(net, leaves, core)
+    return Layout(places=_by_distance(neighbours, leaves, core)) if row is None else _row(net, neighbours, leaves, row)
 
 
-def _columns(net: Network, leaves: set[int], core: list[int], senders: set[int]) -> dict[int, int] | None:
-    """Returns the longest distance of each switch from a sender; None if the network is not such a tree."""
+def _in_a_row(net: Network, leaves: set[int], core: list[int]) -> list[int] | None:
+    """Returns the switches in the direction of the data if they are a row that it crosses in one direction, else None."""
     used = {link for flow in net.flows for link in flow.links}
-    receivers = {net.links[flow.links[-1]].end for flow in net.flows}
+    ends = [(net.links[flow.links[0]].start, net.links[flow.links[-1]].end) for flow in net.flows]
+    ways = range(0, len(net.links), 2)
+    one_way = [link if link in used else link + 1 for link in ways if (link in used) != (link + 1 in used)]
     inner = [link for link in net.links if link.start not in leaves and link.end not in leaves]
-    one_way = [link in used and link ^ 1 not in used for link in range(len(net.links))]
-    is_one_way = all(there or back for there, back in zip(one_way[::2], one_way[1::2], strict=True))
-    if len(inner) // 2 != len(core) - 1 or senders & receivers or not is_one_way:
+    after = {net.links[way].start: net.links[way].end for way in one_way if net.links[way] in inner}
+    if len(one_way) < len(ways) or len(inner) // 2 != len(core) - 1 or {a for a, _ in ends} & {b for _, b in ends}:
         return None
-    column = dict.fromkeys(core, 1)
-    inner = [link for link, is_used in zip(net.links, one_way, strict=True) if is_used and link in inner]
-    while late := [link for link in inner if column[link.end] <= column[link.start]]:
-        for link in late:
-            column[link.end] = column[link.start] + 1
-    return column
+    row = [node for node in core if node not in after.values()]
+    while len(row) < len(core) and row[-1] in after:
+        row.append(after[row[-1]])
+    return row if set(row) == set(core) else None
 
 
-def _layers(neighbours: list[list[int]], leaves: set[int], column: dict[int, int], senders: set[int]) -> Layout:
-    """Places the nodes of each column above each other, in the order of their neighbours in the column before."""
-    at = column | {leaf: column[neighbours[leaf][0]] + (-1 if leaf in senders else 1) for leaf in leaves}
-    members: dict[int, list[int]] = {}
-    for node in sorted(at, key=lambda node: (at[node], node)):
-        members.setdefault(at[node], []).append(node)
-    height = max(map(len, members.values()))
-    places = np.zeros((len(neighbours), 2))
-
-    def order(node: int) -> tuple[float, int]:
-        before = [float(places[other, 1]) for other in neighbours[node] if at[other] < at[node]]
-        return -sum(before) / max(len(before), 1), node
-
-    for _ in range(4):
-        for x, nodes in members.items():
-            if x - 1 in members:
-                nodes.sort(key=order)
-            places[nodes, 0] = x
-            places[nodes, 1] = _spread(len(nodes), height)
-    return Layout(places=places)
-
-
-def _row(
-    net: Network, neighbours: list[list[int]], leaves: set[int], column: dict[int, int], senders: set[int]
-) -> Layout:
+def _row(net: Network, neighbours: list[list[int]], leaves: set[int], row: list[int]) -> Layout:
     """Places switches in a row, with hosts before the first and after the last, and the hosts of others above and below.
 
     In a row of more than two switches, hosts whose names differ in a number share a name, so that the row fits a page.
     """
     places = np.zeros((len(net.nodes), 2))
     shared: list[list[int]] = []
-    step, end = (STEP, END) if len(column) > 2 else (2 * STEP, 2 * END)
-    first, last = min(column.values()), max(column.values())
-    for node, x in column.items():
+    senders = {net.links[flow.links[0]].start for flow in net.flows}
+    step, end = (STEP, END) if len(row) > 2 else (2 * STEP, 2 * END)
+    for x, node in enumerate(row):
         places[node] = step * x, 0.0
         own = sorted(leaf for leaf in neighbours[node] if leaf in leaves)
         for side in (1, -1):
             group = [leaf for leaf in own if (leaf in senders) == (side == 1)]
             series = _series(net, group)
             shared += series
-            if x == (first if side == 1 else last):
+            if node == row[0 if side == 1 else -1]:
                 places[group, 0] = step * x - side * end
-                places[group, 1] = _spread(len(group), len(group))
+                places[group, 1] = CLOSE_UP * ((len(group) - 1) / 2 - np.arange(len(group)))
                 continue
             # Sources are above and destinations below, like the ramps of a motorway.
             height = 1.3
             for hosts in series:
                 for start in range(0, len(hosts), MOST_ADJACENT):
-                    row = hosts[start : start + MOST_ADJACENT]
-                    places[row, 0] = step * x - side * 0.12 + CLOSE * (np.arange(len(row)) - (len(row) - 1) / 2)
-                    places[row, 1] = side * height
+                    few = hosts[start : start + MOST_ADJACENT]
+                    places[few, 0] = step * x - side * 0.12 + CLOSE * (np.arange(len(few)) - (len(few) - 1) / 2)
+                    places[few, 1] = side * height
                     height += 0.4
                 # Room for the name.
                 height += 1.2
-    return Layout(places=places, shared=shared if len(column) > 2 else ())
+    return Layout(places=places, shared=shared if len(row) > 2 else ())
 
 
 def _stem(name: str) -> tuple[str, int]:
@@ -227,15 +197,6 @@ def _series(net: Network, hosts: Iterable[int]) -> list[list[int]]:
             series.append([host])
         before = stem, number
     return series
-
-
-def _spread(count: int, height: int) -> Points:
-    """Returns `count` heights from top to bottom, around 0, in a picture of `height` rows."""
-    if count == 1:
-        return np.zeros(1)
-    # Columns of few nodes do not reach as far as those of many.
-    reach = (height - 1) / 2 * (1 if count == height else count / (count + 1) * height / (height - 1))
-    return np.linspace(reach, -reach, count) * CLOSE_UP
 
 
 def _by_distance(neighbours: list[list[int]], leaves: set[int], core: list[int]) -> Points:

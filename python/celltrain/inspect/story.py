@@ -174,39 +174,43 @@ class _Story:
         history = self.history
         first = min(places, key=self._when)
         fate, when = self._fate(first), self._when(first)
-        segment = f"{self._bytes(first)} of {self.flow}"
-        own, number = history.rows([first]), f"frame {history.frame[first]:.0f}"
-        if fate is None:
-            text = f"{capital(segment)} in {number}, left at {instant(when)} and never arrived."
-            yield Sentence(text=text, time=when, events=(own,))
-        else:
-            row, event = self.fates.row(fate), self.fates.rows([fate])
-            sent = "sent again" if history.event[first] == "retransmitted" else "sent"
-            text = loss(row, f"{number} ({segment}, {sent} {span(row['time_s'] - history.time[first])} before)")
-            yield Sentence(text=text, time=when, events=(event, own))
-            if (cause := rule(row)) is not None:
-                yield Sentence(text=cause, time=when, events=(event,), place=1)
+        segment, number = f"{self._bytes(first)} of {self.flow}", f"frame {history.frame[first]:.0f}"
+        sent = "sent again" if history.event[first] == "retransmitted" else "sent"
+        what = f"{number} ({segment}, {sent} {span(when - history.time[first])} before)"
+        unknown = f"{capital(segment)} in {number}, left at {instant(when)} and never arrived."
+        yield from self._first(first, what, unknown, history.rows([first]))
         if rest := [place for place in places if place != first]:
             yield self._rest(rest)
         if fate is not None:
             yield from self._others(places)
 
+    def _first(self, place: int, what: str, unknown: str, own: Rows, *, has_rule: bool = True) -> Iterator[Sentence]:
+        """Yields a loss in full and the rule that caused it, or another sentence if it is not among the events."""
+        fate, when = self._fate(place), self._when(place)
+        if fate is None:
+            yield Sentence(text=unknown, time=when, events=(own,))
+            return
+        row, event = self.fates.row(fate), self.fates.rows([fate])
+        yield Sentence(text=loss(row, what), time=when, events=(event, own))
+        if has_rule and (cause := rule(row)) is not None:
+            yield Sentence(text=cause, time=when, events=(event,), place=1)
+
     def _rest(self, places: list[int]) -> Sentence:
         """Returns a sentence on the other losses of a run of losses."""
-        last = instant(max(map(self._when, places)))
+        time = max(map(self._when, places))
         fates = [self._fate(place) for place in places]
+        known = [fate for fate in fates if fate is not None]
         ways = Counter("never arrived" if fate is None else self._way(fate) for fate in fates)
         more = counted(len(places), "more segment")
         if len(ways) > 1:
             listed = ", ".join(f"{count:,} {way}" for way, count in ways.items())
-            text = f"By {last} {more} had been lost: {listed}."
-        elif fates[0] is None:
-            text = f"{more} sent until {last} never arrived."
+            text = f"By {instant(time)} {more} had been lost: {listed}."
+        elif known:
+            text = f"By {instant(time)} {more} had been {next(iter(ways))}."
         else:
-            text = f"By {last} {more} had been {next(iter(ways))}."
-        known = [fate for fate in fates if fate is not None]
-        rows = (self.fates.rows(known), self.history.rows(places)) if known else (self.history.rows(places),)
-        return Sentence(text=text, time=max(map(self._when, places)), events=rows, place=2)
+            text = f"{more} sent until {instant(time)} never arrived."
+        rows = (self.fates.rows(known),) if known else ()
+        return Sentence(text=text, time=time, events=(*rows, self.history.rows(places)), place=2)
 
     def _way(self, fate: int) -> str:
         port = self.fates.port[fate]
@@ -233,20 +237,14 @@ class _Story:
         if not len(self.lost_acks):
             return
         first, times = int(self.lost_acks[0]), self.history.time[self.lost_acks]
-        fate, when = self._fate(first), self._when(first)
         what = f"the ACK of {self.flow} for all bytes up to {self.history.ack[first]:,.0f}"
+        unknown = f"{capital(what)}, sent at {instant(self._when(first))}, was lost."
         own = self.history.rows(self.lost_acks)
-        if fate is None:
-            text = f"{capital(what)}, sent at {instant(when)}, was lost."
-            yield Sentence(text=text, time=when, events=(own,), group=_OF_ACKS)
-        else:
-            row, event = self.fates.row(fate), self.fates.rows([fate])
-            yield Sentence(text=loss(row, what), time=when, events=(event, own), group=_OF_ACKS)
-            if not len(self.lost) and (cause := rule(row)) is not None:
-                yield Sentence(text=cause, time=when, events=(event,), group=_OF_ACKS, place=1)
+        sentences = [*self._first(first, what, unknown, own, has_rule=not len(self.lost))]
         if len(self.lost_acks) > 1:
             text = f"So were {counted(len(self.lost_acks) - 1, 'more ACK')}, sent until {instant(times[-1])}."
-            yield Sentence(text=text, time=times[-1], events=(own,), group=_OF_ACKS, place=2)
+            sentences.append(Sentence(text=text, time=times[-1], events=(own,), place=2))
+        yield from (replace(one, group=_OF_ACKS) for one in sentences)
 
     # Reactions of the sender.
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.errors import Fault, ScenarioError
-from celltrain.inspect.history import NEVER, Episode, EventRuns, History, nearest
+from celltrain.inspect.history import NEVER, Episode, EventRuns, History
 from celltrain.inspect.story import Sentence, sentences_on, sentences_without_episode
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, endable
-from celltrain.model.cards import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.model.quantities import QUANTITIES
 from celltrain.text import shown
 
@@ -146,19 +146,18 @@ def why(
     (False, 'frames')
     """
     runs = EventRuns.of(scenario, seed, progress)
-    instant = _instant(at, runs)
-    flow = runs.worst(runs.flows, instant, _exactness(at)) if flow is None else runs.check_flow(flow)
-    history = runs.history(flow, instant)
-    episode = nearest(history.episodes, float(instant), _exactness(at))
+    instant = float(_instant(at, runs))
+    flows = runs.flows if flow is None else [runs.check_flow(flow)]
+    history, episode = runs.around(flows, instant, _exactness(at))
     if episode is None:
-        sentences = sentences_without_episode(history, float(instant), float(runs.duration))
+        sentences = sentences_without_episode(history, instant, float(runs.duration))
     else:
         sentences = sentences_on(history, episode, runs.fates(history, episode))
     return Why(
         scenario=runs.name,
         seed=runs.seed,
-        flow=flow,
-        at_s=float(instant),
+        flow=history.flow,
+        at_s=instant,
         is_well=episode is None,
         from_s=None if episode is None else episode.start,
         to_s=None if episode is None or episode.end == NEVER else episode.end,
@@ -316,7 +315,7 @@ def episodes(
     """
     runs = EventRuns.of(scenario, seed, progress)
     flows = runs.flows if flow is None else [runs.check_flow(flow)]
-    histories = runs.histories(flows, Fraction(0), runs.duration, share=(0.0, 1.0))
+    histories = runs.histories(flows, runs.duration, share=(0.0, 1.0))
     silences = [[Silence.of(one, episode, float(runs.duration)) for episode in one.episodes] for one in histories]
     longest = [max((silence.silent_s for silence in of_flow), default=0.0) for of_flow in silences]
     worst = longest.index(max(longest))

@@ -16,10 +16,13 @@ import pathlib
 import types
 import typing
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 from celltrain.errors import Fault, InputError
 from celltrain.text import described, is_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -218,6 +221,13 @@ class Answer:
     def __init__(self, *_: object, **__: object) -> None:
         name = type(self).__name__
         raise InputError([Fault.of_option(name, "", f"is made by {self._call}, and cannot be made otherwise")])
+
+    @classmethod
+    def _made(cls, **parts: Any) -> Self:
+        """Returns an answer with these attributes."""
+        made = cls.__new__(cls)
+        vars(made).update(parts)
+        return made
 
 
 def _is_path(hint: Any) -> bool:

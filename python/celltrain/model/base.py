@@ -23,7 +23,7 @@ from typing_extensions import Self
 from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
 from celltrain.model import grammar
-from celltrain.model.cards import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.text import described
 
 
@@ -41,6 +41,8 @@ class Model(BaseModel):
     def __str__(self) -> str:
         return repr(self)
 
+    #: Key that holds the table where it is one of several kinds, such as `epd` for a policy; empty elsewhere.
+    choice_key: ClassVar[str] = ""
     #: Deprecated names of fields, such as `threshold_cells`, and their names today.
     _former_names: ClassVar[Mapping[str, str]] = {}
 
@@ -159,6 +161,8 @@ class Keyed:
 
     def __init__(self, **variants: type[Model]) -> None:
         self.variants = variants
+        for key, variant in variants.items():
+            variant.choice_key = key
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         keys: dict[type, str] = {variant: key for key, variant in self.variants.items()}

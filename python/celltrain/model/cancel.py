@@ -1,12 +1,19 @@
-"""Ends a long call from another thread. Ctrl-C reaches the main thread alone; a `Cancel` works from any."""
+"""Long calls: ending them from another thread, and a bar in a notebook.
+
+Ctrl-C reaches the main thread alone; a `Cancel` works from any. The command line has bars of its own, and a script passes
+`progress`.
+"""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import NoReturn, ParamSpec, TypeVar
+from html import escape
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from celltrain import _core
 from celltrain.errors import CancelledError, Fault, InputError
@@ -95,3 +102,81 @@ def endable(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **options)
 
     return call
+
+
+#: Seconds before a bar appears, and between two updates.
+AFTER_S, EVERY_S = 1.0, 0.2
+
+
+def watched(function: Callable[P, T]) -> Callable[P, T]:
+    """Makes a public call show a bar in a notebook unless it is called with `progress`."""
+
+    @wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> T:
+        if options.get("progress") is not None or not in_notebook():
+            return function(*args, **options)
+        with bar(function.__name__) as update:
+            options["progress"] = update
+            return function(*args, **options)
+
+    return call
+
+
+def in_notebook() -> bool:
+    """Returns True in a Jupyter kernel; does not import IPython to find out."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
+@contextmanager
+def bar(name: str) -> Iterator[Callable[[Any], None]]:
+    """Yields a function for `progress`, which takes a share from 0 to 1 or an object that counts runs."""
+    from IPython.display import HTML, display
+
+    began, last, handle = time.monotonic(), 0.0, None
+
+    def update(progress: Any) -> None:
+        nonlocal last, handle
+        now = time.monotonic()
+        if now - began < AFTER_S or now - last < EVERY_S:
+            return
+        last = now
+        drawn = HTML(html(name, *how_far(progress), now - began))
+        if handle is None:
+            handle = display(drawn, display_id=True)
+        else:
+            handle.update(drawn)
+
+    try:
+        yield update
+    finally:
+        if handle is not None:
+            handle.update(HTML(""))
+
+
+def how_far(progress: Any) -> tuple[float, str]:
+    """Returns the share that is done, and the runs in words.
+
+    >>> how_far(0.25)
+    (0.25, '')
+    """
+    if isinstance(progress, int | float):
+        return float(progress), ""
+    done = getattr(progress, "done", None)
+    total = getattr(progress, "total", None)
+    if done is None or total is None:
+        done, total = progress.runs, progress.most_runs
+    return done / max(total, 1), f"{done:,} of {total:,} runs"
+
+
+def html(name: str, share: float, words: str, seconds: float) -> str:
+    """Draws a bar as an element that follows the colours of its page.
+
+    >>> html("sweep", 0.25, "1 of 4 runs", 3.0)
+    '<div>sweep <progress max="1" value="0.250"></progress> 25 %, 1 of 4 runs, about 9 s more</div>'
+    """
+    share = min(max(share, 0.0), 1.0)
+    rest = f"about {seconds * (1 - share) / share:.0f} s more" if 0.01 <= share < 1 else ""
+    text = ", ".join(part for part in (f"{share:.0%}".replace("%", " %"), words, rest) if part)
+    return f'<div>{escape(name)} <progress max="1" value="{share:.3f}"></progress> {escape(text)}</div>'

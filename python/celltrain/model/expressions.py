@@ -19,13 +19,13 @@ through the scenario of the run, and one that begins with `series` to a trace (s
 
 from __future__ import annotations
 
-import difflib
 import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, lru_cache
+from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.cancel import current
+from celltrain.text import nearest
 
 Series = Mapping[str, Any]
 
@@ -63,6 +64,8 @@ class NoValueError(MeasureError):
 
 
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
+#: A step to several members: a function and the members it combines.
+_SEVERAL = re.compile(r"(\w+)\((.+)\)")
 #: Time between two samples of a trace that is taken for a measure.
 STEP = "10ms"
 #: Seconds: several round trips, so that a climb is not all recovery.
@@ -70,7 +73,10 @@ SHORTEST_CLIMB = 0.4
 
 
 def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
-    """Returns the value of a measure in a run, given its answer (with the scenario under "scenario") and its trace."""
+    """Returns the value of a measure in a run, given its answer (with the scenario under "scenario") and its trace.
+
+    Without a trace, what is read off one is 0.
+    """
     values: list[float] = []
     for step in _parsed(text):
         if isinstance(step, float):
@@ -102,19 +108,13 @@ def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, An
 def problem(text: str, outline: Mapping[str, Any]) -> str:
     """Why a measure leads nowhere in the answer of a run with this outline; empty where it leads somewhere."""
     try:
-        measure(text, outline, _empty_trace([flow["name"] for flow in outline["flows"]]))
+        measure(text, outline)
     except NoValueError:
         # There is nothing yet to divide by, or no value yet.
         return ""
     except MeasureError as error:
         return str(error)
     return ""
-
-
-def _empty_trace(flows: Sequence[str]) -> dict[str, Any]:
-    """The trace that a measure may read, of one instant at which nothing was sent."""
-    nothing = np.zeros((1, len(flows)))
-    return {"flows": list(flows), "time_s": np.zeros(1), "cwnd_segments": nothing, "ssthresh_segments": nothing}
 
 
 def check_syntax(text: str) -> None:
@@ -161,22 +161,37 @@ def needs_series(text: str) -> bool:
     return any(path[0] == "series" and len(path) > 1 for path in _paths([text]))
 
 
+def _number_of(answer: Any) -> float:
+    """The number at the end of a path."""
+    if answer is None:
+        raise NoValueError("there is no value")
+    if isinstance(answer, Mapping | list):
+        raise MeasureError("a table or a list is there, and no number: the path goes on")
+    try:
+        return float(answer)
+    except ValueError:
+        raise MeasureError("a text is there, and no number") from None
+
+
 def follow(answer: Any, path: Sequence[str]) -> float:
     """The number at a path; raises `MeasureError` with a clause that says why there is none."""
     if not path:
-        return _number_there(answer)
+        return _number_of(answer)
     step, *rest = path
-    members = _members(answer, step)
-    several = _several(step)
+    if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
+        answer = {member.get("name", member.get("vc")): member for member in answer}
+    if not isinstance(answer, Mapping):
+        raise MeasureError(f"there is nothing inside for {step!r} to be")
+    members: Mapping[str, Any] = answer
+    several = _SEVERAL.fullmatch(step)
     if several is None:
         if step not in members:
-            near = difflib.get_close_matches(step, members, n=1) if len(members) <= MOST_NEAR else []
             # At the top level other names are known; below it similar spellings are suggested.
             meant = OTHERWISE.get(step) if "efficiency" in members else None
-            meant = meant or next(iter(near), None)
+            meant = meant or (nearest(step, members) if len(members) <= MOST_NEAR else "")
             raise MeasureError(f"there is no {step!r}{f'; did you mean {meant}?' if meant else ''}")
         return follow(members[step], rest)
-    combine, names = several
+    combine, names = several.groups()
     if combine not in COMBINE:
         raise MeasureError(f"there is no {combine!r}; there are {', '.join(COMBINE)}")
     values = [follow(members[name], rest) for name in named(names, list(members))]
@@ -192,7 +207,9 @@ def named(text: str, known: Sequence[str]) -> list[str]:
     if text in known:
         return [text]
     if "*" in text:
-        if fitting := _fitting(text, known):
+        # Only the star has a meaning.
+        pattern = re.sub(r"[?\[]", r"[\g<0>]", text)
+        if fitting := [name for name in known if fnmatchcase(name, pattern)]:
             return fitting
         raise MeasureError(f"no name fits {text!r}")
     several = re.fullmatch(r"([^0-9]*)([0-9]{1,19})-([0-9]{1,19})", text)
@@ -204,59 +221,11 @@ def named(text: str, known: Sequence[str]) -> list[str]:
     # Names are looked for before a range is written out: it may be longer than any memory.
     if last - first >= len(known):
         raise MeasureError(f"{text!r} is a range of {last - first + 1:,} names, and there are {len(known):,}")
-    names = [f"{stem}{number}" for number in range(first, last + 1)]
     there = set(known)
+    names = [f"{stem}{number}" for number in range(first, last + 1)]
     if missing := next((name for name in names if name not in there), None):
         raise MeasureError(f"there is no {missing!r}")
     return names
-
-
-def _fitting(pattern: str, names: Sequence[str]) -> list[str]:
-    """The names that fit a pattern in which `*` stands for any characters; no name is gone over twice."""
-    first, *between, last = pattern.split("*")
-    parts = [part for part in between if part]
-    shortest = len(pattern) - pattern.count("*")
-
-    def fits(name: str) -> bool:
-        if len(name) < shortest or not (name.startswith(first) and name.endswith(last)):
-            return False
-        place, end = len(first), len(name) - len(last)
-        for part in parts:
-            # The first place of a part leaves the most characters to the following parts.
-            if (found := name.find(part, place, end)) < 0:
-                return False
-            place = found + len(part)
-        return True
-
-    return [name for name in names if fits(name)]
-
-
-def _members(answer: Any, step: str) -> Mapping[str, Any]:
-    """Returns the members of a table, or of a list by their names."""
-    if isinstance(answer, Mapping):
-        return answer
-    if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
-        return {member.get("name", member.get("vc")): member for member in answer}
-    raise MeasureError(f"there is nothing inside for {step!r} to be")
-
-
-def _number_there(answer: Any) -> float:
-    """The number at the end of a path."""
-    if answer is None:
-        raise NoValueError("there is no value")
-    if isinstance(answer, Mapping | list):
-        raise MeasureError("a table or a list is there, and no number: the path goes on")
-    try:
-        return float(answer)
-    except ValueError:
-        raise MeasureError("a text is there, and no number") from None
-
-
-@cache
-def _several(step: str) -> tuple[str, str] | None:
-    """Returns the function of several members, and their names; None if the step leads to one member."""
-    match = re.fullmatch(r"(\w+)\((.+)\)", step)
-    return None if match is None else (match[1], match[2])
 
 
 def _variation(values: NDArray[np.float64]) -> float:
@@ -315,9 +284,9 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
         if path[0] == "series":
             if len(path) < 3 or path[1] not in SERIES:
                 raise MeasureError(f"after series comes {' or '.join(SERIES)}, and then a flow")
-            assert series is not None, "a run that is traced has a trace"
-            readings = {name: SERIES[path[1]](series, name) for name in series["flows"]}
-            return follow(readings, path[2:])
+            if series is None:
+                return follow({flow["name"]: 0.0 for flow in answer["flows"]}, path[2:])
+            return follow({name: SERIES[path[1]](series, name) for name in series["flows"]}, path[2:])
         if path[:2] == ["ports", "bottleneck"] and "bottleneck" in answer:
             return follow(answer, ["ports", answer["bottleneck"], *path[2:]])
         return follow(answer, path)

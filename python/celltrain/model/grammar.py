@@ -8,13 +8,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
 from celltrain import _core
+from celltrain.text import nearest
 
 #: Keeps what the scenario has.
 AS_IS = "as-is"
@@ -128,8 +128,8 @@ def misplaced(value: str, before: str) -> str:
 
 def unknown(name: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()) -> str:
     """Writes a clause about a name that is not one of the tables."""
-    near = difflib.get_close_matches(name, tables, n=1)
-    hint = OTHERWISE.get(name) or (f"Did you mean {near[0]}?" if near else "")
+    near = nearest(name, tables)
+    hint = OTHERWISE.get(name) or (f"Did you mean {near}?" if near else "")
     word = _WORDS.get(kind, kind.replace("_", " "))
     listed = f"{_PLURALS.get(kind, 'Choices')}: {', '.join([*tables, *also])}"
     return f"is not a {word}. {hint}{' ' if hint else ''}{listed}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import xml.etree.ElementTree as ElementTree
 import xml.parsers.expat as expat
 from collections import Counter
 from dataclasses import dataclass
@@ -16,10 +15,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
+from celltrain.errors import Fault, InputError, MissingExtraError
 from celltrain.model.arguments import checked
 from celltrain.model.files import MAX_BYTES, UnreadableError, json_of
-from celltrain.model.scenario import read, table
+from celltrain.model.scenario import Reading, table
 from celltrain.model.shipped import read_text
 from celltrain.text import described, shortened, shown
 
@@ -36,9 +35,10 @@ MAX_FAULTS = 100
 MOST_NAME = 1000
 #: Digits of a number without a unit, and of the places that its exponent moves them.
 MOST_DIGITS, MOST_EXPONENT = 40, 30
-#: Each flow has at least one link of its own, and a scenario has at most this many links.
-MOST_FLOWS = 100_000
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+#: A scenario's most links; each flow has at least one of its own.
+MOST_LINKS = MOST_FLOWS = 100_000
+_NUMBER = re.compile(r"(?P<digits>[+-]?([0-9]+\.?[0-9]*|\.[0-9]+))([eE](?P<power>[+-]?[0-9]+))?")
+_NO_NUMBER = re.compile("true|false|[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 @checked()
@@ -107,56 +107,68 @@ def import_graph(
         raise InputError([Fault.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")])
     graph = _read(Path(path), file)
     problems = _Problems(file)
-    names = _names(graph, name_attribute, problems)
-    kinds = _kinds(graph, names, kind_attribute, problems)
+    nodes = _nodes(graph, name_attribute, problems)
+    kinds = {
+        name: str(graph.nodes[node].get(kind_attribute) or "switch").strip().lower() for node, name in nodes.items()
+    }
+    problems += [
+        f"node {described(name)} has {kind_attribute} = {described(kind)}, which is none of {', '.join(KINDS)}"
+        for name, kind in kinds.items()
+        if kind not in KINDS
+    ]
     quantities = [
         _Quantity(rate_attribute, rate, rate_unit, "rate"),
         _Quantity(delay_attribute, delay, delay_unit, "delay"),
     ]
-    links = _links(graph, names, quantities, both_ways, problems)
-    _check_connected(graph, names, problems)
-    ends = _flows(graph, names, flow_attribute, problems)
+    links = _links(graph, nodes, quantities, both_ways, problems)
+    _check_connected(graph, nodes, problems)
+    ends = _flows(graph, nodes, flow_attribute, problems)
     problems.stop()
     if flows is not None:
-        ends += _draw(kinds, flows, seed, file)
+        ends += _draw(kinds, flows, seed, problems)
     if not ends:
-        problem = f"has no flows: no node has the attribute {flow_attribute!r}; ask for some (--flows N)"
-        raise InputError([Fault.of_file(file, problem)])
-    _check_size(kinds, links, ends, file)
+        problems.append(f"has no flows: no node has the attribute {flow_attribute!r}; ask for some (--flows N)")
+    _check_size(kinds, links, ends, problems)
+    problems.stop()
     access = {"rate": access_rate or rate, "delay": access_delay}
     hosts = [node for node, kind in kinds.items() if kind == "host"]
-    made: list[dict[str, str]] = []
-    for number, (start, end) in enumerate(ends, 1):
-        flow = {"from_": start, "to": end}
-        for key, host in (("from_", f"source{number}"), ("to", f"destination{number}")):
-            if kinds[node := flow[key]] != "host":
-                # A node of the graph may have the name.
-                while host in kinds:
-                    host += "-host"
-                hosts.append(host)
-                links.append({"between": (host, node) if key == "from_" else (node, host), **access})
-                flow[key] = host
-        made.append(flow)
-    from celltrain.model.types import Epd, Flow, GeneralNetwork, Link, Port, Scenario
 
-    scenario = Scenario(
-        name=Path(path).stem if name is None else name,
-        duration=duration,
-        seed=seed,
-        topology=GeneralNetwork(
-            hosts=tuple(hosts),
-            switches=tuple(node for node, kind in kinds.items() if kind == "switch"),
-            edge_devices=tuple(node for node, kind in kinds.items() if kind == "edge_device"),
-            links=tuple(Link(**link) for link in links),
-            flows=tuple(Flow(from_=flow["from_"], to=flow["to"]) for flow in made),
-        ),
-        port={"default": Port(buffer_cells=buffer_cells, policy=Epd(threshold=buffer_cells * 4 // 5))},
-    )
-    reading = read(scenario)
-    if reading.faults:
-        raise ScenarioError(fault.changed(file=file, line=None) for fault in reading.faults)
+    def host_at(node: str, host: str, *, sends: bool) -> str:
+        """Returns the node if it is a host, or a new host with a link to it."""
+        if kinds[node] == "host":
+            return node
+        # A node of the graph may have the name.
+        while host in kinds:
+            host += "-host"
+        hosts.append(host)
+        links.append({"between": (host, node) if sends else (node, host), **access})
+        return host
+
+    from celltrain.model.types import Scenario
+
+    made = {
+        "name": Path(path).stem if name is None else name,
+        "duration": duration,
+        "seed": seed,
+        "topology": {
+            "network": {
+                "flows": [
+                    {
+                        "from": host_at(start, f"source{number}", sends=True),
+                        "to": host_at(end, f"destination{number}", sends=False),
+                    }
+                    for number, (start, end) in enumerate(ends, 1)
+                ],
+                "hosts": hosts,
+                "switches": [node for node, kind in kinds.items() if kind == "switch"],
+                "edge_devices": [node for node, kind in kinds.items() if kind == "edge_device"],
+                "links": links,
+            }
+        },
+        "port": {"default": {"buffer": buffer_cells, "policy": {"epd": {"threshold": buffer_cells * 4 // 5}}}},
+    }
     # The core writes rates and times in their usual units.
-    return Scenario.model_validate(table(reading.accepted()))
+    return Scenario.model_validate(table(Reading.of_table(made, file).accepted()))
 
 
 class _Problems(list[str]):
@@ -173,21 +185,18 @@ class _Problems(list[str]):
             raise InputError(Fault.of_file(self.file, problem) for problem in [*self[:MAX_FAULTS], *more])
 
 
-def _check_size(kinds: dict[str, str], links: list[dict[str, Any]], ends: list[tuple[str, str]], file: str) -> None:
+def _check_size(
+    kinds: dict[str, str], links: list[dict[str, Any]], ends: list[tuple[str, str]], problems: _Problems
+) -> None:
     """Refuses more links and longer names than a scenario may have, before it is made."""
-    from celltrain.model.types import GeneralNetwork
-
-    limits = GeneralNetwork.model_fields["links"].metadata
-    most = next(limit.max_length for limit in limits if hasattr(limit, "max_length"))
     more = sum(kinds[node] != "host" for flow in ends for node in flow)
-    if len(links) + more > most:
+    if len(links) + more > MOST_LINKS:
         edges = f"{len(links)} links, and its flows {more} more" if more else f"{len(links)} links"
-        raise InputError([Fault.of_file(file, f"has {edges}; a scenario has at most {most}")])
-    characters = sum(map(len, kinds)) + sum(len(node) for flow in ends for node in flow)
-    characters += sum(len(node) for link in links for node in link["between"])
+        problems.append(f"has {edges}; a scenario has at most {MOST_LINKS}")
+    characters = sum(len(node) for pair in [kinds, *ends, *(link["between"] for link in links)] for node in pair)
     if characters > MAX_BYTES:
         problem = f"has names of {characters:,} characters at its links and flows; a scenario has at most {MAX_BYTES:,}"
-        raise InputError([Fault.of_file(file, f"{problem}: take shorter names")])
+        problems.append(f"{problem}: take shorter names")
 
 
 @dataclass(frozen=True)
@@ -207,37 +216,32 @@ class _Quantity:
                 advice = f"give every edge a {self.word}, or one for all without (--{self.word})"
                 raise ValueError(f"has no {self.attribute!r}; {advice}")
             return self.default
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ValueError(f"has {self.attribute} = {described(value)}, which is no {self.word}")
-        text = str(value).strip()
+        text = str(value).strip() if isinstance(value, str | int | float) else described(value)
         written = f"has {self.attribute} = {shortened(text)}"
-        if _NUMBER.fullmatch(text):
-            text = self._with_unit(text, written)
-        elif text.lower().lstrip("+-") in ("nan", "inf", "infinity"):
+        number = _NUMBER.fullmatch(text)
+        if not isinstance(value, str | int | float) or _NO_NUMBER.fullmatch(text):
             raise ValueError(f"{written}, which is no {self.word}")
-        if text.startswith("-"):
-            raise ValueError(f"{written}, which is negative")
-        return text
-
-    def _with_unit(self, text: str, written: str) -> str:
-        """Writes a bare number as a scenario does, without an exponent."""
-        if self.unit is None:
+        if number and self.unit is None:
             example = "34.368Mbps" if self.word == "rate" else "5ms"
             advice = f"write such as {example!r}, or say the unit of all (--{self.word}-unit)"
             raise ValueError(f"{written} without a unit; {advice}")
-        digits, _, exponent = text.lower().partition("e")
-        if not set(digits) & set("123456789"):
+        if number and not set(number["digits"]) & set("123456789"):
             return f"0{self.unit}"
-        if len(digits) > MOST_DIGITS or len(exponent) > MOST_DIGITS or abs(int(exponent or 0)) > MOST_EXPONENT:
+        power = (number and number["power"]) or "0"
+        if number and (
+            len(number["digits"]) > MOST_DIGITS or len(power) > MOST_DIGITS or abs(int(power)) > MOST_EXPONENT
+        ):
             limits = f"it has more than {MOST_DIGITS} digits, or an exponent beyond {MOST_EXPONENT}"
             raise ValueError(f"{written}, which is no {self.word}: {limits}")
-        return f"{Decimal(text):f}{self.unit}"
+        if text.startswith("-"):
+            raise ValueError(f"{written}, which is negative")
+        return f"{Decimal(text):f}{self.unit}" if number else text
 
 
-def _names(graph: Any, attribute: str | None, problems: _Problems) -> dict[Any, str]:
+def _nodes(graph: Any, attribute: str | None, problems: _Problems) -> dict[Any, str]:
     """Returns the name of each node; raises `InputError` if one is too long for the faults that would name it."""
-    names: dict[Any, str] = {}
-    nodes: dict[str, Any] = {}
+    nodes: dict[Any, str] = {}
+    first: dict[str, Any] = {}
     for node, data in graph.nodes(data=True):
         name = str(node)
         if attribute is not None:
@@ -248,69 +252,51 @@ def _names(graph: Any, attribute: str | None, problems: _Problems) -> dict[Any, 
         if len(name) > MOST_NAME:
             length = f"{len(name):,} characters; a name has at most {MOST_NAME:,}"
             problems.append(f"node {described(name)} has a name of {length}")
-        if name in nodes:
-            both = f"{described(nodes[name])} and {described(node)}"
+        if name in first:
+            both = f"{described(first[name])} and {described(node)}"
             problems.append(f"nodes {both} have one name, {described(name)}; names are different")
-        names[node] = name
-        nodes.setdefault(name, node)
-    if any(len(name) > MOST_NAME for name in nodes):
+        nodes[node] = name
+        first.setdefault(name, node)
+    if any(len(name) > MOST_NAME for name in first):
         problems.stop()
-    return names
-
-
-def _kinds(graph: Any, names: dict[Any, str], attribute: str, problems: _Problems) -> dict[str, str]:
-    """Returns the kind of each node by its name."""
-    kinds = {}
-    for node, data in graph.nodes(data=True):
-        kind = str(data.get(attribute) or "switch").strip().lower()
-        if kind not in KINDS:
-            value = f"{attribute} = {described(data[attribute])}"
-            problems.append(f"node {described(names[node])} has {value}, which is none of {', '.join(KINDS)}")
-        kinds[names[node]] = kind
-    return kinds
+    return nodes
 
 
 def _links(
-    graph: Any, names: dict[Any, str], quantities: list[_Quantity], both_ways: bool, problems: _Problems
+    graph: Any, nodes: dict[Any, str], quantities: list[_Quantity], both_ways: bool, problems: _Problems
 ) -> list[dict[str, Any]]:
     """Returns the links; two opposite edges of a directed graph are one link."""
-    ways: dict[tuple[str, str], tuple[str, ...]] = {}
+    ways: dict[tuple[str, str], dict[str, str]] = {}
     counts: Counter[tuple[str, str]] = Counter()
     for start, end, data in graph.edges(data=True):
-        a, b = names[start], names[end]
-        if start == end:
-            problems.append(f"edge {_edge(a, b)} is a loop: it joins a node to itself")
+        a, b = nodes[start], nodes[end]
         if a == b:
+            if start == end:
+                problems.append(f"edge {_edge(a, b)} is a loop: it joins a node to itself")
             continue
         if not graph.is_directed() and (b, a) in counts:
             a, b = b, a
         counts[a, b] += 1
-        values = []
+        way = ways[a, b] = {}
         for quantity in quantities:
             try:
-                values.append(quantity.of(data))
+                way[quantity.word] = quantity.of(data)
             except ValueError as error:
                 problems.append(f"edge {_edge(a, b)} {error}")
-                values.append("")
-        ways[a, b] = tuple(values)
     problems += [
         f"edge {_edge(*ends)} is there {times} times; two nodes have one link"
         for ends, times in counts.items()
         if times > 1
     ]
-    links = {}
+    links: dict[tuple[str, str], dict[str, Any]] = {}
     lonely = []
-    for (a, b), (rate, delay) in ways.items():
-        if (b, a) in links:
-            continue
-        links[a, b] = {"between": (a, b), "rate": rate, "delay": delay}
-        if graph.is_directed():
-            back = ways.get((b, a), (rate, delay) if both_ways else None)
-            if back is None:
-                lonely.append(_edge(a, b, "->"))
-                continue
-            changes = {"rate_back": back[0]} if back[0] != rate else {}
-            links[a, b] |= changes | ({"delay_back": back[1]} if back[1] != delay else {})
+    for (a, b), way in ways.items():
+        back = ways.get((b, a), way if both_ways or not graph.is_directed() else None)
+        if back is None:
+            lonely.append(_edge(a, b, "->"))
+        elif (b, a) not in links:
+            other = {f"{word}_back": value for word, value in back.items() if value != way.get(word)}
+            links[a, b] = {"between": (a, b), **way, **other}
     if lonely:
         problems.append(
             f"is directed, and no edge leads back from {_some(lonely)}; acknowledgements go back the way data came: add "
@@ -319,48 +305,47 @@ def _links(
     return list(links.values())
 
 
-def _check_connected(graph: Any, names: dict[Any, str], problems: _Problems) -> None:
+def _check_connected(graph: Any, nodes: dict[Any, str], problems: _Problems) -> None:
     """Refuses a graph without nodes, or of parts that no edge joins."""
     import networkx as nx
 
-    if not graph.nodes:
+    if not nodes:
         problems.append("has no nodes")
         return
-    parts = sorted(nx.connected_components(graph.to_undirected(as_view=True)), key=len, reverse=True)
-    if len(parts) > 1:
-        others = [described(min(names[node] for node in part)) for part in parts[1:]]
+    _, *others = sorted(nx.connected_components(graph.to_undirected(as_view=True)), key=len, reverse=True)
+    if others:
+        names = [described(min(nodes[node] for node in part)) for part in others]
         problems.append(
-            f"has {len(parts)} parts that no edge joins: {_some(others)} cannot be reached from the largest"
+            f"has {len(others) + 1} parts that no edge joins: {_some(names)} cannot be reached from the largest"
         )
 
 
-def _flows(graph: Any, names: dict[Any, str], attribute: str, problems: _Problems) -> list[tuple[str, str]]:
+def _flows(graph: Any, nodes: dict[Any, str], attribute: str, problems: _Problems) -> list[tuple[str, str]]:
     """Returns the flows that nodes name; raises `InputError` if they are too many."""
-    known = set(names.values())
+    known = set(nodes.values())
     flows: list[tuple[str, str]] = []
-    for node, data in graph.nodes(data=True):
-        targets = data.get(attribute)
+    for node, targets in graph.nodes(data=attribute):
         if targets is None:
             continue
-        sender = names[node]
+        sender = nodes[node]
         count = len(targets) if isinstance(targets, list) else str(targets).count(",") + 1
         if len(flows) + count > MOST_FLOWS:
             more = f"at node {described(sender)} it has {count:,} more"
             problems.append(f"has more than {MOST_FLOWS:,} flows: {more}")
             problems.stop()
         for target in targets if isinstance(targets, list) else str(targets).split(","):
-            name = str(target).strip() if isinstance(target, str | int) else ""
-            value = described(target.strip() if isinstance(target, str) else target)
-            if name not in known:
-                problems.append(f"node {described(sender)} has {attribute} = {value}, which is not a node")
+            name = str(target).strip() if isinstance(target, str | int) else target
+            written = f"node {described(sender)} has {attribute} = {described(name)}"
+            if not isinstance(name, str) or name not in known:
+                problems.append(f"{written}, which is not a node")
             elif name == sender:
-                problems.append(f"node {described(sender)} has {attribute} = {described(name)}: it sends to itself")
+                problems.append(f"{written}: it sends to itself")
             else:
                 flows.append((sender, name))
     return flows
 
 
-def _edge(start: str, end: str, way: str = "-") -> str:
+def _edge(start: object, end: object, way: str = "-") -> str:
     """Names an edge in a fault."""
     return f"{described(start)} {way} {described(end)}"
 
@@ -371,12 +356,13 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:MOST_NAMED]) + more
 
 
-def _draw(kinds: dict[str, str], flows: int, seed: int, file: str) -> list[tuple[str, str]]:
+def _draw(kinds: dict[str, str], flows: int, seed: int, problems: _Problems) -> list[tuple[str, str]]:
     """Draws pairs of hosts, or of switches if there are not two hosts; the same for the same seed and file."""
     hosts = [name for name, kind in kinds.items() if kind == "host"]
     ends = hosts if len(hosts) > 1 else [name for name, kind in kinds.items() if kind == "switch"]
     if len(ends) < 2:
-        raise InputError([Fault.of_file(file, "has no two nodes that a flow could join")])
+        problems.append("has no two nodes that a flow could join")
+        problems.stop()
     draws = random.Random(seed)
     return [(a, b) for a, b in (draws.sample(ends, 2) for _ in range(flows))]
 
@@ -392,17 +378,16 @@ def _read(path: Path, file: str) -> Any:
         problem = f"is not a graph this can read; its name ends in {' or '.join(FORMATS)}"
         raise InputError([Fault.of_file(file, problem)])
     text = read_text(path, what="graph")
+    problems = _Problems(file)
     try:
         if form == "JSON":
-            return _of_json(json_of(text), file)
-        _check_graphml(text, file)
+            return nx.node_link_graph(_node_link(json_of(text), problems), edges="edges")
+        _check_graphml(text, problems)
         return nx.parse_graphml(text)
     except InputError:
         raise
     except UnreadableError as error:
         problem = error.problem
-    except RecursionError:
-        problem = "nests too deep to be a graph"
     # networkx has exceptions of a dozen kinds for faults of a file.
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -410,62 +395,57 @@ def _read(path: Path, file: str) -> Any:
     raise InputError([Fault.of_file(file, problem)])
 
 
-def _check_graphml(text: str, file: str) -> None:
-    """Refuses repeated node ids and edges to unknown nodes, which networkx accepts, and document types.
+def _check_graphml(text: str, problems: _Problems) -> None:
+    """Refuses document types, repeated ids, and edges to unknown nodes.
 
     A document type can declare entities, which multiply or bring in other files. No graph needs one.
     """
-    problems = _Problems(file)
+    nodes: list[Any] = []
+    edges: list[tuple[Any, Any]] = []
 
     def refuse(*_: object) -> None:
         problems.append("has a document type (<!DOCTYPE ...>), which a graph has no use for: take it out")
         problems.stop()
 
-    # The parser of ElementTree and of networkx: a declaration to one is a declaration to the other.
-    parser = expat.ParserCreate("utf-8")
+    def begin(tag: str, attributes: dict[str, str]) -> None:
+        if tag.endswith(" node"):
+            nodes.append(attributes.get("id"))
+        elif tag.endswith(" edge"):
+            edges.append((attributes.get("source"), attributes.get("target")))
+
+    # The parser of networkx: a declaration to one is a declaration to the other.
+    parser = expat.ParserCreate("utf-8", " ")
     parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler = begin
     parser.Parse(text.encode(), True)
-    root = ElementTree.fromstring(text)
-    ids = Counter(node.get("id") for node in root.iterfind(".//{*}node"))
-    problems += [
-        f"has {times} nodes with the id {described(name)}; names are different"
-        for name, times in ids.items()
-        if times > 1
-    ]
-    for edge in root.iterfind(".//{*}edge"):
-        ends = edge.get("source"), edge.get("target")
-        joined = f"{described(ends[0])} - {described(ends[1])}"
-        problems += [
-            f"edge {joined} joins {described(end)}, which is not the id of a node" for end in ends if end not in ids
-        ]
-    problems.stop()
+    _check_ids(nodes, edges, problems)
 
 
-def _of_json(data: Any, file: str) -> Any:
-    """Reads a graph in node-link form: `nodes` with `id`, and `links` or `edges` with `source` and `target`."""
-    import networkx as nx
-
-    problems = _Problems(file)
-    if not isinstance(data, dict) or not isinstance(data.get("nodes"), list):
-        problems.append("is not a node-link graph: a table with the lists nodes and links")
+def _node_link(data: Any, problems: _Problems) -> dict[str, Any]:
+    """Checks a graph in node-link form: `nodes` with `id`, and `links` or `edges` with `source` and `target`."""
+    key = "links" if isinstance(data, dict) and "links" in data else "edges"
+    if not isinstance(data, dict) or not isinstance(data.get("nodes"), list) or not isinstance(data.get(key), list):
+        problems.append("is not a node-link graph: a table with the lists nodes, and links or edges")
         problems.stop()
-    key = "links" if "links" in data else "edges"
-    if not isinstance(data.get(key), list):
-        problems.append("is not a node-link graph: it has no list of links, or edges")
-        problems.stop()
-    ids = set()
-    for i, node in enumerate(data["nodes"]):
-        if not isinstance(node, dict) or not isinstance(node.get("id"), str | int):
-            problems.append(f"nodes[{i}] is not a table with an id")
-        elif node["id"] in ids:
-            problems.append(f"nodes[{i}] has the id {described(node['id'])} of another node; names are different")
-        else:
-            ids.add(node["id"])
-    for i, edge in enumerate(data[key]):
-        for end in [edge.get("source"), edge.get("target")] if isinstance(edge, dict) else [None]:
-            if not isinstance(end, str | int) or end not in ids:
-                problems.append(f"{key}[{i}] joins {described(end)}, which is not the id of a node")
-    problems.stop()
+    nodes, edges = ([one if isinstance(one, dict) else {} for one in data[name]] for name in ("nodes", key))
+    _check_ids(
+        [node.get("id") for node in nodes], [(edge.get("source"), edge.get("target")) for edge in edges], problems
+    )
     # A multigraph keeps repeated edges, whatever keys they have.
-    edges = [{name: value for name, value in edge.items() if name != "key"} for edge in data[key]]
-    return nx.node_link_graph({**data, "multigraph": True, "edges": edges}, edges="edges")
+    edges = [{name: value for name, value in edge.items() if name != "key"} for edge in edges]
+    return {**data, "multigraph": True, "edges": edges}
+
+
+def _check_ids(nodes: list[Any], edges: list[tuple[Any, Any]], problems: _Problems) -> None:
+    """Refuses repeated ids of nodes and edges to unknown ones, which networkx accepts."""
+    ids = Counter(name if isinstance(name, str | int) else None for name in nodes)
+    for name, times in ids.items():
+        if name is None:
+            problems.append("has a node without an id, which is a text or a whole number")
+        elif times > 1:
+            problems.append(f"has {times} nodes with the id {described(name)}; names are different")
+    for ends in edges:
+        for end in ends:
+            if not isinstance(end, str | int) or end not in ids:
+                problems.append(f"edge {_edge(*ends)} joins {described(end)}, which is not the id of a node")
+    problems.stop()

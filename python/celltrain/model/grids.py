@@ -1,21 +1,27 @@
-"""Tables of text for people: one model, rendered for a terminal of any width, as Markdown and as LaTeX.
+"""Tables of text for people, rendered for a terminal of any width, as Markdown, as LaTeX, and as cards.
 
-Nothing is ever cut. Columns of words wrap; columns of numbers keep their width. If a table is wider than the screen, its columns
-continue in a second block below, which repeats the key columns.
+Nothing is ever cut in a table. Columns of words wrap; columns of numbers keep their width. If a table is wider than the
+screen, its columns continue in a second block below, which repeats the key columns.
+
+A card is an answer for `print` and notebooks: a title, a few sentences, small tables, with the same content in HTML.
+Colours follow the page, so that a card can be read on light and on dark. Names that others chose are escaped.
 """
 
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from html import escape
+from typing import TYPE_CHECKING, Any
 
 from celltrain.text import MOST_CLAUSE, shortened, shown
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
+
 
 #: Between two columns.
 GAP = "  "
@@ -62,6 +68,8 @@ class Grid:
             if number:
                 yield []
             yield from self._block(columns, width)
+        if self.more:
+            yield [(f"and {self.more:,} more", "")]
 
     def text(self, width: int | None = None) -> str:
         """The table as plain text."""
@@ -112,33 +120,28 @@ class Grid:
         return blocks or [every]
 
     def _least(self, columns: Sequence[int]) -> int:
-        return sum(self._narrowest(column) for column in columns) + self._between(columns)
+        return sum(self._bounds(column)[0] for column in columns) + self._between(columns)
 
     def _between(self, columns: Sequence[int]) -> int:
         """Characters of a line that are not in cells."""
         return len(GAP) * (len(columns) - 1) + (len(INDENT) if self.groups else 0)
 
-    def _cells(self, column: int) -> Iterator[str]:
-        return (row[column] for row in self.rows)
-
-    def _widest(self, column: int) -> int:
-        """The width of a column without wrapping."""
-        return max(map(_width, [self.heads[column], *self._cells(column)]))
-
-    def _narrowest(self, column: int) -> int:
-        """The width below which a number, or a word that is not very long, would be broken."""
-        least = min(max(map(_width, self.heads[column].split()), default=0), LONGEST_WORD)
-        if column not in self.left:
-            return max(least, *map(_width, self._cells(column)), 0)
-        words = (_width(word) for cell in self._cells(column) for word in cell.split())
-        return max(least, min(max(words, default=0), LONGEST_WORD))
+    def _bounds(self, column: int) -> tuple[int, int]:
+        """The widths of a column below which a number, or a word that is not very long, breaks, and without wrapping."""
+        cells = [row[column] for row in self.rows]
+        words = self.heads[column].split()
+        words += [word for cell in cells for word in cell.split()] if column in self.left else []
+        least = min(max(map(_width, words), default=0), LONGEST_WORD)
+        widest = max(map(_width, cells), default=0)
+        return least if column in self.left else max(least, widest), max(widest, _width(self.heads[column]))
 
     def _widths(self, columns: Sequence[int], width: int | None) -> list[int]:
         """Computes the widths of columns: as wide as their content, or as the screen allows."""
-        wanted = [self._widest(column) for column in columns]
+        bounds = [self._bounds(column) for column in columns]
+        wanted = [widest for _, widest in bounds]
         if width is None or sum(wanted) + self._between(columns) <= width:
             return wanted
-        widths = [self._narrowest(column) for column in columns]
+        widths = [least for least, _ in bounds]
         room = max(width - self._between(columns) - sum(widths), 0)
         # Columns that need little get it, so that a column of prose gets the rest.
         for left, place in enumerate(sorted(range(len(columns)), key=lambda place: wanted[place] - widths[place])):
@@ -295,3 +298,89 @@ def _for_latex(text: str) -> str:
 
 def _row(cells: Iterable[str]) -> str:
     return f"{' & '.join(_for_latex(cell.strip()) for cell in cells)} \\\\"
+
+
+__all__ = ["Card", "Carded", "Grid"]
+
+#: Rows of a table; a line below counts the others.
+MOST_ROWS = 12
+#: Characters of a cell.
+MOST_TEXT = 80
+# Notebooks of every kind keep the style of an element, and few keep style sheets.
+_CARD = "font-size:.9em;line-height:1.45;max-width:62em"
+_CELL = (
+    '<{tag} style="padding:.1em .8em .1em 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);background:none;'
+    'text-align:{side}">{text}</{tag}>'
+)
+_TABLE = "border-collapse:collapse;margin:.4em 0;width:auto;font-variant-numeric:tabular-nums"
+_SOFT = "opacity:.75"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """The content of a card."""
+
+    title: str
+    lines: Sequence[str] = ()
+    grids: Sequence[Grid] = ()
+    notes: Sequence[str] = ()
+    """Lines at the bottom, in smaller type."""
+
+    def text(self) -> str:
+        """Writes the card for `print` and for notebooks without HTML."""
+        parts = ["\n".join(map(shown, [self.title, *self.lines]))]
+        parts += [_short(grid).text() for grid in self.grids if grid.rows]
+        if self.notes:
+            parts.append("\n".join(map(shown, self.notes)))
+        return "\n\n".join(parts)
+
+    def html(self) -> str:
+        """Writes the card for notebooks, as one element without outside styles."""
+        parts = [f'<div class="celltrain" style="{_CARD}">', f"<strong>{escape(shown(self.title))}</strong>"]
+        parts += [f"<div>{escape(shown(line))}</div>" for line in self.lines]
+        parts += [_html(_short(grid)) for grid in self.grids if grid.rows]
+        parts += [_small(note) for note in self.notes]
+        return "\n".join([*parts, "</div>"])
+
+
+class Carded:
+    """An answer that `print` and the cells of a notebook show as a card."""
+
+    @abstractmethod
+    def _card(self) -> Card:
+        """The card of this answer."""
+
+    def __str__(self) -> str:
+        return self._card().text()
+
+    def _repr_html_(self) -> str:
+        return self._card().html()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self) if cycle else self._card().text())
+
+
+def _short(grid: Grid) -> Grid:
+    """Returns the first rows of a table, its texts without their ends if they are too long."""
+    heads, *rows = ([_text(cell) for cell in row] for row in (grid.heads, *grid.rows[:MOST_ROWS]))
+    return Grid(heads=heads, rows=rows, left=grid.left, more=grid.more + max(0, len(grid.rows) - MOST_ROWS))
+
+
+def _text(words: str) -> str:
+    return shown(words if len(words) <= MOST_TEXT else f"{words[: MOST_TEXT - 1]}\u2026")
+
+
+def _small(text: str) -> str:
+    return f'<div style="{_SOFT}"><small>{escape(shown(text))}</small></div>'
+
+
+def _html(grid: Grid) -> str:
+    def row(tag: str, texts: Sequence[str]) -> str:
+        sides = ["left" if column in grid.left else "right" for column in range(len(texts))]
+        cells = zip(sides, map(escape, texts), strict=True)
+        return f"<tr>{''.join(_CELL.format(tag=tag, side=side, text=text) for side, text in cells)}</tr>"
+
+    head, body = row("th", grid.heads), "".join(row("td", texts) for texts in grid.rows)
+    table = f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{body}</tbody></table>'
+    more = _small(f"and {grid.more:,} more") if grid.more else ""
+    return f'<div style="overflow-x:auto">{table}</div>{more}'

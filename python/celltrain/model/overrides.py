@@ -8,18 +8,17 @@
 from __future__ import annotations
 
 import copy
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from celltrain.errors import CelltrainError, Fault, InputError, ScenarioError
 from celltrain.model import grammar, policy_files, shipped
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, follow, set_key
-from celltrain.text import BROKEN, described, is_text, shortened
+from celltrain.text import BROKEN, described, is_text, nearest, shortened
 
 #: Form of an option, in a message.
 FORMS = {
@@ -36,14 +35,14 @@ def of_texts(texts: Sequence[str], option: str = "--vary") -> dict[str, Any]:
 
     Raises `InputError` with every fault.
     """
-    return {path: _axis(path, values) for path, (_, values) in _parsed(texts, option).items()}
+    return {path: _axis(path, settings) for path, settings in _parsed(texts, option).items()}
 
 
-def _axis(path: str, values: Sequence[tuple[str, Any]]) -> Any:
+def _axis(path: str, settings: Sequence[Setting]) -> Any:
     """Returns an axis of values; the table of a TCP depends on the scenario, so its text stays."""
     if not choices(path):
-        return [value for _, value in values]
-    return {"path": path, "values": {label: label if is_tcp(path) else value for label, value in values}}
+        return [one.value for one in settings]
+    return {"path": path, "values": {one.label: one.label if is_tcp(path) else one.value for one in settings}}
 
 
 def of_options(vary: Sequence[str], settings: Sequence[str]) -> dict[str, Any]:
@@ -51,7 +50,7 @@ def of_options(vary: Sequence[str], settings: Sequence[str]) -> dict[str, Any]:
     varied, fixed = of_texts(vary), single(settings)
     if again := [path for path in fixed if path in varied]:
         raise InputError([fault_of("--set", f"{path}={fixed[path].label}", "sets what --vary sets") for path in again])
-    return {**varied, **{path: _axis(path, [(one.label, one.value)]) for path, one in fixed.items()}}
+    return {**varied, **{path: _axis(path, [one]) for path, one in fixed.items()}}
 
 
 def as_options(faults: Sequence[Fault], vary: Sequence[str], settings: Sequence[str]) -> list[Fault]:
@@ -67,12 +66,11 @@ def as_options(faults: Sequence[Fault], vary: Sequence[str], settings: Sequence[
 def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Setting]:
     """Returns the value of each path that `--set` writes; raises `InputError` with every fault."""
     parsed = _parsed(texts or [], option)
-    if several := [(text, len(values)) for text, values in parsed.values() if len(values) > 1]:
+    several = {f"{path}={own[0].typed}": len(own) for path, own in parsed.items() if len(own) > 1}
+    if several:
         advice = "give one, or compare them: celltrain compare FILE --vary"
-        raise InputError(fault_of(option, text, f"has {count} values; {advice} {text}") for text, count in several)
-    return {
-        path: Setting(label, value, text.partition("=")[2].strip()) for path, (text, [(label, value)]) in parsed.items()
-    }
+        raise InputError(fault_of(option, text, f"has {n} values; {advice} {text}") for text, n in several.items())
+    return {path: own[0] for path, own in parsed.items()}
 
 
 @dataclass(frozen=True)
@@ -184,7 +182,7 @@ def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[d
 
 
 def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) -> tuple[Fault, str] | None:
-    """Returns the fault and the path of a setting of a port that a scenario lacks, if another port has nearly its name.
+    """Returns the fault and the path of a setting of a port that a scenario lacks, with the port that was probably meant.
 
     Args:
         fault: Of the scenario with its settings.
@@ -195,12 +193,16 @@ def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) ->
     if not fault.problem.startswith("is missing") or not isinstance(ports, Mapping) or name not in ports:
         return None
     own = [path for path in paths if path.startswith(f"port.{name}.")]
-    only_set = {path.split(".")[2] for path in own} == set(ports[name])
-    near = difflib.get_close_matches(name, [port for port in ports if port != name], n=1)
-    if not only_set or not near:
+    if {path.split(".")[2] for path in own} != set(ports[name]):
         return None
-    problem = f"is not a port of this scenario; did you mean port.{near[0]}?"
-    return Fault.of(problem, file=fault.file, key=f"port.{name}"), own[0]
+    if near := nearest(name, [port for port in ports if port != name]):
+        problem = f"is not a port of this scenario; did you mean port.{near}?"
+        return Fault.of(problem, file=fault.file, key=f"port.{name}"), own[0]
+    if "default" in ports:
+        instead = f"port.default.{own[0].removeprefix(f'port.{name}.')}"
+        problem = f"is missing, as the scenario has no port.{name}; did you mean {instead}?"
+        return fault.changed(problem=problem, line=None), own[0]
+    return None
 
 
 def in_words(settings: Mapping[str, Setting]) -> str:
@@ -217,8 +219,9 @@ def plain(value: Any) -> Any:
 
         value = as_model(value)
     if hasattr(value, "model_dump"):
-        # Choices are written under their key, which their own class does not know.
-        return _choice(value)
+        # One of several kinds, such as a policy, is written under the key of its kind.
+        table = value.to_dict()
+        return {value.choice_key: table} if value.choice_key else table
     if isinstance(value, Mapping):
         return {plain(str(key)): plain(one) for key, one in value.items()}
     if hasattr(value, "tolist"):
@@ -230,42 +233,27 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _choice(value: Any) -> dict[str, Any]:
-    """Returns a table of a scenario; one of several kinds, such as a policy, under the key of its kind."""
-    from celltrain.model.types import Allocator, Policy, Scheduler, Tcp, Topology
-
-    for choice in (Policy, Scheduler, Allocator, Tcp, Topology):
-        for key, kind in get_args(choice)[1].variants.items():
-            if type(value) is kind:
-                return {key: value.to_dict()}
-    return dict(value.to_dict())
-
-
-def _parsed(texts: Sequence[str], option: str) -> dict[str, tuple[str, list[tuple[str, Any]]]]:
-    """Returns the text of the option by path, and its values with their labels; raises `InputError`."""
-    parsed: dict[str, tuple[str, list[tuple[str, Any]]]] = {}
+def _parsed(texts: Sequence[str], option: str) -> dict[str, list[Setting]]:
+    """Returns the values of an option by path; raises `InputError` with every fault."""
+    parsed: dict[str, list[Setting]] = {}
     faults: list[Fault] = []
     for text in texts:
         path, sign, written = (part.strip() for part in text.partition("="))
-        problem = None
         try:
             values = grammar.split(written)
             if not path or not sign or not all(values):
-                problem = f"is not {FORMS[option]}"
-            elif path in parsed:
+                raise ValueError(f"is not {FORMS[option]}")
+            if path in parsed:
                 once = "write its values in one" if option == "--vary" else "give it once"
-                problem = f"sets {path}, and so does another: {once}"
-            else:
-                parsed[path] = (text, _labelled(path, values))
-                labels = [label for label, _ in parsed[path][1]]
-                again = next((label for label in labels if labels.count(label) > 1), None)
-                problem = None if again is None else f"has {again} twice"
+                raise ValueError(f"sets {path}, and so does another: {once}")
+            parsed[path] = [Setting(label, value, written) for label, value in _labelled(path, values)]
+            labels = [one.label for one in parsed[path]]
+            if again := next((label for label in labels if labels.count(label) > 1), None):
+                raise ValueError(f"has {again} twice")
         except InputError as error:
             faults += error.faults
         except (UnknownKeyError, ValueError) as error:
-            problem = str(error)
-        if problem is not None:
-            faults.append(fault_of(option, text, problem))
+            faults.append(fault_of(option, text, str(error)))
     if faults:
         raise InputError(faults)
     return parsed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Iterator
@@ -14,8 +13,11 @@ from celltrain import _core
 from celltrain.errors import CelltrainError
 from celltrain.model.arguments import checked
 from celltrain.model.quantities import QUANTITIES, Quantity
+from celltrain.text import nearest
 
 Schema = dict[str, Any]
+#: A step to a member of a list; no list has thousands of millions of members.
+_INDEX = re.compile("[0-9]{1,9}")
 
 
 class UnknownKeyError(CelltrainError):
@@ -46,17 +48,16 @@ def follow(path: str) -> Key:
     'time'
     """
     place = _place(path)
-    described = next((one["description"] for one in place if "description" in one), "")
-    plain = [plain for one in place for plain in _alternatives(one)]
-    kinds = {kind for one in plain for kind in _types(one)}
-    quantity = next((one["x-quantity"] for one in plain if "x-quantity" in one), None)
+    every = [one for schema in place for one in _with_choices(schema)]
+    kinds = _types(_alternatives(place))
+    quantity = next((one["x-quantity"] for one in every if "x-quantity" in one), None)
     return Key(
         path=path,
         quantity=None if quantity is None else QUANTITIES[quantity],
         whole="integer" in kinds and "number" not in kinds,
-        unit=next((str(one["x-unit"]) for one in [*place, *_resolved_all(place)] if "x-unit" in one), ""),
-        meaning=" ".join(described.split()),
-        is_threshold=any("x-threshold" in one for choice in place for one in _choices_in(choice)),
+        unit=next((str(one["x-unit"]) for one in every if "x-unit" in one), ""),
+        meaning=" ".join(next((one["description"] for one in place if "description" in one), "").split()),
+        is_threshold=any("x-threshold" in one for one in every),
     )
 
 
@@ -69,8 +70,7 @@ def choices(path: str) -> list[str]:
     >>> "epd" in choices("port.bottleneck.policy"), choices("port.bottleneck.buffer")
     (True, [])
     """
-    found = [one for schema in _place(path) for one in _alternatives(schema)]
-    tables = [list(one["properties"]) for one in found if list(one.get("properties", {})) == one.get("required")]
+    tables = [list(one.get("properties", {})) for one in _alternatives(_place(path)) if "required" in one]
     # A table with one required key looks the same, but has no alternatives.
     return [keys[0] for keys in tables if len(keys) == 1] if len(tables) > 1 else []
 
@@ -85,19 +85,15 @@ def steps(path: str) -> list[str]:
     >>> steps("port.bottleneck")
     ['allocator=', 'allocator.', 'buffer=', 'policy=', 'policy.', 'scheduler=', 'scheduler.']
     """
-    below: dict[str, list[Schema]] = {}
-    for schema in _place(path) if path else [_schema()]:
-        for one in _alternatives(schema):
-            known = one.get("properties", {})
-            if isinstance(one.get("additionalProperties"), dict):
-                known = dict.fromkeys(_NAMED.get(path, []), one["additionalProperties"])
-            for name, inner in known.items():
-                below.setdefault(name, []).extend(_alternatives(inner))
+    place = _alternatives(_place(path))
+    names = {name for one in place for name in one.get("properties", {})}
+    if any(isinstance(one.get("additionalProperties"), dict) for one in place):
+        names |= set(_NAMED.get(path, []))
     found = []
-    for name in sorted(below):
-        is_choice = bool(choices(f"{path}.{name}" if path else name))
-        is_table = any("properties" in one or "additionalProperties" in one for one in below[name])
-        found += [f"{name}="] if is_choice or not is_table else []
+    for name in sorted(names):
+        inner = f"{path}.{name}" if path else name
+        is_table = any("properties" in one or "additionalProperties" in one for one in _alternatives(_place(inner)))
+        found += [f"{name}="] if choices(inner) or not is_table else []
         found += [f"{name}."] if is_table else []
     return found
 
@@ -117,28 +113,11 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
     place[_member(place, last, path) if isinstance(place, list) else last] = value
 
 
-def _place(path: str) -> list[Schema]:
-    """Returns the schemas of a path's values; raises `UnknownKeyError`."""
-    place, walked = [_schema()], []
-    for step in path.split("."):
-        walked.append(step)
-        below = [inner for alternative in place for inner in _below(alternative, step)]
-        if not below:
-            raise UnknownKeyError(_unknown(step, place, ".".join(walked[:-1])))
-        place = below
-    return place
-
-
 def _member(members: list[Any], step: str, path: str) -> int:
     """Returns the index that a step of a path writes."""
-    if not _is_place(step) or int(step) >= len(members):
+    if not _INDEX.fullmatch(step) or int(step) >= len(members):
         raise UnknownKeyError(f"sets {path}, but {step!r} is not a place in a list of {len(members):,}, counted from 0")
     return int(step)
-
-
-def _is_place(step: str) -> bool:
-    """Returns True if a step of a path is an index of a list; no list has thousands of millions of members."""
-    return re.fullmatch("[0-9]{1,9}", step) is not None
 
 
 @cache
@@ -147,66 +126,60 @@ def _schema() -> Schema:
     return schema
 
 
-def _resolve(schema: Schema) -> Schema:
-    while "$ref" in schema:
-        schema = _schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]]
-    return schema
+def _place(path: str) -> list[Schema]:
+    """Returns the schemas of a path's values; raises `UnknownKeyError`."""
+    place: list[Schema] = [_schema()]
+    walked: list[str] = []
+    for step in path.split(".") if path else []:
+        below = [inner for one in _alternatives(place) for inner in _below(one, step)]
+        if not below:
+            raise UnknownKeyError(_unknown(step, _alternatives(place), ".".join(walked)))
+        place = below
+        walked.append(step)
+    return place
 
 
-def _resolved_all(place: list[Schema]) -> list[Schema]:
-    return [_resolve(one) for one in place]
-
-
-def _choices_in(schema: Schema) -> Iterator[Schema]:
-    """Yields a schema and the choices in it."""
-    schema = _resolve(schema)
+def _with_choices(schema: Schema) -> Iterator[Schema]:
+    """Yields a schema, the one it refers to, and the choices in it."""
     yield schema
+    if "$ref" in schema:
+        yield from _with_choices(_schema()["$defs"][schema["$ref"].rsplit("/", 1)[-1]])
     for choice in schema.get("oneOf") or schema.get("anyOf") or []:
-        yield from _choices_in(choice)
+        yield from _with_choices(choice)
 
 
-def _alternatives(schema: Schema) -> Iterator[Schema]:
-    """Yields the alternatives of a schema."""
-    schema = _resolve(schema)
-    choices = schema.get("oneOf") or schema.get("anyOf")
-    if choices is None:
-        yield schema
-        return
-    for choice in choices:
-        yield from _alternatives(choice)
+def _alternatives(place: list[Schema]) -> list[Schema]:
+    """Returns the schemas at the ends of all choices."""
+    return [one for schema in place for one in _with_choices(schema) if not one.keys() & {"$ref", "oneOf", "anyOf"}]
 
 
-def _below(schema: Schema, step: str) -> Iterator[Schema]:
-    """Yields the schemas below a step, in each of the alternatives."""
-    for one in _alternatives(schema):
-        if step in one.get("properties", {}):
-            yield one["properties"][step]
-        elif isinstance(one.get("additionalProperties"), dict):
-            yield one["additionalProperties"]
-        elif "array" in _types(one) and _is_place(step):
-            exactly = one.get("prefixItems")
-            if exactly is None:
-                yield one["items"]
-            elif int(step) < len(exactly):
-                yield exactly[int(step)]
+def _below(schema: Schema, step: str) -> list[Schema]:
+    """Returns the schemas below a step."""
+    if step in schema.get("properties", {}):
+        return [schema["properties"][step]]
+    if isinstance(schema.get("additionalProperties"), dict):
+        return [schema["additionalProperties"]]
+    if "array" in _types([schema]) and _INDEX.fullmatch(step):
+        exactly = schema.get("prefixItems")
+        return [schema["items"]] if exactly is None else exactly[int(step) : int(step) + 1]
+    return []
 
 
-def _types(schema: Schema) -> list[str]:
-    kinds = schema.get("type", [])
-    return [kinds] if isinstance(kinds, str) else list(kinds)
+def _types(schemas: list[Schema]) -> set[str]:
+    kinds = [schema.get("type", []) for schema in schemas]
+    return {kind for one in kinds for kind in ([one] if isinstance(one, str) else one)}
 
 
 def _unknown(step: str, place: list[Schema], parent: str) -> str:
-    alternatives = [one for schema in place for one in _alternatives(schema)]
-    known = sorted({name for one in alternatives for name in one.get("properties", {})})
-    if not known and any("array" in _types(one) for one in alternatives):
+    known = sorted({name for one in place for name in one.get("properties", {})})
+    if not known and "array" in _types(place):
         return f"is not a setting: {parent} is a list, and {step!r} is not a place in it, counted from 0"
     if not known:
         return f"is not a setting: there is nothing below {parent}"
-    near = difflib.get_close_matches(step, known, n=1)
-    hint = f"did you mean {near[0]}?" if near else ""
+    near = nearest(step, known)
     # Settings of a port are often written without its name.
     if not parent and step in _schema()["$defs"]["PortConfig"]["properties"]:
-        hint = f"did you mean port.bottleneck.{step}?"
+        near = f"port.bottleneck.{step}"
     listed = f"{f'below {parent}' if parent else 'keys'}: {', '.join(known)}"
-    return f"is not a setting: {step!r} is unknown; {f'{hint} Known' if hint else 'known'} {listed}"
+    hint = f"did you mean {near}? Known" if near else "known"
+    return f"is not a setting: {step!r} is unknown; {hint} {listed}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import importlib.util
 import json
 import os
@@ -14,12 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from celltrain import _core
 from celltrain.errors import Fault, InputError
-from celltrain.model import files, grammar, python_policy, shipped
+from celltrain.model import grammar, python_policy, shipped
 from celltrain.model.arguments import checked
 from celltrain.model.shipped import read_text
-from celltrain.text import described, shown
+from celltrain.text import described, nearest, shown
 
 #: Form of the table in a policy file.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
@@ -149,10 +147,8 @@ def read(
             if not is_file(os.fsdecode(given)) and path.name == text and ("=" in text or not path.suffix):
                 return Policy(name=text, table=_of_words(text))
         content = read_text(path, what="policy")
-    answer = json.loads(_core.toml(content, file))
-    if answer["faults"]:
-        raise InputError(Fault(**fault) for fault in answer["faults"])
-    root, lines = change(answer["root"]), answer["lines"]
+    root, lines = shipped.toml(content, file)
+    root = change(root)
     name = _name(root, lines, file)
     if "topology" in root:
         return _of_scenario(root, file, lines, name)
@@ -165,7 +161,7 @@ def read(
     if tables:
         problem = f"is unknown; a policy's file has {FORM}, and perhaps a name"
         raise InputError(Fault.of(problem, file=file, line=lines.get(key), key=key) for key in tables)
-    at = {"file": file, "line": lines.get("policy"), "key": "policy"}
+    at: dict[str, Any] = {"file": file, "line": lines.get("policy"), "key": "policy"}
     if isinstance(policy, str):
         # As on the command line: policy = "epd:threshold=80%".
         try:
@@ -186,9 +182,9 @@ def _of_words(text: str) -> dict[str, Any]:
         return grammar.choice(text, shipped.policies(), "policy")
     except ValueError as error:
         problem = str(error).replace(f"has {text!r}, which ", "there is no such file, and it ")
-        near = difflib.get_close_matches(text, shipped.names("scenario"), n=1, cutoff=0.75)
+        near = nearest(text, shipped.names("scenario"), cutoff=0.75)
         if near and "id you mean" not in problem:
-            problem = problem.replace("not a policy.", f"not a policy. Did you mean {near[0]}?", 1)
+            problem = problem.replace("not a policy.", f"not a policy. Did you mean {near}?", 1)
         raise InputError([Fault.of_file(shown(text), problem)]) from None
 
 
@@ -208,10 +204,9 @@ def is_policy_file(path: str | os.PathLike[str]) -> bool:
     if text.startswith("@") or _class(text):
         return True
     try:
-        answer = json.loads(_core.toml(files.read_bytes(Path(text)).decode("utf-8-sig"), text))
-    except (files.UnreadableError, UnicodeDecodeError):
+        return has_policy(shipped.toml(read_text(Path(text)), text)[0])
+    except InputError:
         return False
-    return not answer["faults"] and has_policy(answer["root"])
 
 
 def has_policy(root: Mapping[str, Any]) -> bool:

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
 #: Type of a compiled function: X, K, Y, N, V, C, now, tagged (1 or 0) and a random number; returns whether to admit.
 SIGNATURE = f"boolean({', '.join(['float64'] * 9)})"
-#: Attributes of a class that are not settings.
-_OWN = ("when_full",)
 #: Values of `when_full`.
 WHEN_FULL = ("lose_rest_of_frame", "lose_cell", "push_out_front")
 _NO_ADMIT = "has no admit(self, view, vc), which says whether a frame may enter"
@@ -87,16 +85,17 @@ class PythonPolicy:
         is_compiled = isinstance(type(self).admit, Compiled)
         faults = []
         for name, value in settings.items():
-            if name in _OWN:
-                if problem := _when_full_problem(value):
-                    faults.append(Fault.of_option(name, described(value), problem))
+            problem = ""
+            if name == "when_full":
+                problem = _when_full_problem(value)
             elif name not in known:
-                faults.append(Fault.of_option(name, described(value), f"is not a setting; {among(name, known)}"))
+                problem = f"is not a setting; {among(name, known)}"
             elif is_compiled:
                 problem = "is not known to a compiled admit, which sees no settings; make it a constant of the module"
-                faults.append(Fault.of_option(name, described(value), problem))
             elif not isinstance(value, bool | int | float | str):
-                faults.append(Fault.of_option(name, described(value), "is not a number, a text, True or False"))
+                problem = "is not a number, a text, True or False"
+            if problem:
+                faults.append(Fault.of_option(name, described(value), problem))
         if faults:
             raise ScenarioError(faults)
         self._set = settings
@@ -119,7 +118,7 @@ class PythonPolicy:
         """Returns the table of a scenario that stands for this policy."""
         from celltrain.model.types import Python
 
-        settings = {name: value for name, value in self._set.items() if name not in _OWN}
+        settings = {name: value for name, value in self._set.items() if name != "when_full"}
         return Python(class_=self._called, settings=settings, when_full=self.when_full)  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
@@ -200,9 +199,9 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
         cls = _class_of(called)
     except LookupError as error:
         return [("class", quoted, str(error))]
-    if own := [name for name in settings if name in _OWN]:
+    if "when_full" in settings:
         problem = "is not a setting of a class, but of its table: write it beside class"
-        return [(f"settings.{name}", json.dumps(settings[name]), problem) for name in own]
+        return [("settings.when_full", json.dumps(settings["when_full"]), problem)]
     if problem := _when_full_problem(cls.when_full):
         return [("class", quoted, f"has when_full = {described(cls.when_full)}, which {problem}")]
     try:
@@ -275,5 +274,5 @@ def _settings(cls: type[PythonPolicy]) -> dict[str, Any]:
     return {
         name: value
         for name, value in attributes.items()
-        if isinstance(value, bool | int | float | str) and not name.startswith("_") and name not in _OWN
+        if isinstance(value, bool | int | float | str) and not name.startswith("_") and name != "when_full"
     }

@@ -1,4 +1,4 @@
-"""Scenarios from files and from Python, and their faults."""
+"""Scenarios from files and from Python, their faults, and scenarios as TOML files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.model import grammar, overrides, policy_files
+from celltrain.model import grammar, overrides, policy_files, shipped
 from celltrain.model.arguments import Rate, Time, checked
 from celltrain.model.cancel import Cancel, current, endable
-from celltrain.model.shipped import named_text
+from celltrain.model.files import named
 from celltrain.text import BROKEN, broken_texts, described, shown
 
 if TYPE_CHECKING:
@@ -45,13 +45,8 @@ class Reading:
         """Takes the core's answer."""
         handle, text = read
         answer = json.loads(text)
-        return cls(
-            handle=handle,
-            faults=[_with_advice(Fault(**fault)) for fault in answer["faults"]],
-            warnings=[warning["message"] for warning in answer["warnings"]],
-            memory_bytes=answer["memory_bytes"],
-            does_not_fit=answer["does_not_fit"],
-        )
+        faults = [_with_advice(Fault(**fault)) for fault in answer.pop("faults")]
+        return cls(handle=handle, faults=faults, warnings=[one["message"] for one in answer.pop("warnings")], **answer)
 
     @classmethod
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
@@ -132,7 +127,7 @@ def read(
             return _overridden(scenario, settings, option)
         if not isinstance(scenario, str | os.PathLike):
             return Reading.of_table(_table_of(scenario), name_of(scenario))
-        name, text = named_text(scenario)
+        name, text = shipped.named_text(scenario)
     except InputError as error:
         return Reading(faults=error.faults)
     reading = Reading.of_core(_core.parse(text, name, current()))
@@ -179,11 +174,8 @@ def no_plan(root: Mapping[str, Any], file: str) -> Fault | None:
 def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any], option: str) -> Reading:
     """Reads a scenario with settings in place of its own; raises `InputError` if it cannot be read at all."""
     if isinstance(scenario, str | os.PathLike):
-        file, text = named_text(scenario)
-        answer = json.loads(_core.toml(text, file))
-        if answer["faults"]:
-            raise ScenarioError(Fault(**fault) for fault in answer["faults"])
-        root, lines, stem = answer["root"], answer["lines"], Path(file).stem
+        file, text = shipped.named_text(scenario)
+        (root, lines), stem = shipped.toml(text, file), Path(file).stem
         if (other := other_kind(root, file)) is not None:
             raise ScenarioError([other])
     else:
@@ -194,21 +186,7 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         words = overrides.in_words({path: one for path, one in found.items() if path != "name"})
         made["name"] = f"{name or stem} ({words})".lstrip()
     reading = Reading.of_table(made, file)
-    hinted = (_of_new_port(fault, root, found) for fault in reading.faults)
-    return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in hinted])
-
-
-def _of_new_port(fault: Fault, root: Mapping[str, Any], settings: Mapping[str, overrides.Setting]) -> Fault:
-    """Adds the port that the scenario has for all to a fault of a port that only settings name."""
-    ports = root.get("port")
-    above = fault.key.rpartition(".")[0]
-    kind, _, name = above.partition(".")
-    is_new = isinstance(ports, Mapping) and "default" in ports and name not in ports
-    path = next((path for path in settings if path.startswith(f"{above}.")), None)
-    if kind != "port" or not is_new or "is missing" not in fault.problem or path is None:
-        return fault
-    instead = f"port.default.{path.removeprefix(f'{above}.')}"
-    return fault.changed(problem=f"is missing, as the scenario has no {above}; did you mean {instead}?", line=None)
+    return replace(reading, faults=[_placed(fault, file, lines, found, option, made) for fault in reading.faults])
 
 
 def _placed(
@@ -342,3 +320,94 @@ def n_source(
         # Objects that stand for a policy become its table.
         port={"bottleneck": Port(buffer_cells=buffer_cells, policy=policy)},  # type: ignore[arg-type]
     )
+
+
+# Keys that a person would write first; others follow in their own order.
+ORDER = (
+    *("name", "duration", "seed", "topology", "tcp", "flow", "vc", "port", "edge"),
+    *("hosts", "switches", "edge_devices", "links", "flows"),
+    *("between", "from", "to", "rate", "delay", "rate_back", "delay_back"),
+)
+# Longer lists have a line for each item.
+MAX_LINE = 100
+
+
+@checked()
+def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") -> None:
+    """Writes a scenario as a TOML file without its defaults; `load` reads it again.
+
+    Args:
+        scenario: The scenario.
+        path: The file; an existing one is overwritten. A link is followed; a pipe or a device is refused.
+        head: Lines of comment at the top.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
+    >>> ct.save(lan, "mine.toml")
+    >>> ct.load("mine.toml") == lan
+    True
+    """
+    content = to_toml(scenario, head=head).encode()
+    with named(path) as file:
+        file.write(content)
+
+
+def to_toml(scenario: Scenario, *, head: str = "") -> str:
+    """Writes a scenario as text: a line for each link and flow, tables by their paths."""
+    tables = scenario._to_dict(exclude_defaults=True)
+    as_json(tables, name_of(scenario))
+    comment = "".join(f"# {shown(line)}".rstrip() + "\n" for line in head.splitlines())
+    return "\n".join(part for part in (comment, *_tables(tables, ())) if part)
+
+
+def _tables(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
+    """Writes each table, its own values first."""
+    own = {key: value for key, value in _in_order(table) if not isinstance(value, dict)}
+    inner = {key: value for key, value in _in_order(table) if isinstance(value, dict)}
+    lines = [f"{_key(key)} = {_value(value)}\n" for key, value in own.items()]
+    # A table of nothing but tables needs no head; an empty one does.
+    heads = [f"[{'.'.join(map(_key, path))}]\n"] if path and (own or not inner) else []
+    texts = ["".join([*heads, *lines])]
+    for key, value in inner.items():
+        texts += _tables(value, (*path, key))
+    return texts
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        inner = ", ".join(f"{_key(key)} = {_value(own)}" for key, own in _in_order(value))
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list):
+        items = [_value(item) for item in value]
+        line = f"[{', '.join(items)}]"
+        is_short = len(line) <= MAX_LINE and not any(isinstance(item, dict) for item in value)
+        if is_short:
+            return line
+        if all(isinstance(item, str) for item in value):
+            return "[\n" + _wrapped(items) + "]"
+        return "[\n" + "".join(f"    {item},\n" for item in items) + "]"
+    # TOML has the escapes of JSON; other invisible characters are numbered.
+    return "".join(c if c.isprintable() else _numbered(c) for c in json.dumps(value, ensure_ascii=False))
+
+
+def _numbered(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 1 << 16 else f"\\U{number:08x}"
+
+
+def _wrapped(items: list[str]) -> str:
+    """Wraps items in lines of at most `MAX_LINE` characters, unless one is longer."""
+    lines = [""]
+    for item in items:
+        if lines[-1] and len(lines[-1]) + len(item) + 6 > MAX_LINE:
+            lines.append("")
+        lines[-1] += f"{' ' if lines[-1] else ''}{item},"
+    return "".join(f"    {line}\n" for line in lines)
+
+
+def _in_order(table: dict[str, Any]) -> list[tuple[str, Any]]:
+    return sorted(table.items(), key=lambda item: ORDER.index(item[0]) if item[0] in ORDER else len(ORDER))
+
+
+def _key(key: str) -> str:
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from celltrain import _core
 from celltrain.errors import Fault, ScenarioError
 from celltrain.model import files
-from celltrain.text import shown
+from celltrain.text import nearest, shown
 
 #: Folders of the shipped files of a kind, which messages show.
 FOLDERS = {"scenario": "scenarios", "plan": "plans"}
@@ -28,6 +28,16 @@ def names(kind: str) -> list[str]:
     folder = FOLDERS[kind]
     files = [path.removeprefix(f"{folder}/") for path in _core.data_names(f"{folder}/")]
     return [file.removesuffix(".toml") for file in files if file.endswith(".toml")]
+
+
+def glossary() -> dict[str, str]:
+    """Returns the terms of docs/glossary.md with their meanings.
+
+    >>> glossary()["K"]
+    'The size of the buffer, in cells.'
+    """
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", _core.data("docs/glossary.md") or "", re.MULTILINE)
+    return {term: meaning for term, meaning in rows if term not in ("term", "---")}
 
 
 def scenarios() -> list[str]:
@@ -99,8 +109,7 @@ def advice(path: Path, kind: str) -> str:
     if kind == "scenario" and stem in policies():
         example = f"celltrain compare lan-epd --vary port.bottleneck.policy={stem}"
         return f"; {stem} is a policy, which a scenario has at a port, as in {example}"
-    near = difflib.get_close_matches(stem, known, n=1)
-    hint = f"; did you mean {near[0]}?" if near else "."
+    hint = f"; did you mean {near}?" if (near := nearest(stem, known)) else "."
     return f", and no shipped {kind} has this name{hint} See: celltrain list {FOLDERS[kind]}"
 
 
@@ -115,6 +124,14 @@ def named_text(name: str | os.PathLike[str], kind: str = "scenario") -> tuple[st
         ScenarioError: When it is neither.
     """
     return found(name, kind) or (shown(name), read_text(Path(name), what=kind))
+
+
+def toml(text: str, file: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Returns the tables of a TOML text, and the line of every key; raises `ScenarioError`, under the name of the file."""
+    answer = json.loads(_core.toml(text, file))
+    if answer["faults"]:
+        raise ScenarioError.from_core(answer["faults"])
+    return answer["root"], answer["lines"]
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:

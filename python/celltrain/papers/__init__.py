@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
-from celltrain.papers.expansion import load as load
 from celltrain.papers.paper import PAPER as PAPER
 from celltrain.papers.paper import STUDY as STUDY
 from celltrain.papers.paper import Paper as Paper
 from celltrain.papers.paper import PaperError as PaperError
+from celltrain.papers.paper import load as load
+from celltrain.papers.report import Reproduction as Reproduction
 from celltrain.papers.run import Progress as Progress
-from celltrain.papers.run import Reproduction as Reproduction
 from celltrain.papers.run import reproduce as reproduce
 from celltrain.papers.score import Scored as Scored

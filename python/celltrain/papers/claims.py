@@ -33,8 +33,7 @@ from typing import Any
 
 import numpy as np
 
-from celltrain.papers.expansion import evaluate
-from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, grouped, matches
+from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, evaluate, grouped, matches
 from celltrain.papers.score import SLACK, Scored
 from celltrain.running.statistics import rank_correlation
 

@@ -5,7 +5,6 @@ A paper's `paper.toml` lists its figures. Every figure is written as PNG and as 
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.drawing.axes import require_matplotlib, save, styled
-from celltrain.drawing.style import COLOURS, MARKERS
+from celltrain.drawing.axes import COLOURS, MARKERS, require_matplotlib, save, styled
 from celltrain.model.expressions import named
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
 from celltrain.papers.score import Scored
@@ -25,11 +24,6 @@ from celltrain.papers.score import Scored
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-def available() -> bool:
-    """Returns whether matplotlib is installed."""
-    return importlib.util.find_spec("matplotlib") is not None
 
 
 def write(paper: Paper, scored: Sequence[Scored], folder: Path) -> list[Path]:
@@ -57,13 +51,15 @@ class Source:
     scored: Sequence[Scored]
     spec: Mapping[str, Any]
 
-    def figure(self, width: float, height: float, title: str, *, size: str = "large") -> Figure:
-        """Creates a figure with a title."""
+    def grid(
+        self, rows: int, columns: int, width: float, height: float, title: str | None = None, **options: Any
+    ) -> tuple[Figure, NDArray[Any]]:
+        """Creates a figure with a title, and its axes."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(width, height), layout="constrained")
-        figure.suptitle(title, fontsize=size)
-        return figure
+        figure.suptitle(self.spec["title"] if title is None else title, fontsize=options.pop("size", "large"))
+        return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
     def members(self, tables: Sequence[str], quantity: str, where: Mapping[str, Any]) -> list[Scored]:
         """Returns the numbers of a quantity in tables, in rows with some keys."""
@@ -80,9 +76,10 @@ class Source:
         assert series is not None, "a trace was requested"
         return json.loads(answer), series
 
-    def panels(self) -> Iterator[tuple[Mapping[str, Any], Any]]:
-        """Yields the settings and the scenario of each panel."""
-        yield from zip(self.spec["panels"], self.paper.panels[self.spec["id"]], strict=True)
+    def panels(self) -> Iterator[tuple[str, Any]]:
+        """Yields the title and the scenario of each panel."""
+        for settings, scenario in zip(self.spec["panels"], self.paper.panels[self.spec["id"]], strict=True):
+            yield ", ".join(_valued(key, value, "") for key, value in settings.items()), scenario
 
     def height(self, axes: Axes) -> None:
         """Draws a line at a `level`, such as an equal share, and sets a logarithmic height if `y_scale` is `log`."""
@@ -101,6 +98,11 @@ class Source:
         about = self.paper.quantities[self.spec[quantity]]
         return str(self.spec.get(override) or _label(about.name, about.unit))
 
+    def across(self) -> str:
+        """Returns the label of the horizontal axis: the figure's own, or the key with its unit."""
+        key = self.spec["x"]
+        return str(self.spec.get("x_label") or _label(key, self.paper.keys[key].unit))
+
     def valued(self, key: str, value: Value | None) -> str:
         """Returns a key and its value with its unit."""
         return _valued(key, value, self.paper.keys[key].unit)
@@ -117,8 +119,7 @@ def cwnd(source: Source) -> Figure:
     spec = source.spec
     _, series = source.run(source.paper.scenarios[spec["scenario"]], "cwnd")
     column = list(series["flows"]).index(spec["flow"])
-    figure = source.figure(7, 3.5, "")
-    axes = figure.add_subplot()
+    figure, [[axes]] = source.grid(1, 1, 7, 3.5, "")
     axes.plot(series["time_s"], series["cwnd_segments"][:, column], color=COLOURS[0], label="cwnd")
     threshold: dict[str, Any] = {"color": COLOURS[1], "linestyle": "--", "linewidth": 1, "label": "ssthresh"}
     axes.plot(series["time_s"], series["ssthresh_segments"][:, column], **threshold)
@@ -132,17 +133,14 @@ def windows(source: Source) -> Figure:
     """Draws congestion windows over time, a panel for each scenario, from runs of its own."""
     spec = source.spec
     rows = math.ceil(len(spec["panels"]) / 2)
-    figure = source.figure(9, 3.1 * rows, spec["title"])
-    grid = figure.subplots(rows, 2, squeeze=False).flat
-    for axes, (panel, scenario), letter in zip(grid, source.panels(), "abcdefgh", strict=False):
+    figure, grid = source.grid(rows, 2, 9, 3.1 * rows)
+    for axes, (title, scenario), letter in zip(grid.flat, source.panels(), "abcdefgh", strict=False):
         _, series = source.run(scenario, "cwnd")
         for flow, colour in zip(spec["flows"], COLOURS, strict=False):
             window = series["cwnd_segments"][:, list(series["flows"]).index(flow)] * spec["mss_bytes"]
             axes.plot(series["time_s"], window / 1000, color=colour, linewidth=1, label=flow)
-        settings = ", ".join(_valued(key, value, "") for key, value in panel.items())
-        axes.set(xlabel="time (s)", ylabel="cwnd (1000 bytes)", xlim=(0, series["time_s"][-1]))
-        axes.set_title(f"({letter}) {settings}", fontsize="medium")
-        axes.set_ylim(bottom=0)
+        axes.set(xlabel="time (s)", ylabel="cwnd (1000 bytes)", xlim=(0, series["time_s"][-1]), ylim=(0, None))
+        axes.set_title(f"({letter}) {title}", fontsize="medium")
     if len(spec["flows"]) > 1:
         _legend(figure, figure.axes[0], len(spec["flows"]))
     return figure
@@ -156,9 +154,8 @@ def goodput(source: Source) -> Figure:
     """
     spec = source.spec
     rows = math.ceil(len(spec["panels"]) / 2)
-    figure = source.figure(9, 0.6 + 2.4 * rows, spec["title"])
-    grid = figure.subplots(rows, 2, sharex=True, sharey=True, squeeze=False)
-    for axes, (panel, scenario) in zip(grid.flat, source.panels(), strict=False):
+    figure, grid = source.grid(rows, 2, 9, 0.6 + 2.4 * rows, sharex=True, sharey=True)
+    for axes, (title, scenario) in zip(grid.flat, source.panels(), strict=False):
         answer, series = source.run(scenario, "delivered")
         time, delivered = series["time_s"], series["delivered_bytes"].astype(float)
         mbps = np.diff(delivered, axis=0) * 8e-6 / np.diff(time)[:, None]
@@ -170,7 +167,7 @@ def goodput(source: Source) -> Figure:
                 axes.plot((time[1:] + time[:-1]) / 2, column, color=colour, linewidth=0.9, alpha=0.7)
             axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
             axes.plot([], [], color=colour, label=label)
-        axes.set_title(", ".join(_valued(key, value, "") for key, value in panel.items()), fontsize="medium")
+        axes.set_title(title, fontsize="medium")
         axes.set(xlim=(0, time[-1]), ylim=(0, None))
     for axes in grid.flat[len(spec["panels"]) :]:
         axes.set_visible(False)
@@ -184,11 +181,9 @@ def goodput(source: Source) -> Figure:
 
 def drop_probability(source: Source) -> Figure:
     """Draws DFBA's probability of refusing a frame against the cells of its VC, below the congestion threshold."""
-    spec = source.spec
-    count = len(spec["panels"])
-    figure = source.figure(3.4 * count, 3.4, spec["title"])
-    grid = figure.subplots(1, count, sharey=True, squeeze=False).flat
-    for axes, (panel, scenario) in zip(grid, source.panels(), strict=True):
+    spec, count = source.spec, len(source.spec["panels"])
+    figure, [grid] = source.grid(1, count, 3.4 * count, 3.4, sharey=True)
+    for axes, (title, scenario) in zip(grid, source.panels(), strict=True):
         policy = scenario["port"][spec["port"]]["policy"]["dfba"]
         for (vc, r_i), colour in zip(policy["thresholds"].items(), COLOURS, strict=False):
             weight, ceiling = r_i / policy["congestion_threshold"], policy["z"] * r_i
@@ -196,7 +191,7 @@ def drop_probability(source: Source) -> Figure:
             axes.plot([ceiling, ceiling, 1.6 * r_i], [weight, 1, 1], color=colour, linewidth=1.2)
         axes.set_yscale("symlog", linthresh=0.001)
         axes.set(xlabel="X_i, cells of the VC in the buffer", ylim=(0, 1.5), xlim=(0, None))
-        axes.set_title(", ".join(f"{key} {value}" for key, value in panel.items()), fontsize="medium")
+        axes.set_title(title, fontsize="medium")
     figure.axes[0].set_ylabel("P(drop), logarithmic above 0.001")
     _legend(figure, figure.axes[0], 5)
     return figure
@@ -222,9 +217,9 @@ def along(source: Source) -> Figure | None:
     in_colour = all(colouring in one.number.row for one in printed)
     title = f"{spec['title']} ({_seeds(members)}: mean and range)"
     width, height = (3.6 * len(across), 3.6) if columns else (7, 4.2)
-    figure = source.figure(width, height, title, size="medium")
+    figure, [grid] = source.grid(1, len(across), width, height, title, size="medium", sharey=True)
     places = _values(members, spec["x"])
-    for axes, column in zip(figure.subplots(1, len(across), sharey=True, squeeze=False).flat, across, strict=True):
+    for axes, column in zip(grid, across, strict=True):
         source.height(axes)
         panel = {columns: column} if columns else {}
         for index, value in enumerate(_values(members, colouring)):
@@ -247,14 +242,13 @@ def along(source: Source) -> Figure | None:
             label, colour = spec.get("printed_label", "printed"), "grey" if in_colour else "black"
             axes.plot([], [], color=colour, linestyle="--", label=label)
         _places(axes, places, spec.get("scale", "linear"))
-        axes.set_xlabel(spec.get("x_label") or _label(spec["x"], source.paper.keys[spec["x"]].unit))
+        axes.set_xlabel(source.across())
         if columns:
             axes.set_title(source.worded("columns", column), fontsize="medium")
     figure.axes[0].set_ylabel(source.label("quantity"))
-    if columns:
-        _legend(figure, figure.axes[0], 6)
-    else:
-        _legend(figure, figure.axes[0], 1, loc="outside center right")
+    _legend(
+        figure, figure.axes[0], 6 if columns else 1, loc="outside lower center" if columns else "outside center right"
+    )
     return figure
 
 
@@ -264,8 +258,7 @@ def scatter(source: Source) -> Figure | None:
     x, y = (source.members([spec["table"]], spec[axis], {}) for axis in ("x", "y"))
     if not x:
         return None
-    figure = source.figure(8.5, 4.2, spec["title"])
-    left, right = figure.subplots(1, 2, sharex=True, sharey=True)
+    figure, [[left, right]] = source.grid(1, 2, 8.5, 4.2, sharex=True, sharey=True)
     for colour, value in zip(COLOURS, _values(x, spec["colour"]), strict=False):
         both = [[one for one in members if one.number.keys[spec["colour"]] == value] for members in (x, y)]
         label = f"{spec['colour']} = {value}"
@@ -294,14 +287,14 @@ def ranges(source: Source) -> Figure | None:
         return None
     across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
     title = f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})"
-    figure = source.figure(max(4.2 * len(across), 7), 0.6 + 2.6 * len(down), title)
-    grid = figure.subplots(len(down), len(across), sharey="row", squeeze=False)
+    width, height = max(4.2 * len(across), 7), 0.6 + 2.6 * len(down)
+    figure, grid = source.grid(len(down), len(across), width, height, title, sharey="row")
     for (row, column), axes in np.ndenumerate(grid):
         both = (("rows", down[row]), ("columns", across[column]))
         wanted = {spec[name]: value for name, value in both if name in spec}
         source.height(axes)
         _ranges(axes, [one for one in members if matches(one.number.keys, wanted)], spec["x"], spec["colour"])
-        axes.set_xlabel(_label(spec["x"], source.paper.keys[spec["x"]].unit))
+        axes.set_xlabel(source.across())
         axes.set_title(", ".join(source.valued(key, value) for key, value in wanted.items()), fontsize="medium")
         if column == 0:
             axes.set_ylabel(source.label("quantity"))
@@ -311,13 +304,7 @@ def ranges(source: Source) -> Figure | None:
 
 
 KINDS: dict[str, Callable[[Source], Figure | None]] = {
-    "cwnd": cwnd,
-    "windows": windows,
-    "goodput": goodput,
-    "drop_probability": drop_probability,
-    "along": along,
-    "scatter": scatter,
-    "ranges": ranges,
+    kind.__name__: kind for kind in (cwnd, windows, goodput, drop_probability, along, scatter, ranges)
 }
 
 
@@ -328,12 +315,10 @@ def _ranges(axes: Axes, panel: Sequence[Scored], x: str, colouring: str) -> None
         shift = (index - (len(series) - 1) / 2) * 0.8 / len(series)
         at = [places.index(one.number.keys[x]) + shift for one in chosen]
         colour = COLOURS[index % len(COLOURS)]
-        axes.vlines(
-            at, [one.low for one in chosen], [one.high for one in chosen], color=colour, linewidth=6, alpha=0.35
-        )
-        printed = [
-            (place, one.printed) for place, one in zip(at, chosen, strict=True) if one.number.published is not None
-        ]
+        ends = [one.low for one in chosen], [one.high for one in chosen]
+        axes.vlines(at, *ends, color=colour, linewidth=6, alpha=0.35)
+        both = zip(at, chosen, strict=True)
+        printed = [(place, one.printed) for place, one in both if one.number.published is not None]
         label = name if isinstance(name, str) else f"{colouring.replace('_', ' ')} {name}"
         label = f"{label}: range and mean" if printed else label
         axes.scatter(at, [one.mean for one in chosen], color=colour, marker="_", s=60, label=label)

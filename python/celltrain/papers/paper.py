@@ -1,25 +1,47 @@
-"""Papers as data: printed numbers, and the scenario that each of them belongs to.
+"""Papers as data: printed numbers, and the scenario that each of them belongs to. A study has no printed numbers.
 
-`celltrain.papers.expansion` makes them from a folder. A study has the same form, but no printed numbers.
+The folder of a paper, or of a study, holds `paper.toml` or `study.toml`, `published/*.csv`, `scenarios/*.toml` and
+`claims.toml`. papers/af-96-1269/README.md explains the format.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+import ast
+import copy
+import csv
+import io
+import itertools
+import json
+import operator
+import re
+import sys
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from celltrain import _core
 from celltrain.errors import PaperError as PaperError
+from celltrain.model.paths import set_key
 from celltrain.model.quantities import seconds
 from celltrain.text import described
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 Value = int | float | str
 Row = dict[str, Value]
 Item = TypeVar("Item")
 Hashed = TypeVar("Hashed", bound=Hashable)
+#: Reads the text of a shipped file, such as `papers/af-96-1269/paper.toml`; None if there is none.
+Reader = Callable[[str], str | None]
+
+_TEMPLATE = re.compile(r"\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -286,3 +308,269 @@ def matches(row: Mapping[str, Value], where: Mapping[str, Any]) -> bool:
         key in row and (row[key] in wanted if isinstance(wanted, list) else row[key] == wanted)
         for key, wanted in where.items()
     )
+
+
+def load(
+    paper_id: str, *, kind: Kind = PAPER, overrides: Mapping[str, Any] | None = None, read: Reader = _core.data
+) -> Paper:
+    """Reads a paper, or a study.
+
+    Args:
+        paper_id: Such as `"af-96-1269"`.
+        kind: `PAPER` or `STUDY`.
+        overrides: Values set in every scenario by their dotted path, such as `{"switch.tie_order": "fixed"}`.
+        read: Reads a shipped file; by default one of those built into the package.
+    """
+    folder = f"{kind.folder}/{paper_id}"
+    if read(f"{folder}/{kind.word}.toml") is None:
+        [other] = {PAPER, STUDY} - {kind}
+        if paper_id in other.ids():
+            hint = f"type: celltrain {other.command} {paper_id}"
+            raise PaperError(f"{described(paper_id)} is a {other.word}, not a {kind.word}; {hint}")
+        raise PaperError(f"there is no {kind.word} {described(paper_id)}; there are {', '.join(kind.ids())}")
+    return _Expansion(folder, kind, overrides or {}, read).paper()
+
+
+def evaluate(expression: str, names: Mapping[str, Value]) -> Value:
+    """Returns the value of a name, or of a sum, difference or product such as `buffer_cells - 200`."""
+    if expression.strip() in names:
+        return names[expression.strip()]
+    try:
+        result = _number(ast.parse(expression.strip(), mode="eval").body, names)
+    except (SyntaxError, ValueError):
+        raise PaperError(f"{expression!r} is not a sum, difference or product of numbers and keys") from None
+    return int(result) if result.is_integer() else result
+
+
+def _number(node: ast.AST, names: Mapping[str, Value]) -> float:
+    match node:
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
+            return float(_OPERATORS[type(op)](_number(left, names), _number(right, names)))
+        case ast.Name(id=name) if name in names:
+            return float(names[name])
+        case ast.Constant(value=int() | float() as value):
+            return float(value)
+    raise ValueError(node)
+
+
+def substitute(template: Any, names: Mapping[str, Value]) -> Any:
+    """Replaces every `{expression}` in a value, a table or a list. A text that is one expression keeps its type."""
+    if isinstance(template, dict):
+        return {key: substitute(value, names) for key, value in template.items()}
+    if isinstance(template, list):
+        return [substitute(value, names) for value in template]
+    if not isinstance(template, str):
+        return template
+    if whole := _TEMPLATE.fullmatch(template):
+        return evaluate(whole[1], names)
+    return _TEMPLATE.sub(lambda part: str(evaluate(part[1], names)), template)
+
+
+def _has_names(template: Any, names: Mapping[str, Value]) -> bool:
+    """Returns whether all names in a template's expressions are known."""
+    expressions = _TEMPLATE.findall(template) if isinstance(template, str) else []
+    return all(name in names for expression in expressions for name in _NAME.findall(expression))
+
+
+class _Rule(Entry):
+    """Scoring of the numbers that it covers; the last of several rules counts."""
+
+    where: dict[str, Any] = Field(default_factory=dict)
+    tolerance: int | float | None = None
+    relative_tolerance: float | None = None
+    judged_by: Literal["range", "mean", "either"] = "range"
+    point: bool = False
+    scored: bool = True
+    note: str = ""
+
+    def tolerance_of(self, published: float | None, unit_of_last_digit: float) -> float:
+        """Returns the stated tolerance, or a unit of the last printed digit."""
+        if self.relative_tolerance is not None and published is not None:
+            return self.relative_tolerance * abs(published)
+        return unit_of_last_digit if self.tolerance is None else self.tolerance
+
+    def allowed(self, decimals: int) -> str:
+        """Returns the stated tolerance in words; empty if there is none or it is zero."""
+        if self.relative_tolerance:
+            return f"{100 * self.relative_tolerance:.3g} %"
+        if not self.tolerance:
+            return ""
+        text = f"{self.tolerance:.{decimals}f}"
+        return text if float(text) == self.tolerance else f"{self.tolerance:g}"
+
+
+class _Rows(Entry):
+    """A table, which has a CSV file, or an experiment, which has a grid of values."""
+
+    number: str = Field(validation_alias=AliasChoices("number", "id"))
+    title: str
+    quantities: tuple[str, ...]
+    csv: str = ""
+    keys: tuple[str, ...] = ()
+    grid: dict[str, list[Any]] = Field(default_factory=dict)
+    columns: dict[str, Any] | str | None = None
+    fixed: dict[str, Any] = Field(default_factory=dict)
+    rules: Sequence[_Rule] = ()
+    most_seeds: int | None = None
+
+
+class _Source(Description):
+    """Content of `paper.toml` or `study.toml`."""
+
+    scenario: str | None = None
+    tables: Sequence[_Rows] = ()
+    experiments: Sequence[_Rows] = ()
+
+
+class _Expansion:
+    """Expands a description into numbers, and collects the configurations they need."""
+
+    def __init__(self, folder: str, kind: Kind, overrides: Mapping[str, Any], read: Reader) -> None:
+        self.folder = folder
+        self.kind = kind
+        self.overrides = overrides
+        self.read = read
+        self.file = f"{folder}/{kind.word}.toml"
+        content = self.toml(f"{kind.word}.toml")
+        try:
+            for part in ("quantities", "keys"):
+                content[part] = {name: {"name": name, **entry} for name, entry in content.get(part, {}).items()}
+            self.source = _Source.model_validate(content)
+        except ValidationError as error:
+            fault = error.errors()[0]
+            place = ".".join(map(str, fault["loc"]))
+            raise PaperError(f"{self.file}: {place} = {described(fault['input'])}: {fault['msg']}") from None
+        self.configurations: dict[str, Configuration] = {}
+        self.bases: dict[str, dict[str, Any]] = {}
+
+    def text(self, name: str) -> str:
+        text = self.read(f"{self.folder}/{name}")
+        if text is None:
+            raise PaperError(f"{self.folder}/{name} is missing")
+        return text
+
+    def toml(self, name: str) -> dict[str, Any]:
+        try:
+            content: dict[str, Any] = tomllib.loads(self.text(name))
+        except tomllib.TOMLDecodeError as error:
+            raise PaperError(f"{self.folder}/{name}: {error}") from error
+        return content
+
+    def paper(self) -> Paper:
+        source = self.source
+        tables = tuple(map(self.table, [*source.tables, *source.experiments]))
+        has_claims = self.read(f"{self.folder}/claims.toml") is not None
+        return Paper(
+            **{name: getattr(source, name) for name in Description.model_fields},
+            kind=self.kind,
+            tables=tables,
+            configurations=tuple(self.configurations.values()),
+            scenarios={name: self.base(name) for figure in source.figures if (name := figure.get("scenario"))},
+            panels={figure["id"]: self.panels(figure) for figure in source.figures if "panels" in figure},
+            claims=self.toml("claims.toml")["claims"] if has_claims else [],
+            overrides=dict(self.overrides),
+        )
+
+    def panels(self, figure: dict[str, Any]) -> list[dict[str, Any]]:
+        fixed = {**figure.get("fixed", {}), "network": figure["network"]}
+        return [self.scenario({**panel, **fixed}) for panel in figure["panels"]]
+
+    def table(self, entry: _Rows) -> Table:
+        heading = [entry.columns["key"]] if isinstance(entry.columns, dict) else []
+        return Table(
+            number=entry.number,
+            title=entry.title,
+            keys=(*entry.keys, *heading, *entry.grid),
+            quantities=entry.quantities,
+            numbers=tuple(self.number(entry, *cell) for cell in self.cells(entry)),
+            experiment=not entry.csv,
+            across=entry.columns if isinstance(entry.columns, str) else None,
+        )
+
+    def cells(self, entry: _Rows) -> Iterator[tuple[Row, str, float | None]]:
+        """Yields the row, the quantity and the printed value of each number; blank cells have none."""
+        if not entry.csv:
+            for values in itertools.product(*entry.grid.values()):
+                row = dict(zip(entry.grid, values, strict=True))
+                yield from ((row, quantity, None) for quantity in entry.quantities)
+            return
+        for line in csv.DictReader(io.StringIO(self.text(entry.csv))):
+            row = {key: _cell(line[key]) for key in entry.keys}
+            if isinstance(entry.columns, dict):
+                key, [quantity] = entry.columns["key"], entry.quantities
+                cells = [({**row, key: value}, quantity, line[value]) for value in entry.columns["values"]]
+            else:
+                cells = [(row, quantity, line[quantity]) for quantity in entry.quantities]
+            yield from ((row, quantity, float(text)) for row, quantity, text in cells if text)
+
+    def number(self, entry: _Rows, row: Row, name: str, published: float | None) -> Number:
+        keys: Row = {**row, **entry.fixed}
+        quantity = self.source.quantities[name]
+        unit_of_last_digit = 10.0**-quantity.decimals
+        covering = [rule for rule in entry.rules if matches({**keys, "quantity": name}, rule.where)]
+        rule = covering[-1] if covering else _Rule()
+        scenario = self.scenario(keys)
+        text = json.dumps(scenario, sort_keys=True)
+        network = str(keys["network"]) if "network" in keys else None
+        self.configurations.setdefault(text, Configuration(network=network, scenario=scenario, text=text))
+        return Number(
+            table=entry.number,
+            row=row,
+            keys=keys,
+            network=self.configurations[text].network,
+            quantity=quantity,
+            result=str(substitute(quantity.result, self.names(keys))),
+            published=published,
+            rounding=unit_of_last_digit / 2,
+            tolerance=rule.tolerance_of(published, unit_of_last_digit),
+            tolerance_stated=rule.tolerance is not None or rule.relative_tolerance is not None,
+            allowed=rule.allowed(quantity.decimals),
+            judged_by=rule.judged_by,
+            point=rule.point,
+            scored=rule.scored and published is not None,
+            note=rule.note,
+            configuration=list(self.configurations).index(text),
+            most_seeds=entry.most_seeds,
+        )
+
+    def effects(self, keys: Row) -> list[Effect]:
+        """Returns the effects of each key in turn."""
+        for name in keys:
+            if name not in self.source.keys:
+                raise PaperError(f"{self.file}: the key {name!r} is used but not described")
+        return [effect for name in keys for effect in self.source.keys[name].effects(keys)]
+
+    def names(self, keys: Row) -> Row:
+        """Returns the keys, and the names made of them, except names that need a key these keys lack."""
+        templates = {name: template for effect in self.effects(keys) for name, template in effect.names.items()}
+        names: Row = dict(keys)
+        while ready := {n: t for n, t in templates.items() if n not in names and _has_names(t, names)}:
+            names |= {name: substitute(template, names) for name, template in ready.items()}
+        return names
+
+    def scenario(self, keys: Row) -> dict[str, Any]:
+        """Returns the scenario that these keys describe."""
+        effects, names = self.effects(keys), self.names(keys)
+        base = next((effect.scenario for effect in effects if effect.scenario), self.source.scenario)
+        if base is None:
+            raise PaperError(f"{self.file}: no key of {keys} names a scenario")
+        scenario = copy.deepcopy(self.base(base))
+        settings = [setting for effect in effects for setting in effect.settings.items()]
+        settings += [(path, value) for path, value in self.overrides.items() if _has_names(path, names)]
+        for path, value in settings:
+            set_key(scenario, str(substitute(path, names)), substitute(value, names))
+        return scenario
+
+    def base(self, name: str) -> dict[str, Any]:
+        if name not in self.bases:
+            self.bases[name] = self.toml(name)
+        return self.bases[name]
+
+
+def _cell(text: str) -> Value:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text

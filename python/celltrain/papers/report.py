@@ -1,22 +1,32 @@
-"""A reproduction as text (tables with the printed values and ours, summary, claims), and as CSV and Parquet."""
+"""A reproduction: the numbers with their ensembles and the verdicts, as text, as CSV and Parquet, as a page."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain import _core
+from celltrain.drawing.pages.html import Inlined, Section, render, sections
 from celltrain.drawing.pages.words import measure
-from celltrain.model.grids import Block, Grid, Line
+from celltrain.ensemble.table import arrow
+from celltrain.model.arguments import checked
+from celltrain.model.files import replace, writing
+from celltrain.model.grids import Block, Card, Carded, Grid, Line
+from celltrain.papers import claims, figures, score
+from celltrain.papers.claims import Claim
 from celltrain.papers.paper import STUDY, Paper, Table, grouped, seed_count
 from celltrain.papers.score import FEWEST_SEEDS, Scored
-from celltrain.running import tables
+from celltrain.running.tables import Column, write_csv, write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
-
-    from celltrain.papers.results import Results
 
 #: Meaning of the verdicts and of the columns of a summary, in their order.
 LEGEND = {
@@ -46,16 +56,170 @@ SHARES = ("table", "network", "quantity", "inside", "in range", "near mean", "10
 ERRORS = ("table", "network", "quantity", "mean error", "relative", "error of a seed", "rank correlation")
 
 
-def show(reproduction: Results, *, console: Console | None = None) -> None:
-    """Prints everything."""
-    from rich.console import Console
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Reproduction(Carded):
+    """The tables of a paper, or of a study, run again: every number with its ensemble, every claim with its verdict.
 
-    console = console or Console()
-    for block in blocks(reproduction):
-        console.print(block)
+    Attributes:
+        seeds: Requested seeds, by network (under "" if the paper has none).
+        scored: Printed numbers and those of the experiments, in the order of the paper, as far as they were run.
+        fingerprints: Fingerprint of each run, by configuration and seed.
+        cell_hops: Cells that crossed a link, in all runs.
+        elapsed_seconds: Real time of all runs.
+        interrupted: True if not all runs had ended.
+    """
+
+    paper: Paper
+    seeds: Mapping[str, int]
+    scored: Sequence[Scored]
+    fingerprints: Mapping[tuple[int, int], str] = field(default_factory=dict)
+    cell_hops: int = 0
+    elapsed_seconds: float = 0.0
+    interrupted: bool = False
+
+    @property
+    def numbers(self) -> list[Scored]:
+        """The printed numbers, or all numbers of a study."""
+        return [s for s in self.scored if s.number.published is not None or self.paper.kind is STUDY]
+
+    @property
+    def experiments(self) -> list[Scored]:
+        """Numbers without a printed value, run for the paper's claims."""
+        return [s for s in self.scored if s.number.published is None and self.paper.kind is not STUDY]
+
+    @property
+    def agrees(self) -> bool:
+        """True if every scored number is inside and every claim holds."""
+        scored = [number for number in self.numbers if number.number.scored]
+        return all(number.inside for number in scored) and all(claim.holds for claim in self.claims)
+
+    @property
+    def claims(self) -> list[Claim]:
+        """The verdict on every claim whose rows were all run."""
+        return self._judged[0]
+
+    @property
+    def claims_left_out(self) -> list[str]:
+        """The claims that need rows that were not run."""
+        return self._judged[1]
+
+    @cached_property
+    def summary(self) -> dict[str, Any]:
+        """Numbers that agree, in all and by table, network and quantity."""
+        return score.summary(self.scored)
+
+    @cached_property
+    def _judged(self) -> tuple[list[Claim], list[str]]:
+        return claims.judge(self.paper, self.scored)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the answer of `celltrain reproduce --json`, or of `celltrain study --json`."""
+        return {
+            self.paper.kind.word: self.paper.id,
+            "seeds": max(self.seeds.values()),
+            "numbers": [scored.to_dict() for scored in self.numbers],
+            "claims": [claim.to_dict() for claim in self.claims],
+            "summary": self.summary,
+            "seeds_by_network": dict(self.seeds),
+            "experiments": [scored.to_dict() for scored in self.experiments],
+            "claims_left_out": self.claims_left_out,
+            "overrides": self.paper.overrides,
+            "interrupted": self.interrupted,
+            "cell_hops": self.cell_hops,
+            "elapsed_seconds": self.elapsed_seconds,
+            "build": _core.build(),
+        }
+
+    def to_json(self) -> str:
+        """Returns the answer as text."""
+        return json.dumps(self.to_dict(), allow_nan=False, indent=1)
+
+    def to_pandas(self) -> Any:
+        """Returns a row for each number as a pandas DataFrame; needs `pip install celltrain[frames]`."""
+        return numbers_table(self).to_pandas()
+
+    def compare(self, *, console: Console | None = None) -> None:
+        """Prints each table with the printed values and ours, then the summary and the claims."""
+        from rich.console import Console
+
+        console = console or Console()
+        for block in blocks(self):
+            console.print(block)
+
+    @checked()
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
+        """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, figures, and a page.
+
+        Without matplotlib, and after an interrupt, the figures are left out: they take seconds, and some need runs of their
+        own. Without Jinja2 the page is left out. Returns the files written.
+        """
+        path = Path(folder)
+        written = [path / f"{self.paper.kind.command}.json"]
+        with writing(folder):
+            path.mkdir(parents=True, exist_ok=True)
+            replace(written[0], self.to_json() + "\n")
+            for name, table in (("numbers", numbers_table(self)), ("seeds", seeds_table(self))):
+                for kind, write in (("csv", write_csv), ("parquet", write_parquet)):
+                    written.append(path / f"{name}.{kind}")
+                    write(table, written[-1])
+            drawn = []
+            if find_spec("matplotlib") and not self.interrupted:
+                drawn = figures.write(self.paper, self.scored, path)
+            written += drawn
+            if find_spec("jinja2"):
+                # Last, so that a folder with a page is complete.
+                written.append(path / f"{self.paper.kind.command}.html")
+                replace(written[-1], page(self, [file for file in drawn if file.suffix == ".svg"]))
+        return written
+
+    def html(self) -> str:
+        """Returns everything but the figures as one page that needs nothing else."""
+        return page(self)
+
+    def _card(self) -> Card:
+        every = list(blocks(self, brief=True))
+        lines = [block.text for block in every if isinstance(block, Line) and block.text]
+        grids = [block for block in every if isinstance(block, Grid)]
+        notes = [".compare() prints every table, .write(folder) writes a page, tables and figures"]
+        return Card(title=repr(self), lines=lines, grids=grids, notes=notes)
+
+    def __repr__(self) -> str:
+        held = sum(claim.holds for claim in self.claims)
+        inside = f"{self.summary['inside']} of {self.summary['scored']} numbers inside"
+        return (
+            f"Reproduction({self.paper.id!r}, {inside if self.paper.has_print else f'{len(self.scored)} numbers'}, "
+            f"{held} of {len(self.claims)} claims hold{', interrupted' if self.interrupted else ''})"
+        )
 
 
-def blocks(reproduction: Results, *, brief: bool = False) -> Iterator[Block]:
+def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
+    """Renders a reproduction as one HTML page, with figures that are there as SVG files."""
+    paper, summary = reproduction.paper, reproduction.summary
+    titles = {f"{paper.id}-{spec['id']}": spec["title"] for spec in paper.figures}
+    parts = sections(blocks(reproduction), "What was run")
+    if drawings:
+        drawn = [Inlined.of_svg(file.stem, titles[file.stem], file.read_bytes()) for file in drawings]
+        parts.append(Section(id="figures", title="Figures", parts=[*drawn]))
+    held = sum(claim.holds for claim in reproduction.claims)
+    build = _core.build()
+    facts = [
+        (f"{len(reproduction.scored):,}", "numbers"),
+        (f"{max(reproduction.seeds.values()):,}", "seeds"),
+        *([(f"{summary['inside']} of {summary['scored']}", "published values agree")] if summary["scored"] else []),
+        *([(f"{held} of {len(reproduction.claims)}", "claims hold")] if reproduction.claims else []),
+    ]
+    return render(
+        "drawing/pages/answer.html",
+        "report",
+        title=paper.title,
+        subtitle=f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}",
+        facts=facts,
+        warnings=[],
+        sections=parts,
+    )
+
+
+def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
     """Yields a reproduction in lines and tables; `brief`: counts, and the numbers and claims that do not agree."""
     yield from _head(reproduction)
     summary = reproduction.summary
@@ -88,7 +252,7 @@ def _note(text: str) -> Line:
     return Line(text=text, style="dim")
 
 
-def _head(reproduction: Results) -> Iterator[Line]:
+def _head(reproduction: Reproduction) -> Iterator[Line]:
     paper, warning = reproduction.paper, "bold yellow"
     if paper.kind is STUDY:
         yield Line(text=paper.title, style="bold")
@@ -202,7 +366,7 @@ def mean_and_range(scored: Scored) -> tuple[str, str]:
     return mean, "" if low == high else f"{low}\u2013{high}"
 
 
-def _summary(reproduction: Results, *, brief: bool) -> Iterator[Block]:
+def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     """Yields how many numbers agree, by each verdict, and how closely: per table, network and quantity."""
     summary, paper = reproduction.summary, reproduction.paper
     few = few_seeds(reproduction.scored)
@@ -295,7 +459,7 @@ def ks_line(summary: Mapping[str, Any], table: str) -> str:
     return f"Kolmogorov-Smirnov: {'; '.join(parts)}." if parts else ""
 
 
-def _claims(reproduction: Results, *, brief: bool) -> Iterator[Block]:
+def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     """Yields every claim, and whether it holds in our runs, in how many of the seeds alone, and in print."""
     held = sum(claim.holds for claim in reproduction.claims)
     # A study follows no text.
@@ -332,47 +496,49 @@ def _figure(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-#: Columns of `numbers` after the keys: name, type, unit and meaning.
-_NUMBERS = (
-    ("network", "string", "", "the base scenario's network"),
-    ("quantity", "string", "", "what is measured"),
-    ("unit", "string", "", "unit of published, mean, sd, interval, low, high and tolerance"),
-    ("published", "float64", "see column unit", "what the paper prints; null in an experiment"),
-    ("mean", "float64", "see column unit", "mean over the seeds"),
-    ("sd", "float64", "see column unit", "standard deviation over the seeds"),
-    ("interval", "float64", "see column unit", "half the width of the 95 % interval of the mean"),
-    ("low", "float64", "see column unit", "smallest value of any seed"),
-    ("high", "float64", "see column unit", "largest value of any seed"),
-    ("tolerance", "float64", "see column unit", "how far outside low to high still counts as inside"),
-    (
-        "inside",
+def _columns(kind: str, in_unit: str, **meanings: str) -> list[Column]:
+    return [Column(name=name, kind=kind, unit=in_unit, meaning=meaning) for name, meaning in meanings.items()]
+
+
+_TABLE = _columns("string", "", table="the paper's table, or the name of an experiment")
+_NETWORK = _columns("string", "", network="the base scenario's network")
+#: Columns of `numbers` after the keys.
+_NUMBERS = [
+    *_NETWORK,
+    *_columns(
+        "string",
+        "",
+        quantity="what is measured",
+        unit="unit of published, mean, sd, interval, low, high and tolerance",
+    ),
+    *_columns(
+        "float64",
+        "see column unit",
+        published="what the paper prints; null in an experiment",
+        mean="mean over the seeds",
+        sd="standard deviation over the seeds",
+        interval="half the width of the 95 % interval of the mean",
+        low="smallest value of any seed",
+        high="largest value of any seed",
+        tolerance="how far outside low to high still counts as inside",
+    ),
+    *_columns(
         "bool",
         "",
-        "whether the printed value lies in the range of the seeds, or as near as the paper's file allows",
+        inside="whether the printed value lies in the range of the seeds, or as near as the paper's file allows",
+        inside_range="whether it lies in the range of the seeds, give or take a unit of its last digit",
+        inside_tolerance="whether the mean is within the stated tolerance; null where none is",
     ),
-    ("inside_range", "bool", "", "whether it lies in the range of the seeds, give or take a unit of its last digit"),
-    ("inside_tolerance", "bool", "", "whether the mean is within the stated tolerance; null where none is"),
-    ("pit", "float64", "1", "where it stands among the seeds: (below + equal / 2 + 1/2) / (seeds + 1)"),
-    ("scored", "bool", "", "whether the number counts in the summary"),
-    ("seeds", "int64", "1", "number of seeds"),
-    ("note", "string", "", "what to know about the number"),
-)
-_TABLE = ("table", "string", "", "the paper's table, or the name of an experiment")
-_SEEDS = (("network", "string", "", "the base scenario's network"), ("seed", "int64", "1", "seed of the run"))
-_FINGERPRINT = ("fingerprint", "string", "", "16 hex digits that change when anything in the run changes")
+    *_columns("float64", "1", pit="where it stands among the seeds: (below + equal / 2 + 1/2) / (seeds + 1)"),
+    *_columns("bool", "", scored="whether the number counts in the summary"),
+    *_columns("int64", "1", seeds="number of seeds"),
+    *_columns("string", "", note="what to know about the number"),
+]
+_SEED = _columns("int64", "1", seed="seed of the run")
+_FINGERPRINT = _columns("string", "", fingerprint="16 hex digits that change when anything in the run changes")
 
 
-def write(reproduction: Results, folder: Path) -> list[Path]:
-    """Writes `numbers` and `seeds` into a folder, each as CSV and as Parquet; returns the files."""
-    written = []
-    for name, content in (("numbers", numbers_table(reproduction)), ("seeds", seeds_table(reproduction))):
-        tables.write_csv(content, folder / f"{name}.csv")
-        tables.write_parquet(content, folder / f"{name}.parquet")
-        written += [folder / f"{name}.csv", folder / f"{name}.parquet"]
-    return written
-
-
-def numbers_table(reproduction: Results) -> pa.Table:
+def numbers_table(reproduction: Reproduction) -> pa.Table:
     """Returns a row for each number: its row in the paper's table, the printed value, and the values of the seeds.
 
     The unit of the values is in the column `unit`.
@@ -381,11 +547,11 @@ def numbers_table(reproduction: Results) -> pa.Table:
     return _table(reproduction, content, _NUMBERS)
 
 
-def seeds_table(reproduction: Results) -> pa.Table:
+def seeds_table(reproduction: Reproduction) -> pa.Table:
     """Returns a row for each row of a table and each seed, with every quantity of that row and the run's fingerprint."""
     content = []
-    for one in reproduction.paper.tables:
-        for group in rows([scored for scored in reproduction.scored if scored.number.table == one.number]):
+    for table in reproduction.paper.tables:
+        for group in rows([scored for scored in reproduction.scored if scored.number.table == table.number]):
             number = group[0].number
             values = {
                 scored.number.quantity.name: dict(zip(scored.seeds, scored.values, strict=True)) for scored in group
@@ -396,25 +562,21 @@ def seeds_table(reproduction: Results) -> pa.Table:
                     | {name: of_seed.get(seed) for name, of_seed in values.items()}
                     | {"fingerprint": reproduction.fingerprints.get((number.configuration, seed))}
                 )
-    quantities = [(q.name, "float64", q.unit, q.meaning) for q in reproduction.paper.quantities.values()]
-    return _table(reproduction, content, [*_SEEDS, *quantities, _FINGERPRINT])
+    every = reproduction.paper.quantities.values()
+    quantities = [Column(name=q.name, kind="float64", unit=q.unit, meaning=q.meaning) for q in every]
+    return _table(reproduction, content, [*_NETWORK, *_SEED, *quantities, *_FINGERPRINT])
 
 
-def _table(
-    reproduction: Results, content: list[dict[str, Any]], columns: Iterable[tuple[str, str, str, str]]
-) -> pa.Table:
+def _table(reproduction: Reproduction, content: list[dict[str, Any]], columns: Iterable[Column]) -> pa.Table:
     """Returns a table with a column for each key. A key and a column of the same name, such as the network, are one."""
     used = {key for scored in reproduction.scored for key in scored.number.row}
     keys = [
-        (name, _type(row[name] for row in content if name in row), key.unit, key.meaning)
+        Column(name=name, kind=_type(row[name] for row in content if name in row), unit=key.unit, meaning=key.meaning)
         for name, key in reproduction.paper.keys.items()
         if name in used
     ]
-    unique = {
-        name: tables.Column(name=name, kind=kind, unit=unit, meaning=meaning)
-        for name, kind, unit, meaning in [_TABLE, *keys, *columns]
-    }
-    return tables.table([_with_texts(row, unique) for row in content], list(unique.values()))
+    by_name = {column.name: column for column in (*_TABLE, *keys, *columns)}
+    return arrow((column, [_cell(row.get(name), column) for row in content]) for name, column in by_name.items())
 
 
 def _type(values: Iterable[object]) -> str:
@@ -423,6 +585,5 @@ def _type(values: Iterable[object]) -> str:
     return "int64" if types == {int} else "float64" if types <= {int, float} else "string"
 
 
-def _with_texts(row: Mapping[str, Any], columns: Mapping[str, tables.Column]) -> dict[str, Any]:
-    words = {name for name, column in columns.items() if column.kind == "string"}
-    return {name: str(value) if name in words and value is not None else value for name, value in row.items()}
+def _cell(value: Any, column: Column) -> Any:
+    return str(value) if column.kind == "string" and value is not None else value

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from celltrain.drawing.pages.words import counted
-from celltrain.ensemble.cases import Case, Run
-from celltrain.ensemble.execute import execute
+from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.errors import CancelledError, Fault, ScenarioError, warn
-from celltrain.model.arguments import MOST_JOBS, checked, cores
-from celltrain.model.cancel import Cancel, check, endable
+from celltrain.model.arguments import checked
+from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.model.expressions import outlined, problem
-from celltrain.model.progress import watched
 from celltrain.model.scenario import Reading
-from celltrain.model.writing import replace, writing
-from celltrain.papers import claims, report
-from celltrain.papers.expansion import load
-from celltrain.papers.paper import STUDY, Number, Paper, PaperError
-from celltrain.papers.results import Results
+from celltrain.papers import claims
+from celltrain.papers.paper import STUDY, Number, Paper, PaperError, load
+from celltrain.papers.report import Reproduction
 from celltrain.papers.score import Scored
-from celltrain.running import Local, Rows, RunRecord, Worker
+from celltrain.running import Rows, RunRecord, Worker, worker_of
 from celltrain.text import described
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 #: Largest number of runs of a scenario.
 MOST_SEEDS = 1_000_000
@@ -51,36 +41,6 @@ class Progress:
     total: int
     elapsed_seconds: float
     remaining_seconds: float
-
-
-class Reproduction(Results):
-    """The tables of a paper, or of a study, run again: every number with its ensemble, every claim with its verdict."""
-
-    def to_json(self) -> str:
-        """Returns the answer as text."""
-        return json.dumps(self.to_dict(), allow_nan=False, indent=1)
-
-    def compare(self, *, console: Console | None = None) -> None:
-        """Prints each table with the printed values and ours, then the summary and the claims."""
-        report.show(self, console=console)
-
-    @checked()
-    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, the figures.
-
-        Without matplotlib, and after an interrupt, the figures are left out: they take seconds, and some need runs of their
-        own. Returns the files written.
-        """
-        from celltrain.papers import figures
-
-        path = Path(folder)
-        with writing(folder):
-            path.mkdir(parents=True, exist_ok=True)
-            answer = path / f"{self.paper.kind.command}.json"
-            replace(answer, self.to_json() + "\n")
-            drawn = figures.available() and not self.interrupted
-            drawings = figures.write(self.paper, self.scored, path) if drawn else []
-            return [answer, *report.write(self, path), *drawings]
 
 
 @checked()
@@ -113,7 +73,7 @@ def reproduce(
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
-        PaperError: If there is no such paper, table or network, or too few seeds or threads.
+        InputError: If there is no such paper, table or network, or too few seeds or threads.
         ScenarioError: If a scenario with the overrides is refused.
         CancelledError: If `cancel` ended it before the first run.
     """
@@ -148,7 +108,7 @@ def study(
         cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
 
     Raises:
-        PaperError: If there is no such study or table, or too few seeds or threads.
+        InputError: If there is no such study or table, or too few seeds or threads.
         ScenarioError: If a scenario with the overrides is refused.
         CancelledError: If `cancel` ended it before the first run.
     """
@@ -172,11 +132,10 @@ def run(
         raise PaperError(f"{choice} leave no number of {paper.id} to run")
     counts = _seed_counts(numbers, seeds)
     claims.check(paper)
-    if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise PaperError(f"jobs = {described(jobs)} is not a number of threads; from 1 to {MOST_JOBS}")
+    worker = worker_of(jobs, None, None)
     started = time.monotonic()
     measures = measures_of(numbers)
-    records, interrupted = _run(paper, measures, planned(paper, numbers, counts), Local(jobs or cores()), progress)
+    records, interrupted = _run(paper, measures, planned(paper, numbers, counts), worker, progress)
     return Reproduction(
         paper=paper,
         seeds=counts,

@@ -1,6 +1,6 @@
-from .runner import Local as Local
-from .runner import worker_of as worker_of
-from .subprocess_runner import run_chunk as run_chunk
+from .local import Local as Local
+from .local import run_chunk as run_chunk
+from .local import worker_of as worker_of
 from .work import Chunk as Chunk
 from .work import Recording as Recording
 from .work import Rows as Rows

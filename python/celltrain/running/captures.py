@@ -11,7 +11,7 @@ from typing import Any
 
 from celltrain.errors import CancelledError, Fault, OutputError, ScenarioError, add_note
 from celltrain.model.arguments import checked, names_of
-from celltrain.model.writing import making, replacing, writing
+from celltrain.model.files import making, replacing, writing
 from celltrain.text import shown
 
 #: The kinds of captures, and the directions of each.

@@ -48,9 +48,6 @@ DROPPED = 10
 #: Seconds to wait for a scheduler.
 TIMEOUT = 5.0
 
-#: Loggers of other libraries whose messages repeat ours.
-_LOGGERS = ("distributed", "tornado", "asyncio")
-
 
 class Cluster:
     """Runs chunks on the workers of a Dask `Client`, one chunk per thread. Workers may come and go.
@@ -68,12 +65,9 @@ class Cluster:
         self._client, self._note = client, note
         self._address = str(client.scheduler.address)
         self._task = _task()
-        #: Chunks in flight.
         self._in_flight: dict[Future[Any], _Parcel] = {}
-        #: Chunks that the cluster has dropped.
-        self._dropped: deque[_Parcel] = deque()
-        #: Runs of chunks that lost their workers; they run one at a time, to find the run that kills workers.
-        self._suspects: deque[_Parcel] = deque()
+        #: Chunks to submit again: the cluster has dropped them, or the single runs of one that lost its workers.
+        self._waiting: deque[_Parcel] = deque()
         self._threads = 0
         self._run_seconds: float | None = None
         self._counted = -COUNT
@@ -94,7 +88,7 @@ class Cluster:
                 submitted = connected and room and self._submit(chunks)
                 taken = self._collect(take, FETCH)
                 if not submitted and not taken:
-                    if connected and not self._in_flight and not self._dropped and not self._suspects:
+                    if connected and not self._in_flight and not self._waiting:
                         return
                     time.sleep(POLL)
         except (KeyboardInterrupt, Ended):
@@ -106,17 +100,14 @@ class Cluster:
             if self._in_flight and self._client.status == "running":
                 with suppress(Exception):
                     self._client.cancel(list(self._in_flight))
-            for queue in (self._in_flight, self._dropped, self._suspects):
-                queue.clear()
+            self._in_flight.clear()
+            self._waiting.clear()
 
     def _is_connected(self) -> bool:
         """Returns whether the scheduler is connected, and updates the number of threads from time to time."""
         if self._client.status in ("closing", "closed"):
-            problem = (
-                "the scheduler was lost; what is done is kept: start the cluster again, then go on with --resume "
-                "(resume=True)"
-            )
-            raise ClusterError([Fault.of_file(self._address, problem)])
+            resume = "start the cluster again, then go on with --resume (resume=True)"
+            raise self._error(f"the scheduler was lost; what is done is kept: {resume}")
         now = time.monotonic()
         if self._client.status != "running":
             return False
@@ -135,15 +126,15 @@ class Cluster:
 
     def _submit(self, chunks: Iterator[Chunk]) -> bool:
         """Submits the next chunk; returns whether there was one."""
-        if self._dropped:
-            parcel = self._dropped.popleft()
-        elif self._suspects and not any(parcel.alone for parcel in self._in_flight.values()):
-            parcel = self._suspects.popleft()
-        else:
-            chunk = next(chunks, None)
-            if chunk is None:
-                return False
+        # Single runs go one at a time, to find the one that kills workers.
+        suspects = any(parcel.alone for parcel in self._in_flight.values())
+        parcel = next((parcel for parcel in self._waiting if not (parcel.alone and suspects)), None)
+        if parcel is not None:
+            self._waiting.remove(parcel)
+        elif (chunk := next(chunks, None)) is not None:
             parcel = _Parcel(content=_packed(chunk), runs=len(chunk.tasks))
+        else:
+            return False
         try:
             future = self._client.submit(self._task, parcel.content, _core.build(), pure=False)
         except Exception:
@@ -155,16 +146,14 @@ class Cluster:
 
     def _collect(self, take: Callable[[Rows], None], fetch: float) -> bool:
         """Handles chunks that have ended; returns whether there were any."""
+        ended = {future: future.status for future in self._in_flight if future.status not in ("pending", "lost")}
         handled = 0
         # The cluster itself computes a result again that was lost with its worker.
-        for future in [future for future in self._in_flight if future.status not in ("pending", "lost")]:
-            status = future.status
+        for future, status in ended.items():
             answer: Any = None
             try:
-                if status == "finished":
-                    answer = future.result(timeout=fetch)
-                elif status == "error":
-                    answer = future.exception(timeout=fetch)
+                if status in ("finished", "error"):
+                    answer = future.result(timeout=fetch) if status == "finished" else future.exception(timeout=fetch)
             except (Exception, CancelledError, asyncio.CancelledError):
                 # The result was lost during the fetch; the next check shows its state.
                 continue
@@ -175,7 +164,9 @@ class Cluster:
             elif status == "error":
                 self._failed(answer, parcel, take)
             else:
-                self._submit_again(parcel)
+                if parcel.dropped == DROPPED:
+                    raise self._error(f"the cluster has dropped a chunk of runs {DROPPED} times; what is done is kept")
+                self._waiting.appendleft(replace(parcel, dropped=parcel.dropped + 1))
             del self._in_flight[future]
             handled += 1
         return handled > 0
@@ -184,7 +175,7 @@ class Cluster:
         """Takes the answer of a worker: rows and the seconds they took, or None and the reason."""
         content, seconds_or_reason = answer
         if content is None:
-            raise ClusterError([Fault.of_file(self._address, str(seconds_or_reason))])
+            raise self._error(str(seconds_or_reason))
         each = seconds_or_reason / parcel.runs
         self._run_seconds = each if self._run_seconds is None else 0.8 * self._run_seconds + 0.2 * each
         fitting = CHUNK_SECONDS / max(self._run_seconds, 1e-9)
@@ -195,23 +186,18 @@ class Cluster:
         from distributed import KilledWorker
 
         if not isinstance(error, KilledWorker):
-            problem = f"a chunk of runs could not be run ({type(error).__name__}: {error}); what is done is kept"
-            raise ClusterError([Fault.of_file(self._address, problem)])
+            reason = f"{type(error).__name__}: {error}"
+            raise self._error(f"a chunk of runs could not be run ({reason}); what is done is kept")
         chunk: Chunk = _unpacked(parcel.content)
         if not parcel.alone:
-            singles = [chunk.single(task) for task in chunk.tasks]
-            self._suspects.extend(_Parcel(content=_packed(single), runs=1, alone=True) for single in singles)
+            singles = map(chunk.single, chunk.tasks)
+            self._waiting.extend(_Parcel(content=_packed(single), runs=1, alone=True) for single in singles)
             return
         record = chunk.failed(chunk.tasks[0], "the worker that ran it died, however often it was tried")
-        build = _core.build()
-        take(Rows(version=build["version"], profile=build["profile"], runs=(record,)))
+        take(Rows(**_core.build(), runs=(record,)))
 
-    def _submit_again(self, parcel: _Parcel) -> None:
-        parcel = replace(parcel, dropped=parcel.dropped + 1)
-        if parcel.dropped > DROPPED:
-            problem = f"the cluster has dropped a chunk of runs {DROPPED} times; what is done is kept"
-            raise ClusterError([Fault.of_file(self._address, problem)])
-        self._dropped.append(parcel)
+    def _error(self, problem: str) -> ClusterError:
+        return ClusterError([Fault.of_file(self._address, problem)])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -266,7 +252,7 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
             here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
             return None, f"{who} runs {there}, and this is {here}: install the same on all machines"
         try:
-            from celltrain.running.subprocess_runner import run_chunk
+            from celltrain.running import run_chunk
 
             rows = run_chunk(pickle.loads(zlib.decompress(content)))
             return zlib.compress(pickle.dumps(rows), 1), time.monotonic() - begun
@@ -286,33 +272,35 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         timeout: Seconds to wait for the scheduler, also if it is lost later on.
     """
     distributed = _distributed()
-    with _quiet():
+    # What is wrong is reported here, once; Dask would log it many times.
+    logging.disable()
+    try:
         problem = asyncio.run(_missing(address, timeout))
-        if problem is None:
-            try:
-                client = distributed.Client(address, timeout=timeout, set_as_default=False)
-            except (OSError, ImportError) as error:
-                problem = str(error)
-        if problem is not None:
+        try:
+            if problem is not None:
+                raise OSError(problem)
+            client = distributed.Client(address, timeout=timeout, set_as_default=False)
+        except (OSError, ImportError) as error:
             advice = "start one with dask scheduler, or see that its address is right and can be reached from here"
-            raise ClusterError(
-                [Fault.of_option(option, address, f"is not a scheduler that answers ({problem}): {advice}")]
-            )
+            problem = f"is not a scheduler that answers ({error}): {advice}"
+            raise ClusterError([Fault.of_option(option, address, problem)]) from None
         try:
             yield client
         finally:
             with suppress(Exception):
                 client.close(timeout=LAST_FETCH)
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
     """Returns the address in a scheduler file, which may appear within `timeout`; raises `ClusterError`."""
     deadline = time.monotonic() + timeout
     while True:
-        problem, final = "", False
+        final = False
         try:
-            said = read_json(path, what="scheduler file", most=MAX_BYTES)
-            address = said.get("address") if isinstance(said, dict) else None
+            content = read_json(path, what="scheduler file", most=MAX_BYTES)
+            address = content.get("address") if isinstance(content, dict) else None
             if isinstance(address, str) and address:
                 return address
             problem = "holds no address" if address is None else f"has {described(address)} for an address"
@@ -348,20 +336,6 @@ async def _missing(address: str, timeout: float) -> str | None:
         return next((text for text in map(str, reversed(causes)) if text), type(error).__name__)
     kind = found.get("type") if isinstance(found, dict) else None
     return None if kind == "Scheduler" else f"it is a {kind}"
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences other libraries' messages about an event that is reported here once."""
-    names = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in _LOGGERS]
-    levels = {name: logging.getLogger(name).level for name in {*names, *_LOGGERS}}
-    for name in levels:
-        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for name, level in levels.items():
-            logging.getLogger(name).setLevel(level)
 
 
 def _distributed() -> Any:

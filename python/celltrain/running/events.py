@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import queue
-import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -15,8 +15,8 @@ from celltrain import _core
 from celltrain.errors import CancelledError, Fault, InputError, NotTracedError, OutputError, ScenarioError, add_note
 from celltrain.model import files
 from celltrain.model.arguments import checked, names_of
+from celltrain.model.files import making, replacing, writing
 from celltrain.model.measures import EVENTS
-from celltrain.model.writing import making, replacing, writing
 from celltrain.running.tables import csv_rows, csv_schema
 from celltrain.text import described, shown
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from celltrain.drawing.diagrams import Diagrams
 
 FORMATS = ("parquet", "csv")
-#: Facts that the files of one run have in common: the scenario's name, its seed, a digest of its canonical form.
-OF_RUN = ("scenario", "seed", "scenario_sha256")
+#: Blocks that may wait to be written.
+MOST_PENDING = 4
 #: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and the TCP in words.
 FOR_DIAGRAMS = ("flows", "buffers", "tcp")
 #: A column from the core: values, and the words that they are places of, or None.
@@ -120,18 +120,17 @@ class Events:
         return (self.kinds, self.ports, self.vcs, self.flows, self.window)
 
     @contextmanager
-    def taking(self, run: Mapping[str, str] | None = None, *, is_temporary: bool = False) -> Iterator[Take]:
+    def taking(self, run: Mapping[str, str]) -> Iterator[Take]:
         """Yields a function that takes the blocks of a run; the files get their names at the end, after Ctrl-C too.
 
         Args:
-            run: Facts about the run for the metadata of the tables: see `OF_RUN`.
-            is_temporary: The caller deletes the files, so the exception of an interrupted run does not name them.
+            run: Facts about the run for the metadata of the tables, such as its seed.
         """
-        self._refuse_others(run or {})
+        self._refuse_others()
         ended: BaseException | None = None
         with making(self.folder), writing(self.folder), ExitStack() as opening:
             opened = {path.stem: opening.enter_context(replacing(path)) for path in self.paths}
-            writer = _Writer(opened, self.format, run or {})
+            writer = _Writer(opened, self.format, run)
             try:
                 yield writer.take
             except (KeyboardInterrupt, CancelledError) as error:
@@ -142,50 +141,20 @@ class Events:
                 writer.close()
         self.rows = writer.rows
         if ended is not None:
-            if not is_temporary:
-                kept = ", ".join(shown(path) for path in self.paths)
-                add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
+            kept = ", ".join(shown(path) for path in self.paths)
+            add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
             raise ended
 
-    def _refuse_others(self, run: Mapping[str, str]) -> None:
-        """Refuses a folder that has these files already, or events of another run: readers could not distinguish them."""
-        faults = []
-        for path in (self.folder / f"{kind}.{form}" for kind in EVENTS for form in FORMATS):
-            if not path.exists() and not path.is_symlink():
-                continue
-            problem = None
-            if path in self.paths:
-                problem = "is there already; name another folder, or take it away"
-            elif path.suffix != f".{self.format}":
-                problem = f"is of another format than {self.format}; name another folder, or take it away"
-            elif self.format == "csv":
-                problem = "does not say of which run it is, as CSV has no place for it; name another folder"
-            elif (other := run_of(path)) is not None and other != dict(run):
-                problem = f"is of another run ({_in_words(other)}, and not {_in_words(run)}); name another folder"
-            if problem is not None:
-                faults.append(Fault.of_file(shown(path), problem))
-        if faults:
-            raise OutputError(faults)
+    def _refuse_others(self) -> None:
+        """Refuses a folder that has events already: readers could not tell two runs apart."""
+        existing = [path for kind in EVENTS for form in FORMATS if _exists(path := self.folder / f"{kind}.{form}")]
+        if existing:
+            problem = "is there already; name another folder, or take it away"
+            raise OutputError([Fault.of_file(shown(path), problem) for path in existing])
 
 
-def run_of(path: Path) -> dict[str, str] | None:
-    """Returns what a Parquet file of events says about its run; None if it cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    try:
-        with files.opened(path, what="table") as file:
-            metadata = pq.read_schema(file).metadata or {}
-    except (files.UnreadableError, pa.ArrowException, OSError, ValueError):
-        return None
-    names = [name for name in OF_RUN if name.encode() in metadata]
-    return {name: metadata[name.encode()].decode(errors="replace") for name in names}
-
-
-def _in_words(run: Mapping[str, str]) -> str:
-    digest = run.get("scenario_sha256", "")[:8]
-    name, seed = run.get("scenario") or "scenario", run.get("seed", "unknown")
-    return f"{shown(name)}, seed {seed}{f', digest {digest}' if digest else ''}"
+def _exists(path: Path) -> bool:
+    return path.exists() or path.is_symlink()
 
 
 #: Columns whose values repeat for long.
@@ -194,45 +163,41 @@ _REPEATING = ("length", "cwnd", "ssthresh", "flight", "rto_s", "threshold_cells"
 _ENCODINGS = {"int64": "DELTA_BINARY_PACKED", "float64": "BYTE_STREAM_SPLIT"}
 
 
-class _Table:
-    """The file of one kind while it is written."""
+def schema_of(kind: str, metadata: Mapping[str, str] | None = None) -> pa.Schema:
+    """Returns the columns of the events of a kind."""
+    import pyarrow as pa
 
-    def __init__(self, kind: str, file: IO[bytes], file_format: str, run: Mapping[str, str]) -> None:
-        import pyarrow as pa
-        import pyarrow.csv
-        import pyarrow.parquet
+    return pa.schema([column.field() for column in EVENTS[kind].columns], metadata=metadata)
 
-        columns = EVENTS[kind].columns
-        metadata = {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning, **run}
-        self.schema = pa.schema([column.field() for column in columns], metadata=metadata)
-        self.is_csv = file_format == "csv"
-        self.writer: Any
-        if self.is_csv:
-            self.writer = pa.csv.CSVWriter(file, csv_schema(self.schema))
-            return
-        varying = [column for column in columns if column.kind in _ENCODINGS and column.name not in _REPEATING]
-        self.writer = pa.parquet.ParquetWriter(
-            file,
-            self.schema,
-            compression="lz4",
-            use_dictionary=[*(column.name for column in columns if column.kind == "name"), *_REPEATING],
-            column_encoding={column.name: _ENCODINGS[column.kind] for column in varying},
-            write_statistics=["time_s"],
-        )
 
-    def write(self, values: list[Values]) -> None:
-        import pyarrow as pa
+def block_of(kind: str, columns: Sequence[Values]) -> pa.Table:
+    """Makes a table of a block of events from the core."""
+    import pyarrow as pa
 
-        arrays = [_array(field, *one) for field, one in zip(self.schema, values, strict=True)]
-        table = pa.Table.from_arrays(arrays, schema=self.schema)
-        for rows in csv_rows(table) if self.is_csv else [table]:
-            self.writer.write_table(rows)
+    schema = schema_of(kind)
+    arrays = [_array(field, *column) for field, column in zip(schema, columns, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
 
-    def close(self, metadata: Mapping[str, str]) -> None:
-        """Ends the file with more metadata; CSV has no place for it, nor has pyarrow before 16."""
-        if metadata and hasattr(self.writer, "add_key_value_metadata"):
-            self.writer.add_key_value_metadata(dict(metadata))
-        self.writer.close()
+
+def _table_writer(kind: str, file: IO[bytes], file_format: str, run: Mapping[str, str]) -> Any:
+    """Returns Arrow's writer of the file of a kind."""
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    columns = EVENTS[kind].columns
+    schema = schema_of(kind, {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning, **run})
+    if file_format == "csv":
+        return pa.csv.CSVWriter(file, csv_schema(schema))
+    varying = [column for column in columns if column.kind in _ENCODINGS and column.name not in _REPEATING]
+    return pa.parquet.ParquetWriter(
+        file,
+        schema,
+        compression="lz4",
+        use_dictionary=[*(column.name for column in columns if column.kind == "name"), *_REPEATING],
+        column_encoding={column.name: _ENCODINGS[column.kind] for column in varying},
+        write_statistics=["time_s"],
+    )
 
 
 def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Array:
@@ -250,56 +215,51 @@ class _Writer:
     """Writes blocks on a thread of its own while the run continues; pyarrow is imported there too."""
 
     def __init__(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
-        self._waiting: queue.Queue[tuple[str, list[Values]] | None] = queue.Queue(maxsize=4)
-        self._error: BaseException | None = None
         self.metadata: dict[str, str] = {}
         """Facts that are known at the end of the run."""
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
         """The time of the last event."""
-        arguments = (files, file_format, run)
-        self._thread = threading.Thread(target=self._work, args=arguments, name="celltrain events", daemon=True)
-        self._thread.start()
+        self._is_csv = file_format == "csv"
+        self._writers: dict[str, Any] = {}
+        # pyarrow calls Python from C++: a process that exits meanwhile would abort.
+        self._awaited = _core.AwaitedAtExit()
+        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="celltrain events")
+        self._pending = deque([self._pool.submit(self._open, files, file_format, run)])
 
     def take(self, kind: str, columns: list[Values]) -> None:
         """Takes a block; raises the error of an earlier one that could not be written."""
-        self._waiting.put((kind, columns))
         times = columns[0][0]
         self.rows[kind] += len(times)
         self.last = max(self.last, float(times[-1]))
-        if self._error is not None:
-            raise self._error
+        self._pending.append(self._pool.submit(self._write, kind, columns))
+        if len(self._pending) > MOST_PENDING:
+            self._pending.popleft().result()
 
     def close(self) -> None:
         """Writes the blocks that wait, and the ends of the files."""
-        self._waiting.put(None)
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
+        with self._pool:
+            self._pending.append(self._pool.submit(self._end))
+            for one in self._pending:
+                one.result()
 
-    def _work(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
-        # pyarrow calls Python from C++: a process that exits meanwhile would abort.
-        awaited = _core.AwaitedAtExit()
-        blocks = iter(self._waiting.get, None)
-        tables: dict[str, _Table] = {}
-        try:
-            with awaited:
-                for kind, file in files.items():
-                    tables[kind] = _Table(kind, file, file_format, run)
-            for kind, columns in blocks:
-                with awaited:
-                    tables[kind].write(columns)
-            for table in tables.values():
-                with awaited:
-                    table.close(self.metadata)
-        except BaseException as error:
-            self._error = error
-            # `take` must not wait forever.
-            for _ in blocks:
-                pass
-            for table in tables.values():
-                with suppress(Exception):
-                    table.writer.close()
+    def _open(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
+        with self._awaited:
+            self._writers = {kind: _table_writer(kind, file, file_format, run) for kind, file in files.items()}
+
+    def _write(self, kind: str, columns: list[Values]) -> None:
+        with self._awaited:
+            table = block_of(kind, columns)
+            for rows in csv_rows(table) if self._is_csv else [table]:
+                self._writers[kind].write_table(rows)
+
+    def _end(self) -> None:
+        with self._awaited, ExitStack() as closing:
+            for writer in self._writers.values():
+                closing.callback(writer.close)
+                # CSV has no place for facts that are known at the end, nor has pyarrow before 16.
+                if self.metadata and hasattr(writer, "add_key_value_metadata"):
+                    writer.add_key_value_metadata(dict(self.metadata))
 
 
 @checked()
@@ -310,7 +270,7 @@ def read_events(folder: str | os.PathLike[str]) -> EventLog:
         folder: The folder of `celltrain run --events DIR`, or of `celltrain.Events`; its tables are Parquet or CSV.
 
     Raises:
-        InputError: When there is no such folder, or no table of events in it, or tables of several runs.
+        InputError: When there is no such folder, or no table of events in it.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
@@ -330,26 +290,7 @@ def read_events(folder: str | os.PathLike[str]) -> EventLog:
     if not len(log):
         problem = "has no tables of events; celltrain run FILE --events DIR writes them"
         raise InputError([Fault.of_file(shown(path), problem)])
-    _refuse_mixed(path)
     return log
-
-
-def _refuse_mixed(folder: Path) -> None:
-    """Refuses a folder whose files are of several runs; raises `InputError`."""
-    existing = [path for kind in EVENTS for form in FORMATS if (path := folder / f"{kind}.{form}").is_file()]
-    problem = None
-    if len({path.suffix for path in existing}) > 1:
-        problem = f"has events in two formats, so of two runs: {', '.join(path.name for path in existing)}"
-    runs = {path: run for path in existing if path.suffix == ".parquet" and (run := run_of(path)) is not None}
-    for path, run in runs.items():
-        first, of_first = next(iter(runs.items()))
-        if problem is None and run != of_first:
-            problem = (
-                f"has events of two runs: {first.name} is of {_in_words(of_first)}, {path.name} of {_in_words(run)}; "
-                "each needs a folder of its own"
-            )
-    if problem is not None:
-        raise InputError([Fault.of_file(shown(folder), problem)])
 
 
 class EventLog(Mapping[str, "pa.Table"]):
@@ -372,9 +313,15 @@ class EventLog(Mapping[str, "pa.Table"]):
         """Diagrams of the events; needs `pip install celltrain[plot]`."""
         from celltrain.drawing.diagrams import Diagrams
 
-        written = self._written()
-        facts = {name: json.loads(written[name]) for name in FOR_DIAGRAMS if name in written}
-        return Diagrams(self, self._title(), {**facts, **self._facts})
+        # CSV has no metadata.
+        of_files = (self[kind].schema.metadata for kind in self)
+        written = {key.decode(): text.decode() for key, text in next(filter(None, of_files), {}).items()}
+        facts = {**written, **self._facts}
+        title = self.folder.name if self.folder is not None else ""
+        if "seed" in facts:
+            title = f"{facts['scenario'] or 'scenario'}, seed {facts['seed']}"
+        for_diagrams = {name: json.loads(written[name]) for name in FOR_DIAGRAMS if name in written}
+        return Diagrams(self, title, {**for_diagrams, **self._facts})
 
     def __getitem__(self, kind: str) -> pa.Table:
         if not isinstance(kind, str) or kind not in EVENTS:
@@ -399,34 +346,15 @@ class EventLog(Mapping[str, "pa.Table"]):
     def __len__(self) -> int:
         return len(self._paths)
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    __hash__ = object.__hash__
-
     def __repr__(self) -> str:
         return f"EventLog({', '.join(self)})"
-
-    def _written(self) -> dict[str, Any]:
-        """Returns the metadata of one of its files; CSV has none."""
-        for kind in self._paths:
-            if metadata := {key.decode(): text.decode() for key, text in (self[kind].schema.metadata or {}).items()}:
-                return metadata
-        return {}
-
-    def _title(self) -> str:
-        """Returns the scenario and the seed; the folder's name if neither the run nor its files have them."""
-        facts = self._facts if "seed" in self._facts else self._written()
-        if "seed" not in facts:
-            return self.folder.name if self.folder is not None else ""
-        return f"{facts['scenario'] or 'scenario'}, seed {facts['seed']}"
 
 
 def _read(path: Path, kind: str) -> pa.Table:
     """Reads the table in a file of events; raises `InputError` for other files."""
     import pyarrow as pa
 
-    schema = pa.schema([column.field() for column in EVENTS[kind].columns])
+    schema = schema_of(kind)
     try:
         with files.opened(path, what="table") as file:
             table = _parquet(file) if path.suffix == ".parquet" else _csv(file, schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -13,20 +13,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.errors import Fault, InputError, NotTracedError, ScenarioError, warn
+from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked, cores, names_of
-from celltrain.model.cancel import Cancel, current, endable
-from celltrain.model.cards import Card, Carded, Grid
-from celltrain.model.measures import ROWS, SERIES, Measure
-from celltrain.model.progress import watched
+from celltrain.model.cancel import Cancel, current, endable, watched
+from celltrain.model.files import replace as write_text
+from celltrain.model.files import writing
+from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.measures import ROWS, SERIES
+from celltrain.model.network import Network
 from celltrain.model.scenario import read, table
-from celltrain.model.writing import replace as write_text
-from celltrain.model.writing import writing
 from celltrain.running import tables
 from celltrain.running.captures import Capture
 from celltrain.running.events import EventLog, Events
 from celltrain.running.summary import tcp_summary
-from celltrain.text import as_json, described, shown
+from celltrain.text import as_json, shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,13 +34,11 @@ if TYPE_CHECKING:
     from celltrain import _core
     from celltrain.drawing.plot import Plot
     from celltrain.model.types import Scenario
-    from celltrain.running.steady import Steady
+    from celltrain.running.statistics import Steady
 
 ENGINES = ("fast", "reference")
 #: Ports that a message names, and ports that a card shows.
 MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
-#: The series that can be recorded, each with its meaning.
-TRACES = {name: series.meaning for name, series in SERIES.items()}
 
 
 @checked(
@@ -108,7 +106,7 @@ def run(
     trace = tuple(dict.fromkeys(names_of(trace) or ()))
     events = events if events is None or isinstance(events, Events) else Events(events)
     capture = pcap if pcap is None or isinstance(pcap, Capture) else Capture(pcap)
-    faults = [Fault.of_choice("trace", name, "a series", TRACES) for name in trace if name not in TRACES]
+    faults = [Fault.of_choice("trace", name, "a series", SERIES) for name in trace if name not in SERIES]
     if engine is not None and engine not in ENGINES:
         faults.append(Fault.of_choice("engine", engine, "an engine", ENGINES))
     if seed is not None and not 0 <= seed < 1 << 64:
@@ -116,8 +114,14 @@ def run(
     if events is not None and capture is not None and _overlap(events, capture):
         problem = "is where the events are written to; name a file of its own"
         faults.append(Fault.of_option("pcap", shown(capture.path), problem))
-    observers = {"trace": trace, "events": events, "pcap": pcap, "engine": engine == "reference"}
-    faults += _threads_faults(threads, [name for name, observer in observers.items() if observer])
+    most = cores()
+    if not 1 <= threads <= most:
+        problem = f"is not a number of threads that a run may have here; from 1 to {most}, a core for each"
+        faults.append(Fault.of_option("threads", threads, problem))
+    elif threads > 1:
+        observers = {"trace": trace, "events": events, "pcap": pcap, "engine": engine == "reference"}
+        problem = "does not go with {}, which needs a single thread"
+        faults += [Fault.of_option("threads", threads, problem.format(name)) for name, on in observers.items() if on]
     if faults:
         raise ScenarioError(faults)
     needed = {one.engine(engine) for one in (events, capture) if one is not None}
@@ -125,9 +129,8 @@ def run(
     accepted = reading.accepted()
     warn(reading.warnings)
     if threads > 1 and accepted.threads_of(threads, current()) == 1:
-        warn(
-            [f"threads = {threads}: the run has one, as this network does not come apart into parts with enough to do"]
-        )
+        reason = "this network does not come apart into parts with enough to do"
+        warn([f"threads = {threads}: the run has one, as {reason}"])
     settings = table(accepted)
     try:
         with ExitStack() as files:
@@ -149,23 +152,9 @@ def run(
         refused = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
     if answer["fairness"] is None:
-        warn(
-            [
-                "this run carried nothing, and its fairness is undefined: see whether the policy admits frames, and the run "
-                "is longer than a round trip"
-            ]
-        )
+        advice = "see whether the policy admits frames, and the run is longer than a round trip"
+        warn([f"this run carried nothing, and its fairness is undefined: {advice}"])
     return RunResult._of(answer, series, None if events is None else events.folder)
-
-
-def _threads_faults(threads: int, observers: Sequence[str]) -> list[Fault]:
-    """Returns the faults of a number of threads, given the options that observe the run."""
-    most = cores()
-    if not 1 <= threads <= most:
-        problem = f"is not a number of threads that a run may have here; from 1 to {most}, a core for each"
-        return [Fault.of_option("threads", threads, problem)]
-    problem = "does not go with {}, which needs a single thread"
-    return [Fault.of_option("threads", threads, problem.format(name)) for name in observers if threads > 1]
 
 
 def _with_file(scenario: object, fault: Fault) -> Fault:
@@ -180,9 +169,7 @@ def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
     """Adds the ports of the network to a fault of an option that names none of them."""
     if not fault.problem.endswith("is not a port of this network"):
         return fault
-    network = json.loads(scenario.network(current()))
-    nodes = [node["name"] for node in network["nodes"]]
-    names = [f"{nodes[link['from']]}->{nodes[link['to']]}" for link in network["links"]]
+    names = [link.name for link in Network.of_core(scenario).links]
     # Ports at the node that was named come first.
     node = fault.value.strip('"')
     names.sort(key=lambda name: not (node and node in name.split("->")))
@@ -267,7 +254,7 @@ class RunResult(Carded):
     """Cells that crossed a link, counted once a link."""
     fingerprint: str
     """16 hex digits that change when any segment's or acknowledgement's instant changes."""
-    series: Series
+    series: tables.Series
     """The recorded series by name, each a table with a row for every instant and port or flow."""
     events: EventLog
     """The events that were kept, by kind, each a table that is read from its file when it is first used."""
@@ -278,7 +265,7 @@ class RunResult(Carded):
         """Makes a result of the core's answer, its series and the folder of the events."""
         parts = {name: deepcopy(answer[name]) for name in cls.__dataclass_fields__ if name in answer}
         log = EventLog(events, scenario=answer["scenario"], seed=answer["seed"], **_for_diagrams(answer))
-        return cls(**parts, series=Series(series or {}), events=log, _answer=answer)
+        return cls(**parts, series=tables.Series(series or {}), events=log, _answer=answer)
 
     @property
     def engine_seconds(self) -> float:
@@ -335,18 +322,18 @@ class RunResult(Carded):
         """
         import numpy as np
 
-        from celltrain.running import steady
+        from celltrain.running import statistics
 
         times, flows, [delivered] = self.series.raw("delivered")
         if flow is not None and flow not in flows:
             problem = f"is no flow; there are {', '.join(map(shown, flows[:9]))}"
             raise InputError([Fault.of_option("flow", shown(flow), problem)])
-        if len(times) <= steady.FEWEST:
-            problem = f"gives {len(times)} samples of the run; take a shorter step, so that there are {steady.FEWEST}"
+        if len(times) <= statistics.FEWEST_SAMPLES:
+            problem = f"gives {len(times)} samples of the run; take a shorter step, so that there are {statistics.FEWEST_SAMPLES}"
             raise InputError([Fault.of_option("step", "", problem)])
         of_all = delivered.sum(axis=1) if flow is None else delivered[:, flows.index(flow)]
         megabits = np.diff(of_all.astype(np.float64)) * 8 / 1e6
-        return steady.steady(times[1:], megabits / np.diff(times))
+        return statistics.steady(times[1:], megabits / np.diff(times))
 
     @property
     def plot(self) -> Plot:
@@ -367,71 +354,46 @@ class RunResult(Carded):
         return self.flows.to_pandas()
 
     @checked()
-    def write(self, folder: str | os.PathLike[str], *, plots: bool = False) -> list[Path]:
+    def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Writes the run into a folder, which is made if needed; returns the files written.
 
         Args:
             folder: Gets `result.json`, and flows, ports and recorded series as Parquet and CSV.
-            plots: If true, also draws the recorded series as PNG and SVG; needs `pip install celltrain[plot]`.
         """
         target = Path(folder)
         contents = {"flows": self.flows, "ports": self.ports, **({"abr": self.abr} if len(self.abr) else {})}
-        written = []
+        # Last, so that a folder with an answer is complete.
+        written = [target / "result.json"]
         with writing(folder):
             target.mkdir(parents=True, exist_ok=True)
             for name, content in {**contents, **self.series}.items():
-                parquet, csv = target / f"{name}.parquet", target / f"{name}.csv"
-                tables.write_parquet(content, parquet)
-                tables.write_csv(content, csv)
-                written += [parquet, csv]
-            if plots:
-                written += self._write_plots(target)
-            # Last, so that a folder with an answer is complete.
-            answer = target / "result.json"
-            write_text(answer, as_json(self.to_dict()) + "\n")
-        return [answer, *written]
-
-    def _write_plots(self, folder: Path) -> list[Path]:
-        # pyplot would open windows and keep figures.
-        from matplotlib.figure import Figure
-
-        from celltrain.drawing.axes import save, styled
-
-        written = []
-        for name in self.series:
-            with styled():
-                figure = Figure(figsize=(8, 4.5), layout="constrained")
-                getattr(self.plot, name)(ax=figure.add_subplot())
-                for path in (folder / f"{name}.png", folder / f"{name}.svg"):
-                    save(figure, path)
-                    written.append(path)
+                for ending, write in (("parquet", tables.write_parquet), ("csv", tables.write_csv)):
+                    written.append(target / f"{name}.{ending}")
+                    write(content, written[-1])
+            write_text(written[0], as_json(self.to_dict()) + "\n")
         return written
 
     def _card(self) -> Card:
+        answer, columns = self._answer, ("lost_cells", "discarded_cells", "max_queue_cells")
         flows = [
             [one["name"], f"{one['goodput_mbps']:.3f}", f"{one['retransmitted_segments']:,}", f"{one['timeouts']:,}"]
-            for one in self._answer["flows"]
+            for one in answer["flows"]
         ]
         # The ports that lose most come first; a mesh has thousands.
-        columns = ("lost_cells", "discarded_cells", "max_queue_cells")
-        ports = sorted(self._answer["ports"], key=lambda one: [-one[name] for name in columns])
-        counted = [[one["name"], *(f"{one[name]:,}" for name in columns)] for one in ports[:MOST_PORTS_SHOWN]]
+        ports = sorted(answer["ports"], key=lambda one: [-one[name] for name in columns])
+        rows = [[one["name"], *(f"{one[name]:,}" for name in columns)] for one in ports[:MOST_PORTS_SHOWN]]
+        heads = ["port", "lost cells", "discarded cells", "largest queue (cells)"]
+        figures = (
+            f"efficiency {self.efficiency:.4f}, fairness {share(self.fairness)}, goodput {self.goodput_mbps:.4g} Mb/s"
+        )
         return Card(
             title=f"{self.scenario or 'A run'}, seed {self.seed}",
-            lines=[
-                f"efficiency {self.efficiency:.4f}, fairness {share(self.fairness)}, goodput {self.goodput_mbps:.4g} Mb/s "
-                f"in {self.duration_s:g} s",
-                f"TCP: {self.tcp}",
-            ],
+            lines=[f"{figures} in {self.duration_s:g} s", f"TCP: {self.tcp}"],
             grids=[
                 Grid(heads=["flow", "goodput (Mb/s)", "retransmitted segments", "timeouts"], rows=flows),
-                Grid(
-                    heads=["port", "lost cells", "discarded cells", "largest queue (cells)"],
-                    rows=counted,
-                    more=max(0, len(ports) - MOST_PORTS_SHOWN),
-                ),
+                Grid(heads=heads, rows=rows, more=max(0, len(ports) - MOST_PORTS_SHOWN)),
             ],
-            notes=[f"cells: {balance(self._answer)}", f"fingerprint {self.fingerprint}"],
+            notes=[f"cells: {balance(answer)}", f"fingerprint {self.fingerprint}"],
         )
 
     def __repr__(self) -> str:
@@ -465,53 +427,3 @@ def balance(answer: Mapping[str, Any]) -> str:
     before = sum(cells[name] for name in ("delivered", "lost", "discarded", "in_flight")) - cells["offered"]
     first = f"{before:,} in flight at {begin:g} s + {offered}" if begin > 0 else offered
     return f"{first} = {' + '.join([*parts, left])}"
-
-
-class Series(Mapping[str, "pa.Table"]):
-    """The recorded series of a run by name: `queue`, `occupancy`, `cwnd`, `delivered`, `acr`, `edge`, as far as traced."""
-
-    def __init__(self, recorded: Mapping[str, Any]) -> None:
-        self._recorded = recorded
-        self._tables: dict[str, pa.Table] = {}
-
-    def __getitem__(self, name: str) -> pa.Table:
-        if not isinstance(name, str) or name not in self._tables:
-            self._tables[name] = self._table(name)
-        return self._tables[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return (name for name in TRACES if SERIES[name].columns[0].name in self._recorded)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def __repr__(self) -> str:
-        return f"Series({', '.join(self)})"
-
-    def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
-        """Returns the times, the series' names, and an array of times by series for each measure."""
-        if not isinstance(name, str) or name not in TRACES:
-            raise NotTracedError(f"there is no series {described(name)}; there are {', '.join(TRACES)}")
-        if name not in list(self):
-            raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
-        arrays = [self._recorded[column.name] for column in SERIES[name].columns]
-        labels = [" at ".join(reversed(names)) for names in zip(*self._names(name).values(), strict=True)]
-        return self._recorded["time_s"], labels, arrays
-
-    def flows(self, name: str) -> list[str]:
-        """Returns the flow of each of a series' columns; empty for a series of ports."""
-        return self._names(name).get(tables.FLOW, [])
-
-    def _table(self, name: str) -> pa.Table:
-        times, _, arrays = self.raw(name)
-        return tables.long_table(times, self._names(name), dict(zip(SERIES[name].columns, arrays, strict=True)))
-
-    def _names(self, name: str) -> dict[Measure, list[str]]:
-        """Returns the name of each series for each naming column."""
-        over = SERIES[name].over
-        if over == "ports":
-            return {tables.PORT: list(self._recorded[over])}
-        if over != "occupancy_columns":
-            return {tables.FLOW: list(self._recorded[over])}
-        columns = self._recorded[over]
-        return {tables.PORT: [port for port, _ in columns], tables.FLOW: [flow for _, flow in columns]}

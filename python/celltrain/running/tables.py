@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from celltrain.model.measures import Measure
-from celltrain.model.writing import replacing
-from celltrain.text import cell
+from celltrain.errors import NotTracedError
+from celltrain.model.files import replacing
+from celltrain.model.measures import SERIES, Measure
+from celltrain.text import cell, described
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +70,52 @@ def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mappin
     return pa.Table.from_arrays(
         [array.cast(field.type) for array, field in zip(arrays, schema, strict=True)], schema=schema
     )
+
+
+class Series(Mapping[str, "pa.Table"]):
+    """The recorded series of a run by name: `queue`, `occupancy`, `cwnd`, `delivered`, `acr`, `edge`, as far as traced."""
+
+    def __init__(self, recorded: Mapping[str, Any]) -> None:
+        self._recorded = recorded
+        self._tables: dict[str, pa.Table] = {}
+
+    def __getitem__(self, name: str) -> pa.Table:
+        if not isinstance(name, str) or name not in self._tables:
+            times, _, arrays = self.raw(name)
+            columns = dict(zip(SERIES[name].columns, arrays, strict=True))
+            self._tables[name] = long_table(times, self._names(name), columns)
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in SERIES if SERIES[name].columns[0].name in self._recorded)
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __repr__(self) -> str:
+        return f"Series({', '.join(self)})"
+
+    def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
+        """Returns the times, the series' names, and an array of times by series for each measure."""
+        if not isinstance(name, str) or name not in SERIES:
+            raise NotTracedError(f"there is no series {described(name)}; there are {', '.join(SERIES)}")
+        if name not in list(self):
+            raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
+        arrays = [self._recorded[column.name] for column in SERIES[name].columns]
+        labels = [" at ".join(reversed(names)) for names in zip(*self._names(name).values(), strict=True)]
+        return self._recorded["time_s"], labels, arrays
+
+    def flows(self, name: str) -> list[str]:
+        """Returns the flow of each of a series' columns; empty for a series of ports."""
+        return self._names(name).get(FLOW, [])
+
+    def _names(self, name: str) -> dict[Measure, list[str]]:
+        """Returns the name of each series for each naming column."""
+        over = SERIES[name].over
+        if over == "occupancy_columns":
+            ports, flows = zip(*self._recorded[over], strict=True) if self._recorded[over] else ((), ())
+            return {PORT: list(ports), FLOW: list(flows)}
+        return {PORT if over == "ports" else FLOW: list(self._recorded[over])}
 
 
 def encoded(table: pa.Table) -> bytes:

@@ -1,7 +1,6 @@
 //! Reads the scenario of the page's model with the page's control in place, and runs a little of it on both engines.
 
 use celltrain_core::engine::Engine;
-use celltrain_core::probe::Nothing;
 use celltrain_core::tcp::Congestion;
 use celltrain_scenario::{build, read_toml};
 
@@ -10,7 +9,7 @@ fn windows(text: &str, engine: Engine) -> Vec<f64> {
     let reading = read_toml(text, "scalable.toml");
     assert_eq!(reading.faults, []);
     let network = build::network(&reading.scenario.unwrap(), 1);
-    let result = engine.run(&network, &mut Nothing, |_| true).unwrap();
+    let result = engine.run_to_end(&network);
     result.flows.iter().map(|flow| flow.cwnd_segments).collect()
 }
 

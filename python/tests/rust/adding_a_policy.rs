@@ -1,7 +1,6 @@
 //! Reads the page's scenario with the page's policy in place, and runs a little of it.
 
 use celltrain_core::engine::Engine;
-use celltrain_core::probe::Nothing;
 use celltrain_scenario::{build, read_toml};
 
 #[test]
@@ -13,7 +12,7 @@ fn the_scenario_of_the_page_is_read_and_runs() {
     assert_eq!(scenario.port["bottleneck"].policy.name(), "dynamic_threshold");
     scenario.duration = "50ms".parse().unwrap();
     let network = build::network(&scenario, 1);
-    let result = Engine::Reference.run(&network, &mut Nothing, |_| true).unwrap();
+    let result = Engine::Reference.run_to_end(&network);
     let port = &result.ports[network.bottleneck];
     assert!(port.counters.discarded_frame > 0, "the policy refused frames");
     assert!(port.max_queue_cells < 1000, "and left part of the buffer empty");

@@ -1,7 +1,6 @@
 //! Reads the page's scenario with the page's topology in place, and runs a little of it.
 
 use celltrain_core::engine::Engine;
-use celltrain_core::probe::Nothing;
 use celltrain_scenario::{build, read_toml};
 
 #[test]
@@ -14,7 +13,7 @@ fn the_scenario_of_the_page_is_read_and_runs() {
     assert_eq!(scenario.topology.name(), "ring");
     scenario.duration = "200ms".parse().unwrap();
     let network = build::network(&scenario, 1);
-    let result = Engine::Reference.run(&network, &mut Nothing, |_| true).unwrap();
+    let result = Engine::Reference.run_to_end(&network);
     assert_eq!(result.flows.len(), 6);
     for flow in &result.flows {
         // The page's formula, C / h, of which a segment of 512 bytes in 12 cells of 53 is carried: 51.84 x 512 / 636.

@@ -7,6 +7,8 @@
 //! with one flipped header bit is rejected, although a receiver in correction mode would repair it. The VPI is always
 //! the 8 bits of the UNI, never the 12 bits of the network interface.
 
+use crc::{CRC_8_I_432_1, Crc};
+
 use super::ParseError;
 
 /// The header of one cell at the user-network interface (ITU-T I.361).
@@ -68,6 +70,17 @@ impl CellHeader {
         [a, b, c, d, header_error_control(first_four)]
     }
 
+    /// Encodes a cell of this header and `payload` (ITU-T I.361).
+    ///
+    /// # Panics
+    /// As [`encode`](Self::encode).
+    pub fn cell(self, payload: &[u8; PAYLOAD_BYTES]) -> [u8; CELL_BYTES] {
+        let mut cell = [0; CELL_BYTES];
+        cell[..HEADER_BYTES].copy_from_slice(&self.encode());
+        cell[HEADER_BYTES..].copy_from_slice(payload);
+        cell
+    }
+
     /// Parses the header in these five bytes (ITU-T I.361, I.432.1 §4.3).
     ///
     /// # Errors
@@ -93,7 +106,8 @@ impl CellHeader {
 /// Computes the header error control byte for the first four header bytes: the CRC with generator x^8 + x^2 + x + 1,
 /// plus the coset 01010101 (ITU-T I.432.1 §4.3.2).
 pub fn header_error_control(first_four: [u8; 4]) -> u8 {
-    crc8(&first_four) ^ HEC_COSET
+    static HEC: Crc<u8> = Crc::<u8>::new(&CRC_8_I_432_1);
+    HEC.checksum(&first_four)
 }
 
 /// Bytes of a cell, header and payload (ITU-T I.361).
@@ -105,45 +119,22 @@ pub const HEADER_BYTES: usize = 5;
 /// Bytes of a cell's payload (ITU-T I.361).
 pub const PAYLOAD_BYTES: usize = 48;
 
-fn crc8(bytes: &[u8]) -> u8 {
-    bytes.iter().fold(0, |remainder, byte| {
-        (0..8).fold(remainder ^ byte, |r, _| if r & 0x80 == 0 { r << 1 } else { r << 1 ^ HEC_GENERATOR })
-    })
-}
-
 const GFC_MAX: u8 = 0b1111;
 const PTI_MAX: u8 = 0b111;
 const PTI_NOT_USER: u8 = 0b100;
 const PTI_EFCI: u8 = 0b010;
 const PTI_AUU: u8 = 0b001;
 
-/// x^8 + x^2 + x + 1, with x^8 implied.
-const HEC_GENERATOR: u8 = 0x07;
-
-/// Makes the error control of an all-zero header nonzero, so that a receiver searching for cell boundaries cannot lock
-/// on to a run of zeros.
-const HEC_COSET: u8 = 0x55;
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::tests::refusal;
     use super::*;
+    use crate::tests::reader::hec_is_right;
     use proptest::prelude::*;
 
     pub(in super::super) fn any_header() -> impl Strategy<Value = CellHeader> {
         (0..=GFC_MAX, any::<u8>(), any::<u16>(), 0..=PTI_MAX, any::<bool>())
             .prop_map(|(gfc, vpi, vci, pti, clp)| CellHeader { gfc, vpi, vci, pti, clp })
-    }
-
-    /// Computes the same CRC by schoolbook division of one 40-bit polynomial, independently of `crc8`.
-    fn remainder_by_long_division(first_four: [u8; 4]) -> u8 {
-        let mut dividend = u64::from(u32::from_be_bytes(first_four)) << 8;
-        for degree in (8..40).rev() {
-            if dividend >> degree & 1 == 1 {
-                dividend ^= 0b1_0000_0111 << (degree - 8);
-            }
-        }
-        u8::try_from(dividend).expect("a remainder is of lower degree than the divisor")
     }
 
     proptest! {
@@ -176,20 +167,9 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn the_error_control_is_the_remainder_of_long_division_plus_the_coset(
-            first_four in any::<[u8; 4]>(),
-        ) {
-            prop_assert_eq!(
-                header_error_control(first_four),
-                remainder_by_long_division(first_four) ^ 0x55
-            );
+        fn the_error_control_is_the_remainder_of_long_division_plus_the_coset(header in any_header()) {
+            prop_assert!(hec_is_right(&header.encode()));
         }
-    }
-
-    #[test]
-    fn the_crc_of_the_nine_digits_is_the_published_check_value() {
-        // The catalogued check value of CRC-8/I-432-1, which includes the coset.
-        assert_eq!(crc8(b"123456789") ^ HEC_COSET, 0xa1);
     }
 
     #[test]

@@ -144,18 +144,18 @@ pub(super) fn remainder(bytes: &[u8], preset: u64, bits: u32, generator: u64) ->
 }
 
 /// ITU-T I.432.1: the header and its HEC.
-pub(super) fn hec_is_right(cell: &[u8]) -> bool {
+pub(crate) fn hec_is_right(cell: &[u8]) -> bool {
     remainder(&cell[..4], 0, 8, 0x07) ^ 0x55 == u64::from(cell[4])
 }
 
 /// ITU-T I.363.5: a frame and its CRC-32.
-pub(super) fn crc32_is_right(frame: &[u8]) -> bool {
+pub(crate) fn crc32_is_right(frame: &[u8]) -> bool {
     let (covered, check) = frame.split_at(frame.len() - 4);
     remainder(covered, 0xffff_ffff, 32, 0x04c1_1db7) ^ 0xffff_ffff == u64::from(big32(check, 0))
 }
 
 /// ITU-T I.610: a payload and its CRC-10 in the last ten bits.
-pub(super) fn crc10_is_right(payload: &[u8]) -> bool {
+pub(crate) fn crc10_is_right(payload: &[u8]) -> bool {
     remainder(payload, 0, 10, 0x233) == 0
 }
 

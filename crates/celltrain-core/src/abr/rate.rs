@@ -52,3 +52,60 @@ const RATE_NONZERO: u16 = 1 << 14;
 const RATE_EXPONENT_SHIFT: u32 = 9;
 const RATE_MANTISSA: u16 = 0x1ff;
 const TWO_TO_32: f64 = 4_294_967_296.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(crate::rng::proptest_seeded(0x0072_6d63))]
+
+        #[test]
+        fn a_rate_is_rounded_down_by_less_than_one_in_512(cells_per_second in 1.0..4_294_967_296.0) {
+            let rounded = Rate::at_most(cells_per_second).cells_per_second();
+            prop_assert!(rounded <= cells_per_second);
+            prop_assert!(cells_per_second - rounded < cells_per_second / 512.0, "{rounded}");
+            prop_assert_eq!(Rate::at_most(rounded).cells_per_second(), rounded, "what was rounded stays");
+        }
+
+        #[test]
+        fn rates_keep_their_order(low in 0.0..1e10, more in 0.0..1e10) {
+            prop_assert!(Rate::at_most(low) <= Rate::at_most(low + more));
+        }
+    }
+
+    #[test]
+    fn every_rate_of_the_format_is_its_own_rounding() {
+        for bits in 1 << 14..1 << 15 {
+            let rate = Rate::from_bits(bits);
+            assert_eq!(Rate::at_most(rate.cells_per_second()), rate);
+        }
+    }
+
+    #[test]
+    fn rates_worked_by_hand() {
+        // nz is bit 14, e bits 13 to 9, m bits 8 to 0. 1 = 2^0; 10 = 2^3 (1 + 128/512); 365566 lies between
+        // 2^18 (1 + 201/512) = 365056 and (1 + 202/512) = 365568; 353207.5 = 2^18 (1 + 177.86/512).
+        for (rate, bits, rounded) in [
+            (0.0, 0x0000, 0.0),
+            (0.99, 0x0000, 0.0),
+            (1.0, 0x4000, 1.0),
+            (1.001, 0x4000, 1.0),
+            (10.0, 0x4000 + (3 << 9) + 128, 10.0),
+            (365_566.0, 0x4000 + (18 << 9) + 201, 365_056.0),
+            (149.76e6 / 424.0, 0x4000 + (18 << 9) + 177, 352_768.0),
+            (4_290_772_992.0, 0x7fff, 4_290_772_992.0),
+            (1e12, 0x7fff, 4_290_772_992.0),
+            (f64::INFINITY, 0x7fff, 4_290_772_992.0),
+        ] {
+            assert_eq!((Rate::at_most(rate).bits(), Rate::at_most(rate).cells_per_second()), (bits, rounded), "{rate}");
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "a rate is zero or more, not -1")]
+    fn a_negative_rate_is_not_written() {
+        Rate::at_most(-1.0);
+    }
+}

@@ -48,6 +48,7 @@ impl Bench {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.frame.number()).collect()
     }
 
+    /// Returns the cells of a VC's packets, those under way counted whole.
     pub(super) fn whole_cells(&self, vc: u32) -> u32 {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.cells).sum()
     }
@@ -414,14 +415,8 @@ proptest! {
 }
 
 #[test]
-fn every_listed_name_is_the_name_of_its_own_algorithm() {
-    let names: Vec<_> = DiscardConfig::samples().iter().map(DiscardConfig::name).collect();
-    assert_eq!(names, DiscardConfig::NAMES);
-    assert_eq!(DiscardConfig::default().name(), "tail_drop");
-}
-
-#[test]
 fn default_settings_pass_their_own_check_in_the_papers_buffers() {
+    assert_eq!(DiscardConfig::default().name(), "tail_drop");
     for discard in DiscardConfig::samples() {
         let memory = discard.memory().unwrap_or_default();
         for buffer in [Some(500), Some(1000), None] {

@@ -189,25 +189,6 @@ mod tests {
     }
 
     #[test]
-    fn where_no_vc_above_its_share_can_lose_a_packet_the_arriving_one_is_refused() {
-        let mut bench = bench(40, &[40, 10]);
-        bench.offer_at(0, 35, 100.0);
-        bench.buffer.take(Label::new(0), 1);
-        bench.offer_at(1, 10, 300.0);
-        assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (1, 0));
-        assert_eq!(bench.buffer.packets.vc_counters(Label::new(1)).lost_overflow, 10);
-    }
-
-    #[test]
-    fn without_any_rate_all_have_the_same_share() {
-        let mut bench = bench(20, &[5; 2]);
-        for vc in [0, 0, 0, 1, 1] {
-            bench.offer_at(vc, 5, 0.0);
-        }
-        assert_eq!((bench.frames(0), bench.frames(1)), (vec![1, 2], vec![0, 1]));
-    }
-
-    #[test]
     fn rates_below_a_cell_a_second_make_shares_too() {
         let mut bench = bench(20, &[5; 2]);
         // Shares: 15 and 5 cells.
@@ -215,30 +196,6 @@ mod tests {
             bench.offer_at(vc, 5, acr);
         }
         assert_eq!((bench.frames(0), bench.frames(1)), (vec![0, 1, 2], vec![1]), "an excess of 0, and one of 5");
-    }
-
-    #[test]
-    fn a_change_of_rate_costs_no_other_vc_a_packet() {
-        let mut bench = bench(40, &[10; 2]);
-        for vc in [0, 0, 0, 1] {
-            bench.offer_at(vc, 10, 100.0);
-        }
-        bench.buffer.on_rate(Label::new(1), 200.0);
-        assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (3, 1), "VC 0 is above its share");
-        bench.buffer.on_rate(Label::new(0), 100.0);
-        assert_eq!((bench.frames(0).len(), bench.frames(1).len()), (2, 1), "its own change costs it one");
-    }
-
-    #[test]
-    fn a_fall_of_the_own_rate_may_make_the_room() {
-        let mut bench = bench(120, &[10; 2]);
-        for _ in 0..6 {
-            bench.offer_at(0, 10, 100.0);
-            bench.offer_at(1, 10, 100.0);
-        }
-        bench.offer_at(0, 10, 40.0);
-        assert_eq!((bench.frames(0), bench.frames(1).len()), ((1..=6).collect(), 6));
-        assert_eq!(bench.buffer.packets.vc_counters(Label::new(0)).discarded_frames, 1);
     }
 
     proptest! {

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::wba::Weights;
+use super::load_ratio::Weights;
 use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View, check_thresholds};
 use crate::error::Fault;
 use crate::index::Label;

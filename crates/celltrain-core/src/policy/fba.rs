@@ -8,11 +8,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::selective_drop::{fair_share, load_ratio};
-use super::{BufferPolicy, Configure, Decision, Settings, View};
+use super::load_ratio::LoadRatio;
+use super::{Configure, Settings};
 use crate::error::Fault;
-use crate::index::Label;
-use crate::rng::Stream;
 use crate::threshold::Threshold;
 
 /// Fair Buffer Allocation: past a threshold, a VC may start a frame while its load ratio stays below a bound that falls
@@ -36,16 +34,8 @@ impl Default for Config {
     }
 }
 
-/// The policy; it has no state.
-#[derive(Debug)]
-pub struct Fba {
-    k: f64,
-    r: f64,
-    z: f64,
-}
-
 impl Configure for Config {
-    type Policy = Fba;
+    type Policy = LoadRatio;
 
     fn settings(&self) -> Settings<'_> {
         Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
@@ -55,32 +45,14 @@ impl Configure for Config {
         check_threshold(self.threshold, capacity)
     }
 
-    fn build(&self, capacity: u32, _vcs: &[&str]) -> Fba {
-        let k = f64::from(capacity);
-        Fba { k, r: self.threshold.cells(capacity), z: self.z }
-    }
-}
-
-impl BufferPolicy for Fba {
-    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        let x = f64::from(buffer.occupancy);
-        x <= self.r || load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        super::whole_cells(self.r)
-    }
-
-    fn explain(&self, buffer: &View<'_>, _vc: Label) -> Decision {
-        let x = f64::from(buffer.occupancy);
-        Decision {
-            rule: "X is above R, and Y_i above Z (K - R) / (X - R) times X / N_a",
-            threshold: Some(self.r),
-            share: fair_share(buffer)
-                .filter(|_| x > self.r)
-                .map(|share| self.z * (self.k - self.r) / (x - self.r) * share),
-            ..Decision::default()
-        }
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> LoadRatio {
+        LoadRatio::new(
+            capacity,
+            self.threshold,
+            self.z,
+            "X is above R, and Y_i above Z (K - R) / (X - R) times X / N_a",
+        )
+        .falling()
     }
 }
 

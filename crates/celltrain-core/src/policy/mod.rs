@@ -6,6 +6,7 @@
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
+mod load_ratio;
 mod virtual_queues;
 
 pub mod dfba;

@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::selective_drop::load_ratio;
+use super::load_ratio::load_ratio;
 use super::{BufferPolicy, Configure, Decision, Settings, View};
 use crate::index::Label;
 use crate::rng::Stream;
@@ -37,11 +37,13 @@ pub(super) fn k() -> f64 {
     1.0
 }
 
-/// The policy; it has no state.
+/// The policy, and `per_vc_accounting_fixed`; it has no state.
 #[derive(Debug)]
 pub struct PerVcAccounting {
-    th: u32,
-    k: f64,
+    pub(super) th: u32,
+    pub(super) k: f64,
+    /// True if the VCs share the threshold, false if they share the queue.
+    pub(super) is_fixed: bool,
 }
 
 impl Configure for Config {
@@ -52,14 +54,22 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccounting {
-        PerVcAccounting { th: self.threshold.whole_cells(capacity), k: self.k }
+        PerVcAccounting { th: self.threshold.whole_cells(capacity), k: self.k, is_fixed: false }
     }
 }
 
 impl BufferPolicy for PerVcAccounting {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
+        if buffer.occupancy <= self.th {
+            return true;
+        }
+        if self.is_fixed {
+            // Y_j > k Th / N_a, without the division.
+            let y_j = f64::from(buffer.per_vc[vc]);
+            return y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th);
+        }
         // Y_j > k Q / N_a, as a load ratio.
-        buffer.occupancy <= self.th || load_ratio(buffer, vc) <= self.k
+        load_ratio(buffer, vc) <= self.k
     }
 
     fn admits_up_to(&self) -> Option<u32> {
@@ -67,9 +77,14 @@ impl BufferPolicy for PerVcAccounting {
     }
 
     fn explain(&self, buffer: &View<'_>, _vc: Label) -> Decision {
-        let share = self.k * f64::from(buffer.occupancy) / f64::from(buffer.active_vcs);
+        let (rule, shared) = if self.is_fixed {
+            ("Q is above Th, and Y_j above k Th / N_a", self.th)
+        } else {
+            ("Q is above Th, and Y_j above k Q / N_a", buffer.occupancy)
+        };
+        let share = self.k * f64::from(shared) / f64::from(buffer.active_vcs);
         Decision {
-            rule: "Q is above Th, and Y_j above k Q / N_a",
+            rule,
             threshold: Some(self.th.into()),
             share: share.is_finite().then_some(share),
             ..Decision::default()

@@ -8,10 +8,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::per_vc_accounting::k;
-use super::{BufferPolicy, Configure, Decision, Settings, View};
-use crate::index::Label;
-use crate::rng::Stream;
+use super::per_vc_accounting::{PerVcAccounting, k};
+use super::{Configure, Settings};
 use crate::threshold::Threshold;
 
 /// EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than `k`
@@ -31,44 +29,15 @@ pub struct Config {
     pub k: f64,
 }
 
-/// The policy; it has no state.
-#[derive(Debug)]
-pub struct PerVcAccountingFixed {
-    th: u32,
-    k: f64,
-}
-
 impl Configure for Config {
-    type Policy = PerVcAccountingFixed;
+    type Policy = PerVcAccounting;
 
     fn settings(&self) -> Settings<'_> {
         Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
-    fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccountingFixed {
-        PerVcAccountingFixed { th: self.threshold.whole_cells(capacity), k: self.k }
-    }
-}
-
-impl BufferPolicy for PerVcAccountingFixed {
-    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        // Y_j > k Th / N_a, without the division.
-        let y_j = f64::from(buffer.per_vc[vc]);
-        buffer.occupancy <= self.th || y_j * f64::from(buffer.active_vcs) <= self.k * f64::from(self.th)
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        Some(self.th)
-    }
-
-    fn explain(&self, buffer: &View<'_>, _vc: Label) -> Decision {
-        let share = self.k * f64::from(self.th) / f64::from(buffer.active_vcs);
-        Decision {
-            rule: "Q is above Th, and Y_j above k Th / N_a",
-            threshold: Some(self.th.into()),
-            share: share.is_finite().then_some(share),
-            ..Decision::default()
-        }
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> PerVcAccounting {
+        PerVcAccounting { th: self.threshold.whole_cells(capacity), k: self.k, is_fixed: true }
     }
 }
 

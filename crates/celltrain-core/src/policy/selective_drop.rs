@@ -7,9 +7,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{BufferPolicy, Configure, Decision, Settings, View};
-use crate::index::Label;
-use crate::rng::Stream;
+use super::load_ratio::LoadRatio;
+use super::{Configure, Settings};
 use crate::threshold::Threshold;
 
 /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame. The defaults are the
@@ -33,53 +32,16 @@ impl Default for Config {
     }
 }
 
-/// The policy; it has no state.
-#[derive(Debug)]
-pub struct SelectiveDrop {
-    r: f64,
-    z: f64,
-}
-
 impl Configure for Config {
-    type Policy = SelectiveDrop;
+    type Policy = LoadRatio;
 
     fn settings(&self) -> Settings<'_> {
         Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
-    fn build(&self, capacity: u32, _vcs: &[&str]) -> SelectiveDrop {
-        SelectiveDrop { r: self.threshold.cells(capacity), z: self.z }
+    fn build(&self, capacity: u32, _vcs: &[&str]) -> LoadRatio {
+        LoadRatio::new(capacity, self.threshold, self.z, "X is above R, and Y_i above Z X / N_a")
     }
-}
-
-impl BufferPolicy for SelectiveDrop {
-    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        f64::from(buffer.occupancy) <= self.r || load_ratio(buffer, vc) <= self.z
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        super::whole_cells(self.r)
-    }
-
-    fn explain(&self, buffer: &View<'_>, _vc: Label) -> Decision {
-        Decision {
-            rule: "X is above R, and Y_i above Z X / N_a",
-            threshold: Some(self.r),
-            share: fair_share(buffer).map(|share| self.z * share),
-            ..Decision::default()
-        }
-    }
-}
-
-/// Returns the load ratio of VC i, `Y_i` / (X / `N_a`): its cells divided by its fair share of the occupied buffer.
-pub(super) fn load_ratio(buffer: &View<'_>, vc: Label) -> f64 {
-    let y_i = f64::from(buffer.per_vc[vc]);
-    y_i * f64::from(buffer.active_vcs) / f64::from(buffer.occupancy)
-}
-
-/// Returns X / `N_a`, in cells, or `None` if no VC is active.
-pub(super) fn fair_share(buffer: &View<'_>) -> Option<f64> {
-    (buffer.active_vcs > 0).then(|| f64::from(buffer.occupancy) / f64::from(buffer.active_vcs))
 }
 
 #[cfg(any(test, feature = "samples"))]

@@ -34,12 +34,25 @@ pub struct Config {
     pub k: f64,
 }
 
-/// The policy.
+/// The policy, and `virtual_queuing_threshold`.
 #[derive(Debug)]
 pub struct VirtualQueuing {
     th: u32,
     k: f64,
+    /// True if each virtual queue has an equal part of the threshold, however long the real queue is.
+    real_thresholds: bool,
     queues: VirtualQueues<RoundRobin>,
+}
+
+impl VirtualQueuing {
+    pub(super) fn new(th: u32, k: f64, real_thresholds: bool, vcs: usize) -> Self {
+        Self { th, k, real_thresholds, queues: VirtualQueues::new(vcs, RoundRobin::new(vcs)) }
+    }
+
+    /// Returns what virtual queues share: the threshold, or Q.
+    fn shared(&self, q: u32) -> f64 {
+        f64::from(if self.real_thresholds { self.th } else { q })
+    }
 }
 
 impl Configure for Config {
@@ -50,32 +63,33 @@ impl Configure for Config {
     }
 
     fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuing {
-        let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
-        VirtualQueuing { th: self.threshold.whole_cells(capacity), k: self.k, queues }
+        VirtualQueuing::new(self.threshold.whole_cells(capacity), self.k, false, vcs.len())
     }
 }
 
 impl BufferPolicy for VirtualQueuing {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        // M_j > k Q / N_v, without the division.
+        // M_j > k Q / N_v or k Th / N_v, without the division.
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
-        q <= self.th || m_j * f64::from(self.queues.arbiter.members()) <= self.k * f64::from(q)
+        (q <= self.th && !self.real_thresholds)
+            || m_j * f64::from(self.queues.arbiter.members()) <= self.k * self.shared(q)
     }
 
     fn admits_up_to(&self) -> Option<u32> {
-        Some(self.th)
+        // Empty virtual queues are never above thresholds of their own.
+        Some(if self.real_thresholds { 0 } else { self.th })
     }
 
     fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
         let q = buffer.occupancy;
-        Decision {
-            rule: "Q is above Th, and M_j above k Q / N_v",
-            threshold: Some(self.th.into()),
-            share: Some(self.k * f64::from(q) / f64::from(self.queues.arbiter.members())),
-            held: Some(self.queues.of(vc, q)),
-            ..Decision::default()
-        }
+        let (rule, threshold) = if self.real_thresholds {
+            ("M_j is above k Th / N_v", None)
+        } else {
+            ("Q is above Th, and M_j above k Q / N_v", Some(self.th.into()))
+        };
+        let share = self.k * self.shared(q) / f64::from(self.queues.arbiter.members());
+        Decision { rule, threshold, share: Some(share), held: Some(self.queues.of(vc, q)), ..Decision::default() }
     }
 
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {

@@ -10,11 +10,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::per_vc_accounting::k;
-use super::virtual_queues::VirtualQueues;
-use super::{BufferPolicy, CellFollower, Configure, Decision, Settings, View};
-use crate::arbiter::RoundRobin;
-use crate::index::Label;
-use crate::rng::Stream;
+use super::virtual_queuing::VirtualQueuing;
+use super::{Configure, Settings};
 use crate::threshold::Threshold;
 
 /// Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times an
@@ -35,50 +32,15 @@ pub struct Config {
     pub k: f64,
 }
 
-/// The policy.
-#[derive(Debug)]
-pub struct VirtualQueuingThreshold {
-    th: u32,
-    k: f64,
-    queues: VirtualQueues<RoundRobin>,
-}
-
 impl Configure for Config {
-    type Policy = VirtualQueuingThreshold;
+    type Policy = VirtualQueuing;
 
     fn settings(&self) -> Settings<'_> {
         Settings { thresholds: vec![("threshold", self.threshold)], ..Settings::default() }
     }
 
-    fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuingThreshold {
-        let queues = VirtualQueues::new(vcs.len(), RoundRobin::new(vcs.len()));
-        VirtualQueuingThreshold { th: self.threshold.whole_cells(capacity), k: self.k, queues }
-    }
-}
-
-impl BufferPolicy for VirtualQueuingThreshold {
-    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        // M_j > k Th / N_v, without the division.
-        let m_j = self.queues.of(vc, buffer.occupancy);
-        m_j * f64::from(self.queues.arbiter.members()) <= self.k * f64::from(self.th)
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        // Empty virtual queues are never above their thresholds.
-        Some(0)
-    }
-
-    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
-        Decision {
-            rule: "M_j is above k Th / N_v",
-            share: Some(self.k * f64::from(self.th) / f64::from(self.queues.arbiter.members())),
-            held: Some(self.queues.of(vc, buffer.occupancy)),
-            ..Decision::default()
-        }
-    }
-
-    fn follower(&mut self) -> Option<&mut dyn CellFollower> {
-        Some(&mut self.queues)
+    fn build(&self, capacity: u32, vcs: &[&str]) -> VirtualQueuing {
+        VirtualQueuing::new(self.threshold.whole_cells(capacity), self.k, true, vcs.len())
     }
 }
 

@@ -8,12 +8,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use typed_index_collections::TiVec;
 
-use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View, check_thresholds};
+use super::load_ratio::LoadRatio;
+use super::{Configure, PerVc, Settings, check_thresholds};
 use crate::error::Fault;
-use crate::index::Label;
-use crate::rng::Stream;
 use crate::threshold::Threshold;
 
 /// Weighted Buffer Allocation: past a threshold, a VC that holds more than `z` times its weighted share of the occupied
@@ -46,16 +44,8 @@ pub(super) fn z() -> f64 {
     0.8
 }
 
-/// The policy; it has no state.
-#[derive(Debug)]
-pub struct Wba {
-    r: f64,
-    z: f64,
-    weights: Weights,
-}
-
 impl Configure for Config {
-    type Policy = Wba;
+    type Policy = LoadRatio;
 
     fn settings(&self) -> Settings<'_> {
         Settings { thresholds: vec![("threshold", self.threshold)], per_vc: vec![("weights", &self.weights)] }
@@ -67,54 +57,9 @@ impl Configure for Config {
         faults
     }
 
-    fn build(&self, capacity: u32, vcs: &[&str]) -> Wba {
-        Wba { r: self.threshold.cells(capacity), z: self.z, weights: Weights::new(&self.weights, vcs) }
-    }
-}
-
-impl BufferPolicy for Wba {
-    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        f64::from(buffer.occupancy) <= self.r || self.weights.load_ratio(buffer, vc) <= self.z
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        super::whole_cells(self.r)
-    }
-
-    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
-        Decision {
-            rule: "X is above R, and X_i above Z X W_i / W",
-            threshold: Some(self.r),
-            share: Some(self.z * self.weights.share(buffer, vc)),
-            ..Decision::default()
-        }
-    }
-}
-
-/// The weights of the VCs that cross a port.
-#[derive(Debug)]
-pub(super) struct Weights {
-    /// `W_i`, by label.
-    pub(super) of: TiVec<Label, f64>,
-    /// W: their sum.
-    pub(super) sum: f64,
-}
-
-impl Weights {
-    pub(super) fn new(weights: &PerVc, vcs: &[&str]) -> Self {
-        let of: TiVec<Label, f64> = weights.resolve(vcs).into();
-        Self { sum: of.iter().sum(), of }
-    }
-
-    /// Returns the weighted load ratio of VC i, (`X_i` W) / (`W_i` X): its cells divided by its share of the occupied
-    /// buffer.
-    pub(super) fn load_ratio(&self, buffer: &View<'_>, vc: Label) -> f64 {
-        f64::from(buffer.per_vc[vc]) * self.sum / (self.of[vc] * f64::from(buffer.occupancy))
-    }
-
-    /// Returns X `W_i` / W: VC i's share of the occupied buffer, in cells.
-    pub(super) fn share(&self, buffer: &View<'_>, vc: Label) -> f64 {
-        f64::from(buffer.occupancy) * self.of[vc] / self.sum
+    fn build(&self, capacity: u32, vcs: &[&str]) -> LoadRatio {
+        LoadRatio::new(capacity, self.threshold, self.z, "X is above R, and X_i above Z X W_i / W")
+            .weighted(&self.weights, vcs)
     }
 }
 

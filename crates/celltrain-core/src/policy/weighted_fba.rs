@@ -8,11 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::fba::check_threshold;
-use super::wba::{Weights, threshold, z};
-use super::{BufferPolicy, Configure, Decision, PerVc, Settings, View};
+use super::load_ratio::LoadRatio;
+use super::wba::{threshold, z};
+use super::{Configure, PerVc, Settings};
 use crate::error::Fault;
-use crate::index::Label;
-use crate::rng::Stream;
 use crate::threshold::Threshold;
 
 /// Weighted FBA: past a threshold, a VC may start a frame while its weighted load ratio stays below a bound that falls
@@ -35,17 +34,8 @@ pub struct Config {
     pub z: f64,
 }
 
-/// The policy; it has no state.
-#[derive(Debug)]
-pub struct WeightedFba {
-    k: f64,
-    r: f64,
-    z: f64,
-    weights: Weights,
-}
-
 impl Configure for Config {
-    type Policy = WeightedFba;
+    type Policy = LoadRatio;
 
     fn settings(&self) -> Settings<'_> {
         Settings { thresholds: vec![("threshold", self.threshold)], per_vc: vec![("weights", &self.weights)] }
@@ -57,31 +47,15 @@ impl Configure for Config {
         faults
     }
 
-    fn build(&self, capacity: u32, vcs: &[&str]) -> WeightedFba {
-        let k = f64::from(capacity);
-        WeightedFba { k, r: self.threshold.cells(capacity), z: self.z, weights: Weights::new(&self.weights, vcs) }
-    }
-}
-
-impl BufferPolicy for WeightedFba {
-    fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        let x = f64::from(buffer.occupancy);
-        x <= self.r || self.weights.load_ratio(buffer, vc) <= self.z * (self.k - self.r) / (x - self.r)
-    }
-
-    fn admits_up_to(&self) -> Option<u32> {
-        super::whole_cells(self.r)
-    }
-
-    fn explain(&self, buffer: &View<'_>, vc: Label) -> Decision {
-        let x = f64::from(buffer.occupancy);
-        let share = || self.z * (self.k - self.r) / (x - self.r) * self.weights.share(buffer, vc);
-        Decision {
-            rule: "X is above R, and X_i above Z (K - R) / (X - R) times X W_i / W",
-            threshold: Some(self.r),
-            share: (x > self.r).then(share),
-            ..Decision::default()
-        }
+    fn build(&self, capacity: u32, vcs: &[&str]) -> LoadRatio {
+        LoadRatio::new(
+            capacity,
+            self.threshold,
+            self.z,
+            "X is above R, and X_i above Z (K - R) / (X - R) times X W_i / W",
+        )
+        .falling()
+        .weighted(&self.weights, vcs)
     }
 }
 

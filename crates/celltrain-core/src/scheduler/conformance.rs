@@ -36,13 +36,6 @@ impl CellQueues {
 }
 
 #[test]
-fn every_listed_name_is_the_name_of_its_own_scheduler() {
-    let names: Vec<_> = SchedulerConfig::samples().iter().map(SchedulerConfig::name).collect();
-    assert_eq!(names, SchedulerConfig::NAMES);
-    assert_eq!(SchedulerConfig::default().name(), "fifo");
-}
-
-#[test]
 fn cells_of_a_vc_leave_in_order_no_link_idles_while_one_waits_and_counts_equal_a_recount() {
     let mut rng = Stream::new(5, "conformance");
     let classes = [Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr, Class::Vbr, Class::Ubr];

@@ -245,32 +245,16 @@ fn every_script_holds() {
 
 /// Situations tested for every variant, each in the script `VARIANT_SITUATION`.
 const SITUATIONS: &[&str] = &[
-    "single_loss",
-    "two_losses",
-    "many_losses",
-    "lost_retransmission",
-    "lost_acks",
-    "reordering",
-    "timeout_during_recovery",
-    "window_shrinks_during_recovery",
-    "zero_window_probe",
-    "sequence_wrap",
-    "scaled_window",
+    "single_loss", "two_losses", "many_losses", "lost_retransmission", "lost_acks", "reordering",
+    "timeout_during_recovery", "window_shrinks_during_recovery", "zero_window_probe", "sequence_wrap", "scaled_window",
     "delayed_acks",
 ];
 
 /// Situations tested for CUBIC in the scripts `cubic_SITUATION`, in addition to a single loss under every variant.
 const CUBIC: &[&str] = &[
-    "concave_then_convex",
-    "grows_as_reno_in_short_round_trips",
-    "adds_a_segment_a_round_trip_once_back",
-    "fast_convergence",
-    "timeout_leaves_seven_tenths",
-    "after_a_timeout_rises_from_where_it_is",
-    "idle",
-    "window_shrinks",
-    "lost_acks",
-    "delayed_acks",
+    "concave_then_convex", "grows_as_reno_in_short_round_trips", "adds_a_segment_a_round_trip_once_back",
+    "fast_convergence", "timeout_leaves_seven_tenths", "after_a_timeout_rises_from_where_it_is", "idle",
+    "window_shrinks", "lost_acks", "delayed_acks",
 ];
 
 #[test]

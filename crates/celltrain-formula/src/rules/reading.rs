@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Constant, Host, On, Rules, Start, Texts, Updates};
+use crate::arithmetic::OfTwo;
 use crate::{
-    Compiler, Expression, Fault, Kind, Meaning, PerVc, Program, Registers, SettingFault, Vocabulary, Word, arithmetic,
-    is_name, nearest, parse,
+    Compiler, Expression, Fault, Kind, Meaning, PerVc, Program, Registers, SettingFault, Vocabulary, Word, is_name,
+    nearest, parse,
 };
 
 /// Maximum number of constants that differ by VC and variables of state, together.
@@ -466,7 +467,7 @@ impl<'a> Reading<'a> {
         // An infinite sum is refused if `sum()` uses it. If it depends on an unknown rate, it is replaced instead.
         let mut sum = values.iter().sum();
         if self.unsure.contains(name) {
-            sum = values.iter().fold(0.0, |sum, value| arithmetic::sum(sum, *value, &mut self.replaced));
+            sum = values.iter().fold(0.0, |sum, value| OfTwo::Sum.of(sum, *value, &mut self.replaced));
         }
         self.started.push(Started { register, of_vc: true, values: values.clone() });
         self.by_vc.push(ByVc { register, values });

@@ -147,11 +147,11 @@ impl<E> Rows<E> {
         Self { kind, table, vcs, chunk: Vec::with_capacity(CHUNK), block, filled: 0 }
     }
 
-    /// Adds a row. Returns whether the block is full.
+    /// Adds a row. Returns the block if it is now full.
     #[inline]
-    pub(super) fn push(&mut self, row: Row<E>) -> bool {
+    pub(super) fn push(&mut self, row: Row<E>, names: &Names) -> Option<Block> {
         self.chunk.push(row);
-        self.chunk.len() == CHUNK && self.fill()
+        if self.chunk.len() == CHUNK && self.fill() { self.take(names) } else { None }
     }
 
     /// Converts the chunk to columns. Returns whether the block is full.

@@ -157,11 +157,11 @@ impl Observer for Log<'_> {
             Event::Segment(event) if has(Kind::Segments) && self.chosen.flows[event.flow] => {
                 let number = self.number(event.vc, event.frame);
                 let row = Row { number, ..self.row(now, event, Some(event.flow)) };
-                if self.segments.push(row) { self.segments.take(&self.names) } else { None }
+                self.segments.push(row, &self.names)
             }
             Event::Timer(event) if has(Kind::Timers) && self.chosen.flows[event.flow] => {
                 let row = self.row(now, event, Some(event.flow));
-                if self.timers.push(row) { self.timers.take(&self.names) } else { None }
+                self.timers.push(row, &self.names)
             }
             Event::Frame(event) if has(Kind::Frames) => {
                 if !self.keeps(event.vc) {
@@ -174,7 +174,7 @@ impl Observer for Log<'_> {
                 let number = self.number(event.vc, event.frame);
                 let port_vc = link.map(|link| self.port_vc(event.vc, link));
                 let row = Row { number, port_vc, ..self.row(now, event, self.flow_of[event.vc]) };
-                if self.frames.push(row) { self.frames.take(&self.names) } else { None }
+                self.frames.push(row, &self.names)
             }
             Event::Cell(event) if has(Kind::Cells) && self.chosen.cells[event.link] => {
                 if !self.keeps(event.vc) {
@@ -184,14 +184,14 @@ impl Observer for Log<'_> {
                 let number = if is_frame { self.number(event.vc, event.frame) } else { event.frame.number() };
                 let port_vc = Some(self.port_vc(event.vc, event.link));
                 let row = Row { number, port_vc, index, ..self.row(now, event, self.flow_of[event.vc]) };
-                if self.cells.push(row) { self.cells.take(&self.names) } else { None }
+                self.cells.push(row, &self.names)
             }
             Event::Rate(event) if has(Kind::Rates) => {
                 if !self.keeps(event.vc) {
                     return;
                 }
                 let row = self.row(now, event, self.flow_of[event.vc]);
-                if self.rates.push(row) { self.rates.take(&self.names) } else { None }
+                self.rates.push(row, &self.names)
             }
             _ => None,
         };

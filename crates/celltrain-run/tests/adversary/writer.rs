@@ -9,7 +9,7 @@ use celltrain_core::rng::Stream;
 use celltrain_scenario::Scenario;
 use celltrain_scenario::scenario::schema;
 use celltrain_scenario::topology::Topology;
-use proptest::strategy::{Strategy, ValueTree};
+use proptest::strategy::{BoxedStrategy, Strategy, ValueTree};
 use proptest::test_runner::{Config, RngSeed, TestRunner};
 use serde_json::{Map, Value, json};
 
@@ -63,13 +63,12 @@ impl Writer {
     fn sound(seed: u64, kind: u32) -> Value {
         let config = Config { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
-        let mut drawn = |strategy: &dyn Strategy<Value = Scenario, Tree = Box<dyn ValueTree<Value = Scenario>>>| {
-            strategy.new_tree(&mut runner).expect("nothing is filtered").current()
-        };
+        let mut drawn =
+            |strategy: BoxedStrategy<Scenario>| strategy.new_tree(&mut runner).expect("nothing is filtered").current();
         let scenario = match kind {
-            1..=3 => drawn(&draw::any_network().boxed()),
-            4..=5 => drawn(&draw::crowded().boxed()),
-            6 => drawn(&draw::in_step().boxed()),
+            1..=3 => drawn(draw::any_network()),
+            4..=5 => drawn(draw::crowded()),
+            6 => drawn(draw::in_step()),
             _ => {
                 let topology = draw::any_topology().new_tree(&mut runner).expect("nothing is filtered").current();
                 return in_numbers(&topology);

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use celltrain_core::engine::Engine;
 use celltrain_core::index::{LinkIndex, NodeIndex};
 use celltrain_core::network::NodeKind;
-use celltrain_core::probe::Nothing;
 use serde_json::json;
 
 use super::*;
@@ -79,8 +78,7 @@ fn what_was_checked_is_what_is_built_and_both_engines_run_it_alike() {
         let network = verdict.network.unwrap_or_else(|| panic!("{}: {:?}", topology.name(), verdict.faults));
         let alone = build::network(&scenario, scenario.seed);
         assert_eq!(format!("{network:?}"), format!("{alone:?}"), "{}", topology.name());
-        let [fast, reference] =
-            [Engine::Fast, Engine::Reference].map(|engine| engine.run(&network, &mut Nothing, |_| true).unwrap());
+        let [fast, reference] = [Engine::Fast, Engine::Reference].map(|engine| engine.run_to_end(&network));
         assert_eq!(fast.fingerprint, reference.fingerprint, "{}", topology.name());
         assert!(fast.flows.iter().all(|flow| flow.delivered_bytes > 0), "{}: all are served", topology.name());
     }

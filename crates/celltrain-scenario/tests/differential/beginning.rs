@@ -6,8 +6,6 @@ use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 
-use super::compare::run;
-
 /// Checks that a snapshot after two fifths of a run has the delivered bytes, queues and windows that a recorder sees at
 /// that instant, and that the counters of three parts add up to the counters of the whole run.
 pub(crate) fn is_the_same(scenario: &Scenario) -> Result<(), String> {
@@ -18,7 +16,7 @@ pub(crate) fn is_the_same(scenario: &Scenario) -> Result<(), String> {
     }
     let choice = SeriesChoice { queue: true, windows: true, delivered: true, ..SeriesChoice::default() };
     let mut recorder = Recorder::new(choice, network.links.keys().collect(), fifth, &network);
-    let whole = run(Engine::Fast, &network, &mut recorder);
+    let whole = Engine::Fast.record(&network, &mut recorder);
     let mut simulation = Simulation::new(Engine::Fast, &network);
     let [first, second] = [2, 4].map(|fifths| {
         let until = simulation.clock().time(Duration { picoseconds: fifths * fifth.picoseconds });

@@ -3,7 +3,7 @@
 use celltrain_core::engine::{Engine, ParallelOptions, PortMode};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
-use celltrain_core::probe::{Nothing, Probe, Recorder, SeriesChoice};
+use celltrain_core::probe::{Nothing, Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 use typed_index_collections::TiVec;
@@ -12,8 +12,8 @@ use typed_index_collections::TiVec;
 pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     let network = build::network(scenario, scenario.seed);
     let (mut by_fast, mut by_reference) = (recorder(&network), recorder(&network));
-    let reference = run(Engine::Reference, &network, &mut by_reference);
-    let fast = run(Engine::Fast, &network, &mut by_fast);
+    let reference = Engine::Reference.record(&network, &mut by_reference);
+    let fast = Engine::Fast.record(&network, &mut by_fast);
     same_results(&fast, &reference)?;
     is_possible(&fast, &network)?;
     same("times of the samples", &by_fast.times, &by_reference.times)?;
@@ -28,7 +28,7 @@ pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
     same("LD_ACRs", &by_fast.edge_ld_acr_mbps, &by_reference.edge_ld_acr_mbps)?;
     same("P_CTRs", &by_fast.edge_p_ctr, &by_reference.edge_p_ctr)?;
-    let unwatched = run(Engine::Fast, &network, &mut Nothing);
+    let unwatched = Engine::Fast.run_to_end(&network);
     same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))?;
     same_in_all_ways(&network, (&reference, &by_reference))
 }
@@ -93,10 +93,6 @@ pub(crate) const ON_THREADS: [(PortMode, usize); 3] =
 pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> Option<RunResult> {
     let options = ParallelOptions { threads, at_any_cost: true };
     Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing interrupts it")
-}
-
-pub(crate) fn run(engine: Engine, network: &Network, probe: &mut impl Probe) -> RunResult {
-    engine.run(network, probe, |_| true).expect("nothing interrupts it")
 }
 
 /// Number of samples of a run after the first.

@@ -15,25 +15,11 @@ use celltrain_scenario::{Scenario, build};
 
 /// Features that are not in a list of the schema.
 const OTHERS: &[&str] = &[
-    "a pace",
-    "a loss at a window",
-    "a TCP of its own",
-    "a start of its own",
-    "a contract",
-    "a contract without tagging",
-    "a tagged VC",
-    "a merge",
-    "a merge of VCs with contracts",
-    "a merge beside a scheduler",
-    "packets beside a scheduler",
-    "a controlled rate",
-    "a controlled rate behind an edge device",
-    "RM cells out of rate",
-    "an edge device",
-    "hosts that take their time",
-    "hosts that take random times",
-    "clocks that are late or go wrong",
-    "starts at random",
+    "a pace", "a loss at a window", "a TCP of its own", "a start of its own", "a contract",
+    "a contract without tagging", "a tagged VC", "a merge", "a merge of VCs with contracts",
+    "a merge beside a scheduler", "packets beside a scheduler", "a controlled rate",
+    "a controlled rate behind an edge device", "RM cells out of rate", "an edge device", "hosts that take their time",
+    "hosts that take random times", "clocks that are late or go wrong", "starts at random",
 ];
 
 /// Returns all features.

@@ -39,7 +39,7 @@ use crate::formulas::drawn::Draws;
 
 /// Draws a chain of one to five switches with hosts on them, some behind edge devices, and flows between any two, in
 /// any combination of options.
-pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
+pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
     let host = (0usize..5, line(RATES, DELAYS), prop::option::weighted(0.2, line(RATES, DELAYS)));
     let flow = (0usize..8, 0usize..7, select(STARTS));
     let graph = (
@@ -55,8 +55,8 @@ pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
         prop::collection::vec((0usize..8, any::<bool>(), vc()), 0..6),
         edge(),
     );
-    (graph, ports, own, rest(sizes, 30_000)).prop_map(
-        |((trunks, hosts, flows, mixed), ports, (flow_options, vcs, edge), rest)| {
+    (graph, ports, own, rest(sizes, 30_000))
+        .prop_map(|((trunks, hosts, flows, mixed), ports, (flow_options, vcs, edge), rest)| {
             let device = |i: usize| format!("e{}", i + 1);
             let switch = |i: usize| format!("sw{}", i + 1);
             let host = |i: usize| format!("h{}", i + 1);
@@ -89,14 +89,14 @@ pub(crate) fn any_network() -> impl Strategy<Value = Scenario> {
                 bottleneck: None,
             };
             rest.scenario(&network, &ports, &Own { flows: flow_options, vcs, edge })
-        },
-    )
+        })
+        .boxed()
 }
 
 /// Draws up to forty sources that start at almost the same time, over almost identical links: long trains of cells
 /// that repeatedly coincide or alternate. Measured once, of the cells at contended ports: 79 % in ties of their own,
 /// 8 % in rounds of ties, 9 % alone between others, 3 % in runs with nothing between them (62 % on random networks).
-pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
+pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
     let source = (select(&[0usize, 0, 0, 0, 1, 2][..]), select(STARTS));
     let graph = (
         prop_oneof![prop::collection::vec(source.clone(), 1..5), prop::collection::vec(source, 1..41)],
@@ -106,8 +106,8 @@ pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
         mixed(0.25),
     );
     let sizes = Sizes { mss: &[512, 536, 9140, 60_000], windows: &[65_535, 300_000, 600_000] };
-    (graph, port(LARGE_BUFFERS, 0.1), rest(sizes, 20_000)).prop_map(
-        |((sources, spread, access, (trunk, exit), mixed), port, rest)| {
+    (graph, port(LARGE_BUFFERS, 0.1), rest(sizes, 20_000))
+        .prop_map(|((sources, spread, access, (trunk, exit), mixed), port, rest)| {
             let source = |i: usize| format!("s{}", i + 1);
             let last = if trunk.is_some() { "sw2" } else { "sw1" };
             let mut links = Vec::new();
@@ -127,14 +127,14 @@ pub(crate) fn in_step() -> impl Strategy<Value = Scenario> {
                 bottleneck: None,
             };
             rest.scenario(&network, &(port, Vec::new()), &Own::default())
-        },
-    )
+        })
+        .boxed()
 }
 
 /// Draws many hosts at both ends of a trunk, over links faster and slower than the trunk. Their frames cross one or two
 /// ports that schedule, push out or merge: long trains, alone, interleaved and in step, into queues of several classes
 /// that stay filled.
-pub(crate) fn crowded() -> impl Strategy<Value = Scenario> {
+pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
     let source = (select(&[0usize, 0, 0, 1, 2][..]), prop::bool::weighted(0.2), 0usize..4, select(STARTS));
     let graph = (
         prop::collection::vec(source, 1..13),
@@ -145,8 +145,8 @@ pub(crate) fn crowded() -> impl Strategy<Value = Scenario> {
     let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[300_000, 65_535] };
     let ports = (port(BUFFERS, 0.8), prop::collection::vec((0usize..64, port(BUFFERS, 0.8)), 0..3));
     let vcs = prop::collection::vec((0usize..12, Just(false), vc()), 0..8);
-    (graph, ports, vcs, rest(sizes, 20_000)).prop_map(
-        |((sources, access, (trunk, exit, ends), mixed), ports, vcs, rest)| {
+    (graph, ports, vcs, rest(sizes, 20_000))
+        .prop_map(|((sources, access, (trunk, exit, ends), mixed), ports, vcs, rest)| {
             let source = |i: usize| format!("s{}", i + 1);
             let end = |i: usize| format!("d{}", i % ends + 1);
             let mut links = vec![link("sw1".into(), "sw2".into(), trunk)];
@@ -165,33 +165,35 @@ pub(crate) fn crowded() -> impl Strategy<Value = Scenario> {
                 bottleneck: None,
             };
             rest.scenario(&network, &ports, &Own { flows: Vec::new(), vcs, edge: Edge::default() })
-        },
-    )
+        })
+        .boxed()
 }
 
 /// Draws topologies given by a few numbers, as general networks; some of their links differ between directions.
-pub(crate) fn written_in_numbers() -> impl Strategy<Value = Scenario> {
+pub(crate) fn written_in_numbers() -> BoxedStrategy<Scenario> {
     let unlike = prop::collection::vec((0usize..64, line(RATES, DELAYS)), 0..4);
     let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[65_535, 300_000] };
     let ports = (port(BUFFERS, 0.5), prop::collection::vec((0usize..64, port(BUFFERS, 0.5)), 0..4));
-    (any_topology(), unlike, ports, rest(sizes, 20_000)).prop_map(|(topology, unlike, ports, rest)| {
-        let mut network = written_out(&topology);
-        let links = network.links.len();
-        for (i, (rate, delay)) in unlike {
-            let link = &mut network.links[i % links];
-            link.rate_back = Some(BitRate::from_bits_per_second(rate));
-            link.delay_back = Some(Duration::from_microseconds(delay));
-        }
-        for flow in &mut network.flows {
-            flow.name = None;
-        }
-        network.bottleneck = None;
-        rest.scenario(&network, &ports, &Own::default())
-    })
+    (any_topology(), unlike, ports, rest(sizes, 20_000))
+        .prop_map(|(topology, unlike, ports, rest)| {
+            let mut network = written_out(&topology);
+            let links = network.links.len();
+            for (i, (rate, delay)) in unlike {
+                let link = &mut network.links[i % links];
+                link.rate_back = Some(BitRate::from_bits_per_second(rate));
+                link.delay_back = Some(Duration::from_microseconds(delay));
+            }
+            for flow in &mut network.flows {
+                flow.name = None;
+            }
+            network.bottleneck = None;
+            rest.scenario(&network, &ports, &Own::default())
+        })
+        .boxed()
 }
 
 /// Draws sources with unequal links, chains, and stars.
-pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
+pub(crate) fn any_topology() -> BoxedStrategy<Topology> {
     let rate = || select(RATES).prop_map(BitRate::from_bits_per_second);
     let delay = || select(DELAYS).prop_map(Duration::from_microseconds);
     let tables = move |stem: &'static str| {
@@ -220,7 +222,7 @@ pub(crate) fn any_topology() -> impl Strategy<Value = Topology> {
             Topology::Star(star::Config { hosts, pattern, link_rate, link_delay, access_rates, access_delays })
         },
     );
-    prop_oneof![chain, n_source, star]
+    prop_oneof![chain, n_source, star].boxed()
 }
 
 /// Converts a topology to a general network, with every node, link and path by name.
@@ -288,13 +290,13 @@ const HUGE: u32 = 1_000_000;
 
 type Line = (u64, u64);
 
-fn line(rates: &'static [u64], delays: &'static [u64]) -> impl Strategy<Value = Line> + Clone {
-    (select(rates), select(delays))
+fn line(rates: &'static [u64], delays: &'static [u64]) -> BoxedStrategy<Line> {
+    (select(rates), select(delays)).boxed()
 }
 
 /// Draws whether rates and delays differ between links, each with probability `how_often`.
-fn mixed(how_often: f64) -> impl Strategy<Value = (bool, bool)> {
-    (prop::bool::weighted(how_often), prop::bool::weighted(how_often))
+fn mixed(how_often: f64) -> BoxedStrategy<(bool, bool)> {
+    (prop::bool::weighted(how_often), prop::bool::weighted(how_often)).boxed()
 }
 
 fn link(a: String, b: String, (rate, delay): Line) -> LinkConfig {
@@ -471,7 +473,7 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
 }
 
 /// Draws the rest of a scenario that lasts up to `longest` microseconds.
-fn rest(sizes: Sizes, longest: u64) -> impl Strategy<Value = Rest> {
+fn rest(sizes: Sizes, longest: u64) -> BoxedStrategy<Rest> {
     let switch = (
         select(&[TieOrder::Fixed, TieOrder::Rotating, TieOrder::Random, TieOrder::Random][..]),
         select(&[ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][..]),
@@ -482,77 +484,86 @@ fn rest(sizes: Sizes, longest: u64) -> impl Strategy<Value = Rest> {
         prop::bool::weighted(0.2),
     );
     let settings = (switch, framing, host());
-    (1..=longest, 1..1_000_000u64, tcp(sizes), settings).prop_map(|(duration, seed, tcp, (switch, framing, host))| {
-        let (tie_order, service_order) = switch;
-        let (encapsulation, exact_sdu, merged) = framing;
-        Rest {
-            duration: Duration::from_microseconds(duration),
-            seed,
-            tcp,
-            switch: SwitchOptions { tie_order, service_order },
-            host,
-            encapsulation,
-            exact_sdu,
-            merged,
-        }
-    })
+    (1..=longest, 1..1_000_000u64, tcp(sizes), settings)
+        .prop_map(|(duration, seed, tcp, (switch, framing, host))| {
+            let (tie_order, service_order) = switch;
+            let (encapsulation, exact_sdu, merged) = framing;
+            Rest {
+                duration: Duration::from_microseconds(duration),
+                seed,
+                tcp,
+                switch: SwitchOptions { tie_order, service_order },
+                host,
+                encapsulation,
+                exact_sdu,
+                merged,
+            }
+        })
+        .boxed()
 }
 
 /// Draws host options, mostly without processing times or clock errors.
-fn host() -> impl Strategy<Value = HostOptions> {
+fn host() -> BoxedStrategy<HostOptions> {
     let processing = (
         select(&[0u64, 1, 27, 100, 1_000][..]),
         select(&[ProcessingTimes::Fixed, ProcessingTimes::Uniform, ProcessingTimes::Uniform][..]),
     );
     let clocks = (select(&[0u64, 700, 7_000][..]), select(&[0.0, 0.001, 0.1][..]));
     let drawn = (processing, clocks, select(&[0u64, 0, 100, 5_000][..]));
-    prop::option::weighted(0.3, drawn).prop_map(|drawn| {
-        let ((processing, processing_times), (offset, clock_skew), spread) = drawn.unwrap_or_default();
-        let time = Duration::from_microseconds;
-        HostOptions {
-            processing: time(processing),
-            processing_times,
-            clock_offset: time(offset),
-            clock_skew,
-            start_spread: time(spread),
-        }
-    })
+    prop::option::weighted(0.3, drawn)
+        .prop_map(|drawn| {
+            let ((processing, processing_times), (offset, clock_skew), spread) = drawn.unwrap_or_default();
+            let time = Duration::from_microseconds;
+            HostOptions {
+                processing: time(processing),
+                processing_times,
+                clock_offset: time(offset),
+                clock_skew,
+                start_spread: time(spread),
+            }
+        })
+        .boxed()
 }
 
-fn tcp(sizes: Sizes) -> impl Strategy<Value = TcpConfig> {
+fn tcp(sizes: Sizes) -> BoxedStrategy<TcpConfig> {
     let parts =
         (select(TcpConfig::NAMES), drawn(), select(sizes.mss), select(sizes.windows), select(&[10u64, 2, 1][..]));
     let pace = select(&[None, None, Some(155_520_000), Some(34_368_000)][..]);
     // In segments.
     let lose_at = select(&[None, None, None, Some(2), Some(5), Some(17), Some(100)][..]);
-    (parts, pace, lose_at).prop_map(|((name, drawn, mss, window, tick), pace, lose_at)| {
-        let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
-        let size = |bytes: u64| json!(Bytes { bytes });
-        let mut options = variant.settings(&drawn, 0);
-        if options.get("congestion") == Some(&json!("formula")) {
-            options.insert("formula".into(), Draws::new(seed(&drawn)).control(mss));
-        }
-        options.insert("mss".into(), size(mss));
-        options.insert("receive_window".into(), size(window.max(mss)));
-        options.insert("timer_granularity".into(), json!(Duration::from_milliseconds(tick)));
-        options.insert("initial_rto".into(), json!(Duration::from_milliseconds(10)));
-        options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
-        options.insert("lose_at_window".into(), json!(lose_at.map(|segments: u64| Bytes { bytes: segments * mss })));
-        serde_json::from_value(json!({name: options})).expect("the schema says what there is to set")
-    })
+    (parts, pace, lose_at)
+        .prop_map(|((name, drawn, mss, window, tick), pace, lose_at)| {
+            let variant = TCPS.iter().find(|variant| variant.name == name).expect("a listed name");
+            let size = |bytes: u64| json!(Bytes { bytes });
+            let mut options = variant.settings(&drawn, 0);
+            if options.get("congestion") == Some(&json!("formula")) {
+                options.insert("formula".into(), Draws::new(seed(&drawn)).control(mss));
+            }
+            options.insert("mss".into(), size(mss));
+            options.insert("receive_window".into(), size(window.max(mss)));
+            options.insert("timer_granularity".into(), json!(Duration::from_milliseconds(tick)));
+            options.insert("initial_rto".into(), json!(Duration::from_milliseconds(10)));
+            options.insert("pacing_rate".into(), json!(pace.map(BitRate::from_bits_per_second)));
+            options
+                .insert("lose_at_window".into(), json!(lose_at.map(|segments: u64| Bytes { bytes: segments * mss })));
+            serde_json::from_value(json!({name: options})).expect("the schema says what there is to set")
+        })
+        .boxed()
 }
 
 /// Draws a TCP, a start time and traffic.
-fn flow_options(sizes: Sizes) -> impl Strategy<Value = FlowOptions> {
+fn flow_options(sizes: Sizes) -> BoxedStrategy<FlowOptions> {
     let traffic = (select(TrafficConfig::NAMES), drawn());
     let traffic = prop::option::of(traffic.prop_map(|(name, drawn)| named(&TRAFFIC, name, &drawn, 0)));
     let start = prop::option::of(select(STARTS).prop_map(Duration::from_microseconds));
-    (prop::option::of(tcp(sizes)), start, traffic).prop_map(|(tcp, start, traffic)| FlowOptions { tcp, start, traffic })
+    (prop::option::of(tcp(sizes)), start, traffic)
+        .prop_map(|(tcp, start, traffic)| FlowOptions { tcp, start, traffic })
+        .boxed()
 }
 
 /// Draws a class, tagging, and a contract or ABR. The `mfs` of the contract is drawn as the excess over the longest
 /// frame.
-fn vc() -> impl Strategy<Value = VcOptions> {
+fn vc() -> BoxedStrategy<VcOptions> {
     let contract = (
         select(&[1_000_000u64, 15_552_000, 31_104_000][..]),
         select(&[0u32, 1, 200][..]),
@@ -561,38 +572,42 @@ fn vc() -> impl Strategy<Value = VcOptions> {
     );
     let class = select(&[Class::Ubr, Class::Vbr, Class::Cbr][..]);
     let service = (prop::option::weighted(0.6, contract), prop::option::weighted(0.4, abr()));
-    (prop::bool::weighted(0.3), service, class).prop_map(|(tagged, (contract, abr), class)| {
-        let contract = contract.filter(|_| abr.is_none());
-        let gfr = contract.map(|(mcr, mfs, cdvt, tagging)| Gfr {
-            mcr: BitRate::from_bits_per_second(mcr),
-            pcr: None,
-            mfs,
-            mbs: None,
-            cdvt: Duration::from_microseconds(cdvt),
-            tagging,
-        });
-        let class = if abr.is_none() { class } else { Class::default() };
-        VcOptions { gfr, tagged: tagged && abr.is_none(), class, abr }
-    })
+    (prop::bool::weighted(0.3), service, class)
+        .prop_map(|(tagged, (contract, abr), class)| {
+            let contract = contract.filter(|_| abr.is_none());
+            let gfr = contract.map(|(mcr, mfs, cdvt, tagging)| Gfr {
+                mcr: BitRate::from_bits_per_second(mcr),
+                pcr: None,
+                mfs,
+                mbs: None,
+                cdvt: Duration::from_microseconds(cdvt),
+                tagging,
+            });
+            let class = if abr.is_none() { class } else { Class::default() };
+            VcOptions { gfr, tagged: tagged && abr.is_none(), class, abr }
+        })
+        .boxed()
 }
 
 /// Draws the ABR parameters of a VC.
-fn abr() -> impl Strategy<Value = Parameters> {
+fn abr() -> BoxedStrategy<Parameters> {
     let factor = select(&[0.0625, 1.0, 1.0 / 32.0, 1.0 / 1024.0][..]);
     let rates = (select(&[None, Some(15_552_000u64), Some(1_000_000)][..]), select(&[0u64, 1_000_000, 7_776_000][..]));
     let counts = (select(&[32u32, 2, 4, 256][..]), 2u32..4, select(&[16_777_215u32, 64, 1000][..]));
     let times = (select(&[100_000u64, 100, 3_000][..]), select(&[500_000u64, 10_000][..]));
     let tagged = (any::<bool>(), select(&[20_000_000u64, 2_000_000, 424_000, 4_240][..]));
     let parts = (factor.clone(), factor, rates, counts, times, tagged);
-    parts.prop_map(|(rif, rdf, (icr, mcr), (nrm, mrm, tbe), (trm, adtf), (out_of_rate, tcr))| {
-        let rate = BitRate::from_bits_per_second;
-        // A source that is never below TCR sends no RM cells out of rate.
-        let out_of_rate = out_of_rate && tcr > mcr;
-        let icr = icr.map(|icr| rate(icr.max(mcr)));
-        let (trm, adtf) = (Duration::from_microseconds(trm), Duration::from_microseconds(adtf));
-        let (mcr, tcr) = (rate(mcr), rate(tcr));
-        Parameters { icr, mcr, rif, rdf, nrm, mrm, tbe, trm, adtf, out_of_rate, tcr, ..Parameters::default() }
-    })
+    parts
+        .prop_map(|(rif, rdf, (icr, mcr), (nrm, mrm, tbe), (trm, adtf), (out_of_rate, tcr))| {
+            let rate = BitRate::from_bits_per_second;
+            // A source that is never below TCR sends no RM cells out of rate.
+            let out_of_rate = out_of_rate && tcr > mcr;
+            let icr = icr.map(|icr| rate(icr.max(mcr)));
+            let (trm, adtf) = (Duration::from_microseconds(trm), Duration::from_microseconds(adtf));
+            let (mcr, tcr) = (rate(mcr), rate(tcr));
+            Parameters { icr, mcr, rif, rdf, nrm, mrm, tbe, trm, adtf, out_of_rate, tcr, ..Parameters::default() }
+        })
+        .boxed()
 }
 
 /// The buffers of edge devices.
@@ -609,13 +624,13 @@ impl Default for Edge {
     }
 }
 
-fn edge() -> impl Strategy<Value = Edge> {
+fn edge() -> BoxedStrategy<Edge> {
     let parts = (
         (select(DiscardConfig::NAMES), drawn()),
         select(&[Memory::PerVc, Memory::Shared][..]),
         select(&[None, Some(2_000u32), Some(500), Some(40), Some(0)][..]),
     );
-    parts.prop_map(|(discard, memory, beyond_a_frame)| Edge { discard, memory, beyond_a_frame })
+    parts.prop_map(|(discard, memory, beyond_a_frame)| Edge { discard, memory, beyond_a_frame }).boxed()
 }
 
 impl Edge {
@@ -635,16 +650,18 @@ struct Port {
 }
 
 /// Draws a port, which has its own scheduler with probability `how_often`.
-fn port(buffers: &'static [Option<u32>], how_often: f64) -> impl Strategy<Value = Port> {
+fn port(buffers: &'static [Option<u32>], how_often: f64) -> BoxedStrategy<Port> {
     let scheduler = prop::option::weighted(how_often, (select(SchedulerConfig::NAMES), drawn()));
     let allocator = prop::option::weighted(0.8, (select(AllocatorConfig::NAMES), drawn()));
     let parts = ((select(PolicyConfig::NAMES), drawn()), scheduler, allocator, select(buffers));
-    parts.prop_map(|(policy, scheduler, allocator, beyond_a_frame)| Port {
-        policy,
-        scheduler,
-        allocator,
-        beyond_a_frame,
-    })
+    parts
+        .prop_map(|(policy, scheduler, allocator, beyond_a_frame)| Port {
+            policy,
+            scheduler,
+            allocator,
+            beyond_a_frame,
+        })
+        .boxed()
 }
 
 impl Port {
@@ -709,8 +726,8 @@ type Drawn = [u8; 32];
 const DRAWN: u8 = 128;
 const PLAIN: Drawn = [0; 32];
 
-fn drawn() -> impl Strategy<Value = Drawn> {
-    any::<Drawn>()
+fn drawn() -> BoxedStrategy<Drawn> {
+    any::<Drawn>().boxed()
 }
 
 static POLICIES: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Policy"));

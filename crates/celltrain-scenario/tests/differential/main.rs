@@ -19,14 +19,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use celltrain_core::engine::Engine;
-use celltrain_core::probe::Nothing;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build, read_toml};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use serde_json::{Value, json};
 
-use compare::{ON_THREADS, compare, on_threads, run};
+use compare::{ON_THREADS, compare, on_threads};
 use text::text;
 
 /// Runs on two threads, as the longest of these tests.
@@ -81,7 +80,7 @@ fn both_engines_agree_where_many_vcs_cross_a_mesh() {
 
 #[test]
 fn drawn_networks_come_apart_often_enough_for_threads_to_be_tried() {
-    for (strategy, least) in [(draw::meshes::meshes().boxed(), [40, 40, 4]), (draw::any_network().boxed(), [5, 5, 1])] {
+    for (strategy, least) in [(draw::meshes::meshes(), [40, 40, 4]), (draw::any_network(), [5, 5, 1])] {
         let config = Config { rng_seed: RngSeed::Fixed(14), failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new(config);
         let mut of_100 = [0; ON_THREADS.len()];
@@ -111,8 +110,7 @@ port.bottleneck = {{ buffer = 300_000, policy.epd.threshold = 200_000, scheduler
         );
         let scenario = read_toml(&text, "large.toml").expect_scenario();
         assert_eq!(build::network(&scenario, 1).vcs.len(), 100_000, "one each way");
-        let [fast, reference] =
-            Engine::ALL.map(|engine| run(engine, &build::network(&scenario, 1), &mut Nothing).fingerprint);
+        let [fast, reference] = Engine::ALL.map(|engine| engine.run_to_end(&build::network(&scenario, 1)).fingerprint);
         assert_eq!(fast, reference, "{scheduler}");
     }
 }
@@ -163,7 +161,7 @@ fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
         let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("it is sound");
         let [short, long] = [short, long].map(|scenario| build::network(&scenario, seed));
         for engine in Engine::ALL {
-            prop_assert_eq!(run(engine, &short, &mut Nothing), run(engine, &long, &mut Nothing), "{:?}", topology);
+            prop_assert_eq!(engine.run_to_end(&short), engine.run_to_end(&long), "{:?}", topology);
         }
         Ok(())
     });

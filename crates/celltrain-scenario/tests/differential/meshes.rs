@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::{
-    BUFFERS, GeneralNetwork, Line, Own, Scenario, Sizes, Strategy, edge, flow, line, link, make_alike, mixed, port,
-    prop, rest, select, vc,
+    BUFFERS, BoxedStrategy, GeneralNetwork, Line, Own, Scenario, Sizes, Strategy, edge, flow, line, link, make_alike,
+    mixed, port, prop, rest, select, vc,
 };
 
 /// Draws three to seven switches in a row or a ring, with cross trunks, hosts, and up to two dozen flows between any
 /// two hosts. Single cells of many VCs go from contended port to contended port, over links that hold a hundred cells,
 /// one, or less. If all hosts send to the last, the row is a parking lot.
-pub(crate) fn meshes() -> impl Strategy<Value = Scenario> {
+pub(crate) fn meshes() -> BoxedStrategy<Scenario> {
     let graph = (
         prop::collection::vec(line(RATES, DELAYS), 3..8),
         prop::bool::weighted(0.6),
@@ -22,8 +22,8 @@ pub(crate) fn meshes() -> impl Strategy<Value = Scenario> {
     let ports = (port(BUFFERS, 0.5), prop::collection::vec((0usize..64, port(BUFFERS, 0.5)), 0..6));
     let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[65_535, 300_000] };
     let vcs = prop::collection::vec((0usize..24, prop::bool::ANY, vc()), 0..4);
-    (graph, flows, ports, (vcs, edge()), rest(sizes, 15_000)).prop_map(
-        |((trunks, is_closed, across, hosts, mixed), (flows, to_the_last), ports, (vcs, edge), rest)| {
+    (graph, flows, ports, (vcs, edge()), rest(sizes, 15_000))
+        .prop_map(|((trunks, is_closed, across, hosts, mixed), (flows, to_the_last), ports, (vcs, edge), rest)| {
             let switch = |i: usize| format!("sw{}", i + 1);
             let host = |i: usize| format!("h{}", i + 1);
             let mut joined = BTreeSet::new();
@@ -57,8 +57,8 @@ pub(crate) fn meshes() -> impl Strategy<Value = Scenario> {
                 bottleneck: None,
             };
             rest.scenario(&network, &ports, &Own { flows: Vec::new(), vcs, edge })
-        },
-    )
+        })
+        .boxed()
 }
 
 /// Bits per second. At the third rate a cell takes exactly 10 us.

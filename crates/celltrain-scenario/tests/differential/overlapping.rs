@@ -1,8 +1,8 @@
 //! Trains that overlap at a port with a queue for each VC.
 
 use super::{
-    Duration, FlowConfig, GeneralNetwork, Own, Port, Rest, Scenario, ServiceOrder, Sizes, Strategy, TieOrder, drawn,
-    flow, link, prop, rest, select, vc,
+    BoxedStrategy, Duration, FlowConfig, GeneralNetwork, Own, Port, Rest, Scenario, ServiceOrder, Sizes, Strategy,
+    TieOrder, drawn, flow, link, prop, rest, select, vc,
 };
 
 /// Draws up to eight sources on links as fast as their common port or faster, and occasionally slower. Their frames
@@ -10,14 +10,14 @@ use super::{
 /// queue do not depend on the arrivals in others. Policies that decide on single cells or frames, RM cells, unequal
 /// steps, ties of all kinds and nearly full buffers prevent this. Sometimes a second such port follows, with its own
 /// source.
-pub(crate) fn trains() -> impl Strategy<Value = Scenario> {
+pub(crate) fn trains() -> BoxedStrategy<Scenario> {
     let sizes = Sizes { mss: &[9140, 1460, 512], windows: &[300_000, 65_535] };
     let source = (select(ACCESS_RATES), select(STARTS));
     let graph = (prop::collection::vec(source, 2..9), select(TRUNK_RATES), prop::option::weighted(0.3, select(STARTS)));
     let ties = select(&[TieOrder::Random, TieOrder::Random, TieOrder::Rotating, TieOrder::Fixed][..]);
     let vcs = prop::collection::vec((0usize..8, prop::bool::weighted(0.1), vc()), 0..2);
-    (graph, port(), ties, prop::bool::weighted(0.1), vcs, rest(sizes, 8_000)).prop_map(
-        |((sources, trunk, beside), port, tie_order, serve_first, vcs, mut rest): (_, _, _, _, _, Rest)| {
+    (graph, port(), ties, prop::bool::weighted(0.1), vcs, rest(sizes, 8_000))
+        .prop_map(|((sources, trunk, beside), port, tie_order, serve_first, vcs, mut rest): (_, _, _, _, _, Rest)| {
             let source = |i: usize| format!("s{}", i + 1);
             let at = |from: String, nanoseconds: u64| {
                 let start = Duration { picoseconds: 1_000 * nanoseconds };
@@ -42,8 +42,8 @@ pub(crate) fn trains() -> impl Strategy<Value = Scenario> {
             rest.merged = false;
             let network = GeneralNetwork { hosts, switches, edge_devices: Vec::new(), flows, links, bottleneck: None };
             rest.scenario(&network, &(port, Vec::new()), &Own { vcs, ..Own::default() })
-        },
-    )
+        })
+        .boxed()
 }
 
 /// Bits per second: as fast as the trunk, faster by a whole factor, faster by another factor, or slower.
@@ -54,14 +54,16 @@ const TRUNK_RATES: &[u64] = &[155_520_000, 155_520_000, 149_760_000];
 const STARTS: &[u64] = &[0, 0, 0, 2_000, 5_452, 40_000, 100_000, 700_000];
 
 /// Draws a port with a queue for each VC.
-fn port() -> impl Strategy<Value = Port> {
+fn port() -> BoxedStrategy<Port> {
     let scheduler = (select(&["round_robin", "round_robin", "wfq", "minimum_rate"][..]), drawn());
     let policy = (select(&["tail_drop", "ppd", "tail_drop", "ppd", "epd", "selective_drop"][..]), drawn());
     let beyond_a_frame = select(&[Some(5_000), None, Some(1_000), Some(300), Some(88), Some(13), Some(0)][..]);
-    (policy, scheduler, beyond_a_frame).prop_map(|(policy, scheduler, beyond_a_frame)| Port {
-        policy,
-        scheduler: Some(scheduler),
-        allocator: None,
-        beyond_a_frame,
-    })
+    (policy, scheduler, beyond_a_frame)
+        .prop_map(|(policy, scheduler, beyond_a_frame)| Port {
+            policy,
+            scheduler: Some(scheduler),
+            allocator: None,
+            beyond_a_frame,
+        })
+        .boxed()
 }

@@ -10,7 +10,7 @@ use celltrain_core::rng::Stream;
 use celltrain_core::units::{Duration, Span, Time};
 use celltrain_scenario::{Scenario, build};
 
-use super::compare::{ON_THREADS, on_threads, run, same_results};
+use super::compare::{ON_THREADS, on_threads, same_results};
 
 /// An action on a simulation.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,7 @@ pub(crate) fn agree(scenario: &Scenario) -> Result<(), String> {
     let (one, other) = (bound(), bound());
     network.measure = MeasureWindow { from: Some(one.min(other)), to: Some(one.max(other)) };
     let actions = draw(&network, &mut rng);
-    let plain = run(Engine::Fast, &network, &mut Nothing);
+    let plain = Engine::Fast.run_to_end(&network);
     let steps: Vec<_> = actions.iter().copied().filter(|action| !matches!(action, Action::Inject(..))).collect();
     for actions in [&steps, &actions] {
         let does_inject = actions.len() > steps.len();

@@ -11,19 +11,19 @@ use celltrain_core::events::{
 use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::port::PortCounters;
-use celltrain_core::probe::{NetworkView, Nothing, Probe};
+use celltrain_core::probe::{NetworkView, Probe};
 use celltrain_core::units::{CELL_BITS, Span, Time};
 use celltrain_scenario::{Scenario, build};
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::compare::{run, same_results};
+use super::compare::same_results;
 
 /// Returns the first difference between events and results, or between the engines' events, as the error.
 pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
     let network = build::network(scenario, scenario.seed);
-    let unwatched = run(Engine::Reference, &network, &mut Nothing);
+    let unwatched = Engine::Reference.run_to_end(&network);
     let mut told = ReportedEvents::new(&network);
-    let result = run(Engine::Reference, &network, &mut told);
+    let result = Engine::Reference.run(&network, &mut told, |_| true).expect("nothing interrupts it");
     same_results(&result, &unwatched).map_err(|difference| format!("watched: {difference}"))?;
     if let Some(wrong) = told.wrong.take() {
         return Err(wrong);
@@ -55,7 +55,8 @@ pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
         }
     }
     let mut by_fast = ReportedEvents::new(&network);
-    same_results(&run(Engine::Fast, &network, &mut by_fast), &unwatched)?;
+    let fast = Engine::Fast.run(&network, &mut by_fast, |_| true).expect("nothing interrupts it");
+    same_results(&fast, &unwatched)?;
     let differs = told.ends.iter().zip(&by_fast.ends).position(|(reference, fast)| reference != fast);
     match differs {
         Some(i) => Err(format!("event {i}:\n  fast      {:?}\n  reference {:?}", by_fast.ends[i], told.ends[i])),

@@ -21,10 +21,6 @@ use celltrain_scenario::{Scenario, build, read_json, read_toml};
 
 use drawn::Draws;
 
-fn run(engine: Engine, network: &Network) -> RunResult {
-    engine.run(network, &mut Nothing, |_| true).expect("nothing interrupts it")
-}
-
 fn by(ways: PortMode, network: &Network) -> RunResult {
     Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it")
 }
@@ -32,10 +28,10 @@ fn by(ways: PortMode, network: &Network) -> RunResult {
 /// Runs a scenario as it is, and rewritten with formulas on both engines. Names of policies and schedulers and thresholds
 /// may differ, as a formula declares no threshold; all else is the same.
 fn is_the_same_run(scenario: &Scenario, rewritten: &Scenario, seed: u64, what: &str) {
-    let native = run(Engine::Fast, &build::network(scenario, seed));
+    let native = Engine::Fast.run_to_end(&build::network(scenario, seed));
     let network = build::network(rewritten, seed);
     for engine in Engine::ALL {
-        let mut result = run(engine, &network);
+        let mut result = engine.run_to_end(&network);
         for (port, of_native) in result.ports.iter_mut().zip(&native.ports) {
             port.policy = of_native.policy;
             port.threshold_cells = of_native.threshold_cells;
@@ -130,7 +126,7 @@ fn shipped_formulas_of_reno_and_tahoe_are_the_runs_of_the_native_ones() {
     let all: BTreeMap<String, Scenario> = shipped().into_iter().collect();
     for variant in ["reno", "tahoe"] {
         let [ours, native] = [format!("lan-formula-{variant}"), format!("lan-{variant}")].map(|name| {
-            let result = run(Engine::Fast, &build::network(&all[&name], 3));
+            let result = Engine::Fast.run_to_end(&build::network(&all[&name], 3));
             assert!(result.flows.iter().map(|flow| flow.fast_retransmits).sum::<u64>() > 0);
             result
         });
@@ -148,7 +144,7 @@ fn cubic_as_a_formula_differs_from_the_native_one_in_the_last_place_of_windows()
         let [mut ours, native] = ["wan-formula-cubic", "wan-cubic"].map(|name| {
             let mut scenario = all[name].clone();
             scenario.duration = Duration::from_microseconds(5_000_000);
-            run(Engine::Fast, &build::network(&scenario, seed))
+            Engine::Fast.run_to_end(&build::network(&scenario, seed))
         });
         for (flow, of_native) in ours.flows.iter_mut().zip(&native.flows) {
             let cwnd = std::mem::replace(&mut flow.cwnd_segments, of_native.cwnd_segments);
@@ -175,7 +171,7 @@ fn random_scenarios_are_the_same_runs_with_windows_and_weights_as_formulas() {
         let scenario = read(&scenario);
         let [controls, _] = is_the_same_with_windows_and_weights(&scenario, number, &format!("{:?}", scenario.tcp));
         assert_eq!(controls, 1);
-        let result = run(Engine::Fast, &build::network(&scenario, number));
+        let result = Engine::Fast.run_to_end(&build::network(&scenario, number));
         losses += result.flows.iter().map(|flow| flow.fast_retransmits).sum::<u64>();
         timeouts += result.flows.iter().map(|flow| flow.timeouts).sum::<u64>();
     }
@@ -192,7 +188,7 @@ fn a_thousand_random_scenarios_are_the_same_runs_with_formulas() {
         let scenario = small::scenario(&mut draws, &topology, &policy);
         let scenario = read(&scenario);
         assert!(is_the_same_as_formulas(&scenario, number, &policy.to_string()) > 0, "{policy}");
-        let result = run(Engine::Fast, &build::network(&scenario, number));
+        let result = Engine::Fast.run_to_end(&build::network(&scenario, number));
         refused_frames += result.ports.iter().map(|port| port.counters.discarded_frames).sum::<u64>();
     }
     assert!(refused_frames > 5_000, "{refused_frames} frames refused: the formulas had something to decide");
@@ -214,7 +210,7 @@ fn v_is_the_number_of_vcs_though_no_constant_differs_between_them() {
     };
     let [by_v, by_4] = [("K / V", "1 / V"), ("K / 4", "0.25")].map(|(r, weight)| {
         let network = build::network(&with(r, weight), 3);
-        Engine::ALL.map(|engine| run(engine, &network))
+        Engine::ALL.map(|engine| engine.run_to_end(&network))
     });
     assert!(by_v == by_4);
     assert!(by_v[0].ports.iter().any(|port| port.counters.discarded_frames > 0));
@@ -245,7 +241,7 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
                 continue;
             };
             let network = build::network(&scenario, number);
-            let reference = run(Engine::Reference, &network);
+            let reference = Engine::Reference.run_to_end(&network);
             for ways in [PortMode::Planned, PortMode::Streams] {
                 let fast = by(ways, &network);
                 assert!(fast == reference, "{number} of seed {seed}, {ways:?}: {policy:#}\n{fast:?}\n{reference:?}");

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.axes import refuse_other, require_matplotlib, save, styled
 from celltrain.drawing.diagrams import anatomy, ladder, sequence
-from celltrain.drawing.diagrams.common import SIZE, Events
 from celltrain.drawing.diagrams.ladder import GONE, TALL
-from celltrain.drawing.event_rows import names, texts
+from celltrain.drawing.event_rows import SIZE, Events, names, texts
 from celltrain.errors import Fault, InputError, OutputError
 from celltrain.model import files
 from celltrain.model.arguments import checked
-from celltrain.model.writing import writing
+from celltrain.model.files import writing
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -43,9 +42,6 @@ class Diagrams:
         self._run = Events(log=log, title=title, facts=facts)
         #: Notes on the latest diagram for its reader, such as which cells it lacks.
         self.notes: list[str] = []
-
-    def __repr__(self) -> str:
-        return "<diagrams of a run's events: sequence(flow), anatomy(port), ladder(flow, frame)>"
 
     @checked()
     def sequence(self, flow: str, *, window: str | None = None, ax: Axes | None = None) -> Axes:

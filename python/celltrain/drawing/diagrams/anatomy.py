@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import legible
-from celltrain.drawing.diagrams.common import MOST_MARKS, Events, finish, nothing, time_axis, time_unit
-from celltrain.drawing.event_rows import kept, names, numbers, one_of, rows_of, span_of, texts, within
-from celltrain.drawing.style import COLOURS, GREY, INK, LOSS, tint_of_flow
+from celltrain.drawing import event_rows
+from celltrain.drawing.axes import COLOURS, GREY, INK, LOSS, legible, tint_of_flow
+from celltrain.drawing.event_rows import Events, marks, names, numbers, rows_of, texts
 from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:
@@ -34,22 +33,20 @@ def draw(run: Events, port: str | None, *, window: str | None, notes: list[str],
     """Draws the diagram from the events that were kept; adds notes about them for the reader."""
     import numpy as np
 
-    span = span_of(window)
+    span = event_rows.span_of(window)
     everything = run.log["cells"]
     port = _port(port, names(everything, "port"))
     # Cells that wait when the window begins arrived before it.
-    table = within(rows_of(everything, port=port), None if span is None else (0.0, span[1]))
+    table = event_rows.within(rows_of(everything, port=port), None if span is None else (0.0, span[1]))
     vcs, times, waiting = _waiting(table)
     shown = np.ones(len(times), bool) if span is None else times >= span[0]
     if not shown.any():
-        raise nothing(window)
+        raise event_rows.nothing(window)
     before = waiting[:, np.flatnonzero(~shown)[-1:]]
     times, waiting, table = times[shown], waiting[:, shown], table.filter(shown)
     total = waiting.sum(axis=0)
-    scale, _ = time_unit(times[-1])
-    judged = kept(run.log, "frames", span)
-    judged = None if judged is None else rows_of(judged, port=port)
-    judged = judged if judged is not None and len(judged) else None
+    scale, _ = event_rows.time_unit(times[-1])
+    judged = run.rows("frames", span, port=port)
     # A judgement counts the VCs with cells in the buffer; if it counts more than the table has, some were not kept.
     partial = judged is not None and float(np.nanmax(numbers(judged, "active_vcs"), initial=0)) > len(vcs)
     own = ", ".join(vcs) if len(vcs) <= _MOST_NAMED else f"{len(vcs)} VCs"
@@ -74,12 +71,11 @@ def draw(run: Events, port: str | None, *, window: str | None, notes: list[str],
     _losses(ax, table, times * scale, total, with_refused="frames" not in run.log)
     top = float(np.ceil(top))
     if partial and judged is not None:
-        x, y = numbers(judged, "time_s") * scale, numbers(judged, "occupancy")
-        known = ~np.isnan(y)
+        known = judged.filter(judged["occupancy"].is_valid())
+        y = numbers(known, "occupancy")
         # Dots, as nothing is known between two judgements.
-        dots: dict[str, Any] = {"color": GREY, "marker": ".", "markersize": 2, "linestyle": "none", "zorder": 1.5}
-        ax.plot(x[known], y[known], label="X: all cells", rasterized=bool(known.sum() > MOST_MARKS), **dots)
-        top = max(top, float(y[known].max(initial=0)))
+        marks(ax, numbers(known, "time_s") * scale, y, ".", GREY, "X: all cells", markersize=2, zorder=1.5)
+        top = max(top, float(y.max(initial=0)))
     size = run.facts.get("buffers", {}).get(port)
     if size is not None and size <= _VISIBLE * top:
         ax.axhline(size, color=INK, linestyle=":", linewidth=1, label=f"buffer: {size:,} cells")
@@ -87,8 +83,8 @@ def draw(run: Events, port: str | None, *, window: str | None, notes: list[str],
     ax.set_ylim(0, 1.06 * max(top, 1))
     ax.set_ylabel(legible(f"cells of {own} waiting") if partial else "all cells waiting")
     ax.margins(x=0)
-    time_axis(ax, span, times[-1])
-    return finish(ax, 3)
+    event_rows.time_axis(ax, span, times[-1])
+    return event_rows.finish(ax, 3)
 
 
 def _port(port: str | None, known: list[str]) -> str:
@@ -96,7 +92,7 @@ def _port(port: str | None, known: list[str]) -> str:
     if port is None and len(known) != 1:
         problem = f"is needed: cells were kept of {', '.join(known[:12]) or 'no port'}"
         raise InputError([Fault.of_option("port", "", problem)])
-    return known[0] if port is None else one_of("port", "a port of these events", port, known)
+    return known[0] if port is None else event_rows.one_of("port", "a port of these events", port, known)
 
 
 def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
@@ -143,12 +139,12 @@ def _indices(run: Events, vcs: list[str]) -> dict[str, int]:
     """Returns the index of each VC's flow; merged VCs have that of their first flow."""
     cells = run.log["cells"]
     index = run.flow_index(names(cells, "flow"))
-    flows: dict[str, int] = {}
-    for pair in cells.select(["port_vc", "flow"]).group_by(["port_vc", "flow"]).aggregate([]).to_pylist():
-        if pair["flow"] is not None:
-            place = index[pair["flow"]]
-            flows[pair["port_vc"]] = min(place, flows.get(pair["port_vc"], place))
-    return {vc: flows.get(vc, place) for place, vc in enumerate(vcs)}
+    pairs = cells.select(["port_vc", "flow"]).group_by(["port_vc", "flow"]).aggregate([]).to_pylist()
+    flows: dict[str, list[int]] = {vc: [] for vc in vcs}
+    for pair in pairs:
+        if pair["flow"] is not None and pair["port_vc"] in flows:
+            flows[pair["port_vc"]].append(index[pair["flow"]])
+    return {vc: min(flows[vc], default=place) for place, vc in enumerate(vcs)}
 
 
 def _areas(ax: Axes, x: Any, states: Any, order: Any, vcs: Sequence[str], index: dict[str, int]) -> None:
@@ -170,8 +166,7 @@ def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
     refused = rows_of(judged, event="refused")
     x, y = numbers(refused, "time_s") * scale, numbers(refused, "occupancy")
     if len(x):
-        style: dict[str, Any] = {"marker": "x", "markersize": 3.5, "linestyle": "none", "markeredgewidth": 0.8}
-        ax.plot(x, y, color=INK, rasterized=len(x) > MOST_MARKS, label=f"frame refused ({len(x):,})", **style)
+        marks(ax, x, y, "x", INK, f"frame refused ({len(x):,})", markersize=3.5)
         top = max(top, y.max())
     levels, times = numbers(judged, "threshold_cells"), numbers(judged, "time_s")
     times, levels = times[~np.isnan(levels)], levels[~np.isnan(levels)]
@@ -189,16 +184,14 @@ def _losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused: bool
     """Marks lost cells by cause, the most frequent causes first, so that they are below the others."""
     events, reasons = texts(table, "event"), texts(table, "reason")
     lost = events == "lost"
-    marks = {
+    causes = {
         "cell lost: its frame had lost one": (lost & (reasons == "its frame had lost a cell"), "1", _REMAINDER),
         "cell lost: no room": (lost & (reasons == "no room"), "v", LOSS),
         "cell pushed out": (events == "pushed_out", "^", _REMOVED),
         "cell dropped: the rate fell": (events == "dropped", "s", _REMOVED),
     }
     if with_refused:
-        marks["cell lost: its frame was refused"] = (lost & (reasons == "its frame was refused"), "x", INK)
-    for label, (rows, marker, colour) in marks.items():
+        causes["cell lost: its frame was refused"] = (lost & (reasons == "its frame was refused"), "x", INK)
+    for label, (rows, marker, colour) in causes.items():
         if rows.any():
-            style: dict[str, Any] = {"marker": marker, "markersize": 4, "linestyle": "none", "markeredgewidth": 0.8}
-            many = bool(rows.sum() > MOST_MARKS)
-            ax.plot(x[rows], total[rows], color=colour, rasterized=many, label=f"{label} ({rows.sum():,})", **style)
+            marks(ax, x[rows], total[rows], marker, colour, f"{label} ({rows.sum():,})")

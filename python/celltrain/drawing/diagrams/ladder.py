@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import brief, legible
-from celltrain.drawing.diagrams.common import SIZE, Events, finish
-from celltrain.drawing.event_rows import kept, names, numbers, one_of, rows_of, texts
-from celltrain.drawing.style import INK, LOSS, PALE, colour_of_flow, tint_of_flow
+from celltrain.drawing.axes import INK, LOSS, PALE, brief, colour_of_flow, legible, tint_of_flow
+from celltrain.drawing.event_rows import SIZE, Events, finish, marks, names, numbers, one_of, rows_of, texts
 from celltrain.errors import Fault, InputError
 from celltrain.text import described
 
@@ -24,21 +22,21 @@ GONE = ("lost", "pushed_out", "dropped")
 TALL = (SIZE[0], 1.25 * SIZE[1])
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass
 class _Visit:
     """Times of a cell at a port; None for events that did not happen or were not kept."""
 
-    arrived: float | None
-    departed: float | None
-    lost: float | None
-    cause: str
+    arrived: float | None = None
+    admitted: float | None = None
+    departed: float | None = None
+    lost: float | None = None
+    cause: str = ""
     """Cause of the loss."""
-    admitted: bool
 
     @property
     def left(self) -> float | None:
         """Time until which the cell waited."""
-        return self.lost if self.departed is None and self.admitted else self.departed
+        return self.lost if self.departed is None and self.admitted is not None else self.departed
 
 
 def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axes | None) -> Axes:
@@ -48,18 +46,13 @@ def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axe
     vc = flow if flow in vcs else one_of("flow", "a flow or VC of these events", flow, [*flows, *vcs])
     if vc not in vcs:
         vc = names(rows_of(table, flow=flow), "vc")[0]
-    own = rows_of(table, vc=vc)
-    judged = kept(run.log, "frames", None)
-    judged = None if judged is None else rows_of(judged, vc=vc)
-    if frame is not None and not 0 <= frame < 1 << 32:
-        raise InputError([Fault.of_option("frame", described(frame), "is not a frame's number, from 0 to 2^32 - 1")])
+    own, judged = rows_of(table, vc=vc), run.rows("frames", vc=vc)
     number, note = _worth_seeing(vc, own, judged) if frame is None else (frame, "")
-    if note:
-        notes.append(note)
+    notes += [note] if note else []
     ports = _ports(own, number)
     if not ports:
         problem = "has no cells among the events: name one that crossed a port whose cells were kept"
-        raise InputError([Fault.of_option("frame", number, problem)])
+        raise InputError([Fault.of_option("frame", described(number), problem)])
     ends = [] if judged is None else rows_of(judged, frame=str(number)).to_pylist()
     end = next(((row["time_s"], row["event"]) for row in ends if row["event"] in ("delivered", "failed")), None)
     visits = [visit for at_port in ports.values() for visit in at_port]
@@ -89,9 +82,8 @@ def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int,
     frames, cell = numbers(cells, "frame").astype(int), np.nan_to_num(numbers(cells, "index"), nan=-1)
     lost, passed = np.isin(events, GONE), events == "departed"
     # Frames of which one port lost cells and sent others.
-    cut = np.concatenate(
-        [np.intersect1d(frames[lost & (ports == port)], frames[passed & (ports == port)]) for port in set(ports)]
-    )
+    at_ports = [ports == port for port in set(ports)]
+    cut = np.concatenate([np.intersect1d(frames[lost & at], frames[passed & at]) for at in at_ports])
     if judged is not None:
         cut = np.union1d(cut, numbers(rows_of(judged, event="cut"), "frame").astype(int))
     if len(cut := np.intersect1d(cut, frames)):
@@ -111,24 +103,16 @@ def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int,
 
 def _ports(own: pa.Table, number: int) -> dict[str, list[_Visit]]:
     """Returns the visits of the frame's cells by port, in the order of the ports; RM cells have other numbers."""
-    cells: dict[str, dict[int, dict[str, tuple[float, str]]]] = {}
+    ports: dict[str, dict[int, _Visit]] = {}
     for row in rows_of(own, frame=str(number)).to_pylist():
-        if row["index"] is not None and row["rm"] is None:
-            instants = cells.setdefault(row["port"], {}).setdefault(row["index"], {})
-            instants[row["event"]] = (row["time_s"], row["reason"] or "")
-    return {port: [_visit(instants) for _, instants in sorted(own.items())] for port, own in cells.items()}
-
-
-def _visit(instants: dict[str, tuple[float, str]]) -> _Visit:
-    lost = next((instants[name] for name in GONE if name in instants), None)
-    arrived, departed = (instants[name][0] if name in instants else None for name in ("arrived", "departed"))
-    return _Visit(
-        arrived=arrived,
-        departed=departed,
-        lost=None if lost is None else lost[0],
-        cause="" if lost is None else lost[1] or "pushed out",
-        admitted="admitted" in instants,
-    )
+        if row["index"] is None or row["rm"] is not None:
+            continue
+        visit = ports.setdefault(row["port"], {}).setdefault(row["index"], _Visit())
+        if row["event"] in GONE:
+            visit.lost, visit.cause = row["time_s"], row["reason"] or "pushed out"
+        else:
+            setattr(visit, row["event"], row["time_s"])
+    return {port: [visit for _, visit in sorted(visits.items())] for port, visits in ports.items()}
 
 
 def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str] | None, index: int, y: Any) -> None:
@@ -137,34 +121,30 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
     causes = Counter(visit.cause for visits in at_ports for visit in visits if visit.lost is not None)
     count = max(map(len, at_ports))
     nodes = [port.split("->")[0] for port in ports]
-    if end is not None:
-        nodes.append(list(ports)[-1].split("->")[-1])
+    nodes += [] if end is None else [list(ports)[-1].split("->")[-1]]
     for place in range(len(nodes)):
         ax.axvline(place, color=PALE, linewidth=0.8, zorder=0)
     waits: dict[str, Any] = {"color": tint_of_flow(index), "linewidth": 4, "solid_capstyle": "butt", "label": "waits"}
     link: dict[str, Any] = {"color": colour_of_flow(index), "linewidth": 0.8, "label": "on the link"}
-    cross: dict[str, Any] = {"color": LOSS, "markersize": 6, "markeredgewidth": 1.5, "zorder": 4}
     for place, (visits, following) in enumerate(zip_longest(at_ports, at_ports[1:])):
         for visit in visits:
             if visit.arrived is not None and visit.left is not None and visit.left > visit.arrived:
                 ax.plot([place, place], [y(visit.arrived), y(visit.left)], **waits)
             if visit.lost is not None:
                 label = f"lost: {visit.cause} ({causes[visit.cause]:,} of {count:,})"
-                ax.plot([place], [y(visit.lost)], "x", label=label, **cross)
+                marks(ax, [place], [y(visit.lost)], "x", LOSS, label, markersize=6, markeredgewidth=1.5, zorder=4)
         # Cells of a VC arrive in the order in which they left.
         left = [visit.departed for visit in visits if visit.departed is not None]
-        arrivals: list[float | None] = []
-        if following is not None:
-            arrivals = [visit.arrived for visit in following]
-        elif end is not None and left:
+        arrivals = [visit.arrived for visit in following or []]
+        if following is None and end is not None and left:
             # The host records the arrival of the last cell only; all cells take as long.
             arrivals = [time + end[0] - left[-1] for time in left]
         for first, last in zip(left, arrivals, strict=False):
             if last is not None:
                 ax.plot([place, place + 1], [y(first), y(last)], **link)
-        if following is None and end is not None and left:
-            colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is not whole")
-            ax.plot([place + 1], [y(end[0])], "o", color=colour, markersize=5, zorder=4, label=label)
+    if end is not None and any(visit.departed is not None for visit in at_ports[-1]):
+        colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is not whole")
+        marks(ax, [len(at_ports)], [y(end[0])], "o", colour, label, markersize=5, zorder=4)
     ax.set_xlim(-0.35, len(nodes) - 0.65)
     rotated: dict[str, Any] = {"rotation": 20, "ha": "left"} if len(nodes) > 4 or max(map(len, nodes)) > 12 else {}
     ax.set_xticks(range(len(nodes)), [legible(brief(node, 16)) for node in nodes], fontsize="small", **rotated)

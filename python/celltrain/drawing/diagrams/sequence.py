@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import legible
-from celltrain.drawing.diagrams.common import MOST_MARKS, Events, finish, nothing, time_axis, time_unit
-from celltrain.drawing.event_rows import kept, lost_frames, names, numbers, one_of, rows_of, span_of, texts, within
-from celltrain.drawing.style import GREY, INK, LOSS, SOFT, colour_of_flow
+from celltrain.drawing import event_rows
+from celltrain.drawing.axes import GREY, INK, LOSS, SOFT, colour_of_flow, legible
+from celltrain.drawing.event_rows import MOST_MARKS, Events, marks, names, numbers, rows_of, texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,19 +23,19 @@ _LOST = ("refused", "cut", "joined", "dropped")
 
 def draw(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes:
     """Draws the diagram from the events that were kept."""
-    span = span_of(window)
+    span = event_rows.span_of(window)
     everything = run.log["segments"]
     flows = names(everything, "flow")
-    one_of("flow", "a flow of these events", flow, flows)
+    event_rows.one_of("flow", "a flow of these events", flow, flows)
     own = rows_of(everything, flow=flow)
-    table = within(own, span)
+    table = event_rows.within(own, span)
     events, times = texts(table, "event"), numbers(table, "time_s")
     again = events == "retransmitted"
     is_sent = (events == "sent") | again
     if not is_sent.any():
-        raise nothing(window)
-    scale, _ = time_unit(times[-1])
-    x, first, frames = times * scale, numbers(table, "sequence"), numbers(table, "frame")
+        raise event_rows.nothing(window)
+    scale, _ = event_rows.time_unit(times[-1])
+    x, first = times * scale, numbers(table, "sequence")
     last = first + numbers(table, "length")
     by, per = (1e6, "MB") if last[is_sent].max() >= 1e7 else (1e3, "kB")
     low, high = first[is_sent].min() / by, last[is_sent].max() / by
@@ -47,14 +45,14 @@ def draw(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes
         """Draws segments as bars, or as dots if bars would not be visible."""
         if not rows.any():
             return
-        style: dict[str, Any] = {"color": colour, "zorder": order, "rasterized": bool(rows.sum() > MOST_MARKS)}
         start, end = first[rows] / by, last[rows] / by
         if (end - start).max() < _BAR * (high - low):
-            ax.plot(x[rows], end, marker="s", linestyle="none", markeredgewidth=0, markersize=size, **style)
+            marks(ax, x[rows], end, "s", colour, None, markersize=size, markeredgewidth=0, zorder=order)
         else:
-            ax.vlines(x[rows], start, end, linewidth=0.6 * size, **style)
+            style: dict[str, Any] = {"linewidth": 0.6 * size, "rasterized": len(end) > MOST_MARKS, "zorder": order}
+            ax.vlines(x[rows], start, end, color=colour, **style)
         # The square of the legend is visible, however small the segments are.
-        ax.plot([], [], "s", color=colour, markersize=6, label=label)
+        marks(ax, [], [], "s", colour, label, markersize=6)
 
     segments(events == "sent", colour_of_flow(run.flow_index(flows)[flow]), "sent", 2.4, 3)
     reasons = texts(table, "reason")
@@ -62,25 +60,24 @@ def draw(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes
         # Retransmissions are large enough to be visible on the line of ACKs, which crosses them.
         segments(again & (reasons == reason), shade, f"sent again: {reason}", 3.6, 4)
     _acks(ax, table, events, x, by, high)
-    # Segments that are sent belong to the data's VC, ACKs to another.
-    vc = str(texts(table, "vc")[is_sent][0])
-    for label, lost in _losses(run.log, own, vc, is_sent, frames).items():
+    for label, lost in _losses(run, own, table, is_sent).items():
         # Many crosses side by side would be a blot.
-        width, size = (1.5, 6) if len(lost) <= _FEW else (1, 3.5)
-        cross: dict[str, Any] = {"markersize": size, "markeredgewidth": width, "color": LOSS, "zorder": 5}
+        style = (
+            {"markeredgewidth": 1.5, "markersize": 6}
+            if len(lost) <= _FEW
+            else {"markeredgewidth": 1, "markersize": 3.5}
+        )
         middle = (first[lost] + last[lost]) / 2 / by
-        ax.plot(x[lost], middle, "x", label=f"{legible(label)}: {len(lost):,}", **cross)
-    timers = kept(run.log, "timers", span)
-    if timers is not None:
-        line: dict[str, Any] = {"color": LOSS, "linestyle": ":", "linewidth": 1, "zorder": 0, "label": "timeout"}
-        for time in numbers(rows_of(timers, flow=flow, timer="retransmission", event="expired"), "time_s"):
-            ax.axvline(time * scale, **line)
+        marks(ax, x[lost], middle, "x", LOSS, f"{legible(label)}: {len(lost):,}", zorder=5, **style)
+    timers = run.rows("timers", span, flow=flow, timer="retransmission", event="expired")
+    for time in [] if timers is None else numbers(timers, "time_s"):
+        ax.axvline(time * scale, color=LOSS, linestyle=":", linewidth=1, zorder=0, label="timeout")
     room = 0.05 * (high - low) or 1.0
     ax.set_ylim(low - room, high + room)
     ax.set_ylabel(f"place in the stream ({per})")
     ax.margins(x=0.02)
-    time_axis(ax, span, times[-1])
-    return finish(ax)
+    event_rows.time_axis(ax, span, times[-1])
+    return event_rows.finish(ax)
 
 
 def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float) -> None:
@@ -95,9 +92,7 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
     ax.plot(x[acked], highest[acked] / by, color=SOFT, linewidth=1.2, label="ACK", zorder=2, **style)
     duplicate = acked & (texts(table, "reason") == "duplicate")
     if duplicate.any():
-        ticks: dict[str, Any] = {"marker": "|", "markersize": 4, "linestyle": "none", "markeredgewidth": 0.8}
-        ticks |= {"color": SOFT, "rasterized": bool(acked.sum() > MOST_MARKS), "zorder": 2}
-        ax.plot(x[duplicate], highest[duplicate] / by, label="duplicate ACK", **ticks)
+        marks(ax, x[duplicate], highest[duplicate] / by, "|", SOFT, "duplicate ACK", zorder=2)
     cwnd = numbers(table, "cwnd") * np.nanmax(numbers(table, "length"))
     of_sender = (acked | (events == "retransmitted")) & (highest >= 0) & ~np.isnan(cwnd)
     # A limit far above everything sent is not visible, and an axis up to it would hide the rest.
@@ -106,19 +101,19 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
     ax.plot(x[of_sender], allowed, label="ACK + cwnd", **style)
 
 
-def _losses(log: Mapping[str, pa.Table], own: pa.Table, vc: str, is_sent: Any, frames: Any) -> dict[str, Any]:
+def _losses(run: Events, own: pa.Table, table: pa.Table, is_sent: Any) -> dict[str, Any]:
     """Returns the rows of segments that were lost, by cause if frames were kept."""
     import numpy as np
 
-    is_lost = is_sent & lost_frames(frames, numbers(rows_of(own, vc=vc, event="arrived"), "frame"))
-    judged = kept(log, "frames", None)
-    if judged is None:
-        return {"lost": np.flatnonzero(is_lost)} if is_lost.any() else {}
-    judged = rows_of(judged, vc=vc)
-    outcome, ports, numbers_ = texts(judged, "event"), texts(judged, "port"), numbers(judged, "frame")
+    frames = numbers(table, "frame")
+    # Segments that are sent belong to the data's VC, ACKs to another.
+    vc = str(texts(table, "vc")[is_sent][0])
+    is_lost = is_sent & event_rows.lost_frames(frames, numbers(rows_of(own, vc=vc, event="arrived"), "frame"))
     causes: dict[float, str] = {}
-    for row in np.flatnonzero(np.isin(outcome, _LOST)):
-        causes.setdefault(numbers_[row], f"lost at {ports[row]} ({outcome[row]})")
+    if (judged := run.rows("frames", vc=vc)) is not None:
+        outcomes, ports, judged_frames = texts(judged, "event"), texts(judged, "port"), numbers(judged, "frame")
+        for row in np.flatnonzero(np.isin(outcomes, _LOST)):
+            causes.setdefault(judged_frames[row], f"lost at {ports[row]} ({outcomes[row]})")
     rows: dict[str, Any] = {}
     for row in np.flatnonzero(is_sent & (is_lost | np.isin(frames, list(causes)))):
         rows.setdefault(causes.get(frames[row], "lost"), []).append(row)

@@ -1,83 +1,24 @@
-"""Common parts of pages: tables, inlined figures, and the templates."""
+"""Common parts of pages: sections, inlined figures, and the templates."""
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.pages import words
 from celltrain.errors import MissingExtraError
-from celltrain.model.writing import replace
+from celltrain.model.files import replace
+from celltrain.model.grids import Block, Grid, Line
 from celltrain.text import lines, shown
 
 if TYPE_CHECKING:
     from celltrain.drawing.figure import Drawing
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A cell of a table."""
-
-    text: str
-    key: float | None = None
-    """Number by which rows are sorted, if it is one."""
-    mark: bool = False
-    """True for bold text."""
-
-
-@dataclass(frozen=True)
-class Head:
-    """The head of a column."""
-
-    text: str
-    meaning: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """A table of a page."""
-
-    title: str
-    heads: Sequence[Head]
-    rows: Sequence[Sequence[Cell]]
-    left_out: str = ""
-    """A note if rows were left out."""
-    open: bool = True
-
-
-def table(
-    title: str, heads: Sequence[Any], rows: Iterable[Iterable[Any]], *, left_out: str = "", is_open: bool = True
-) -> Table:
-    """Creates a table; texts become cells and heads."""
-    cells = [[Cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows]
-    named = [Head(head) if isinstance(head, str) else head for head in heads]
-    return Table(title=title, heads=named, rows=cells, left_out=left_out, open=is_open)
-
-
-def bold(text: str) -> Cell:
-    """Creates a cell with a bold text."""
-    return Cell(text, mark=True)
-
-
-def count(number: int) -> Cell:
-    """Creates a cell with a whole number."""
-    return Cell(f"{number:,}", float(number))
-
-
-def estimate(mean: float, half: float, *, mark: bool = False, signed: bool = False) -> Cell:
-    """Creates a cell with a mean and half its 95 % interval."""
-    text = words.estimated(float(mean), float(half))
-    return Cell(f"+{text}" if signed and mean > 0 else text, float(mean), mark)
-
-
-def value(number: float | str, text: str) -> Cell:
-    """Creates a cell with a value of an axis."""
-    return Cell(text, None if isinstance(number, str) else number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,20 +30,27 @@ class Inlined:
     caption: str
     svg: str
     narrow: str
-    """The figure for narrow screens, where its texts would become too small to read."""
+    """The figure for narrow screens, where its texts would become too small to read; empty if it has one width."""
 
     @classmethod
     def of(cls, drawing: Drawing, narrow: Drawing) -> Inlined:
         """Creates the page's figure from its drawings in both widths."""
         parts = {"name": drawing.name, "title": drawing.title, "caption": drawing.caption}
-        return cls(**parts, svg=_svg(drawing, drawing.name), narrow=_svg(narrow, f"{drawing.name}-narrow"))
+        svg, below = drawing.save("svg"), narrow.save("svg")
+        label = f"{drawing.title}. {drawing.caption}"
+        return cls(**parts, svg=_svg(svg, drawing.name, label), narrow=_svg(below, f"{drawing.name}-narrow", label))
+
+    @classmethod
+    def of_svg(cls, name: str, title: str, content: bytes) -> Inlined:
+        """Creates a figure that has one width."""
+        return cls(name=name, title=title, caption="", svg=_svg(content, name, title), narrow="")
 
 
-def _svg(drawing: Drawing, name: str) -> str:
+def _svg(content: bytes, name: str, label: str) -> str:
     """Returns a figure's SVG with unique identifiers, and its texts for screen readers."""
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _XLINK)
-    root = ET.fromstring(drawing.save("svg"))
+    root = ET.fromstring(content)
     for metadata in root.findall(f"{{{_SVG}}}metadata"):
         root.remove(metadata)
     for element in root.iter():
@@ -114,7 +62,7 @@ def _svg(drawing: Drawing, name: str) -> str:
             elif "url(#" in value:
                 element.set(key, value.replace("url(#", f"url(#{name}-"))
     root.set("role", "img")
-    root.set("aria-label", shown(f"{drawing.title}. {drawing.caption}"))
+    root.set("aria-label", shown(label))
     return ET.tostring(root, encoding="unicode")
 
 
@@ -126,6 +74,59 @@ def write_figure(drawing: Drawing, narrow: Drawing, folder: Path) -> list[Path]:
             written.append(folder / f"{one.name}{suffix}.{kind}")
             replace(written[-1], one.save(kind))
     return written
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """A group of rows of a table, which are a table of their own: a click on a heading sorts all of its rows."""
+
+    title: str
+    grid: Grid
+    rows: list[list[tuple[str, float | None]]]
+    """Texts, with the number by which they are sorted if they have one."""
+
+    @property
+    def numbers(self) -> list[str]:
+        """Headings of columns of numbers."""
+        return [head for place, head in enumerate(self.grid.heads) if place not in self.grid.left]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """A part of a page under a heading: paragraphs, tables and figures, one below the other."""
+
+    id: str
+    title: str
+    parts: list[Line | Rows | Inlined]
+
+
+def sections(blocks: Iterable[Block], first: str) -> list[Section]:
+    """Divides lines and tables for a screen into sections: a bold line begins one, and `first` stands for the first."""
+    found = [Section(id="section-1", title=first, parts=[])]
+    for place, block in enumerate(blocks):
+        if isinstance(block, Grid):
+            found[-1].parts.extend(_groups(block))
+        elif block.style == "bold" and place:
+            title, _, rest = block.text.partition(". ")
+            found.append(Section(id=f"section-{len(found) + 1}", title=title, parts=[Line(text=rest)] if rest else []))
+        elif block.style != "bold" and block.text:
+            found[-1].parts.append(block)
+    return found
+
+
+def _groups(grid: Grid) -> Iterator[Rows]:
+    starts = sorted({0, *grid.groups})
+    for start, end in zip(starts, [*starts[1:], len(grid.rows)], strict=True):
+        rows = [
+            [(text.strip(), None if place in grid.left else _number(text)) for place, text in enumerate(row)]
+            for row in grid.rows[start:end]
+        ]
+        yield Rows(title=grid.groups.get(start, ""), grid=grid, rows=rows)
+
+
+def _number(text: str) -> float | None:
+    found = re.match(r"[+-]?[\d,]*\.?\d+", text.strip())
+    return None if found is None else float(found[0].replace(",", ""))
 
 
 def render(template: str, extra: str, **content: Any) -> str:

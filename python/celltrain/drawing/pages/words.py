@@ -153,6 +153,15 @@ def estimated(mean: float, half: float) -> str:
     return f"{_rounded(mean, place)} ± {_rounded(half, place)}"
 
 
+def difference(mean: float, half: float) -> str:
+    """Formats a mean difference with its sign, and a star if its interval excludes zero.
+
+    >>> difference(0.0123, 0.0031), difference(-0.0123, 0.031)
+    ('+0.0123 ± 0.0031 *', '-0.012 ± 0.031  ')
+    """
+    return f"{'+' if mean > 0 else ''}{estimated(mean, half)}{' *' if abs(mean) > half else '  '}"
+
+
 def figure(value: float) -> str:
     """Formats a number to four digits; a whole number in full, and a share below 1 never as 1.
 

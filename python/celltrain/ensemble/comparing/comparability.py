@@ -142,12 +142,9 @@ def few(seeds: int) -> str:
 
 def _little(compared: Comparison) -> Iterator[str]:
     """Yields the names that carry much less than another one in the same network, each at its worst setting."""
-    known = ~np.isnan(compared.delivered)
-    count = known.sum(axis=2)
-    total = np.where(known, compared.delivered, 0).sum(axis=2)
-    carried = np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0)
+    carried = compared.means_of(compared.delivered).mean
     worst: dict[int, tuple[float, int, int]] = {}
-    for case, (share, best) in plan_warnings.little(carried.reshape(-1), compared.rivals.reshape(-1)).items():
+    for case, (share, best) in plan_warnings.little(carried, compared.rivals.reshape(-1)).items():
         name, setting = divmod(case, len(compared.settings))
         worst[name] = min(worst.get(name, (1.0, 0, 0)), (share, best, setting))
     for name, (share, best, setting) in sorted(worst.items()):

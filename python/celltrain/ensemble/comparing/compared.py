@@ -1,30 +1,32 @@
-"""The answer of a comparison: means, paired differences, tables, a figure."""
+"""The answer of a comparison: as tables for people, as files, as a figure."""
 
 from __future__ import annotations
 
-import io
 import json
-import math
 import os
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from celltrain import _core
-from celltrain.ensemble.columns import axis_columns
+from celltrain.drawing.pages.words import UNDEFINED, difference, estimated, figure, settings, valued
+from celltrain.drawing.pages.words import measure as worded
 from celltrain.ensemble.comparing import comparability
-from celltrain.ensemble.comparing.data import Comparison
+from celltrain.ensemble.comparing.data import SCENARIO, Comparison
+from celltrain.ensemble.comparing.figure import draw
+from celltrain.ensemble.table import number
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded
-from celltrain.model.writing import inner, named, replace, writing
-from celltrain.running.tables import Column, csv_rows, csv_schema, table, write_csv
-from celltrain.text import as_json
+from celltrain.model.files import inner, replace, writing
+from celltrain.model.grids import LONGEST_WORD, Block, Card, Carded, Grid, Line
+from celltrain.running.tables import write_csv
+from celltrain.text import as_json, shown
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+#: Measures that a card has room for.
+MOST_MEASURES = 4
+#: Notes below a table: the marks of differences and means.
+BEYOND = "* significant: the 95 % confidence interval of the paired difference excludes zero"
+HALF = "\u00b1: half the 95 % interval of the mean (Student's t over the seeds)"
 
 
 class Compared(Carded, Answer, Comparison):
@@ -55,13 +57,7 @@ class Compared(Carded, Answer, Comparison):
 
     _call = "celltrain.compare"
 
-    @classmethod
-    def _of(cls, **parts: Any) -> Compared:
-        made = cls.__new__(cls)
-        Comparison.__init__(made, **parts)
-        return made
-
-    @cached_property
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Reasons not to trust the differences."""
         return (*self.doubts, *self.too_few)
@@ -76,69 +72,12 @@ class Compared(Carded, Answer, Comparison):
         """A warning if few seeds give an interval with impossible values."""
         return tuple(comparability.too_few(self))
 
-    @cached_property
-    def table(self) -> pa.Table:
-        """One row per name, combination and measure: mean, interval, and the paired difference from the first name.
-
-        `low` and `high` are the ends of the mean's 95 % interval (Student's), `difference_low` and `difference_high` those
-        of the difference's. Missing numbers are null.
-        """
-        rows = []
-        for case, (name, setting) in enumerate(self._places()):
-            for measure, means, more in zip(self.measures, self.means, self.differences, strict=True):
-                difference = ends(more.difference[case], more.half[case])
-                rows.append(
-                    {
-                        "name": self.names[name],
-                        **self.settings[setting],
-                        "measure": measure.name,
-                        "n": int(means.n[case]),
-                        "sd": _number(means.sd[case]),
-                        **ends(means.mean[case], means.half[case]),
-                        "difference": difference["mean"],
-                        "difference_low": difference["low"],
-                        "difference_high": difference["high"],
-                    }
-                )
-        against = f"mean of what it has more than {self.names[0]}, seed by seed"
-        columns = [
-            *self._first_columns(),
-            _column("measure", "string", "what was measured"),
-            _column("n", "int64", "runs that have a value", "1"),
-            _column("mean", "float64", "their mean, in the unit of the measure"),
-            _column("sd", "float64", "their standard deviation"),
-            _column("low", "float64", "lower end of the mean's 95 % interval"),
-            _column("high", "float64", "its upper end"),
-            _column("difference", "float64", against),
-            _column("difference_low", "float64", "lower end of its 95 % interval"),
-            _column("difference_high", "float64", "its upper end"),
-        ]
-        return table(rows, columns)
-
-    @cached_property
-    def runs(self) -> pa.Table:
-        """One row per run: name, combination, seed, fingerprint, and a column for each measure."""
-        rows = []
-        for name, setting, place in np.ndindex(*self.fingerprints.shape):
-            if fingerprint := self.fingerprints[name, setting, place]:
-                values = map(_number, self.values[name, setting, place].tolist())
-                row = {"name": self.names[name], **self.settings[setting], "seed": self.seeds[place]}
-                row |= {"fingerprint": fingerprint}
-                rows.append(row | dict(zip((one.name for one in self.measures), values, strict=True)))
-        columns = [
-            *self._first_columns(),
-            _column("seed", "uint64", "seed of every random choice of the run", "1"),
-            _column("fingerprint", "string", "16 hex digits that change with any segment's instant"),
-            *(_column(one.name, "float64", one.meaning, one.unit) for one in self.measures),
-        ]
-        return table(rows, columns)
-
     @checked()
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer as `celltrain compare --json` prints it; unknown numbers are None."""
         scenarios: list[dict[str, Any]] = []
         differences: list[dict[str, Any]] = []
-        for case, (name, setting) in enumerate(self._places()):
+        for case, (name, setting) in enumerate(self.places()):
             at = {"settings": self.settings[setting]} if self.conditions else {}
             means = {
                 measure.name: {**ends(own.mean[case], own.half[case]), "n": int(own.n[case])}
@@ -164,6 +103,10 @@ class Compared(Carded, Answer, Comparison):
             "warnings": list(self.warnings),
         }
 
+    def to_pandas(self) -> Any:
+        """Returns `table` as a pandas DataFrame; needs `pip install celltrain[frames]`."""
+        return self.table.to_pandas()
+
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
         """Writes the table and the runs as CSV, `comparison.json`, and `scenarios.json` into a folder; returns the files.
@@ -176,7 +119,7 @@ class Compared(Carded, Answer, Comparison):
                 "settings": self.settings[setting],
                 "scenario": json.loads(self.configurations[name][setting]),
             }
-            for name, setting in self._places()
+            for name, setting in self.places()
         ]
         with writing(folder):
             target = inner(Path(folder))
@@ -187,19 +130,6 @@ class Compared(Carded, Answer, Comparison):
             replace(written[2], as_json(self.to_dict()) + "\n")
             replace(written[3], as_json(scenarios) + "\n")
         return written
-
-    @checked()
-    def write_csv(self, file: str | os.PathLike[str]) -> Path:
-        """Writes `table` into a file as CSV; raises `OutputError` if that fails."""
-        import pyarrow.csv
-
-        content = io.BytesIO()
-        with pyarrow.csv.CSVWriter(content, csv_schema(self.table.schema)) as writer:
-            for rows in csv_rows(self.table):
-                writer.write_table(rows)
-        with named(file) as target:
-            target.write(content.getvalue())
-        return Path(file)
 
     @checked()
     def plot(
@@ -224,21 +154,24 @@ class Compared(Carded, Answer, Comparison):
         Raises:
             InputError: If a measure, a width or a style is unknown, or the file's ending is not that of a picture.
         """
-        from celltrain.ensemble.comparing.figure import draw
-
         return draw(self, file, measures=measures, width=width, style=style)
 
-    def _places(self) -> Iterator[tuple[int, ...]]:
-        """Yields name and combination of each case."""
-        yield from np.ndindex(len(self.names), len(self.settings))
-
-    def _first_columns(self) -> list[Column]:
-        return [_column("name", "string", "what is compared"), *axis_columns(self.conditions, "string")]
-
     def _card(self) -> Card:
-        from celltrain.ensemble.comparing.rows import card
-
-        return card(self, self.warnings)
+        notes = []
+        if _is_single(self):
+            grids = [_single_grid(self)]
+        else:
+            heads, left = _heads(self), _words(self)
+            grids = [
+                Grid(heads=[worded(one.name, one.unit), *heads[1:]], rows=list(_rows(self, place)), left=left)
+                for place, one in enumerate(self.measures[:MOST_MEASURES])
+            ]
+            if hidden := [worded(measure.name) for measure in self.measures[MOST_MEASURES:]]:
+                notes.append(f"Not shown: {', '.join(hidden)}. All are in .table")
+        if self.failures:
+            notes.append(f"{len(self.failures):,} runs failed and count nowhere")
+        notes += _notes(self)
+        return Card(title=_heading(self), lines=[*_about(self), *self.warnings], grids=grids, notes=notes)
 
     def __repr__(self) -> str:
         seeds = f"{len(self.seeds)} seed{'' if len(self.seeds) == 1 else 's'}"
@@ -248,12 +181,117 @@ class Compared(Carded, Answer, Comparison):
 
 def ends(mean: float, half: float) -> dict[str, float | None]:
     """Returns a mean and the ends of its interval."""
-    return {"mean": _number(mean), "low": _number(mean - half), "high": _number(mean + half)}
+    return {"mean": number(mean), "low": number(mean - half), "high": number(mean + half)}
 
 
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else float(value)
+def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Iterator[Block]:
+    """Yields a comparison as printed by the command line, with some of its measures; with all if None."""
+    chosen = range(len(compared.measures)) if measures is None else measures
+    yield Line(text=_heading(compared), style="bold", is_note=True)
+    for line in _about(compared):
+        yield Line(text=line, is_note=True)
+    if _is_single(compared):
+        yield _single_grid(compared)
+    else:
+        grid = Grid(heads=_heads(compared), left=_words(compared), keys=1 + len(compared.conditions))
+        for i in chosen:
+            measure = compared.measures[i]
+            grid.add_group(worded(measure.name, measure.unit))
+            for row in _rows(compared, i):
+                grid.add_row(*row)
+        yield grid
+    for note in _notes(compared):
+        yield Line(text=note, is_note=True)
+    if hidden := [one for i, one in enumerate(compared.measures) if i not in chosen]:
+        names = ", ".join(worded(one.name) for one in hidden)
+        yield Line(text=f"Not shown: {names}. Choose with --measures, or show all with --all.")
 
 
-def _column(name: str, kind: str, meaning: str, unit: str = "") -> Column:
-    return Column(name=name, kind=kind, unit=unit, meaning=meaning)
+def _heading(compared: Comparison) -> str:
+    """Returns the names and the seeds of a comparison."""
+    seeds = compared.seeds
+    range_of_seeds = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    files = [str(value) for axis in compared.conditions if axis.name == SCENARIO for value in axis.labels or ()]
+    within = f" in {', '.join(files or [shown(compared.scenario)])}" if files or compared.scenario else ""
+    names = []
+    for name, empty in zip(compared.names, compared.carried_nothing, strict=True):
+        runs = "" if empty.all() else f" in {empty.sum():,} of {empty.size:,} runs"
+        names.append(f"{name} (carried nothing{runs})" if empty.any() else name)
+    return f"{', '.join(names)}{within}: {range_of_seeds}{'' if len(names) == 1 else ' each'}"
+
+
+def _about(compared: Comparison) -> Iterator[str]:
+    """Yields lines below the heading: the paths of the axes, the fixed settings, and the TCPs."""
+    whole = [compared.what, *(axis.name for axis in compared.conditions)]
+    varied = [shown(name) for name, head in zip(whole, _heads(compared), strict=False) if name != head]
+    if varied:
+        yield f"varied: {', '.join(varied)}"
+    if compared.fixed:
+        yield compared.fixed_line
+    tables = [json.loads(text).get("measure", {}) for own in compared.configurations for text in own]
+    windows = dict.fromkeys((table.get("from") or "0s", table.get("to") or "the end") for table in tables)
+    if list(windows) != [("0s", "the end")]:
+        texts = "; ".join(f"from {begin} to {end}" for begin, end in windows)
+        yield f"measured {texts}; largest queues are of the whole run"
+    named: dict[str, list[str]] = {}
+    if any(axis.name == SCENARIO for axis in compared.conditions):
+        cases = zip([str(one[SCENARIO]) for one in compared.settings], zip(*compared.tcp, strict=True), strict=True)
+    else:
+        cases = zip(compared.names, compared.tcp, strict=True)
+    for name, own in cases:
+        names = named.setdefault("; ".join(dict.fromkeys(own)), [])
+        names.extend({name} - set(names))
+    for tcp, names in named.items():
+        yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
+
+
+def _heads(compared: Comparison) -> list[str]:
+    """Returns the headings of the rows of a measure: name, settings, mean, and difference from the first name."""
+    first = compared.names[0] if len(compared.names[0]) <= LONGEST_WORD else "the first"
+    against = [] if len(compared.names) == 1 else [f"difference from {first}"]
+    axes = compared.conditions
+    short = settings([compared.what, *(axis.name for axis in axes)], [compared.what, *(axis.path for axis in axes)])
+    return [*short, "mean", *against]
+
+
+def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
+    """Yields name, settings, mean and difference of each case, setting by setting."""
+    means, more = compared.means[measure], compared.differences[measure]
+    for place, own in enumerate(compared.settings):
+        values = [valued(own[axis.name], axis.unit) for axis in compared.conditions]
+        for row, name in enumerate(compared.names):
+            case = row * len(compared.settings) + place
+            cells = [name, *values, estimated(float(means.mean[case]), float(means.half[case]))]
+            if len(compared.names) > 1:
+                # The first has no difference from itself.
+                cells.append(difference(float(more.difference[case]), float(more.half[case])) if row else "")
+            yield cells
+
+
+def _is_single(compared: Comparison) -> bool:
+    """Returns whether one scenario was run at one setting."""
+    return len(compared.names) == 1 and not compared.conditions
+
+
+def _single_grid(compared: Comparison) -> Grid:
+    """Returns measure, mean, least and largest of one scenario."""
+    grid = Grid(heads=["measure", "mean", "least", "largest"])
+    for i, (measure, means) in enumerate(zip(compared.measures, compared.means, strict=True)):
+        values = compared.values[0, 0, :, i]
+        known = values[values == values]
+        ends = [figure(float(known.min())), figure(float(known.max()))] if len(known) else [UNDEFINED, UNDEFINED]
+        mean = estimated(float(means.mean[0]), float(means.half[0]))
+        grid.add_row(worded(measure.name, measure.unit), mean, *ends)
+    return grid
+
+
+def _words(compared: Comparison) -> list[int]:
+    """Returns the columns of words: the names, and settings that are not numbers."""
+    return [0, *(place for place, axis in enumerate(compared.conditions, 1) if not axis.is_number)]
+
+
+def _notes(compared: Comparison) -> list[str]:
+    """Returns the notes that explain the marks of a table."""
+    if len(compared.seeds) == 1:
+        return []
+    return [BEYOND, HALF] if len(compared.names) > 1 else [HALF]

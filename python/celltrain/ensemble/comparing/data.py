@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.ensemble import table
-from celltrain.ensemble.columns import Measured
+from celltrain.drawing.pages.words import valued
 from celltrain.ensemble.plan import Axis
+from celltrain.ensemble.table import SUMMARY, Measured, arrow, axis_columns, by_measure, differences, means
 from celltrain.running.statistics import Differences, Means
+from celltrain.running.tables import Column
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Name of the comparison of several scenarios, and of the condition if policies are compared within each.
+SCENARIO = "scenario"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +65,12 @@ class Comparison:
     @cached_property
     def means(self) -> tuple[Means, ...]:
         """For each measure the means of all cases: a name at a combination, the combinations of a name together."""
+        return tuple(self.means_of(self.values[..., i]) for i in range(len(self.measures)))
+
+    def means_of(self, values: NDArray[np.float64]) -> Means:
+        """Returns the means of all cases; the values are by name, combination and seed."""
         cases = len(self.names) * len(self.settings)
-        case = np.repeat(np.arange(cases), len(self.seeds))
-        return tuple(table.means(case, self.values[..., i].reshape(-1), cases) for i in range(len(self.measures)))
+        return means(np.repeat(np.arange(cases), len(self.seeds)), values.reshape(-1), cases)
 
     @cached_property
     def differences(self) -> tuple[Differences, ...]:
@@ -65,4 +78,72 @@ class Comparison:
 
         Seeds for which one of the two has no value do not count. The first name's own differences are NaN.
         """
-        return tuple(table.differences(self.values[..., i]) for i in range(len(self.measures)))
+        return tuple(differences(self.values[..., i]) for i in range(len(self.measures)))
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """One row per name, combination and measure: mean, interval, and the paired difference from the first name.
+
+        `low` and `high` are the ends of the mean's 95 % interval (Student's), `difference_low` and `difference_high` those
+        of the difference's. Missing numbers are null.
+        """
+        cases = np.arange(len(self.names) * len(self.settings))
+        against = {
+            "difference": ("difference", f"mean of what it has more than {self.names[0]}, seed by seed"),
+            "low": ("difference_low", "lower end of its 95 % interval"),
+            "high": ("difference_high", "its upper end"),
+        }
+        columns = {part: _column(name, "float64", meaning) for part, (name, meaning) in against.items()}
+        measures = [measure.name for measure in self.measures] * len(cases)
+        return arrow(
+            [
+                *self._case_columns(np.repeat(cases, len(self.measures))),
+                (_column("measure", "string", "what was measured"), measures),
+                *by_measure({name: SUMMARY[name] for name in ("n", "mean", "sd", "low", "high")}, self.means, cases),
+                *by_measure(columns, self.differences, cases),
+            ]
+        )
+
+    @cached_property
+    def runs(self) -> pa.Table:
+        """One row per run: name, combination, seed, fingerprint, and a column for each measure."""
+        prints = self.fingerprints.reshape(-1, len(self.seeds))
+        case, seed = np.nonzero(prints != "")
+        values = self.values.reshape(*prints.shape, -1)[case, seed]
+        return arrow(
+            [
+                *self._case_columns(case),
+                (
+                    _column("seed", "uint64", "seed of every random choice of the run", "1"),
+                    np.array(self.seeds, np.uint64)[seed],
+                ),
+                (
+                    _column("fingerprint", "string", "16 hex digits that change with any segment's instant"),
+                    prints[case, seed].tolist(),
+                ),
+                *zip(self.measures, values.T, strict=True),
+            ]
+        )
+
+    @property
+    def fixed_line(self) -> str:
+        """The settings for all cases."""
+        texts = []
+        for axis in self.fixed:
+            only = f" (only where {self.only_where[axis.name]})" if axis.name in self.only_where else ""
+            texts.append(f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}{only}")
+        return f"set: {', '.join(texts)}" if texts else ""
+
+    def places(self) -> Iterator[tuple[int, ...]]:
+        """Yields name and combination of each case."""
+        yield from np.ndindex(len(self.names), len(self.settings))
+
+    def _case_columns(self, cases: NDArray[np.int64]) -> Iterator[tuple[Column, list[Any]]]:
+        names, places = (part.tolist() for part in np.divmod(cases, len(self.settings)))
+        yield _column("name", "string", "what is compared"), [self.names[name] for name in names]
+        for column in axis_columns(self.conditions, "string"):
+            yield column, [self.settings[place][column.name] for place in places]
+
+
+def _column(name: str, kind: str, meaning: str, unit: str = "") -> Column:
+    return Column(name=name, kind=kind, unit=unit, meaning=meaning)

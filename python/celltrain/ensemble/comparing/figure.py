@@ -14,13 +14,11 @@ from celltrain.drawing.axes import LONGEST_TITLE, brief, refuse_other, require_m
 from celltrain.drawing.figure import FigureStyle, subtitled
 from celltrain.drawing.lines import Group, Panel, Scale, dots, lines
 from celltrain.drawing.pages import words
-from celltrain.ensemble.columns import bounds
-from celltrain.ensemble.comparing.data import Comparison
-from celltrain.ensemble.comparing.rows import fixed
-from celltrain.ensemble.comparing.settings import SCENARIO
+from celltrain.ensemble.comparing.data import SCENARIO, Comparison
 from celltrain.ensemble.plan import Axis
+from celltrain.ensemble.table import bounds
 from celltrain.errors import Fault, InputError
-from celltrain.model.writing import writing
+from celltrain.model.files import writing
 from celltrain.running.summary import short_tcp
 from celltrain.text import shown
 
@@ -76,7 +74,7 @@ def _subtitle(compared: Comparison, measures: Sequence[int], look: FigureStyle) 
         texts = [f"{shown(name)}: {short_tcp(tcp) if distinct else tcp}" for name, tcp in named.items()]
         if any(name != short_tcp(tcp) for name, tcp in named.items()):
             lines = textwrap.wrap(f"TCP of {'; '.join(texts)}", look.characters)
-    lines += textwrap.wrap(fixed(compared) if compared.fixed else "", look.characters)
+    lines += textwrap.wrap(compared.fixed_line, look.characters)
     if len(compared.seeds) > 1:
         limits = [(compared.means[i], *bounds(compared.measures[i].name)) for i in measures]
         is_cut = any(bool((own.low < low).any() or (own.high > high).any()) for own, low, high in limits)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -14,24 +14,23 @@ import numpy as np
 
 from celltrain.drawing.pages.words import counted, valued
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run
-from celltrain.ensemble.comparing import settings
+from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.comparing.comparability import ADDITIONAL, REPLACED, check_comparable, not_numbers
 from celltrain.ensemble.comparing.compared import Compared
-from celltrain.ensemble.comparing.data import Failure
-from celltrain.ensemble.comparing.settings import SCENARIO
-from celltrain.ensemble.execute import execute
+from celltrain.ensemble.comparing.data import SCENARIO, Failure
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.ensemble.table import RunTable
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel, endable
+from celltrain.model.cancel import Cancel, endable, watched
 from celltrain.model.grammar import AS_IS
-from celltrain.model.progress import watched
+from celltrain.model.overrides import is_tcp, plain, resolved
+from celltrain.model.paths import UnknownKeyError
+from celltrain.model.policy_files import Policy
 from celltrain.running import Rows, RunRecord, Worker, worker_of
 from celltrain.running.summary import tcp_summary
-from celltrain.text import described, shown
+from celltrain.text import described, shortened, shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -47,6 +46,8 @@ else:
 MEASURES = ("efficiency", "fairness", "goodput_mbps", "cells.lost", "cells.discarded", "flows.sum(*).timeouts")
 #: Most runs of a case.
 MOST_SEEDS = 1_000_000
+#: Most characters of a setting in a name; longer settings lose their middle.
+MOST_SETTING = 40
 
 
 @checked()
@@ -109,7 +110,7 @@ def compare(
     if faults:
         raise InputError(faults)
     document: dict[str, Any] = {
-        "axes": settings.axes(vary or {}),
+        "axes": {name: _axis(name, given) for name, given in (vary or {}).items()},
         "seeds": {"first": first_seed, "count": seeds},
         "measures": [*wanted, *(one for one in ADDITIONAL if one not in wanted)],
         **({} if limit is None else {"limits": {"time": limit}}),
@@ -122,7 +123,11 @@ def compare(
     )
     warnings = [*check_comparable(list(plans.items()), within=within), *constant]
     of_check = plan_warnings.check_warnings(plans, constant)
-    cases = layout.cases(list(plans.values()))
+    try:
+        cases = [Case.of(number, scenario) for number, scenario in enumerate(layout.points)]
+    except ScenarioError as error:
+        # It fitted into memory when it was checked.
+        raise InputError(error.faults) from None
     plan = next(iter(plans.values()))
     records: dict[tuple[int, int], RunRecord] = {}
     total = len(cases) * seeds
@@ -225,69 +230,47 @@ class _Layout:
         scenario: The scenario whose settings are compared; empty if several scenarios are compared.
         names: Names of the scenarios or values that are compared.
         conditions: The axes of the settings.
-        settings: The settings: places on the axes of `conditions`.
-        places: For each name and setting the index of the plan and of the point in it.
+        settings: The settings: values of `conditions`.
+        points: The scenario of each name at each setting, the settings of a name together.
     """
 
     what: str
     scenario: str
     names: tuple[str, ...]
     conditions: tuple[Axis, ...]
-    settings: tuple[tuple[int, ...], ...]
-    places: Mapping[tuple[int, tuple[int, ...]], tuple[int, int]]
+    settings: tuple[dict[str, float | str], ...]
+    points: tuple[Mapping[str, Any], ...]
 
     @classmethod
     def of(cls, plans: Mapping[str, Plan], names: Sequence[str] | None) -> _Layout:
-        plan, files = next(iter(plans.values())), tuple(plans)
-        varied = [axis for axis in plan.axes if len(axis) > 1]
-        policies = next((axis for axis in varied if axis.path.rpartition(".")[2] == "policy"), None)
-        scenario, first = "", None
-        if len(files) > 1 and policies is not None:
-            first = policies
-            key = Key(
-                path=SCENARIO, quantity=None, whole=False, unit="", meaning="the scenario in which they are compared"
-            )
-            within = Axis(name=SCENARIO, path=SCENARIO, key=key, settings=files, labels=files)
-            conditions = [within, *(axis for axis in varied if axis is not policies)]
-        elif len(files) > 1 or not varied:
-            conditions = varied
-        else:
-            scenario = files[0]
-            first, *conditions = varied
+        files = tuple(plans)
+        varied = [axis for axis in plans[files[0]].axes if len(axis) > 1]
+        comparable = [axis for axis in varied if len(files) == 1 or axis.path.rpartition(".")[2] == "policy"]
+        first = comparable[0] if comparable else None
+        conditions = [axis for axis in varied if axis is not first]
+        if len(files) > 1 and first is not None:
+            meaning = "the scenario in which they are compared"
+            key = Key(path=SCENARIO, quantity=None, whole=False, unit="", meaning=meaning)
+            conditions.insert(0, Axis(name=SCENARIO, key=key, settings=files, labels=files))
         usual = files if first is None else tuple(valued(first.column(i), first.unit) for i in range(len(first)))
         what = SCENARIO if first is None else first.name
-        called = usual if names is None else _checked_names(names, first, len(usual))
-        places = {}
-        for number, one in enumerate(plans.values()):
-            for point in range(len(one.points)):
-                at = {**{axis.name: place for axis, place in one.points.places(point)}, SCENARIO: number}
-                places[at[what], tuple(at[axis.name] for axis in conditions)] = number, point
+        found: dict[tuple[int, tuple[int, ...]], Mapping[str, Any]] = {}
+        for number, plan in enumerate(plans.values()):
+            for point in range(len(plan.points)):
+                at = {**{axis.name: place for axis, place in plan.points.places(point)}, SCENARIO: number}
+                found[at[what], tuple(at[axis.name] for axis in conditions)] = plan.points[point].scenario
+        settings = list(dict.fromkeys(setting for _, setting in found))
         return cls(
             what=what,
-            scenario=scenario,
-            names=called,
+            scenario=files[0] if len(files) == 1 and first is not None else "",
+            names=usual if names is None else _checked_names(names, first, len(usual)),
             conditions=tuple(conditions),
-            settings=tuple(dict.fromkeys(setting for _, setting in places)),
-            places=places,
+            settings=tuple(
+                {axis.name: axis.column(place) for axis, place in zip(conditions, setting, strict=True)}
+                for setting in settings
+            ),
+            points=tuple(found[name, setting] for name in range(len(usual)) for setting in settings),
         )
-
-    def cases(self, plans: Sequence[Plan]) -> list[Case]:
-        """Returns the case of each name at each setting, the settings of a name together."""
-        cases: list[Case] = []
-        for place, name in enumerate(self.names):
-            for setting in self.settings:
-                plan, point = self.places[place, setting]
-                try:
-                    scenario = plans[plan].points[point].scenario
-                    cases.append(Case.of(len(cases), scenario, name=name, settings=self.values(setting)))
-                except ScenarioError as error:
-                    # It fitted into memory when it was checked.
-                    raise InputError(error.faults) from None
-        return cases
-
-    def values(self, setting: Sequence[int]) -> dict[str, float | str]:
-        """Returns a setting by the names of its axes."""
-        return {axis.name: axis.column(place) for axis, place in zip(self.conditions, setting, strict=True)}
 
 
 def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple[str, ...]:
@@ -320,12 +303,12 @@ def _compared(
         return tuple(tuple(texts[first : first + shape[1]]) for first in range(0, len(texts), shape[1]))
 
     replaced = values[..., [plan.measures.index(measure) for measure in REPLACED]]
-    return Compared._of(
+    return Compared._made(
         what=layout.what,
         scenario=layout.scenario,
         names=names,
         conditions=layout.conditions,
-        settings=tuple(map(layout.values, layout.settings)),
+        settings=layout.settings,
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
         only_where=_only_where(plans),
         configurations=by_name([case.configuration for case in cases]),
@@ -336,7 +319,7 @@ def _compared(
         fingerprints=np.array([text or "" for text in table.fingerprints], object).reshape(*shape, -1),
         ties_only=np.array([not any(True for _ in drawn(one)) for one in configurations]).reshape(shape),
         failures=tuple(
-            Failure(name=cases[table.case[run]].name, seed=int(table.seed[run]), error=error)
+            Failure(name=names[table.case[run] // shape[1]], seed=int(table.seed[run]), error=error)
             for run, error in table.errors.items()
         ),
         delivered=values[..., plan.measures.index(plan_warnings.DELIVERED)],
@@ -365,3 +348,82 @@ def _only_where(plans: Mapping[str, Plan]) -> dict[str, str]:
         each = [f"{plan_warnings.where(use)} in {shown(name)}" for name, use in uses.items() if use.at]
         found[axis.name] = ", or ".join(each)
     return found
+
+
+# Axes.
+
+
+def _axis(name: str, given: Any) -> Any:
+    """Returns one axis as in a plan: classes of a scenario as tables, and tables in a list with labels."""
+    if isinstance(given, Mapping):
+        listed = given.get("values")
+        if listed is None or isinstance(listed, Mapping):
+            return plain(given)
+        values = _axis(str(given.get("path", name)), listed)
+        return {**plain({key: given[key] for key in given if key != "values"}), "values": _values_of(values)}
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputError([Fault.of_option("vary", described(given), f"is not a list of values for {name}")])
+    listed = list(given)
+    try:
+        found = [resolved(name, value) if isinstance(value, str | Policy) else ("", plain(value)) for value in listed]
+    except (UnknownKeyError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError([Fault.of_option("vary", name, str(error))]) from None
+    values = [value for _, value in found]
+    if not any(isinstance(value, Mapping) for value in values):
+        return values
+    labels = [called or label for (called, _), label in zip(found, _labels(values), strict=True)]
+    if again := next((label for label in labels if labels.count(label) > 1), None):
+        raise InputError([Fault.of_option("vary", again, f"is there twice among the values of {name}")])
+    # The table of a TCP that a text names depends on the scenario.
+    kept = [
+        text if isinstance(text, str) and is_tcp(name) else value for text, value in zip(listed, values, strict=True)
+    ]
+    return {"path": name, "values": dict(zip(labels, kept, strict=True))}
+
+
+def _values_of(axis: Any) -> Any:
+    return axis["values"] if isinstance(axis, Mapping) else axis
+
+
+def _labels(values: Sequence[Any]) -> list[str]:
+    """Returns labels: for a table with one key, such as a policy, that key and the settings not shared with the same key."""
+    named = [_named(value) for value in values]
+    labels = []
+    for name, settings in named:
+        same_name = [others for other, others in named if other == name]
+        own = [key for key, one in settings.items() if any(others.get(key) != one for others in same_name)]
+        labels.append(":".join([name, *(f"{key}={shortened(_text(settings[key]), MOST_SETTING)}" for key in own)]))
+    # Long texts may differ only in the middle.
+    return [
+        label
+        if labels.count(label) == 1
+        else ":".join([name, *(f"{key}={_text(one)}" for key, one in settings.items())])
+        for label, (name, settings) in zip(labels, named, strict=True)
+    ]
+
+
+def _text(setting: object) -> str:
+    """Returns a setting as people write it: 9 and not 9.0."""
+    return f"{setting:.15g}" if isinstance(setting, float) else str(setting)
+
+
+def _named(value: Any) -> tuple[str, dict[str, Any]]:
+    """Returns the name of a table with one key, and its settings by path; a Python class has its own name."""
+    if not isinstance(value, Mapping) or len(value) != 1:
+        return str(value), {}
+    [(name, table)] = value.items()
+    settings = dict(_settings(table)) if isinstance(table, Mapping) else {}
+    if name == "python" and isinstance(called := settings.get("class"), str):
+        name = re.split(r"[:.]", called)[-1]
+        settings = {key.removeprefix("settings."): one for key, one in settings.items()}
+    return str(name), settings
+
+
+def _settings(table: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, one in table.items():
+        if isinstance(one, Mapping):
+            yield from _settings(one, f"{before}{key}.")
+        else:
+            yield f"{before}{key}", one

@@ -43,6 +43,11 @@ SEEDS = 10
 DIGITS = 9
 
 
+def rounded(number: float) -> Fraction:
+    """Returns a number with nine significant digits."""
+    return exact(float(f"{number:.{DIGITS}g}"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Interval:
     """From one value to another, on a linear or a logarithmic scale, in the unit of the store's column."""
@@ -51,79 +56,86 @@ class Interval:
     high: Fraction
     log: bool = False
 
-    def at(self, share: float) -> Fraction:
+    def at(self, share: float | Fraction) -> Fraction:
         """Returns the value at a share of the way, 0 to 1."""
         if not self.log:
             return self.low + (self.high - self.low) * Fraction(share)
-        return exact(float(f"{float(self.low) * float(self.high / self.low) ** share:.{DIGITS}g}"))
+        return rounded(float(self.low) * float(self.high / self.low) ** float(share))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Steps:
-    """Values from one end of an interval, by a step or spread up to the other end."""
+class NumberRange:
+    """Values of an interval.
+
+    Attributes:
+        interval: Both ends.
+        count: Number of values.
+        step: Difference between two values; None if the values are spread up to the other end, or drawn.
+        shares: Shares of the way that a sample has drawn; None for a range.
+        whole: True if a sample draws whole numbers.
+    """
 
     interval: Interval
-    length: int
+    count: int
     step: Fraction | None = None
+    shares: NDArray[np.float64] | None = None
+    whole: bool = False
 
-    def __len__(self) -> int:
-        return self.length
-
-    def number(self, index: int) -> Fraction:
-        """Returns a value."""
-        interval, last = self.interval, self.length - 1
+    def __getitem__(self, index: int) -> Fraction:
+        interval, low, high, last = self.interval, self.interval.low, self.interval.high, self.count - 1
+        if self.shares is not None:
+            share = float(self.shares[index])
+            if self.whole and not interval.log:
+                # Every whole number is equally likely, both ends included.
+                return Fraction(min(round(low) + int(share * (round(high) - round(low) + 1)), round(high)))
+            return rounded(float(interval.at(share)))
         if self.step is not None:
-            return interval.low + index * self.step
+            return low + index * self.step
         if index in (0, last):
-            return interval.low if index == 0 else interval.high
-        if interval.log:
-            return interval.at(index / last)
-        return interval.low + (interval.high - interval.low) * Fraction(index, last)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Drawn:
-    """Values of an interval that a sample has drawn."""
-
-    interval: Interval
-    shares: NDArray[np.float64]
-    whole: bool
-
-    def __len__(self) -> int:
-        return len(self.shares)
-
-    def number(self, index: int) -> Fraction:
-        """Returns a value."""
-        share = float(self.shares[index])
-        if self.whole and not self.interval.log:
-            # Every whole number is equally likely, both ends included.
-            low, high = round(self.interval.low), round(self.interval.high)
-            return Fraction(min(low + int(share * (high - low + 1)), high))
-        return exact(float(f"{float(self.interval.at(share)):.{DIGITS}g}"))
+            return low if index == 0 else high
+        return interval.at(Fraction(index, last))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Axis:
-    """Something varied: a name, a path into the scenario, and values."""
+class Varied:
+    """Something varied: a name, which is the column of the store, and a path into the scenario."""
 
     name: str
-    """The column of the store."""
-    path: str
     key: Key
+
+    @property
+    def path(self) -> str:
+        """The path into the scenario."""
+        return self.key.path
+
+    @property
+    def unit(self) -> str:
+        """The unit of its numbers; empty if they have none."""
+        return self.key.unit if self.key.quantity is None else self.key.quantity.unit
+
+
+@dataclass(frozen=True, kw_only=True)
+class Axis(Varied):
+    """Something varied, and its values.
+
+    Attributes:
+        settings: Listed values, as the scenario takes them.
+        labels: Their labels, if they have some.
+        numbers: Values of a range or a sample.
+        place: Keys that lead to the axis in its plan.
+    """
+
     settings: tuple[Any, ...] = ()
-    """Listed values, as the scenario takes them."""
     labels: tuple[str, ...] | None = None
-    numbers: Steps | Drawn | None = None
-    """Values of a range or a sample."""
+    numbers: NumberRange | None = None
     place: tuple[str | int, ...] = ()
-    """Keys that lead to the axis in its plan."""
 
     def __len__(self) -> int:
-        return len(self.settings) if self.numbers is None else len(self.numbers)
+        return len(self.settings) if self.numbers is None else self.numbers.count
 
     def setting(self, index: int) -> Any:
         """Returns a value as the scenario takes it."""
-        return self.settings[index] if self.numbers is None else written(self.numbers.number(index), self.key)
+        return self.settings[index] if self.numbers is None else written(self.numbers[index], self.key)
 
     def stays(self, index: int) -> bool:
         """Returns whether the scenario keeps its own setting at a value."""
@@ -150,7 +162,7 @@ class Axis:
             return ""
         if self.key.is_threshold and self.numbers is None:
             return "cells" if all(setting > 1 for setting in self.settings) else ""
-        return self.key.unit if self.key.quantity is None else self.key.quantity.unit
+        return super().unit
 
     @property
     def meaning(self) -> str:
@@ -194,34 +206,42 @@ def _text(setting: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Until:
-    """Seeds are added to a point until the 95 % interval of a measure's mean is narrow enough."""
+    """Seeds are added to a point until half the width of the 95 % interval of a measure's mean is at most `interval`."""
 
     measure: str
     interval: float
-    """Half its width."""
     at_least: int
     at_most: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seeds:
-    """How often each point is run, and with which seeds: `first` and those that follow."""
+    """How often each point is run, and with which seeds.
+
+    Attributes:
+        first: The first seed; the others follow.
+        count: Number of seeds of every point; with `until`, the most of any.
+        until: When a point has enough seeds.
+    """
 
     first: int
     count: int
-    """Of every point; with `until`, the most of any."""
     until: Until | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One setting of everything that is varied: a case of the sweep."""
+    """One setting of everything that is varied: a case of the sweep.
+
+    Attributes:
+        index: Its number, from 0.
+        values: Values by axis, as in the store's columns.
+        scenario: The scenario with its values set; not checked.
+    """
 
     index: int
     values: dict[str, float | str]
-    """By axis, as in the store's columns."""
     scenario: dict[str, Any]
-    """The scenario with its values set; not checked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,16 +256,19 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """Points at which an axis takes effect, if it sets something in a table that other axes choose."""
+    """Points at which an axis takes effect, if it sets something in a table that other axes choose.
+
+    Attributes:
+        needs: The table that other points lack, such as `tcp.vanilla`; empty if every point has it.
+        found: The tables that these points have instead, such as `tcp.reno`.
+        by: The axes that choose.
+        at: Values of these axes at the points where the axis takes effect; empty if it never does.
+    """
 
     needs: str
-    """The table that other points lack, such as `tcp.vanilla`; empty if every point has it."""
     found: tuple[str, ...]
-    """The tables that these points have instead, such as `tcp.reno`."""
     by: tuple[Axis, ...]
-    """The axes that choose."""
     at: tuple[tuple[float | str, ...], ...]
-    """Values of these axes at the points where the axis takes effect; empty if it never does."""
 
     @property
     def everywhere(self) -> bool:
@@ -260,12 +283,10 @@ class Use:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """A scenario, and groups of axes that are crossed with each other."""
+    """A scenario, and groups of axes that are crossed with each other; the last group varies fastest."""
 
     base: dict[str, Any]
-    """The scenario that points change."""
     groups: tuple[Group, ...]
-    """The last varies fastest."""
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -297,24 +318,24 @@ class Grid:
         return found
 
     def _use(self, used: Axis) -> Use:
-        chosen = self._inside[used.name]
-        by = [axis for axis in self.axes if any(f"{path}.".startswith(f"{axis.path}.") for path, _ in chosen)]
-        # Of axes that move together each combination of values counts once.
-        places: list[list[dict[str, int]]] = []
+        needed = self._inside[used.name]
+        by = [axis for axis in self.axes if any(f"{path}.".startswith(f"{axis.path}.") for path, _ in needed)]
+        options: list[list[list[tuple[Axis, int]]]] = []
         for group in self.groups:
             own = [axis for axis in by if axis in group.axes]
+            # Of axes that move together each combination of values counts once.
             seen = {tuple(axis.column(place) for axis in own): place for place in reversed(range(len(group)))}
-            places.append([{axis.name: place for axis in own} for place in sorted(seen.values())] if own else [{}])
+            options.append([[(axis, place) for axis in own] for place in sorted(seen.values())] if own else [[]])
         at, found, needs = [], dict[str, None](), ""
-        for parts in itertools.product(*places):
-            own_places = {name: place for part in parts for name, place in part.items()}
-            scenario = self.scenario([(axis, own_places[axis.name]) for axis in by])
-            lacking = next((choice for choice in chosen if not _chosen(scenario, *choice)), None)
+        for parts in itertools.product(*options):
+            places = [pair for part in parts for pair in part]
+            scenario = self.scenario(places)
+            lacking = next((choice for choice in needed if not _chosen(scenario, *choice)), None)
             if lacking is None or _kept(scenario, used, lacking):
-                at.append(tuple(axis.column(own_places[axis.name]) for axis in by))
-                continue
-            needs = needs or ".".join(lacking)
-            found.update(dict.fromkeys(f"{lacking[0]}.{table}" for table in _at(scenario, lacking[0])))
+                at.append(tuple(axis.column(place) for axis, place in places))
+            else:
+                needs = needs or ".".join(lacking)
+                found.update(dict.fromkeys(f"{lacking[0]}.{table}" for table in _at(scenario, lacking[0])))
         return Use(needs=needs, found=tuple(found), by=tuple(by), at=tuple(at))
 
     def scenario(self, places: Sequence[tuple[Axis, int]]) -> dict[str, Any]:
@@ -331,8 +352,7 @@ class Points:
     """The points of a grid, none of them in memory."""
 
     def __init__(self, grid: Grid) -> None:
-        self._grid = grid
-        self._length = math.prod(len(group) for group in grid.groups)
+        self._grid, self._length = grid, math.prod(map(len, grid.groups))
 
     def __len__(self) -> int:
         return self._length

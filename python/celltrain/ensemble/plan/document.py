@@ -88,21 +88,23 @@ def as_text(value: Any) -> str:
 
 
 class Document:
-    """The contents of a plan, its scenario, and the faults of both."""
+    """The contents of a plan, its scenario, and the faults of both.
+
+    Attributes:
+        document: The plan as it was given; texts for tables, such as the names of policies, are tables.
+        name: The default name.
+        scenario: The scenario that points change.
+        scenario_file: The file of the scenario.
+        scenario_text: Its text, if it is not the plan's.
+        settings: Settings that replace the scenario's own.
+        faults: Everything that is wrong.
+    """
 
     def __init__(self, file: str, lines: Lines | None, document: Mapping[str, Any]) -> None:
-        self.file = file
-        self.lines = lines
-        self.document = document
-        """The plan as it was given; texts for tables, such as the names of policies, are tables."""
-        self.name = ""
-        """The default name."""
+        self.file, self.lines, self.document = file, lines, dict(document)
+        self.name, self.scenario_file, self.scenario_text = "", file, ""
         self.scenario: dict[str, Any] = {}
-        """The scenario that points change."""
-        self.scenario_file, self.scenario_text = file, ""
-        """The file of the scenario, and its text if it is not the plan's."""
         self.settings: Mapping[str, overrides.Setting] = {}
-        """Settings that replace the scenario's own."""
         self.faults: list[Fault] = []
 
     @classmethod
@@ -114,14 +116,16 @@ class Document:
         made._find_scenario(document.get("scenario"), folder)
         if settings:
             made._replace_settings(settings)
-        made.document = _with_tables(made, folder)
+        made._resolve_texts(folder)
         return made
 
     @classmethod
     def of_values(cls, scenario: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
         """Returns the plan of Python values."""
         try:
-            made = cls(file, None, overrides.plain(document))
+            made = cls(
+                file, None, overrides.plain({key: value for key, value in document.items() if value is not None})
+            )
             if isinstance(scenario, str | os.PathLike):
                 made._use_text(*named_text(scenario))
                 if (other := other_kind(made.scenario, made.scenario_file)) is not None:
@@ -135,7 +139,7 @@ class Document:
             raise PlanError(error.faults) from None
         name = made.scenario.get("name")
         made.name = name if isinstance(name, str) else ""
-        made.document = _with_tables(made, None)
+        made._resolve_texts(None)
         return made
 
     @classmethod
@@ -152,24 +156,24 @@ class Document:
         """Reads the scenario from a file; raises `PlanError`."""
         self.scenario, self.scenario_file, self.scenario_text = parse(text, file)[0], file, text
 
-    def _find_scenario(self, said: Any, folder: Path | None) -> None:
+    def _find_scenario(self, given: Any, folder: Path | None) -> None:
         """Finds the scenario of a plan: a table, a file next to the plan, or a shipped scenario."""
-        if isinstance(said, Mapping):
-            self.scenario = dict(said)
-        elif said is None:
+        if isinstance(given, Mapping):
+            self.scenario = dict(given)
+        elif given is None:
             self.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
-        elif not isinstance(said, str):
-            self.refuse("scenario", "is not a table, nor the name of a file", said)
+        elif not isinstance(given, str):
+            self.refuse("scenario", "is not a table, nor the name of a file", given)
         else:
             try:
                 # os.path takes names that are longer than the system allows.
-                if (found := shipped.found(said, "scenario", folder)) is not None:
+                if (found := shipped.found(given, "scenario", folder)) is not None:
                     self._use_text(*found)
-                elif folder is not None and os.path.exists(folder / said):  # noqa: PTH110
-                    self._use_text(shown(folder / said), read_text(folder / said))
+                elif folder is not None and os.path.exists(folder / given):  # noqa: PTH110
+                    self._use_text(shown(folder / given), read_text(folder / given))
                 else:
-                    problem = f"is not a file beside the plan{shipped.advice(Path(said), 'scenario')}"
-                    self.refuse("scenario", problem, said)
+                    problem = f"is not a file beside the plan{shipped.advice(Path(given), 'scenario')}"
+                    self.refuse("scenario", problem, given)
             except (ScenarioError, PlanError) as error:
                 self.faults.extend(error.faults)
 
@@ -183,9 +187,68 @@ class Document:
         words = overrides.in_words(self.settings)
         name = self.document.get("name", Path(self.file).stem)
         if isinstance(name, str):
-            self.document = {**self.document, "name": f"{name} ({words})"}
+            self.document["name"] = f"{name} ({words})"
         self.scenario = {**made, "name": f"{made.get('name') or ''} ({words})".lstrip()}
         self.scenario_file, self.scenario_text = f"{self.scenario_file} with {words}", ""
+
+    def _resolve_texts(self, folder: Path | None) -> None:
+        """Replaces texts for tables, such as `epd:threshold=80%` or `mine.toml`, by these tables.
+
+        A TCP that a text names keeps the settings of the scenario. Relative paths of policy files start in the folder.
+        """
+        scenario = self._with_single_values()
+        paired = self.document.get("paired")
+        several = range(len(paired)) if isinstance(paired, list) else ()
+        for place in (("axes",), ("points", "axes"), *(("paired", number) for number in several)):
+            axes = self.at(place) if self.has(*place) else None
+            if isinstance(axes, dict):
+                made = [self._with_tables(name, axis, (*place, name), scenario, folder) for name, axis in axes.items()]
+                axes.update(zip(axes, made, strict=True))
+
+    def _with_single_values(self) -> Mapping[str, Any]:
+        """Returns the scenario with the settings of its TCP that an axis of one value sets at every point."""
+        made = {**self.scenario, "tcp": copy.deepcopy(self.scenario.get("tcp"))}
+        axes, own = self.document.get("axes"), made["tcp"]
+        for name, given in axes.items() if isinstance(axes, Mapping) and isinstance(own, Mapping) else ():
+            axis = given if isinstance(given, Mapping) else {"values": given}
+            path, values = str(axis.get("path", name)), axis.get("values")
+            inside = any(path.startswith(f"tcp.{kind}.") for kind in own)
+            if inside and isinstance(values, list) and len(values) == 1:
+                with suppress(UnknownKeyError):
+                    set_key(made, path, copy.deepcopy(values[0]))
+        return made
+
+    def _with_tables(
+        self, name: str, given: Any, place: Place, scenario: Mapping[str, Any], folder: Path | None
+    ) -> Any:
+        """Returns an axis whose texts for tables are tables; the axis itself if it has none or a wrong one."""
+        axis = {"values": given} if isinstance(given, list) else given if isinstance(given, Mapping) else {}
+        path, values = axis.get("path", name), axis.get("values")
+        with suppress(UnknownKeyError):
+            if not isinstance(path, str) or not isinstance(values, list | Mapping) or not choices(path):
+                return given
+            labelled = isinstance(values, Mapping)
+            entries: Iterable[tuple[Any, Any]] = values.items() if isinstance(values, Mapping) else enumerate(values)
+            made: dict[str, Any] = {}
+            before, is_changed = len(self.faults), False
+            for step, value in entries:
+                label, table = value if isinstance(value, str) else "", value
+                if isinstance(value, str) and value != AS_IS:
+                    try:
+                        label, table = overrides.resolved(path, value, folder)
+                        if overrides.is_tcp(path):
+                            table = overrides.with_settings_of(scenario, path, table)
+                        is_changed = True
+                    except InputError as error:
+                        self.faults.extend(error.faults)
+                    except ValueError as error:
+                        at = (*place, step) if axis is not given else (*place, "values", step)
+                        self.refuse(at, str(error), value)
+                made[step if labelled else label] = table
+            if is_changed and len(self.faults) == before and len(made) == len(values) and (labelled or "" not in made):
+                return {**axis, "path": path, "values": made}
+        # Faults are faults of the axis as the plan has it.
+        return given
 
     def scenario_faults(self) -> list[Fault]:
         """Returns the faults of the scenario before anything is varied."""
@@ -262,79 +325,3 @@ class Document:
                 self.refuse(place, "is a number beyond all that can be set", value)
         if len(self.faults) > before:
             self.finish()
-
-
-def _with_tables(document: Document, folder: Path | None) -> dict[str, Any]:
-    """Returns a plan in which texts for tables, such as `epd:threshold=80%` or `mine.toml`, are these tables.
-
-    A TCP that a text names keeps the settings of the scenario. Relative paths of policy files start in the folder.
-    """
-    made = dict(document.document)
-    own = _with_single_values(document.scenario, made.get("axes"))
-
-    def tables(axes: Any, *place: str | int) -> Any:
-        if not isinstance(axes, Mapping):
-            return axes
-        return {
-            name: _axis_with_tables(name, said, (*place, name), own, folder, document) for name, said in axes.items()
-        }
-
-    if "axes" in made:
-        made["axes"] = tables(made["axes"], "axes")
-    if isinstance(points := made.get("points"), Mapping) and "axes" in points:
-        made["points"] = {**points, "axes": tables(points["axes"], "points", "axes")}
-    if isinstance(paired := made.get("paired"), list):
-        made["paired"] = [tables(one, "paired", number) for number, one in enumerate(paired)]
-    return made
-
-
-def _with_single_values(scenario: Mapping[str, Any], axes: Any) -> Mapping[str, Any]:
-    """Returns the scenario with the settings of its TCP that an axis of one value sets at every point."""
-    made = {**scenario, "tcp": copy.deepcopy(scenario.get("tcp"))}
-    for name, said in axes.items() if isinstance(axes, Mapping) else ():
-        axis = said if isinstance(said, Mapping) else {"values": said}
-        path, values, own = str(axis.get("path", name)), axis.get("values"), made.get("tcp")
-        inside = isinstance(own, Mapping) and any(path.startswith(f"tcp.{kind}.") for kind in own)
-        if inside and isinstance(values, list) and len(values) == 1:
-            with suppress(UnknownKeyError):
-                set_key(made, path, copy.deepcopy(values[0]))
-    return made
-
-
-def _axis_with_tables(
-    name: str, said: Any, place: Place, scenario: Mapping[str, Any], folder: Path | None, document: Document
-) -> Any:
-    """Returns an axis whose texts for tables are tables; the axis itself if it has none or a wrong one."""
-    axis = {"values": said} if isinstance(said, list) else said
-    if not isinstance(axis, Mapping) or not isinstance(path := axis.get("path", name), str):
-        return said
-    values, at = axis.get("values"), place if axis is not said else (*place, "values")
-    try:
-        if not isinstance(values, list | Mapping) or not choices(path):
-            return said
-    except UnknownKeyError:
-        return said
-    entries = dict(values) if isinstance(values, Mapping) else dict(enumerate(values))
-    texts = {step: one for step, one in entries.items() if isinstance(one, str) and one != AS_IS}
-    found: dict[Any, tuple[str, Any]] = {}
-    for step, text in texts.items():
-        try:
-            label, value = overrides.resolved(path, text, folder)
-            if overrides.is_tcp(path):
-                value = overrides.with_settings_of(scenario, path, value)
-            found[step] = label, value
-        except InputError as error:
-            document.faults.extend(error.faults)
-        except ValueError as error:
-            document.refuse((*at, step), str(error), text)
-    if not texts:
-        return said
-    if isinstance(values, Mapping):
-        made = {label: found[label][1] if label in found else value for label, value in values.items()}
-    else:
-        labelled = [found.get(n, (value if isinstance(value, str) else "", value)) for n, value in entries.items()]
-        made = dict(labelled)
-        if len(found) < len(texts) or "" in made or len(made) < len(labelled):
-            # The faults are faults of the list as the plan has it.
-            return said
-    return {**axis, "path": path, "values": made}

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
@@ -56,12 +58,15 @@ class Needed:
 
 @dataclasses.dataclass(frozen=True)
 class Says:
-    """The problem of a value of the wrong form; with `kinds`, the value is a table or list with entries of its own."""
+    """The problem of a value of the wrong form; with `kinds`, the value is a table or list with entries of its own.
+
+    Attributes:
+        schema: The schema of the value, instead of the one of the annotated type.
+    """
 
     problem: str
     kinds: tuple[type, ...] = ()
     schema: CoreSchema | None = dataclasses.field(default=None, hash=False)
-    """The schema of the value, instead of the one of the annotated type."""
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Returns the schema with this problem for its errors; a value that is refused already is None."""
@@ -117,10 +122,9 @@ class Form(BaseModel):
     """
 
     # Unknown keys are kept until they are refused, with the nearest known key.
-    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="allow", frozen=True)
 
     short: ClassVar[tuple[type, str, dict[str, Any]] | None] = None
-    """The type of a value that is short for a table, the key of the table it stands for, and its schema."""
 
     @model_validator(mode="before")
     @classmethod
@@ -148,22 +152,31 @@ class Form(BaseModel):
 
 
 class RangeForm(Form):
-    """Both ends of the values of an axis."""
+    """Both ends of the values of an axis.
+
+    Attributes:
+        path: Path into the scenario, such as `port.bottleneck.buffer`; the axis's name when absent.
+        from: The lower end: a number, or one with its unit, as the scenario takes it.
+        to: The upper end.
+        scale: Equal differences (linear) or equal ratios (log) between the values.
+    """
 
     model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
 
     path: Path | None = None
-    """Path into the scenario, such as `port.bottleneck.buffer`; the axis's name when absent."""
     from_: Bound = Field(None, alias="from")
-    """The lower end: a number, or one with its unit, as the scenario takes it."""
     to: Bound = None
-    """The upper end."""
     scale: Annotated[str, one_of("linear", "log")] = "linear"
-    """Equal differences (linear) or equal ratios (log) between the values."""
 
 
 class AxisForm(RangeForm):
-    """Something varied: values, or from one end to another. A list of values is short for a table."""
+    """Something varied: values, or from one end to another. A list of values is short for a table.
+
+    Attributes:
+        values: A list, or a table of values by their labels.
+        step: Difference between two values of a range, on a linear scale.
+        count: Number of values of a range.
+    """
 
     short = (list, "values", {"type": "array", "minItems": 1})
 
@@ -183,11 +196,8 @@ class AxisForm(RangeForm):
     values: (
         Annotated[list[Any] | dict[str, Any], Says("is neither a list nor a table of values with labels")] | None
     ) = None
-    """A list, or a table of values by their labels."""
     step: Bound = None
-    """Difference between two values of a range, on a linear scale."""
     count: Annotated[int, whole(1, MOST_VALUES)] | None = None
-    """Number of values of a range."""
 
 
 _AXIS = Says("is neither a list of values nor a table with a path and values, or from and to", (list, Mapping))
@@ -195,45 +205,54 @@ Axes = dict[str, Annotated[AxisForm | None, _AXIS]]
 
 
 class ColumnForm(Form):
-    """One column of the rows. A path is short for a table."""
+    """One column of the rows. A path is short for a table.
+
+    Attributes:
+        path: Path into the scenario; the axis's name when absent.
+        values: Values by their labels; the rows then have the labels.
+    """
 
     short = (str, "path", {"type": "string"})
 
     path: Path | None = None
-    """Path into the scenario; the axis's name when absent."""
     values: Annotated[dict[str, Any], Field(min_length=1), Says("is not a table of values with labels")] | None = None
-    """Values by their labels; the rows then have the labels."""
 
 
 _ROWS = Says("is not a list of lists, a value for each axis in each", (list,))
 
 
 class PointsForm(Form):
-    """Points one by one: a row of values for the axes that it names."""
+    """Points one by one: a row of values for the axes that it names.
+
+    Attributes:
+        axes: Names and paths, in the order of the rows' values.
+        rows: Lists of values, one for each axis.
+    """
 
     axes: Annotated[
         dict[str, Annotated[ColumnForm | None, Says("is not a table", (str, Mapping))]] | None,
         Needed("has no axes: a table of names and paths, in the order of the rows' values"),
     ] = None
-    """Names and paths, in the order of the rows' values."""
     rows: Annotated[
         Annotated[list[Annotated[Any, WithJsonSchema({"type": "array"})]], _ROWS] | None,
         Needed("has no rows: a list of lists, a value for each axis in each"),
     ] = None
-    """Lists of values, one for each axis."""
 
 
 class SampleForm(Form):
-    """Axes that are drawn together."""
+    """Axes that are drawn together.
+
+    Attributes:
+        method: Method that spreads the points of the sample.
+        points: Number of points.
+        seed: Seed of the sample.
+        axes: Axes by name, each with both ends.
+    """
 
     method: Annotated[str, one_of("sobol", "latin_hypercube")] = "sobol"
-    """Method that spreads the points of the sample."""
     points: Annotated[Annotated[int, whole(1, MAX_SAMPLE)] | None, Needed("lacks points: how many are drawn")] = None
-    """Number of points."""
     seed: Annotated[int, whole(0, MOST_DRAWN)] = 1
-    """Seed of the sample."""
     axes: Annotated[dict[str, Annotated[RangeForm | None, _TABLE]] | None, Needed("has no axes to draw from")] = None
-    """Axes by name, each with both ends."""
 
 
 _NAMED = Annotated[str, Field(pattern=r"\S", strict=True), Says("is not one of the measures")]
@@ -243,38 +262,47 @@ _WIDTH = Annotated[
 
 
 class UntilForm(Form):
-    """Seeds are added to a point until the 95 % interval of a measure's mean is narrow enough."""
+    """Seeds are added to a point until the 95 % interval of a measure's mean is narrow enough.
+
+    Attributes:
+        measure: One of the measures.
+        interval: Half the width of the 95 % interval.
+        at_least: Least number of seeds of a point.
+        at_most: Largest number of seeds of a point.
+    """
 
     measure: Annotated[_NAMED | None, Needed("lacks measure")] = None
-    """One of the measures."""
     interval: Annotated[_WIDTH | None, Needed("lacks interval")] = None
-    """Half the width of the 95 % interval."""
     at_least: Annotated[int, whole(2, MAX_RUNS)] = 5
-    """Least number of seeds of a point."""
     at_most: Annotated[Annotated[int, whole(2, MOST_VALUES)] | None, Needed("lacks at_most")] = None
-    """Largest number of seeds of a point."""
 
 
 class SeedsForm(Form):
-    """The seeds of each point. A whole number is short for a count."""
+    """The seeds of each point. A whole number is short for a count.
+
+    Attributes:
+        first: The first seed; the others follow.
+        count: Number of seeds of every point.
+        until: Adds seeds until an interval is narrow enough, instead of a count.
+    """
 
     short = (int, "count", {"type": "integer", "minimum": 1})
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["count", "until"]}})
 
     first: Annotated[int, whole(0, MAX_SEED - MAX_RUNS)] = 1
-    """The first seed; the others follow."""
     count: Annotated[int, whole(1, MOST_VALUES)] = SEEDS
-    """Number of seeds of every point."""
     until: UntilForm | None = None
-    """Adds seeds until an interval is narrow enough, instead of a count."""
 
 
 class LimitsForm(Form):
-    """Limits of a run."""
+    """Limits of a run.
+
+    Attributes:
+        time: Real time that a run may take, such as `"60s"`.
+    """
 
     time: Time | None = None
-    """Real time that a run may take, such as `"60s"`."""
 
 
 _SERIES = f"a list out of {', '.join(SERIES)}"
@@ -282,62 +310,74 @@ _RECORD = Annotated[list[Annotated[str, one_of(*SERIES)]], Says(f"is not {_SERIE
 
 
 class SeriesForm(Form):
-    """The series that every run records."""
+    """The series that every run records.
+
+    Attributes:
+        record: Names of the series.
+        step: The time between two samples, such as `"1ms"`.
+        ports: Names of ports; the bottleneck when absent.
+    """
 
     record: Annotated[_RECORD | None, Needed(f"lacks record = {_SERIES}")] = None
-    """Names of the series."""
     step: Annotated[Time | None, Needed('lacks step: the time between two samples, such as "1ms"')] = None
-    """The time between two samples, such as `"1ms"`."""
     ports: Annotated[list[Annotated[str, Field(strict=True)]], Says("is not a list of ports' names")] | None = None
-    """Names of ports; the bottleneck when absent."""
 
 
 class StagesForm(Form):
-    """Number of seeds of each stage of a search; the stages have no seed in common."""
+    """Number of seeds of each stage of a search; the stages have no seed in common.
+
+    Attributes:
+        first: First seed of the first stage.
+        search: Seeds of every trial.
+        selection: Seeds of every finalist.
+        confirmation: Seeds of every setting of the final front.
+    """
 
     first: Annotated[int, whole(0, MAX_SEED - MAX_RUNS)] = 1
-    """First seed of the first stage."""
     search: Annotated[int, whole(1, MAX_RUNS)] = 5
-    """Seeds of every trial."""
     selection: Annotated[int, whole(2, MAX_RUNS)] = 10
-    """Seeds of every finalist."""
     confirmation: Annotated[int, whole(2, MAX_RUNS)] = 30
-    """Seeds of every setting of the final front."""
 
 
 class ParameterForm(RangeForm):
-    """Something searched."""
+    """Something searched.
+
+    Attributes:
+        step: Difference between two values, on a linear scale; every value of the range is possible when absent.
+    """
 
     step: Bound = None
-    """Difference between two values, on a linear scale; every value of the range is possible when absent."""
 
 
 class TuneForm(Form):
-    """The parameters of a search, its objectives and its size."""
+    """The parameters of a search, its objectives and its size.
+
+    Attributes:
+        parameters: Parameters by name, each with both ends.
+        objectives: Two measures, each maximized or minimized.
+        references: Settings to compare with, by their labels: a value for every parameter.
+        trials: Number of trials of each search.
+        batch: Number of trials that are chosen together.
+        finalists: Largest number of settings of each search that go on to selection, references not counted.
+        seed: Seed of the sampler.
+        seeds: Seeds of the three stages.
+    """
 
     parameters: Annotated[
         dict[str, Annotated[ParameterForm | None, _TABLE]] | None,
         Needed("lacks parameters: a table of what is searched, each with path, from and to"),
     ] = None
-    """Parameters by name, each with both ends."""
     objectives: Annotated[
         dict[str, Annotated[str | None, one_of("maximize", "minimize")]] | None,
         Needed(f"lacks objectives: {OBJECTIVES}"),
         Field(json_schema_extra={"minProperties": 2, "maxProperties": 2}),
     ] = None
-    """Two measures, each maximized or minimized."""
     references: dict[str, Annotated[dict[str, Bound] | None, _TABLE]] | None = None
-    """Settings to compare with, by their labels: a value for every parameter."""
     trials: Annotated[int, whole(1, MOST_TRIALS)] = 64
-    """Number of trials of each search."""
     batch: Annotated[int, whole(1, MOST_TRIALS)] = 8
-    """Number of trials that are chosen together."""
     finalists: Annotated[int, whole(1, MOST_TRIALS)] = 8
-    """Largest number of settings of each search that go on to selection, references not counted."""
     seed: Annotated[int, whole(0, MOST_DRAWN)] = 1
-    """Seed of the sampler."""
     seeds: StagesForm = StagesForm()
-    """Seeds of the three stages."""
 
 
 MEASURES = 'is not a list of measures such as "efficiency"'
@@ -346,7 +386,21 @@ _PAIRED = Says("is not a list of tables: write [[paired]]", (list,))
 
 
 class PlanForm(Form):
-    """A plan of celltrain: for `celltrain sweep`, or, with a table [tune], for `celltrain tune`."""
+    """A plan of celltrain: for `celltrain sweep`, or, with a table [tune], for `celltrain tune`.
+
+    Attributes:
+        name: A title; the name of the file when absent.
+        scenario: A file next to the plan, a shipped scenario's name, or a scenario as a table, as `celltrain schema`
+            has it.
+        measures: Measures of every run.
+        axes: Axes by name, crossed with each other.
+        paired: Tables of axes that move together.
+        points: Points one by one.
+        seeds: Seeds of each point.
+        limits: Limits of each run.
+        series: Series of every run.
+        tune: Search of parameters, for `celltrain tune`.
+    """
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -357,27 +411,16 @@ class PlanForm(Form):
     )
 
     name: Annotated[str, Field(pattern=r"^$|\S", strict=True), Says("is not a text")] | None = None
-    """A title; the name of the file when absent."""
     scenario: Annotated[Any, WithJsonSchema({"type": ["string", "object"]})] = None
-    """A file next to the plan, a shipped scenario's name, or a scenario as a table, as `celltrain schema` has it."""
     measures: Annotated[list[_MEASURE], Says(MEASURES, (list,))] | None = Field(None, json_schema_extra={"minItems": 1})
-    """Measures of every run."""
     axes: Axes | None = None
-    """Axes by name, crossed with each other."""
     paired: Annotated[list[Annotated[Axes | None, _TABLE]], _PAIRED] | None = None
-    """Tables of axes that move together."""
     points: PointsForm | None = None
-    """Points one by one."""
     sample: SampleForm | None = None
-    """Axes that are drawn together."""
     seeds: SeedsForm = SeedsForm()
-    """Seeds of each point."""
     limits: LimitsForm = LimitsForm()
-    """Limits of each run."""
     series: SeriesForm | None = None
-    """Series of every run."""
     tune: TuneForm | None = None
-    """Search of parameters, for `celltrain tune`."""
 
 
 AnyForm = TypeVar("AnyForm", bound=Form)
@@ -451,11 +494,16 @@ class PlanSchema(GenerateJsonSchema):
         return written
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
-        """Adds the keys that a table needs."""
+        """Adds the keys that a table needs, and the descriptions in docstrings."""
         form: type[Form] = schema["cls"]
         required = {"required": list(form.needed())} if form.needed() else {}
-        title = form.__name__.removesuffix("Form")
-        return {**super().model_schema(schema), "title": title, "additionalProperties": False, **required}
+        written = {**super().model_schema(schema), "title": form.__name__.removesuffix("Form"), **required}
+        for base in reversed(form.__mro__[: form.__mro__.index(Form)]):
+            about, _, keys = (inspect.getdoc(base) or "").partition("\n\nAttributes:\n")
+            written["description"] = " ".join(about.split())
+            for name, text in re.findall(r"^    (\w+): ((?:.|\n      )+)", keys, re.MULTILINE):
+                written["properties"][name]["description"] = " ".join(text.split())
+        return {**written, "additionalProperties": False}
 
     def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
         """Names a table after its form, without `Form`."""

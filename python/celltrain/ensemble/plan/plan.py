@@ -6,16 +6,17 @@ import hashlib
 import itertools
 import json
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Drawn, Grid, Seeds
-from celltrain.ensemble.plan.document import as_text, join
-from celltrain.ensemble.plan.reader import Readable, Reader
+from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Grid, Seeds
+from celltrain.ensemble.plan.document import Place, as_text
+from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.errors import Fault, PlanError, ScenarioError
 from celltrain.model import policy_files
 from celltrain.model.arguments import checked
@@ -39,19 +40,13 @@ MOST_REFUSALS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan(Grid, Readable):
-    """A checked plan."""
+class Plan(Grid, Planned):
+    """A checked plan of a sweep, with the seeds of each point and the series that every run records."""
 
     _file = "sweep"
 
-    name: str
-    measures: tuple[str, ...]
     seeds: Seeds
-    limit_s: float | None
-    """Real time that a run may take."""
     recording: Recording | None
-    document: dict[str, Any] = field(repr=False)
-    """The plan as it was given, its scenario as a table."""
 
     @classmethod
     def of_side(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
@@ -61,23 +56,11 @@ class Plan(Grid, Readable):
     @classmethod
     def _read(cls, reader: Reader, *, check: bool = True, unused: bool = True) -> Self:
         """Judges a plan; `unused`: refuse axes that are left out at every point."""
-        reader.read()
-        measures = reader.measures()
-        groups = reader.groups()
-        seeds = reader.seeds(measures)
-        recording = reader.recording(measures)
+        measures, groups = reader.read().measures(), reader.groups()
+        seeds, recording = reader.seeds(measures), reader.recording(measures)
         reader.size(groups, seeds.count)
-        reader.finish()
-        plan = cls(
-            name=reader.name,
-            measures=measures,
-            groups=groups,
-            seeds=seeds,
-            limit_s=reader.limit_s,
-            recording=recording,
-            base=reader.scenario,
-            document=reader.kept(),
-        )
+        about = reader.plan()
+        plan = cls(base=reader.scenario, groups=groups, measures=measures, seeds=seeds, recording=recording, **about)
         if check:
             _check_points(plan, reader, unused=unused)
         reader.finish()
@@ -91,14 +74,13 @@ class Plan(Grid, Readable):
     @cached_property
     def digest(self) -> str:
         """16 hex digits that change with the runs of the plan, and with the measures and series kept of them."""
-        said = {key: value for key, value in self.document.items() if key not in ("name", "limits")}
         # Another version of scipy may draw another sample.
         drawn = [
             [axis.name, hashlib.sha256(axis.numbers.shares.tobytes()).hexdigest()]
             for axis in self.axes
-            if isinstance(axis.numbers, Drawn)
+            if axis.numbers is not None and axis.numbers.shares is not None
         ]
-        return digest_of([said, self.measures, drawn])
+        return digest_of([*self._contents, drawn])
 
 
 def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
@@ -106,7 +88,7 @@ def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
     indices = _looked_at(plan)
     refused: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
     too_large: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
-    lacking: dict[tuple[str, str], int] = {}
+    lacking: Counter[tuple[str, str]] = Counter()
     accepted: list[Reading] = []
     runnable = unfit = 0
     for index in indices:
@@ -122,20 +104,17 @@ def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
         unfit += reading.does_not_fit
         if reading.handle is not None:
             # The first and some of the last: all would be too much to keep.
-            if len(accepted) == OUTLINED:
-                accepted.pop(1)
-            accepted.append(reading)
+            accepted = [*accepted[:1], *accepted[1:][2 - OUTLINED :], reading]
             runnable += 1
             untraced, empty = _traced(plan.recording, reading.handle)
             faults += untraced
-            for series in empty:
-                lacking[series] = lacking.get(series, 0) + 1
+            lacking.update(empty)
         kept = too_large if reading.does_not_fit else refused
         for fault in faults:
             kept.setdefault((fault.key, fault.value, fault.problem), (fault, []))[1].append(index)
     if unfit == len(indices):
         refused |= too_large
-    _check_measures(plan, reader, accepted)
+    check_measures(plan.measures, reader, accepted)
     for (name, reason), count in lacking.items():
         if count == runnable:
             reader.refuse("series.record", f"has nothing to record: {reason}", name)
@@ -172,18 +151,20 @@ def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list
 def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], axes: Mapping[str, Axis]) -> Fault:
     """Returns a fault of points at the axis to blame."""
     own, more = plan.points[indices[0]].values, len(indices) - 1
-    values = ", ".join(f"{name} = {shortly(value)}" for name, value in own.items())
+    values = in_words(own)
     others = f", and {more:,} more of those looked at" if more else ""
     where = f"; at point {indices[0]} ({values}){others}" if values else ""
     # Of a buffer that is varied no number of cells fits every value.
     share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}{where}"
-    related = (
-        axis
-        for path, axis in axes.items()
-        if f"{fault.key}.".startswith(f"{path}.") or f"{path}.".startswith(f"{fault.key}.")
+    to_blame = next(
+        (
+            axis
+            for path, axis in axes.items()
+            if f"{fault.key}.".startswith(f"{path}.") or f"{path}.".startswith(f"{fault.key}.")
+        ),
+        None,
     )
-    to_blame = next(related, None)
     if to_blame is not None and to_blame.labels is not None:
         setting = to_blame.settings[to_blame.labels.index(str(own[to_blame.name]))]
         of_file = policy_files.refused(replace(fault, problem=problem), to_blame.path, setting)
@@ -194,11 +175,12 @@ def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], 
     return Fault.of(problem, file=reader.file, line=line, key=fault.key, value=fault.value)
 
 
-def _check_measures(plan: Plan, reader: Reader, scenarios: Sequence[Reading]) -> None:
+def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[Reading]) -> None:
     """Refuses measures that do not exist in the answers of all these scenarios."""
-    said = plan.document.get("measures", [])
-    for text, why in no_measures(plan.measures, scenarios).items():
-        path = join("measures", said.index(text)) if text in said else "measures"
+    listed = list(reader.form.measures or ())
+    for text, why in no_measures(measures, scenarios).items():
+        place: Place = ("measures", listed.index(text)) if text in listed else ("tune", "objectives", text)
+        path = reader.path(place if reader.has(*place) else "measures")
         if text.isidentifier():
             hint = f" Did you mean {why.rpartition('did you mean ')[2]}" if "did you mean " in why else ""
             line = reader.line(path)
@@ -207,7 +189,8 @@ def _check_measures(plan: Plan, reader: Reader, scenarios: Sequence[Reading]) ->
             fault = Fault.of(sentence, file=file, line=line, key=path, value=as_text(text))
             reader.faults.append(replace(fault, message=f"{start}{fault.problem}"))
         else:
-            reader.refuse(path, f"is not a measure of these runs: {why}", text)
+            value = ... if place[0] == "tune" else text
+            reader.refuse(path, f"is not a measure of these runs: {why}", value)
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
@@ -240,9 +223,9 @@ def _looked_at(plan: Plan) -> Sequence[int]:
     return sorted(chosen)
 
 
-def shortly(value: float | str) -> str:
-    """Returns a value of a column as messages show it."""
-    return value if isinstance(value, str) else f"{value:g}"
+def in_words(values: Mapping[str, float | str]) -> str:
+    """Returns the values of a point as messages show them."""
+    return ", ".join(f"{name} = {value if isinstance(value, str) else f'{value:g}'}" for name, value in values.items())
 
 
 @checked(ScenarioError)

@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -21,11 +21,10 @@ from celltrain.ensemble.plan.axes import (
     MAX_RUNS,
     MEASURES,
     Axis,
-    Drawn,
     Group,
     Interval,
+    NumberRange,
     Seeds,
-    Steps,
     Until,
     draw,
 )
@@ -54,7 +53,7 @@ COLUMNS = (
     *("fingerprint", "configuration", "version", "profile"),
 )
 #: Keys of a scenario that a run's key leaves out.
-NO_AXES = ("seed", "name")
+NO_AXES = {"seed": "is what [seeds] is for", "name": "is not a setting of a run"}
 #: Ratio of the ends of a logarithmic range, within what a float holds.
 MOST_RATIO = 10**300
 #: Points that are counted in a message.
@@ -66,8 +65,8 @@ MOST_MEASURES = 1000
 class Reader(Document):
     """Judges the contents of a plan."""
 
+    #: Keys that only a plan of another kind has, and the problem with each.
     elsewhere: ClassVar = {"tune": "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead"}
-    """Keys that only a plan of another kind has, and the problem with each."""
 
     def read(self) -> Self:
         """Reads the tables of the plan; rules between their keys are for the other methods."""
@@ -77,37 +76,32 @@ class Reader(Document):
                 self.refuse(key, problem)
         self.keys = [key for key in forms.PlanForm.names() if key not in self.elsewhere]
         self.form = forms.read(forms.PlanForm, self, self.keys, leave=self.elsewhere)
-        self.name = self.form.name or self.name
         return self
 
-    def kept(self) -> dict[str, Any]:
-        """Returns the plan as it was given, its scenario as a table."""
-        kept = {key: self.document[key] for key in self.keys if key in self.document and key != "scenario"}
-        return {**kept, "name": self.name, "scenario": self.scenario}
-
-    @property
-    def limit_s(self) -> float | None:
-        """Real time that a run may take, in seconds."""
-        time = self.form.limits.time
-        return None if time is None else seconds(time)
+    def plan(self) -> dict[str, Any]:
+        """Returns the attributes of the plan besides its axes, seeds and measures; raises `PlanError` if it has faults."""
+        self.finish()
+        document = {key: self.document[key] for key in self.keys if key in self.document and key != "scenario"}
+        time, name = self.form.limits.time, self.form.name or self.name
+        limit_s = None if time is None else seconds(time)
+        return {"name": name, "limit_s": limit_s, "document": {**document, "name": name, "scenario": self.scenario}}
 
     def measures(self, default: tuple[str, ...] = MEASURES) -> tuple[str, ...]:
         """Returns the measures."""
-        said = self.form.measures
-        if said is None:
+        texts = self.form.measures
+        if texts is None:
             return default
-        if not said:
-            self.refuse("measures", forms.MEASURES, said)
-        elif len(said) > MOST_MEASURES:
-            self.refuse("measures", f"has {len(said):,} measures; a plan has at most {MOST_MEASURES:,}")
-        else:
-            for number, text in enumerate(said):
-                if text is not None:
-                    self.syntax(("measures", number), text, text)
-                    if text in said[:number]:
-                        self.refuse(("measures", number), "is there twice", text)
-            return tuple(text for text in said if text is not None)
-        return MEASURES
+        if not texts:
+            self.refuse("measures", forms.MEASURES, texts)
+        elif len(texts) > MOST_MEASURES:
+            self.refuse("measures", f"has {len(texts):,} measures; a plan has at most {MOST_MEASURES:,}")
+            return MEASURES
+        for number, text in enumerate(texts):
+            if text is not None:
+                self.syntax(("measures", number), text, text)
+                if text in texts[:number]:
+                    self.refuse(("measures", number), "is there twice", text)
+        return tuple(text for text in texts if text is not None)
 
     def syntax(self, place: Place, text: str, value: Any = ...) -> None:
         """Judges a measure."""
@@ -118,9 +112,9 @@ class Reader(Document):
 
     def groups(self) -> tuple[Group, ...]:
         """Returns all axes, in groups that move together."""
-        axes = self.each(self.form.axes, ("axes",), self._axis)
+        alone = self.each(self.form.axes, ("axes",), self._axis)
         groups = (
-            *(Group(axes=(axis,)) for axis in axes),
+            *(Group(axes=(axis,)) for axis in alone),
             *self._paired(),
             *self._listed_points(),
             *self._sample(),
@@ -142,10 +136,10 @@ class Reader(Document):
     def each(table: Mapping[str, T | None] | None, place: Place, make: Callable[[str, T, Place], R]) -> list[R]:
         """Returns what the entries of a table make, without those that are refused."""
         made = []
-        for name, said in (table or {}).items():
-            if said is not None:
+        for name, entry in (table or {}).items():
+            if entry is not None:
                 with suppress(RefusedError):
-                    made.append(make(name, said, (*place, name)))
+                    made.append(make(name, entry, (*place, name)))
         return made
 
     def varied(self, axis: str, path: str) -> None:
@@ -157,12 +151,10 @@ class Reader(Document):
     def _paired(self) -> Iterator[Group]:
         """Yields the axes that move together."""
         for number, listed in enumerate(self.form.paired or ()):
-            if listed is None:
-                continue
             place = ("paired", number)
             axes = tuple(self.each(listed, place, partial(self._axis, alone=False)))
             counts = {axis.name: len(axis) for axis in axes}
-            if not listed:
+            if listed == {}:
                 self.refuse(place, "pairs nothing")
             elif len(set(counts.values())) > 1:
                 words = ", ".join(f"{name} has {count}" for name, count in counts.items())
@@ -174,10 +166,10 @@ class Reader(Document):
 
     def _listed_points(self) -> Iterator[Group]:
         """Yields the axes of points one by one: a row of values for the axes that it names."""
-        said = self.form.points
-        if said is None or not said.axes or not said.rows:
+        points = self.form.points
+        if points is None or not points.axes or not points.rows:
             return
-        axes, rows, before, seen = said.axes, said.rows, len(self.faults), set()
+        axes, rows, before, seen = points.axes, points.rows, len(self.faults), set()
         for number, row in enumerate(rows):
             place, text = ("points", "rows", number), json.dumps(row, sort_keys=True)
             if not isinstance(row, list) or len(row) != len(axes):
@@ -187,203 +179,204 @@ class Reader(Document):
             seen.add(text)
         if len(self.faults) > before:
             return
-        columns = dict(zip(axes, zip(*rows, strict=True), strict=True))
         numbers = {name: number for number, name in enumerate(axes)}
 
-        def column(name: str, one: forms.ColumnForm, place: Place) -> Axis:
-            return self._column(name, one, place, columns[name], numbers[name])
+        def column(name: str, form: forms.ColumnForm, place: Place) -> Axis:
+            """Returns an axis whose values are in rows: plain ones, or the labels of a table of values."""
+            number = numbers[name]
+            values: list[tuple[Place, Any]] = [
+                (("points", "rows", n, number), row[number]) for n, row in enumerate(rows)
+            ]
+            if form.values is None:
+                return self._listed(name, form.path, place, values, alone=False)
+            labels = []
+            for at, label in values:
+                if not isinstance(label, str) or label not in form.values:
+                    raise self.refused(at, f"is not a label of {name}: {', '.join(form.values)}", label)
+                labels.append(label)
+            values = [((*place, "values", label), form.values[label]) for label in labels]
+            return self._listed(name, form.path, place, values, labels=labels, alone=False)
 
         found = self.each(axes, ("points", "axes"), column)
         if len(found) == len(axes):
             yield Group(axes=tuple(found))
 
-    def _column(self, name: str, said: forms.ColumnForm, place: Place, values: Sequence[Any], number: int) -> Axis:
-        """Returns an axis whose values are in rows: plain ones, or the labels of a table of values."""
-        before = len(self.faults)
-        key, labelled = self.key(name, said.path, place), said.values
-        for row, value in enumerate(values):
-            where = ("points", "rows", row, number)
-            if labelled is not None:
-                if not isinstance(value, str) or value not in labelled:
-                    self.refuse(where, f"is not a label of {name}: {', '.join(labelled)}", value)
-            else:
-                self._value(value, where, key, f"give it a label in points.axes.{name}.values")
-        if len(self.faults) > before:
-            raise RefusedError
-        settings = tuple(values) if labelled is None else tuple(labelled[value] for value in values)
-        labels = None if labelled is None else tuple(values)
-        return Axis(name=name, path=key.path, key=key, settings=settings, labels=labels, place=place)
-
-    def _value(self, value: Any, place: Place, key: Key, advice: str) -> None:
-        """Judges a listed value without a label."""
-        if isinstance(value, Mapping | list):
-            self.refuse(place, f"is a table: {advice}", value)
-        elif isinstance(value, float) and not math.isfinite(value):
-            self.refuse(place, "is not a finite number", value)
-        elif key.quantity is not None:
-            with suppress(RefusedError):
-                self._quantity(value, place, key)
-
     def _sample(self) -> Iterator[Group]:
         """Yields the axes that are drawn together."""
-        said = self.form.sample
-        if said is None or not said.axes:
+        sample = self.form.sample
+        if sample is None or not sample.axes:
             return
-        found = self.each(said.axes, ("sample", "axes"), self.range)
-        if said.points is None or len(found) < len(said.axes):
+        found = self.each(sample.axes, ("sample", "axes"), self.range)
+        if sample.points is None or len(found) < len(sample.axes):
             return
-        shares = draw(said.method, len(found), said.points, said.seed)
+        count, shares = sample.points, draw(sample.method, len(found), sample.points, sample.seed)
         axes = []
-        for number, (name, (key, interval)) in enumerate(zip(said.axes, found, strict=True)):
-            numbers = Drawn(interval=interval, shares=shares[:, number], whole=key.whole)
-            axes.append(Axis(name=name, path=key.path, key=key, numbers=numbers, place=("sample", "axes", name)))
+        for number, (name, (key, interval)) in enumerate(zip(sample.axes, found, strict=True)):
+            numbers = NumberRange(interval=interval, count=count, shares=shares[:, number], whole=key.whole)
+            axes.append(Axis(name=name, key=key, numbers=numbers, place=("sample", "axes", name)))
         yield Group(axes=tuple(axes))
 
-    def _axis(self, name: str, said: forms.AxisForm, place: Place, *, alone: bool = True) -> Axis:
+    def _axis(self, name: str, form: forms.AxisForm, place: Place, *, alone: bool = True) -> Axis:
         """Returns an axis with values, or a range; one that others move with may have a value twice."""
         ranged = [word for word in ("from", "to", "step", "count", "scale") if self.has(*place, word)]
-        if said.values is not None:
-            if ranged:
-                self.refuse(place, f"has values, and {', '.join(ranged)} as well: it is a list or a range")
-            return self._listed(name, said, place, alone=alone)
-        key = self.key(name, said.path, place)
-        if not ranged:
+        values = form.values
+        if values is None and ranged:
+            return self._ranged(name, form, place)
+        if values is None:
+            self.key(name, form.path, place)
             if not self.has(*place, "values"):
                 self.refuse(place, "has no values: a list, or from and to with a step or a count")
             raise RefusedError
-        return self._ranged(name, of_range(key, said), said, place)
+        if ranged:
+            self.refuse(place, f"has values, and {', '.join(ranged)} as well: it is a list or a range")
+        at = (*place, "values")
+        if isinstance(values, dict):
+            entries: list[tuple[Place, Any]] = [((*at, label), value) for label, value in values.items()]
+            return self._listed(name, form.path, place, entries, labels=list(values), alone=alone)
+        return self._listed(name, form.path, place, [((*at, n), value) for n, value in enumerate(values)], alone=alone)
 
-    def key(self, name: str, said: str | None, place: Place) -> Key:
+    def key(self, name: str, path: str | None, place: Place) -> Key:
         """Returns the schema's key for the path of an axis, which is its name if it has none; judges the name too."""
-        if said is None and self.has(*place, "path"):
+        if path is None and self.has(*place, "path"):
             # The path has been refused.
             raise RefusedError
-        path, where = (name, place) if said is None else (said, (*place, "path"))
+        path, where = (name, place) if path is None else (path, (*place, "path"))
         if path in NO_AXES:
-            word = "what [seeds] is for" if path == "seed" else "not a setting of a run"
-            raise self.refused(where, f"is {word}", path)
+            raise self.refused(where, NO_AXES[path], path)
         if name in COLUMNS:
-            problem = f"is the name of a column of every store; call it something else, such as my_{name}"
-            self.refuse(place, problem)
+            self.refuse(place, f"is the name of a column of every store; call it something else, such as my_{name}")
         try:
             return follow(path)
         except UnknownKeyError as error:
             raise self.refused(where, str(error), path) from None
 
-    def _listed(self, name: str, said: forms.AxisForm, place: Place, *, alone: bool) -> Axis:
-        """Returns an axis whose values are listed."""
-        values, at = said.values or [], (*place, "values")
+    def _listed(
+        self,
+        name: str,
+        path: str | None,
+        place: Place,
+        values: Sequence[tuple[Place, Any]],
+        *,
+        labels: Sequence[str] | None = None,
+        alone: bool,
+    ) -> Axis:
+        """Returns an axis with these values, each with its place; `labels` stand for them in the store."""
         before = len(self.faults)
         key = None
         with suppress(RefusedError):
-            key = self.key(name, said.path, place)
+            key = self.key(name, path, place)
         if not values:
-            raise self.refused(at, "is empty: an axis has at least one value")
+            raise self.refused((*place, "values"), "is empty: an axis has at least one value")
         seen: set[str] = set()
-        for label, setting in values.items() if isinstance(values, dict) else enumerate(values):
-            where, text = (*at, label), json.dumps(setting, sort_keys=True)
-            finite = not isinstance(setting, float) or math.isfinite(setting)
-            if finite and alone and text in seen:
-                self.refuse(where, "is there twice", setting)
+        for where, value in values:
+            text = json.dumps(value, sort_keys=True)
+            is_table = isinstance(value, Mapping | list)
+            if isinstance(value, float) and not math.isfinite(value):
+                self.refuse(where, "is not a finite number", value)
+            elif alone and text in seen:
+                self.refuse(where, "is there twice", value)
+            elif is_table and labels is None:
+                self.refuse(where, "is a table: give it a label, as in values = { mine = {...} }", value)
+            elif not is_table and key is not None and key.quantity is not None:
+                with suppress(RefusedError):
+                    self._quantity(value, where, key)
             seen.add(text)
-            if key is not None and not (isinstance(values, dict) and isinstance(setting, Mapping | list)):
-                self._value(setting, where, key, "give it a label, as in values = { mine = {...} }")
         if key is None or len(self.faults) > before:
             raise RefusedError
-        labels = tuple(values) if isinstance(values, dict) else None
-        settings = tuple(values.values()) if isinstance(values, dict) else tuple(values)
-        return Axis(name=name, path=key.path, key=key, settings=settings, labels=labels, place=place)
+        settings = tuple(value for _, value in values)
+        return Axis(
+            name=name, key=key, settings=settings, labels=None if labels is None else tuple(labels), place=place
+        )
 
-    def _ranged(self, name: str, key: Key, said: forms.AxisForm, place: Place) -> Axis:
+    def _ranged(self, name: str, form: forms.AxisForm, place: Place) -> Axis:
         """Returns an axis from one end to another."""
-        count, at = said.count, (*place, "step")
-        if said.step is None and not self.has(*place, "count"):
+        key = of_range(self.key(name, form.path, place), form)
+        if form.step is None and not self.has(*place, "count"):
             raise self.refused(place, "lacks a step or a count")
-        if said.step is not None and self.has(*place, "count"):
+        if form.step is not None and self.has(*place, "count"):
             raise self.refused(place, "has a step and a count: one is enough")
-        interval = self._interval(said, place, key)
-        step = None if said.step is None else self.bound(said.step, at, key)
+        interval, count = self._interval(form, place, key), form.count
+        step = self.step(form.step, place, key, interval)
         if step is not None:
-            if interval.log:
-                raise self.refused(at, "goes with a linear scale only; give a count", said.step)
-            if step <= 0:
-                raise self.refused(at, "is not above zero", said.step)
-            count = self.count(interval, step, at, said.step)
+            count = math.floor((interval.high - interval.low) / step) + 1
+        elif count == 1:
+            raise self.refused((*place, "count"), "is too few for two ends; for one value write values = [...]", 1)
         if count is None:
             # It has been refused.
             raise RefusedError
-        if count == 1 and step is None:
-            raise self.refused((*place, "count"), "is too few for two ends; for one value write values = [...]", 1)
-        numbers = Steps(interval=interval, length=count, step=step)
-        axis = Axis(name=name, path=key.path, key=key, numbers=numbers, place=place)
-        if 1 < count <= CHECKED_POINTS:
+        axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count, step=step), place=place)
+        if count <= CHECKED_POINTS:
             settings = [json.dumps(axis.setting(number)) for number in range(count)]
-            again = next((one for one, other in itertools.pairwise(settings) if one == other), None)
-            if again is not None:
-                raise self.refused(place, f"gives {again} twice: the setting takes nothing between")
+            for one, other in itertools.pairwise(settings):
+                if one == other:
+                    raise self.refused(place, f"gives {one} twice: the setting takes nothing between")
         return axis
 
-    def range(self, name: str, said: forms.RangeForm, place: Place) -> tuple[Key, Interval]:
+    def range(self, name: str, form: forms.RangeForm, place: Place) -> tuple[Key, Interval]:
         """Returns the key and the ends of a sampled axis or a searched parameter."""
-        key = of_range(self.key(name, said.path, place), said)
-        return key, self._interval(said, place, key)
+        key = of_range(self.key(name, form.path, place), form)
+        return key, self._interval(form, place, key)
 
-    def _interval(self, said: forms.RangeForm, place: Place, key: Key) -> Interval:
+    def _interval(self, form: forms.RangeForm, place: Place, key: Key) -> Interval:
         """Returns both ends of a range, and its scale."""
-        log = said.scale == "log"
-        ends = {"from": said.from_, "to": said.to}
-        missing = [word for word, end in ends.items() if end is None]
-        if missing:
+        ends = {"from": form.from_, "to": form.to}
+        if missing := [word for word, end in ends.items() if end is None]:
             raise self.refused(place, f"lacks {' and '.join(missing)}")
         bounds = self.each(ends, place, lambda _, end, at: self.bound(end, at, key))
         if len(bounds) < len(ends):
             raise RefusedError
-        low, high = bounds
+        (low, high), log, start, end = bounds, form.scale == "log", (*place, "from"), (*place, "to")
         if key.is_threshold and key.whole and low < 2:
-            cells = f"to = {as_text(said.to)} is a number of cells: begin at 2 cells or more"
-            raise self.refused((*place, "from"), f"is a share of the buffer, and {cells}", said.from_)
+            cells = f"to = {as_text(form.to)} is a number of cells: begin at 2 cells or more"
+            raise self.refused(start, f"is a share of the buffer, and {cells}", form.from_)
         if not low < high:
-            raise self.refused((*place, "to"), f"is not above from = {as_text(said.from_)}", said.to)
+            raise self.refused(end, f"is not above from = {as_text(form.from_)}", form.to)
         if log and low <= 0:
-            raise self.refused((*place, "from"), "is not above zero, and the scale is logarithmic", said.from_)
+            raise self.refused(start, "is not above zero, and the scale is logarithmic", form.from_)
         if log and high > MOST_RATIO * low:
-            raise self.refused((*place, "to"), f"is more than 10^300 times from = {as_text(said.from_)}", said.to)
+            raise self.refused(end, f"is more than 10^300 times from = {as_text(form.from_)}", form.to)
         return Interval(low=low, high=high, log=log)
 
-    def count(self, interval: Interval, step: Fraction, place: Place, said: Any) -> int:
-        """Returns how many values a range has by a step."""
-        count = math.floor((interval.high - interval.low) / step) + 1
-        if count > forms.MOST_VALUES:
+    def step(self, given: Any, place: Place, key: Key, interval: Interval) -> Fraction | None:
+        """Returns the step of a range, if it has one."""
+        if given is None:
+            return None
+        step, at = self.bound(given, (*place, "step"), key), (*place, "step")
+        if interval.log:
+            raise self.refused(at, "goes with a linear scale only", given)
+        if step <= 0:
+            raise self.refused(at, "is not above zero", given)
+        if (interval.high - interval.low) / step >= forms.MOST_VALUES:
             problem = f"is too small for the range, which would have more than {forms.MOST_VALUES:,} values"
-            raise self.refused(place, problem, said)
-        return count
+            raise self.refused(at, problem, given)
+        return step
 
-    def bound(self, said: Any, place: Place, key: Key) -> Fraction:
+    def bound(self, given: Any, place: Place, key: Key) -> Fraction:
         """Returns an end of a range, or its step."""
         if key.quantity is not None:
-            return self._quantity(said, place, key)
-        if not isinstance(said, int | float) or isinstance(said, bool) or not math.isfinite(said):
-            raise self.refused(place, f"is not a plain number, as {key.path} takes", said)
-        if key.whole and said != int(said):
-            raise self.refused(place, f"is not a whole number, as {key.path} takes", said)
-        return exact(said)
+            return self._quantity(given, place, key)
+        if not isinstance(given, int | float) or isinstance(given, bool) or not math.isfinite(given):
+            raise self.refused(place, f"is not a plain number, as {key.path} takes", given)
+        if key.whole and given != int(given):
+            raise self.refused(place, f"is not a whole number, as {key.path} takes", given)
+        return exact(given)
 
-    def _quantity(self, said: Any, place: Place, key: Key) -> Fraction:
+    def _quantity(self, given: Any, place: Place, key: Key) -> Fraction:
         """Returns a number with a unit."""
         assert key.quantity is not None, "only keys that take a quantity get here"
         expected = key.quantity.expected
         try:
-            if isinstance(said, str):
-                return key.quantity.read(said)
+            if isinstance(given, str):
+                return key.quantity.read(given)
         except ValueError as error:
             expected = str(error)
-        raise self.refused(place, f"is not {expected}, as {key.path} takes", said)
+        raise self.refused(place, f"is not {expected}, as {key.path} takes", given)
 
     def seeds(self, measures: Sequence[str]) -> Seeds:
         """Returns the seeds of each point."""
-        said, until = self.form.seeds, self.form.seeds.until
+        seeds, until = self.form.seeds, self.form.seeds.until
         if until is None:
-            return Seeds(first=said.first, count=said.count)
+            return Seeds(first=seeds.first, count=seeds.count)
         if self.has("seeds", "count"):
             self.refuse("seeds", "has a count and until: it is one or the other")
         if until.measure is not None and until.measure not in measures:
@@ -395,37 +388,32 @@ class Reader(Document):
             self.refuse("seeds.until.at_most", f"is below at_least = {until.at_least}", most)
         measure, width = until.measure or "", until.interval or 1.0
         narrow = Until(measure=measure, interval=width, at_least=until.at_least, at_most=most)
-        return Seeds(first=said.first, count=most, until=narrow)
+        return Seeds(first=seeds.first, count=most, until=narrow)
 
     def recording(self, measures: Sequence[str]) -> Recording | None:
         """Returns the series that every run records."""
-        said = self.form.series
-        if said is None:
+        series = self.form.series
+        if series is None:
             return None
-        traced = next((text for text in measures if needs_series(text)), None)
-        if traced is not None:
+        if traced := next((text for text in measures if needs_series(text)), None):
             problem = f"cannot be recorded with the measure {traced!r}, which reads a trace of its own"
             self.refuse("series", problem)
-        ports = None if said.ports is None else tuple(said.ports)
-        return Recording(trace=tuple(said.record or ()), step=said.step or "", ports=ports)
+        ports = None if series.ports is None else tuple(series.ports)
+        return Recording(trace=tuple(series.record or ()), step=series.step or "", ports=ports)
 
     def size(self, groups: Sequence[Group], seeds: int) -> None:
         """Refuses more runs than anybody waits for; a plan with other faults may mean another size."""
-        if self.faults:
-            return
-        points = 1
-        for group in groups:
-            points = min(points * len(group), MOST_COUNTED + 1)
-        runs = points * seeds
-        if runs > MAX_RUNS:
-            counted = f"{points:,} points and {runs:,} runs" if points <= MOST_COUNTED else "more than 10^30 points"
+        points = math.prod(map(len, groups))
+        if points * seeds > MAX_RUNS and not self.faults:
+            few = points <= MOST_COUNTED
+            counted = f"{points:,} points and {points * seeds:,} runs" if few else "more than 10^30 points"
             problem = f"has {counted}; nobody waits for more than {MAX_RUNS:,}: take fewer values, or a [sample]"
             self.refuse("", problem)
 
 
-def of_range(key: Key, said: forms.RangeForm) -> Key:
+def of_range(key: Key, form: forms.RangeForm) -> Key:
     """Returns the key for the numbers of a range: thresholds up to a whole number above 1 are cells."""
-    to = said.to
+    to = form.to
     in_cells = isinstance(to, int | float) and to > 1 and math.isfinite(to) and to == int(to)
     return replace(key, whole=True, unit="cells") if key.is_threshold and in_cells else key
 
@@ -433,7 +421,7 @@ def of_range(key: Key, said: forms.RangeForm) -> Key:
 def _again(axes: Sequence[Axis]) -> str:
     """Returns the values of axes that move together which are there twice, all of them; empty if there are none."""
     # A range has no value twice, and may be too long to go through.
-    if not axes or any(axis.numbers is not None for axis in axes):
+    if any(axis.numbers is not None for axis in axes):
         return ""
     seen: set[str] = set()
     for settings in zip(*(axis.settings for axis in axes), strict=True):
@@ -444,13 +432,26 @@ def _again(axes: Sequence[Axis]) -> str:
     return ""
 
 
-class Readable(ABC):
-    """A plan that can be read from a file, a text, Python values, or the document that a folder keeps."""
+@dataclass(frozen=True, kw_only=True)
+class Planned(ABC):
+    """A plan that can be read from a file, a text, Python values, or the document that a folder keeps.
 
+    Attributes:
+        name: Its name.
+        measures: Measures of every run.
+        limit_s: Real time that a run may take, in seconds.
+        document: The plan as it was given, its scenario as a table.
+    """
+
+    #: Judges plans of this kind.
     _reader: ClassVar[type[Any]] = Reader
-    """Judges plans of this kind."""
+    #: The name of a plan from Python, in faults.
     _file: ClassVar[str]
-    """The name of a plan from Python, in faults."""
+
+    name: str
+    measures: tuple[str, ...]
+    limit_s: float | None
+    document: dict[str, Any] = field(repr=False)
 
     @classmethod
     @abstractmethod
@@ -494,3 +495,8 @@ class Readable(ABC):
     def of_document(cls, document: Mapping[str, Any]) -> Self:
         """Returns the plan that has this `document`."""
         return cls._read(cls._reader.of_document(document), check=False)
+
+    @property
+    def _contents(self) -> list[Any]:
+        """Everything that decides about the runs, and about the measures and series kept of them."""
+        return [{key: value for key, value in self.document.items() if key not in ("name", "limits")}, self.measures]

@@ -1,69 +1,25 @@
-"""Analysis of one store: main effects, Pareto fronts, and the axes of its figures."""
+"""Findings in one store and between two: Pareto fronts, differences from a baseline, changes since another store."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from celltrain.drawing.axes import COLOURS
 from celltrain.drawing.pages import words
-from celltrain.drawing.style import COLOURS
-from celltrain.ensemble.columns import Measured
-from celltrain.ensemble.reports.data import Axis, Data, Factor
+from celltrain.ensemble.reports.data import Axis, Data, joined
+from celltrain.ensemble.table import Measured
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
-from celltrain.running.statistics import Means
-from celltrain.text import among
+from celltrain.running.statistics import Differences, Means
 
-#: Ranges of a sampled axis: the least number of points in each, and the most ranges.
-LEAST_POINTS, MOST_RANGES = 4, 8
-#: Most values of a third axis that gives panels of maps, if another axis has fewer.
-MOST_MAPS = 12
 #: Most values of an axis that gives colours of lines, and of one that gives panels of lines.
 MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
-
-
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """Axes of a figure of lines."""
-
-    over: Factor
-    by: Factor | None = None
-    """Axis that gives colours."""
-    panel: Factor | None = None
-    """Axis that gives panels."""
-
-    @property
-    def named(self) -> list[Factor]:
-        """All axes of the figure."""
-        return [factor for factor in (self.over, self.by, self.panel) if factor is not None]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Effect:
-    """Effect of an axis on a measure."""
-
-    factor: Factor
-    measure: Measured
-    means: Means
-    """Means over the points of each value of the axis, or of each range of a sampled one."""
-    places: NDArray[np.float64]
-    """Values, or the middle of each range; 0, 1, ... for words."""
-    of_points: NDArray[np.float64]
-    """Mean of each point."""
-    share: float
-    """Share of the variance of the points' means that lies between the values, 0 to 1."""
-
-    def text(self, level: int, *, unit: bool = False) -> str:
-        """Returns a value as text, with its unit for people."""
-        axis, place = self.factor.axis, float(self.places[level])
-        if axis.words:
-            return str(axis.values[level])
-        return words.valued(place, axis.unit) if unit else words.plain(place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,9 +44,9 @@ class Front:
     larger_x: bool
     larger_y: bool
     """True if larger is better."""
-    by: Factor | None
+    by: Axis | None
     """Axis whose values have a front each; None if there is one for all points."""
-    axes: tuple[Factor, ...]
+    axes: tuple[Axis, ...]
     """Axes that `by` combines."""
     parts: tuple[Part, ...]
 
@@ -110,168 +66,102 @@ class Front:
         return np.concatenate([np.arange(len(part.order)) + 1 for part in self.parts])
 
 
-class Analysis:
-    """Main effects and Pareto fronts of one store.
+def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) -> Front | None:
+    """Returns the Pareto fronts of two measures; None if none are wanted and efficiency and fairness make no front.
 
     Args:
         data: The runs.
-        front: The two measures of the Pareto front; `-` before one means that smaller is better. Efficiency and fairness
-            when None, if both were measured and there are several points.
-        front_by: Axes whose combinations have a front each. When None those that change the network; when empty there is
-            one front for all points.
+        wanted: The two measures; `-` before one means that smaller is better. Efficiency and fairness when None, if both were
+            measured and there are several points.
+        by: Axes whose combinations have a front each. When None those that change the network; when empty there is one front
+            for all points.
     """
-
-    def __init__(self, data: Data, front: Sequence[str] | None = None, front_by: Sequence[str] | None = None) -> None:
-        self.data = data
-        self.front = self._front(front, front_by)
-
-    @cached_property
-    def effects(self) -> tuple[tuple[Effect, ...], ...]:
-        """Effect of each factor, by measure."""
-        every = range(len(self.data.measures))
-        return tuple(tuple(self._effect(factor, i) for factor in self.data.factors) for i in every)
-
-    @cached_property
-    def grids(self) -> list[Factor]:
-        """Factors that were not sampled."""
-        return [factor for factor in self.data.factors if not factor.axis.sampled]
-
-    @cached_property
-    def maps(self) -> tuple[Factor, Factor, Factor | None] | None:
-        """Axes of the heat maps: across, up, and the one that gives panels; None with fewer than two grid axes.
-
-        Across and up are the numbers with most values; the axis with the largest effect among the rest gives panels.
-        """
-        if len(self.grids) < 2:
-            return None
-        numbers = sorted((f for f in self.grids if not f.axis.words), key=lambda f: -len(f.axis.values))
-        across, up = (numbers + self.strongest([f for f in self.grids if f.axis.words]))[:2]
-        rest = self.strongest([f for f in self.grids if f not in (across, up)])
-        few = [f for f in rest if len(f.axis.values) <= MOST_MAPS] or rest
-        return across, up, few[0] if few else None
-
-    @cached_property
-    def colouring(self) -> Factor | None:
-        """Axis with the largest effect among those that can colour the points of the front's figure."""
-        panels = () if self.front is None else self.front.axes
-        several = self.strongest([one for one in self.data.factors if all(one is not used for used in panels)])
-        return several[0] if several else None
-
-    def strongest(self, factors: Sequence[Factor], most: int | None = None) -> list[Factor]:
-        """Returns factors by their share of the variance of all measures, from the largest."""
-        shares = {
-            id(factor): sum(of_measure[i].share for of_measure in self.effects)
-            for i, factor in enumerate(self.data.factors)
-        }
-        return sorted(factors, key=lambda factor: -shares[id(factor)])[:most]
-
-    def slug(self, measure: int) -> str:
-        """Returns a measure's name for file names; no two are the same."""
-        names = [re.sub(r"[^a-z0-9]+", "-", one.name.lower()).strip("-")[:60] for one in self.data.measures]
-        return names[measure] if names.count(names[measure]) == 1 else f"{names[measure]}-{measure + 1}"
-
-    def _effect(self, factor: Factor, measure: int) -> Effect:
-        data, axis = self.data, factor.axis
-        of_points = data.means[measure].mean
-        good = ~np.isnan(of_points)
-        if axis.sampled:
-            levels, places = _ranges(np.array(axis.values, dtype=np.float64)[factor.levels])
-            means = statistics.means(levels[good], of_points[good], len(places))
-        else:
-            levels, places = factor.levels, axis.places
-            means = data.over(data.values[:, measure], levels, len(places))
-        share = statistics.explained(levels[good], of_points[good], len(places))
-        about = data.measures[measure]
-        return Effect(factor=factor, measure=about, means=means, places=places, of_points=of_points, share=share)
-
-    def _front(self, wanted: Sequence[str] | None, by: Sequence[str] | None) -> Front | None:
-        axes = self._configurations(by)
-        names = [measure.name for measure in self.data.measures]
-        if wanted is None and (not {"efficiency", "fairness"} <= set(names) or len(self.data.points) == 1):
-            return None
-        pair = ["efficiency", "fairness"] if wanted is None else list(wanted)
-        if len(pair) != 2 or pair[0].removeprefix("-") == pair[1].removeprefix("-"):
-            problem = (
-                "is not two measures; for example efficiency,fairness, or efficiency,-cells.lost where less is better"
-            )
-            raise StoreError([Fault.of_option("front", ",".join(pair), problem)])
-        faults = [
-            Fault.of_option("front", name, f"is not among the measures of the report: {', '.join(names)}")
-            for name in pair
-            if name.removeprefix("-") not in names
-        ]
-        if faults:
-            raise StoreError(faults)
-        x, y = (names.index(name.removeprefix("-")) for name in pair)
-        larger_x, larger_y = (not name.startswith("-") for name in pair)
-        better = [_turned(self.data.means[i], larger) for i, larger in ((x, larger_x), (y, larger_y))]
-        combined = combination(self.data, axes)
-        levels = np.zeros(len(self.data.points), np.int64) if combined is None else combined.levels
-        every = range(int(levels.max()) + 1)
-        parts = tuple(self._part(np.flatnonzero(levels == level), level, better) for level in every)
-        return Front(x=x, y=y, larger_x=larger_x, larger_y=larger_y, by=combined, axes=axes, parts=parts)
-
-    def _part(self, own: NDArray[np.int64], level: int, better: Sequence[Means]) -> Part:
-        """Returns the front of these points."""
-        first, second = (one.of(own) for one in better)
-        front = statistics.pareto_front(first.mean, second.mean)
-        order = np.flatnonzero(front)
-        order = order[np.lexsort((self.data.points[own[order]], -second.mean[order], -first.mean[order]))]
-        sure = np.isnan(first.half) | np.isnan(second.half) | statistics.behind(first, second)
-        return Part(level=level, order=own[order], doubtful=own[~front & ~sure])
-
-    def _configurations(self, names: Sequence[str] | None) -> tuple[Factor, ...]:
-        """Returns the axes whose combinations have a front each."""
-        if names is None:
-            factors = [one for one in self.grids if self.data.is_network(one)]
-            # If every point is a network of its own, a front for each would say nothing.
-            each = combination(self.data, factors)
-            return tuple(factors) if each is not None and np.bincount(each.levels).max() > 1 else ()
-        factors = [factor_of(self.data, name, "front-by") for name in names]
-        return tuple(one for place, one in enumerate(factors) if all(one is not other for other in factors[:place]))
+    axes = _configurations(data, by)
+    names = [measure.name for measure in data.measures]
+    if wanted is None and (not {"efficiency", "fairness"} <= set(names) or len(data.points) == 1):
+        return None
+    pair = ["efficiency", "fairness"] if wanted is None else list(wanted)
+    bare = [name.removeprefix("-") for name in pair]
+    if len(bare) != 2 or bare[0] == bare[1]:
+        problem = "is not two measures; for example efficiency,fairness, or efficiency,-cells.lost where less is better"
+        raise StoreError([Fault.of_option("front", ",".join(pair), problem)])
+    known = f"is not among the measures of the report: {', '.join(names)}"
+    if faults := [
+        Fault.of_option("front", name, known) for name, own in zip(pair, bare, strict=True) if own not in names
+    ]:
+        raise StoreError(faults)
+    x, y = map(names.index, bare)
+    larger = [not name.startswith("-") for name in pair]
+    better = [
+        one if is_larger else replace(one, mean=-one.mean)
+        for one, is_larger in zip((data.means[x], data.means[y]), larger, strict=True)
+    ]
+    combined = _combination(axes)
+    levels = np.zeros(len(data.points), np.int64) if combined is None else combined.levels
+    parts = tuple(_part(data, level, np.flatnonzero(levels == level), better) for level in range(int(levels.max()) + 1))
+    return Front(x=x, y=y, larger_x=larger[0], larger_y=larger[1], by=combined, axes=axes, parts=parts)
 
 
-def combination(data: Data, factors: Sequence[Factor]) -> Factor | None:
+def _part(data: Data, level: int, own: NDArray[np.int64], better: Sequence[Means]) -> Part:
+    """Returns the front of these points."""
+    first, second = (one.of(own) for one in better)
+    best = statistics.pareto_front(first.mean, second.mean)
+    order = np.flatnonzero(best)
+    order = order[np.lexsort((data.points[own[order]], -second.mean[order], -first.mean[order]))]
+    sure = np.isnan(first.half) | np.isnan(second.half) | statistics.behind(first, second)
+    return Part(level=level, order=own[order], doubtful=own[~best & ~sure])
+
+
+def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]:
+    """Returns the axes whose combinations have a front each."""
+    if names is not None:
+        return tuple(dict.fromkeys(data.factor(name, "front-by") for name in names))
+    axes = tuple(axis for axis in data.grids if data.is_network(axis))
+    # If every point is a network of its own, a front for each would say nothing.
+    each = _combination(axes)
+    return axes if each is not None and np.bincount(each.levels).max() > 1 else ()
+
+
+def _combination(axes: Sequence[Axis]) -> Axis | None:
     """Combines axes into one whose values are the combinations that have points; None for no axes."""
-    if len(factors) < 2:
-        return factors[0] if factors else None
-    rows, levels = np.unique(np.stack([factor.levels for factor in factors]), axis=1, return_inverse=True)
-    texts = tuple(", ".join(f.titled(int(level)) for f, level in zip(factors, row, strict=True)) for row in rows.T)
-    name, called = (", ".join(names) for names in zip(*((f.axis.name, f.axis.worded) for f in factors), strict=True))
-    axis = Axis(name=name, unit="", meaning="axes together", values=texts, called=called)
-    return Factor(axis=axis, levels=levels.reshape(-1), scale=axis)
+    if len(axes) < 2:
+        return axes[0] if axes else None
+    rows, levels = np.unique(np.stack([axis.levels for axis in axes]), axis=1, return_inverse=True)
+    return joined(axes, rows.T.tolist(), levels.reshape(-1), Axis.titled)
 
 
-def factor_of(data: Data, name: str, option: str) -> Factor:
-    """Returns the factor that an axis is, or belongs to; raises `StoreError` if there is none on a grid."""
-    for factor in data.factors:
-        if name in (factor.axis.name, *factor.axis.name.split(", ")) and not factor.axis.sampled:
-            return factor
-    known = [one for factor in data.factors if not factor.axis.sampled for one in factor.axis.name.split(", ")]
-    raise StoreError([Fault.of_option(option, name, f"is not an axis that is varied on a grid; {among(name, known)}")])
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Axes of a figure of lines."""
+
+    over: Axis
+    by: Axis | None = None
+    """Axis that gives colours."""
+    panel: Axis | None = None
+    """Axis that gives panels."""
 
 
-def layout(analysis: Analysis, names: Sequence[str] | None, compared: Factor | None = None) -> Layout | None:
+def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None) -> Layout | None:
     """Chooses the axes of a figure of lines; None without names and with fewer than two grid axes.
 
     Args:
-        analysis: Analysis of the store.
+        data: The runs.
         names: Up to three axes: the one that lines go over, and those that give colours and panels.
         compared: The axis that gives colours without names.
     """
     if names is not None:
-        return _named_layout(analysis.data, names)
-    if len(analysis.grids) < 2:
+        return _named_layout(data, names)
+    if len(data.grids) < 2:
         return None
-    grids = analysis.strongest(analysis.grids)
-    numbers = [factor for factor in analysis.grids if not factor.scale.words and factor is not compared]
-    numbers.sort(key=lambda factor: -len(factor.axis.values))
-    first = (numbers or [factor for factor in grids if factor is not compared])[0]
+    grids = data.strongest(data.grids)
+    numbers = [axis for axis in data.grids if not (axis.first or axis).words and axis is not compared]
+    numbers.sort(key=lambda axis: -len(axis.values))
+    over = (numbers or [axis for axis in grids if axis is not compared])[0]
     # Networks give panels: a mean over them says nothing.
-    rest = sorted((factor for factor in grids if factor is not first), key=analysis.data.is_network)
-    by = compared or next((one for one in rest if len(one.axis.values) <= MOST_COLOURS), None)
-    panel = next((one for one in rest[::-1] if one is not by and len(one.axis.values) <= MOST_PANELS), None)
-    return Layout(over=first, by=by, panel=panel)
+    rest = sorted((axis for axis in grids if axis is not over), key=data.is_network)
+    by = compared or next((axis for axis in rest if len(axis.values) <= MOST_COLOURS), None)
+    panel = next((axis for axis in rest[::-1] if axis is not by and len(axis.values) <= MOST_PANELS), None)
+    return Layout(over=over, by=by, panel=panel)
 
 
 def _named_layout(data: Data, names: Sequence[str]) -> Layout:
@@ -280,32 +170,266 @@ def _named_layout(data: Data, names: Sequence[str]) -> Layout:
             "is not one to three axes: over which, by which colours, by which panels; such as buffer,policy,network"
         )
         raise StoreError([Fault.of_option("lines", ",".join(names), problem)])
-    factors = [factor_of(data, name, "lines") for name in names]
-    for name, factor, most in zip(names, factors, (None, MOST_COLOURS, MOST_PANELS), strict=False):
-        if sum(one is factor for one in factors) > 1:
+    axes = [data.factor(name, "lines") for name in names]
+    for name, axis, most in zip(names, axes, (len(data.points), MOST_COLOURS, MOST_PANELS), strict=False):
+        problem = ""
+        if axes.count(axis) > 1:
             problem = "is there twice, or moves together with another of them"
+        elif len(axis.values) > most:
+            problem = f"has {len(axis.values)} values; {most} are drawn at most"
+        if problem:
             raise StoreError([Fault.of_option("lines", name, problem)])
-        if most is not None and len(factor.axis.values) > most:
-            problem = f"has {len(factor.axis.values)} values; {most} are drawn at most"
-            raise StoreError([Fault.of_option("lines", name, problem)])
-    first, *more = factors
-    by, panel = (*more, None, None)[:2]
-    return Layout(over=first, by=by, panel=panel)
+    return Layout(**dict(zip(("over", "by", "panel"), axes, strict=False)))
 
 
-def named(data: Data, point: int) -> str:
-    """Names a point by its values."""
-    texts = [f"{axis.worded} {words.valued(data.value(point, i), axis.unit)}" for i, axis in enumerate(data.axes)]
-    return ", ".join(texts) or "the only point"
+@dataclass(frozen=True, kw_only=True)
+class Baseline:
+    """Differences from one value of an axis, between runs with the same seed and the same values of all other axes."""
+
+    data: Data
+    axis: Axis
+    level: int
+    """Place of the value among the values of the axis."""
+
+    @property
+    def name(self) -> str:
+        """The value."""
+        return self.axis.label(self.level)
+
+    @property
+    def others(self) -> list[int]:
+        """Places of the other values."""
+        return [level for level in range(len(self.axis.values)) if level != self.level]
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """Runs by measures: each run less its partner; NaN for runs of the baseline, and without a partner."""
+        data = self.data
+        others = [axis.levels for axis in data.factors if axis is not self.axis]
+        rows = np.stack([*others, np.zeros(len(data.points), np.int64)])
+        group = np.unique(rows, axis=1, return_inverse=True)[1].reshape(-1)
+        own = self.axis.levels == self.level
+        base = {int(key): point for point, key in enumerate(group) if own[point]}
+        runs = {key: run for run, key in enumerate(zip(data.point.tolist(), data.seed.tolist(), strict=True))}
+        partners = [-1 if own[point] else runs.get((base.get(int(group[point]), -1), seed), -1) for point, seed in runs]
+        partner = np.array(partners, dtype=np.int64)
+        more: NDArray[np.float64] = np.where(partner[:, None] < 0, np.nan, data.values - data.values[partner])
+        return more
+
+    @cached_property
+    def of_points(self) -> tuple[Means, ...]:
+        """Mean difference of every point, by measure."""
+        return self.data.means_of(self.values)
+
+    @cached_property
+    def of_levels(self) -> tuple[Means, ...]:
+        """Mean difference of each value of the axis over all other axes, by measure."""
+        return tuple(self.data.over(column, self.axis.levels, len(self.axis.values)) for column in self.values.T)
+
+    def beyond(self, measure: int, level: int) -> tuple[int, int, int]:
+        """Counts the points of a value with a significant positive difference, a negative one, and any interval."""
+        above, below = self._significant(measure, level)
+        known = (self.axis.levels == level) & ~np.isnan(self.of_points[measure].half)
+        return int(above.sum()), int(below.sum()), int(known.sum())
+
+    def counts(self) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yields measure, value, and the counts of `beyond`."""
+        for measure in range(len(self.data.measures)):
+            for level in self.others:
+                yield (measure, level, *self.beyond(measure, level))
+
+    def warnings(self) -> Iterator[str]:
+        """Yields a warning for each value that is above the baseline at some points, and below it at others."""
+        for i, level, at_above, at_below, _ in self.counts():
+            if not at_above or not at_below:
+                continue
+            where = [f" at {words.counted(count, 'point')}" for count in (at_above, at_below)]
+            if separate := self._separate(*self._significant(i, level)):
+                where = [f" with {one}" for one in separate]
+            value = f"{words.measure(self.data.measures[i].name)}: {self.axis.label(level)}"
+            places = f"is above {self.name}{where[0]}, and below it{where[1]}"
+            yield f"{value} {places}: a mean over these points says little"
+
+    def _significant(self, measure: int, level: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Returns the points of a value whose interval of the difference is above zero, and those whose interval is below."""
+        means, mine = self.of_points[measure], self.axis.levels == level
+        with np.errstate(invalid="ignore"):
+            return mine & (means.mean > means.half), mine & (means.mean < -means.half)
+
+    def _separate(self, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> tuple[str, str] | None:
+        """Returns values of the only axis that separates the points above from those below; None if there is none."""
+        found = []
+        for axis in self.data.factors:
+            sides = [np.unique(axis.levels[side]) for side in (above, below)]
+            if axis is not self.axis and not np.isin(sides[0], sides[1]).any():
+                first, second = (" or ".join(axis.label(level) for level in side.tolist()) for side in sides)
+                found.append((f"{axis.worded} = {first}", f"{axis.worded} = {second}"))
+        return found[0] if len(found) == 1 else None
 
 
-def _ranges(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Divides sampled values into ranges of equally many; returns each value's range, and the mean of each range."""
-    distinct, place = np.unique(values, return_inverse=True)
-    count = max(1, min(MOST_RANGES, len(distinct) // LEAST_POINTS))
-    levels = np.minimum(place * count // len(distinct), count - 1)
-    return levels, statistics.means(levels, values, count).mean
+def baseline(data: Data, text: str) -> Baseline:
+    """Parses `AXIS=VALUE`; raises `StoreError` if there is no such axis or value."""
+    name, sign, value = (part.strip() for part in text.partition("="))
+    if not sign:
+        problem = "is not AXIS=VALUE, such as policy=tail_drop"
+        raise StoreError([Fault.of_option("baseline", text, problem)])
+    axis = data.factor(name, "baseline")
+    known = [axis.label(level) for level in range(len(axis.values))]
+    plain = [str(one) if isinstance(one, str) else words.plain(one) for one in (axis.first or axis).values]
+    for names in (known, plain):
+        if value in names:
+            return Baseline(data=data, axis=axis, level=names.index(value))
+    raise StoreError([Fault.of_option("baseline", value, f"is not a value of {name}; there are {', '.join(known)}")])
 
 
-def _turned(means: Means, larger: bool) -> Means:
-    return means if larger else Means(n=means.n, mean=-means.mean, sd=means.sd, half=means.half)
+@dataclass(frozen=True, kw_only=True)
+class Moved:
+    """Change of a measure between two stores, for each point in both."""
+
+    measure: Measured
+    first: Means
+    second: Means
+    differences: Differences
+    paired: NDArray[np.bool_]
+    """True if the point's difference is paired by seed; its interval is Welch's otherwise."""
+
+    @property
+    def beyond(self) -> int:
+        """Number of differences beyond the seeds' spread."""
+        return int(self.differences.beyond.sum())
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Places of the points, the most significant first."""
+        differences = self.differences
+        with np.errstate(invalid="ignore", divide="ignore"):
+            sureness = np.abs(differences.difference) / differences.half
+        sureness = np.where(differences.difference == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
+        return np.argsort(-sureness, kind="stable")
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Returns the columns of the table of changes."""
+        return {
+            "n_first": self.first.n,
+            "mean_first": self.first.mean,
+            "n_second": self.second.n,
+            "mean_second": self.second.mean,
+            "difference": self.differences.difference,
+            "half": self.differences.half,
+            "beyond": self.differences.beyond,
+            "interval": np.where(self.paired, "paired", "Welch"),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Two stores with the same axes, point by point."""
+
+    first: str
+    second: str
+    """Names of the stores."""
+    data: Data
+    """Data of the first store."""
+    points: NDArray[np.int64]
+    """Points in both stores, as places in `data`."""
+    measures: tuple[Moved, ...]
+    only_first: tuple[str, ...]
+    only_second: tuple[str, ...]
+    """Points in one store only, in words."""
+
+    @property
+    def paired(self) -> int:
+        """Number of points with the same seeds in both stores."""
+        return int(self.measures[0].paired.sum()) if self.measures else 0
+
+    @property
+    def tried(self) -> int:
+        """Number of differences with an interval."""
+        return sum(int((~np.isnan(moved.differences.half)).sum()) for moved in self.measures)
+
+    @property
+    def beyond(self) -> int:
+        """Number of differences beyond the seeds' spread."""
+        return sum(moved.beyond for moved in self.measures)
+
+
+def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
+    """Compares two stores; raises `StoreError` if their axes or measures differ."""
+    if faults := list(_differences(first, second, names)):
+        raise StoreError(faults)
+    axes = [axis.name for axis in first.axes]
+    keys, others = _keys(first, axes), _keys(second, axes)
+    places, known = {key: place for place, key in enumerate(others)}, set(keys)
+    both = np.array([place for place, key in enumerate(keys) if key in places], dtype=np.int64)
+    if not len(both):
+        problem = f"have no point in common; each has its own values of {', '.join(axes) or 'everything'}"
+        raise StoreError([Fault.of_file(f"{names[0]} and {names[1]}", problem)])
+    other = np.array([places[keys[place]] for place in both], dtype=np.int64)
+    measures = [measure.name for measure in second.measures]
+    sides = [(first, both), (second, other)]
+    return Comparison(
+        first=names[0],
+        second=names[1],
+        data=first,
+        points=both,
+        measures=tuple(
+            _moved(measure, sides, (i, measures.index(measure.name))) for i, measure in enumerate(first.measures)
+        ),
+        only_first=tuple(first.named(place) for place, key in enumerate(keys) if key not in places),
+        only_second=tuple(second.named(place) for place, key in enumerate(others) if key not in known),
+    )
+
+
+def _moved(measure: Measured, both: Sequence[tuple[Data, NDArray[np.int64]]], columns: tuple[int, int]) -> Moved:
+    sides = []
+    for (data, points), column in zip(both, columns, strict=True):
+        place = np.full(len(data.points), -1)
+        place[points] = np.arange(len(points))
+        values, point = data.values[:, column], place[data.point]
+        good = ~np.isnan(values) & (point >= 0)
+        order = np.lexsort((data.seed[good], point[good]))
+        sides.append((point[good][order], data.seed[good][order], values[good][order]))
+    count = len(both[0][1])
+    (one, one_seeds, one_values), (two, two_seeds, two_values) = sides
+    means = [statistics.means(point, values, count) for point, _, values in sides]
+    welch = statistics.welch(*means)
+    # A point is paired if both stores have exactly the same seeds for it.
+    seeds, code = np.unique(np.concatenate([one_seeds, two_seeds]), return_inverse=True)
+    runs = [point * len(seeds) + own for (point, _, _), own in zip(sides, np.split(code, [len(one)]), strict=True)]
+    shared = np.bincount(np.intersect1d(runs[0], runs[1]) // max(len(seeds), 1), minlength=count)
+    paired = (shared == means[0].n) & (shared == means[1].n) & (shared > 0)
+    by_pair = statistics.paired(one[paired[one]], one_values[paired[one]], two_values[paired[two]], count)
+    differences = Differences(
+        difference=np.where(paired, by_pair.difference, welch.difference),
+        half=np.where(paired, by_pair.half, welch.half),
+    )
+    return Moved(measure=measure, first=means[0], second=means[1], differences=differences, paired=paired)
+
+
+def _differences(first: Data, second: Data, names: tuple[str, str]) -> Iterator[Fault]:
+    both = f"{names[0]} and {names[1]}"
+    for what in ("axes", "measures"):
+        own, others = ({one.name for one in getattr(data, what)} for data in (first, second))
+        if own != others:
+            alone = zip(names, (own - others, others - own), strict=True)
+            told = "; ".join(f"{store} alone has {', '.join(sorted(more))}" for store, more in alone if more)
+            choose = "; choose what both have with --measures" if what == "measures" and own & others else ""
+            yield Fault.of_file(both, f"cannot be compared: their {what} differ ({told}){choose}")
+    one, other = (
+        {axis.name: axis.unit for axis in data.axes} | {measure.name: measure.unit for measure in data.measures}
+        for data in (first, second)
+    )
+    for name in sorted(one.keys() & other.keys()):
+        if one[name] != other[name]:
+            problem = f"cannot be compared: {name} is in {one[name] or 'words'} and in {other[name] or 'words'}"
+            yield Fault.of_file(both, problem)
+
+
+def _keys(data: Data, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Returns the settings of each point, independent of its number, with numbers to twelve digits."""
+    axes = {axis.name: axis for axis in data.axes}
+    columns = [
+        [str(axis.values[level]) if axis.words else f"{axis.values[level]:.12g}" for level in axis.levels.tolist()]
+        for axis in map(axes.__getitem__, names)
+    ]
+    return list(zip(*columns, strict=True)) if columns else [()] * len(data.points)

@@ -1,9 +1,10 @@
-"""Data of a report: the runs of a store as arrays, whatever the sweep was."""
+"""Data of a report: the runs of a store as arrays, whatever the sweep was, and the effects of its axes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,10 @@ from numpy.typing import NDArray
 
 from celltrain.drawing.pages import words
 from celltrain.ensemble import table
-from celltrain.ensemble.columns import Measured
 from celltrain.ensemble.plan.plan import tcps
 from celltrain.ensemble.plan_warnings import NETWORKS, lock_step_of_store
 from celltrain.ensemble.store.database import axes_of
+from celltrain.ensemble.table import Measured
 from celltrain.errors import CelltrainError, Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
@@ -29,28 +30,36 @@ if TYPE_CHECKING:
 WIDE = 20.0
 #: Most numbers in a plan's points that are drawn as a grid.
 MOST_LISTED = 12
+#: Ranges of a sampled axis: the least number of points in each, and the most ranges.
+LEAST_POINTS, MOST_RANGES = 4, 8
+#: Most values of a third axis that gives panels of maps, if another axis has fewer.
+MOST_MAPS = 12
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Axis:
-    """A parameter of the sweep."""
+    """A parameter of the sweep, or several that move together."""
 
     name: str
     unit: str
     """Empty if the values are words; `1` for pure numbers."""
     meaning: str
     """Path into the scenario."""
-    values: tuple[float | str, ...] = ()
+    worded: str
+    """Name for people."""
+    values: tuple[float | str, ...]
     """Different values: numbers from the smallest, words in the order of the plan."""
+    levels: NDArray[np.int64]
+    """Place of each point's value among the values."""
     sampled: bool = False
     """True if the values were drawn at random, without a grid."""
-    called: str = ""
-    """Short name for people; the name when empty."""
+    first: Axis | None = None
+    """First of several axes that move together, whose values may be numbers."""
 
     @property
-    def worded(self) -> str:
-        """Name for people."""
-        return self.called or self.name
+    def names(self) -> list[str]:
+        """Names of all axes that move together."""
+        return self.name.split(", ")
 
     @property
     def words(self) -> bool:
@@ -75,6 +84,19 @@ class Axis:
         """Returns a value with its unit; random values with fewer digits."""
         return words.valued(self.values[level], self.unit, 4 if self.sampled else 6)
 
+    def titled(self, level: int) -> str:
+        """Returns a value for a place that does not name the axis: a number follows the axis's name."""
+        return self.label(level) if self.words else f"{self.worded} {self.label(level)}"
+
+
+def joined(
+    axes: Sequence[Axis], rows: Sequence[Sequence[int]], levels: NDArray[np.int64], label: Callable[[Axis, int], str]
+) -> Axis:
+    """Returns several axes as one, whose values are the texts of these rows of levels."""
+    texts = tuple(", ".join(label(axis, int(level)) for axis, level in zip(axes, row, strict=True)) for row in rows)
+    name, worded = (", ".join(getattr(axis, part) for axis in axes) for part in ("name", "worded"))
+    return Axis(name=name, unit="", meaning="axes together", worded=worded, values=texts, levels=levels, first=axes[0])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
@@ -87,22 +109,26 @@ class Failure:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Factor:
-    """An axis that varies, or several axes that move together."""
+class Effect:
+    """Effect of an axis on a measure."""
 
     axis: Axis
-    levels: NDArray[np.int64]
-    """Place of each point's value among the values of the axis."""
-    scale: Axis
-    """First of several axes, whose values may be numbers; otherwise the axis itself."""
+    measure: Measured
+    means: Means
+    """Means over the points of each value of the axis, or of each range of a sampled one."""
+    places: NDArray[np.float64]
+    """Values, or the middle of each range; 0, 1, ... for words."""
+    of_points: NDArray[np.float64]
+    """Mean of each point."""
+    share: float
+    """Share of the variance of the points' means that lies between the values, 0 to 1."""
 
-    def label(self, level: int) -> str:
-        """Returns a value with its unit."""
-        return words.valued(self.axis.values[level], self.axis.unit)
-
-    def titled(self, level: int) -> str:
-        """Returns a value for a place that does not name the axis: a number follows the axis's name."""
-        return self.label(level) if self.axis.words else f"{self.axis.worded} {self.label(level)}"
+    def text(self, level: int, *, unit: bool = False) -> str:
+        """Returns a value as text, with its unit for people."""
+        place = float(self.places[level])
+        if self.axis.words:
+            return str(self.axis.values[level])
+        return words.valued(place, self.axis.unit) if unit else words.plain(place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,19 +148,17 @@ class Data:
     measures: tuple[Measured, ...]
     points: NDArray[np.int64]
     """Number of each point in the plan."""
-    levels: NDArray[np.int64]
-    """Points by axes: place of the point's value among `Axis.values`."""
     point: NDArray[np.int64]
     """Place of each run's point in `points`."""
     seed: NDArray[np.uint64]
     values: NDArray[np.float64]
     """Runs by measures; NaN if a run lacks one."""
     failures: tuple[Failure, ...]
-    missing: int | None = None
+    missing: int | None
     """Runs of the plan that are still to be done; None if unknown."""
-    tcp: tuple[str, ...] = ()
+    tcp: tuple[str, ...]
     """TCPs of the points in words; empty if unknown."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
     """Reasons to doubt the results."""
 
     @property
@@ -142,9 +166,10 @@ class Data:
         """Number of runs, including failed ones."""
         return len(self.point) + len(self.failures)
 
-    def value(self, point: int, axis: int) -> float | str:
-        """Returns a point's value on an axis."""
-        return self.axes[axis].values[int(self.levels[point, axis])]
+    def named(self, point: int) -> str:
+        """Names a point by its values."""
+        texts = [f"{axis.worded} {words.valued(axis.values[axis.levels[point]], axis.unit)}" for axis in self.axes]
+        return ", ".join(texts) or "the only point"
 
     @cached_property
     def means(self) -> tuple[Means, ...]:
@@ -162,47 +187,74 @@ class Data:
         return statistics.effects(levels[point], point, self.seed[known], values[known], count)
 
     @cached_property
-    def factors(self) -> tuple[Factor, ...]:
-        """Axes with more than one value; those that move together are one factor."""
-        groups: list[list[int]] = []
-        for i in (i for i, axis in enumerate(self.axes) if len(axis.values) > 1):
-            group = next((group for group in groups if self._move_together(group[0], i)), None)
+    def factors(self) -> tuple[Axis, ...]:
+        """Axes with more than one value; those that move together are one."""
+        groups: list[list[Axis]] = []
+        for axis in (axis for axis in self.axes if len(axis.values) > 1):
+            group = next((group for group in groups if _move_together(group[0], axis)), None)
             if group is None:
-                groups.append([i])
+                groups.append([axis])
             else:
-                group.append(i)
-        return tuple(self._factor(group) for group in groups)
+                group.append(axis)
+        return tuple(group[0] if len(group) == 1 else _together(group) for group in groups)
 
-    def is_network(self, factor: Factor) -> bool:
+    @cached_property
+    def grids(self) -> list[Axis]:
+        """Factors that were not sampled."""
+        return [axis for axis in self.factors if not axis.sampled]
+
+    def factor(self, name: str, option: str) -> Axis:
+        """Returns the factor that an axis is, or belongs to; raises `StoreError` if there is none on a grid."""
+        for axis in self.grids:
+            if name in (axis.name, *axis.names):
+                return axis
+        known = [one for axis in self.grids for one in axis.names]
+        problem = f"is not an axis that is varied on a grid; {among(name, known)}"
+        raise StoreError([Fault.of_option(option, name, problem)])
+
+    def is_network(self, factor: Axis) -> bool:
         """Returns whether an axis, or one of several that move together, changes the network or its TCP."""
-        names = factor.axis.name.split(", ")
-        paths = (axis.meaning.partition(":")[0] for axis in self.axes if axis.name in names)
+        paths = (axis.meaning.partition(":")[0] for axis in self.axes if axis.name in factor.names)
         return any(path.partition(".")[0] in NETWORKS for path in paths)
 
-    def _move_together(self, first: int, second: int) -> bool:
-        one, other = self.axes[first], self.axes[second]
-        if one.sampled or other.sampled or len(one.values) != len(other.values):
-            return False
-        return len(np.unique(self.levels[:, [first, second]], axis=0)) == len(one.values)
+    @cached_property
+    def effects(self) -> tuple[tuple[Effect, ...], ...]:
+        """Effect of each factor, by measure."""
+        return tuple(tuple(self._effect(axis, i) for axis in self.factors) for i in range(len(self.measures)))
 
-    def _factor(self, group: Sequence[int]) -> Factor:
-        axes, levels = [self.axes[i] for i in group], self.levels[:, group[0]]
-        if len(group) == 1:
-            return Factor(axis=axes[0], levels=levels, scale=axes[0])
-        _, first = np.unique(levels, return_index=True)
-        texts = tuple(
-            ", ".join(words.valued(self.value(point, i), self.axes[i].unit) for i in group) for point in first
-        )
-        names, called = (", ".join(texts) for texts in zip(*((axis.name, axis.worded) for axis in axes), strict=True))
-        together = Axis(name=names, unit="", meaning="axes that move together", values=texts, called=called)
-        return Factor(axis=together, levels=levels, scale=axes[0])
+    def strongest(self, axes: Sequence[Axis], most: int | None = None) -> list[Axis]:
+        """Returns factors by their share of the variance of all measures, from the largest."""
+        return sorted(axes, key=lambda axis: -self._shares[axis])[:most]
+
+    @cached_property
+    def _shares(self) -> dict[Axis, float]:
+        every = enumerate(self.factors)
+        return {axis: sum(of_measure[place].share for of_measure in self.effects) for place, axis in every}
+
+    @cached_property
+    def maps(self) -> tuple[Axis, Axis, Axis | None] | None:
+        """Axes of the heat maps: across, up, and the one that gives panels; None with fewer than two grid axes.
+
+        Across and up are the numbers with most values; the axis with the largest effect among the rest gives panels.
+        """
+        if len(self.grids) < 2:
+            return None
+        numbers = sorted((axis for axis in self.grids if not axis.words), key=lambda axis: -len(axis.values))
+        across, up = (numbers + self.strongest([axis for axis in self.grids if axis.words]))[:2]
+        rest = self.strongest([axis for axis in self.grids if axis not in (across, up)])
+        few = [axis for axis in rest if len(axis.values) <= MOST_MAPS] or rest
+        return across, up, few[0] if few else None
+
+    def slug(self, measure: int) -> str:
+        """Returns a measure's name for file names; no two are the same."""
+        names = [re.sub(r"[^a-z0-9]+", "-", one.name.lower()).strip("-")[:60] for one in self.measures]
+        return names[measure] if names.count(names[measure]) == 1 else f"{names[measure]}-{measure + 1}"
 
     def tcp_line(self, *, short: bool = False) -> str:
         """Returns the line that names the TCPs; `short`: without details if there are several."""
         if not self.tcp:
             return ""
-        named = list(dict.fromkeys(map(short_tcp, self.tcp))) if short and len(self.tcp) > 1 else self.tcp
-        return tcp_line(named)
+        return tcp_line(list(dict.fromkeys(map(short_tcp, self.tcp))) if short and len(self.tcp) > 1 else self.tcp)
 
     @property
     def seeds_line(self) -> str:
@@ -221,6 +273,40 @@ class Data:
         counts = np.bincount(self.point, minlength=len(self.points))
         return (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
 
+    def _effect(self, axis: Axis, measure: int) -> Effect:
+        of_points = self.means[measure].mean
+        good = ~np.isnan(of_points)
+        if axis.sampled:
+            levels, places = _ranges(axis.places[axis.levels])
+            means = statistics.means(levels[good], of_points[good], len(places))
+        else:
+            levels, places = axis.levels, axis.places
+            means = self.over(self.values[:, measure], levels, len(places))
+        share = statistics.explained(levels[good], of_points[good], len(places))
+        about = self.measures[measure]
+        return Effect(axis=axis, measure=about, means=means, places=places, of_points=of_points, share=share)
+
+
+def _move_together(one: Axis, other: Axis) -> bool:
+    if one.sampled or other.sampled or len(one.values) != len(other.values):
+        return False
+    return len(np.unique(np.stack([one.levels, other.levels]), axis=1).T) == len(one.values)
+
+
+def _together(axes: Sequence[Axis]) -> Axis:
+    """Returns axes that move together as one, with the levels of the first."""
+    _, first = np.unique(axes[0].levels, return_index=True)
+    rows = np.stack([axis.levels[first] for axis in axes], axis=1)
+    return joined(axes, rows.tolist(), axes[0].levels, Axis.label)
+
+
+def _ranges(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Divides sampled values into ranges of equally many; returns each value's range, and the mean of each range."""
+    distinct, place = np.unique(values, return_inverse=True)
+    count = max(1, min(MOST_RANGES, len(distinct) // LEAST_POINTS))
+    levels = np.minimum(place * count // len(distinct), count - 1)
+    return levels, statistics.means(levels, values, count).mean
+
 
 def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
     """Reads a store, including one of another version or one that a sweep is still writing.
@@ -232,29 +318,18 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
     Raises:
         StoreError: If there is no such measure, nothing has been run yet, or the store cannot be read.
     """
-    manifest = store.manifest
-    wanted, runs = _wanted(store, measures), store.runs()
+    manifest, known = store.manifest, list(store.manifest["measures"])
+    wanted = list(dict.fromkeys(known if measures is None else measures))
+    if unknown := [name for name in wanted if name not in known]:
+        where = f"is not measured in {shown(store.path)}"
+        raise StoreError([Fault.of_option("measures", name, f"{where}; {among(name, known)}") for name in unknown])
+    runs = store.runs()
     if not len(runs):
         problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
         raise StoreError([Fault.of_file(shown(store.path), problem)])
-    sampled = _sampled(manifest["plan"])
-    # From the manifest, not the plan: a plan of another version may not be valid.
-    axes = [
-        Axis(
-            name=axis["name"],
-            unit=axis["unit"] or ("1" if axis["kind"] == "float64" else ""),
-            meaning=words.prose(axis["meaning"]),
-            sampled=axis["name"] in sampled,
-        )
-        for axis in axes_of(manifest)
-    ]
     cases, point = np.unique(runs.case, return_inverse=True)
     settings = [runs.settings[case] for case in cases.tolist()]
-    axes = list(_with_values(axes, list(zip(*settings, strict=True))))
-    places = [{value: place for place, value in enumerate(axis.values)} for axis in axes]
-    levels = [[own[value] for own, value in zip(places, row, strict=True)] for row in settings]
     good = ~runs.failed
-    units = {name: manifest["units"][name] for name in wanted}
     try:
         tcp = tuple(tcps(store.plan))
     except CelltrainError:
@@ -265,13 +340,15 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         version=manifest["version"],
         profile=manifest["profile"],
         plan=manifest["plan"],
-        axes=tuple(axes),
-        measures=tuple(Measured(name=n, unit=u["unit"], meaning=words.prose(u["meaning"])) for n, u in units.items()),
+        axes=tuple(_axes(manifest, list(zip(*settings, strict=True)))),
+        measures=tuple(
+            Measured(name=name, kind="float64", unit=about["unit"], meaning=words.prose(about["meaning"]))
+            for name, about in ((name, manifest["units"][name]) for name in wanted)
+        ),
         points=runs.points[cases],
-        levels=np.array(levels, np.int64).reshape(len(cases), len(axes)),
         point=point[good],
         seed=runs.seed[good],
-        values=runs.values[np.ix_(good, [manifest["measures"].index(name) for name in wanted])],
+        values=runs.values[np.ix_(good, runs.places(wanted))],
         failures=tuple(
             Failure(point=int(point[run]), seed=int(runs.seed[run]), error=error or "no reason given")
             for run, error in sorted(runs.errors.items())
@@ -282,13 +359,25 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
     )
 
 
-def _with_values(axes: Sequence[Axis], columns: Sequence[Sequence[float | str]]) -> Iterator[Axis]:
-    """Yields the axes with their values and short names."""
-    called = words.settings([axis.name for axis in axes], [axis.meaning.partition(":")[0] for axis in axes])
-    for axis, column, name in zip(axes, columns, called, strict=True):
+def _axes(manifest: Mapping[str, Any], columns: Sequence[Sequence[float | str]]) -> Iterator[Axis]:
+    """Yields the axes of a store with their values: those of its manifest, as a plan of another version may be invalid."""
+    sampled, axes = _sampled(manifest["plan"]), axes_of(manifest)
+    names, meanings = [axis["name"] for axis in axes], [words.prose(axis["meaning"]) for axis in axes]
+    worded = words.settings(names, [meaning.partition(":")[0] for meaning in meanings])
+    for axis, meaning, called, column in zip(axes, meanings, worded, columns, strict=True):
         known = list(dict.fromkeys(column))
-        known = known if any(isinstance(value, str) for value in known) else sorted(known)
-        yield replace(axis, values=tuple(known), called=name)
+        if not any(isinstance(value, str) for value in known):
+            known.sort()
+        places = {value: place for place, value in enumerate(known)}
+        yield Axis(
+            name=axis["name"],
+            unit=axis["unit"] or ("1" if axis["kind"] == "float64" else ""),
+            meaning=meaning,
+            worded=called,
+            values=tuple(known),
+            levels=np.array(list(map(places.__getitem__, column)), np.int64),
+            sampled=axis["name"] in sampled,
+        )
 
 
 def _sampled(plan: Mapping[str, Any]) -> set[str]:
@@ -301,15 +390,3 @@ def _sampled(plan: Mapping[str, Any]) -> set[str]:
         and len({row[place] for row in listed["rows"] if isinstance(row[place], int | float)}) > MOST_LISTED
     }
     return set((plan.get("sample") or {}).get("axes", {})) | many
-
-
-def _wanted(store: Store, measures: Sequence[str] | None) -> list[str]:
-    known = list(store.manifest["measures"])
-    faults = [
-        Fault.of_option("measures", name, f"is not measured in {shown(store.path)}; {among(name, known)}")
-        for name in measures or ()
-        if name not in known
-    ]
-    if faults:
-        raise StoreError(faults)
-    return list(dict.fromkeys(known if measures is None else measures))

@@ -7,27 +7,24 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing import lines, maps, points
+from celltrain.drawing import lines, points
 from celltrain.drawing.axes import legible
 from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction
 from celltrain.drawing.lines import Scale, spread
-from celltrain.drawing.maps import Map
 from celltrain.drawing.pages import words
-from celltrain.drawing.points import Coordinate
+from celltrain.drawing.points import Coordinate, Map
 from celltrain.ensemble import table
-from celltrain.ensemble.columns import Measured, bounds
-from celltrain.ensemble.reports.analysis import Analysis, Effect, Layout
-from celltrain.ensemble.reports.data import Axis, Data, Factor
-from celltrain.ensemble.reports.differences import Baseline, Comparison
+from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout
+from celltrain.ensemble.reports.data import Axis, Data, Effect
 from celltrain.ensemble.reports.findings import Findings
-from celltrain.running.statistics import Means
+from celltrain.ensemble.table import Measured, bounds
 
 #: Most panels of a figure, and most axes whose pairs have a map each.
 MOST_PANELS, MOST_PAIRED = 12, 4
@@ -41,20 +38,20 @@ def drawings(findings: Findings, look: FigureStyle) -> Iterator[Drawing]:
         # Two stores may differ in TCP and seeds, so this subtitle has neither.
         with look.applied():
             yield comparison(findings.comparison, look)
-    analysis, data = findings.analysis, findings.data
+    data = findings.data
     look = replace(look, tcp=data.tcp_line(short=True), seeds=data.seeds_line)
     every = range(len(data.measures))
     grouped = [
-        partial(lines_over, analysis, i, layout, against)
+        partial(lines_over, data, i, layout, against)
         for layout, against in ((findings.layout_against, findings.baseline), (findings.layout, None))
         if layout is not None
         for i in every
     ]
     makers: list[Callable[[FigureStyle], Drawing | None]] = [
-        partial(front, analysis),
-        partial(histogram, analysis),
+        partial(front, data, findings.trade_off),
+        partial(histogram, data),
         *grouped,
-        *(partial(draw, analysis, i) for draw in (effects, heat_map, sample, pairs) for i in every),
+        *(partial(draw, data, i) for draw in (effects, heat_map, sample, pairs) for i in every),
     ]
     for make in makers:
         with look.applied():
@@ -63,17 +60,14 @@ def drawings(findings: Findings, look: FigureStyle) -> Iterator[Drawing]:
             yield drawing
 
 
-def front(analysis: Analysis, look: FigureStyle) -> Drawing | None:
+def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
     """Draws points by two measures, with the Pareto front of each configuration; None without two measures."""
-    trade, data = analysis.front, analysis.data
     if trade is None:
         return None
+    x, y = (_coordinate(data, i) for i in (trade.x, trade.y))
     x, y = (
-        replace(one, label=direction(one.label, larger))
-        for one, larger in (
-            (_coordinate(data, trade.x, data.means[trade.x]), trade.larger_x),
-            (_coordinate(data, trade.y, data.means[trade.y]), trade.larger_y),
-        )
+        replace(x, label=direction(x.label, trade.larger_x)),
+        replace(y, label=direction(y.label, trade.larger_y)),
     )
     parts = [trade.parts[place] for place in spread(len(trade.parts), MOST_PANELS)]
     by, longest = trade.by, LONGEST_TITLE[look.width]
@@ -86,13 +80,13 @@ def front(analysis: Analysis, look: FigureStyle) -> Drawing | None:
         for part in parts
     ]
     colouring = None
-    if (factor := analysis.colouring) is not None:
-        names = [factor.label(level) for level in range(len(factor.axis.values))]
-        colouring = points.Colouring(scale=_scale(factor.axis), levels=factor.levels, names=names)
+    for axis in data.strongest([axis for axis in data.factors if axis not in trade.axes], 1):
+        names = [axis.label(level) for level in range(len(axis.values))]
+        colouring = points.Colouring(scale=_scale(axis), levels=axis.levels, names=names)
     figure = points.fronts(panels, x, y, colouring, look)
     all_barred = all(len(panel.barred) == len(panel.points) for panel in panels)
     whose = "the means" if all_barred else "the fronts' means"
-    of_each = "" if by is None else f" A panel for each {by.axis.worded}."
+    of_each = "" if by is None else f" A panel for each {by.worded}."
     some = "" if len(parts) == len(trade.parts) else " Not all have one."
     caption = (
         "Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
@@ -103,33 +97,28 @@ def front(analysis: Analysis, look: FigureStyle) -> Drawing | None:
     return Drawing(name="front", title=f"{up} against {across}", caption=caption, figure=figure, look=look)
 
 
-def histogram(analysis: Analysis, look: FigureStyle) -> Drawing | None:
+def histogram(data: Data, look: FigureStyle) -> Drawing | None:
     """Draws the values of all seeds if nothing but the seed varies; None otherwise, or with one seed."""
-    data = analysis.data
     if data.factors or data.seeds[1] < 2:
         return None
-    measures = [
-        (_coordinate(data, i, data.means[i]), values[~np.isnan(values)]) for i, values in enumerate(data.values.T)
-    ]
+    measures = [(_coordinate(data, i), values[~np.isnan(values)]) for i, values in enumerate(data.values.T)]
     caption = "Runs by their value. Line and band: the mean and its 95 % interval."
     figure = points.histograms(measures, look)
     return Drawing(name="spread", title="What the seeds gave", caption=caption, figure=figure, look=look)
 
 
-def lines_over(
-    analysis: Analysis, measure: int, layout: Layout, against: Baseline | None, look: FigureStyle
-) -> Drawing:
+def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | None, look: FigureStyle) -> Drawing:
     """Draws a measure over an axis, or its differences from a baseline."""
-    data, about = analysis.data, analysis.data.measures[measure]
+    about = data.measures[measure]
     values = (data if against is None else against).values[:, measure]
-    factors = (layout.panel, layout.by, layout.over)
-    shape = tuple(1 if one is None else len(one.axis.values) for one in factors)
-    levels = [np.zeros(len(data.points), np.int64) if one is None else one.levels for one in factors]
+    axes = (layout.panel, layout.by, layout.over)
+    shape = tuple(1 if axis is None else len(axis.values) for axis in axes)
+    levels = [np.zeros(len(data.points), np.int64) if axis is None else axis.levels for axis in axes]
     cells = (levels[0] * shape[1] + levels[1]) * shape[2] + levels[2]
     means = data.over(values, cells, math.prod(shape))
     mean, half = means.mean.reshape(shape), means.half.reshape(shape)
     label = words.measure(about.name, about.unit)
-    left_out = against.level if against is not None and layout.by is against.factor else None
+    left_out = against.level if against is not None and layout.by is against.axis else None
     panels = [
         lines.Panel(
             label=label if against is None else f"{label}\nmore than {legible(against.name, 24)}",
@@ -147,20 +136,21 @@ def lines_over(
         )
         for place in range(shape[0])
     ]
-    across = _scale(layout.over.axis if layout.over.scale.words else layout.over.scale)
+    first = layout.over.first or layout.over
+    across = _scale(layout.over if first.words else first)
     columns, marks = min(shape[0], 2), BARS if bool((half > 0).any()) else ""
     figure = lines.lines(panels, across, look, columns=columns, zero=against is not None, marks=marks)
-    rest = _averaged_over(data, layout.named)
+    rest = _averaged_over(data, axes)
     kind, title = ("lines", "") if against is None else ("differences", f" more than {against.name}")
     what = "The mean over the seeds" if against is None else "The mean difference, run by run of one seed"
-    title = f"{words.measure(about.name)}{title} over {layout.over.axis.worded}"
+    title = f"{words.measure(about.name)}{title} over {layout.over.worded}"
     caption = f"{what}, with its 95 % interval.{rest}"
-    return Drawing(name=f"{kind}-{analysis.slug(measure)}", title=title, caption=caption, figure=figure, look=look)
+    return Drawing(name=f"{kind}-{data.slug(measure)}", title=title, caption=caption, figure=figure, look=look)
 
 
-def effects(analysis: Analysis, measure: int, look: FigureStyle) -> Drawing | None:
+def effects(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     """Draws the effect of each axis on a measure, averaged over everything else; None if nothing varies."""
-    about, mine = analysis.data.measures[measure], analysis.effects[measure]
+    about, mine = data.measures[measure], data.effects[measure]
     if not mine:
         return None
     known = any(bool((effect.means.half > 0).any()) for effect in mine)
@@ -172,19 +162,19 @@ def effects(analysis: Analysis, measure: int, look: FigureStyle) -> Drawing | No
     ]
     if known:
         parts.append("Bars or band: its 95 % interval, the seeds' spread alone.")
-    if any(effect.factor.axis.sampled for effect in mine):
+    if any(effect.axis.sampled for effect in mine):
         parts.append("Axes that were sampled are cut into ranges of equally many points (grey dots: the points).")
-    name, title = f"effects-{analysis.slug(measure)}", f"{words.measure(about.name)}: what each axis does"
+    name, title = f"effects-{data.slug(measure)}", f"{words.measure(about.name)}: what each axis does"
     return Drawing(name=name, title=title, caption=" ".join(parts), figure=figure, look=look)
 
 
-def heat_map(analysis: Analysis, measure: int, look: FigureStyle) -> Drawing | None:
+def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     """Draws a measure over two axes, with a panel for each value of a third; None with fewer than two grid axes."""
-    if analysis.maps is None:
+    if data.maps is None:
         return None
-    data, about, means = analysis.data, analysis.data.measures[measure], analysis.data.means[measure].mean
-    across, up, third = analysis.maps
-    panels = [0] if third is None else spread(len(third.axis.values), MOST_PANELS)
+    about, means = data.measures[measure], data.means[measure].mean
+    across, up, third = data.maps
+    panels = [0] if third is None else spread(len(third.values), MOST_PANELS)
     cells = [
         _map(
             across,
@@ -195,42 +185,42 @@ def heat_map(analysis: Analysis, measure: int, look: FigureStyle) -> Drawing | N
         for panel in panels
     ]
     height = 4.2 if len(panels) == 1 and not look.narrow else 2.9
-    figure = maps.heat_maps(cells, _label(about), look, height=height, shared=True)
-    over = f" A panel for each value of {third.axis.worded}." if third is not None else ""
-    some = "" if third is None or len(panels) == len(third.axis.values) else " Not all values have one."
+    figure = points.heat_maps(cells, _label(about), look, height=height, shared=True)
+    over = f" A panel for each value of {third.worded}." if third is not None else ""
+    some = "" if third is None or len(panels) == len(third.values) else " Not all values have one."
     has_holes = any(bool(np.isnan(one.values).any()) for one in cells)
     holes = " Hatched: no values, or the same scenario as an earlier point." if has_holes else ""
-    rest = _averaged_over(data, [one for one in analysis.maps if one is not None])
-    both = f"{across.axis.worded} and {up.axis.worded}"
+    rest = _averaged_over(data, data.maps)
+    both = f"{across.worded} and {up.worded}"
     caption = f"The mean over the seeds for each {both}.{over}{some}{rest}{holes}"
-    name, title = f"map-{analysis.slug(measure)}", f"{words.measure(about.name)} over {both}"
+    name, title = f"map-{data.slug(measure)}", f"{words.measure(about.name)} over {both}"
     return Drawing(name=name, title=title, caption=caption, figure=figure, look=look)
 
 
-def pairs(analysis: Analysis, measure: int, look: FigureStyle) -> Drawing | None:
+def pairs(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     """Draws a measure over every pair of grid axes, averaged over the others; None with fewer than three axes."""
-    about, means = analysis.data.measures[measure], analysis.data.means[measure].mean
-    grids = analysis.strongest(analysis.grids, MOST_PAIRED)
+    about, means = data.measures[measure], data.means[measure].mean
+    grids = data.strongest(data.grids, MOST_PAIRED)
     if len(grids) < 3:
         return None
     cells = []
     for pair in itertools.combinations(grids, 2):
         # Numbers are across, as the names of words need room; otherwise the longer axis is.
-        across, up = sorted(pair, key=lambda one: (not one.axis.words, len(one.axis.values)), reverse=True)
+        across, up = sorted(pair, key=lambda one: (not one.words, len(one.values)), reverse=True)
         cells.append(_map(across, up, means, ""))
-    figure = maps.heat_maps(cells, _label(about), look, height=3.0)
-    count = len(analysis.data.factors)
+    figure = points.heat_maps(cells, _label(about), look, height=3.0)
+    count = len(data.factors)
     few = f" Of {count} axes the {MOST_PAIRED} that matter most." if count > MOST_PAIRED else ""
     caption = f"In each panel the mean over the seeds and over all axes that are not in it.{few}"
-    name, title = f"pairs-{analysis.slug(measure)}", f"{words.measure(about.name)} over every pair of axes"
+    name, title = f"pairs-{data.slug(measure)}", f"{words.measure(about.name)} over every pair of axes"
     return Drawing(name=name, title=title, caption=caption, figure=figure, look=look)
 
 
-def sample(analysis: Analysis, measure: int, look: FigureStyle) -> Drawing | None:
+def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     """Draws a measure over pairs of sampled axes, a dot for each random point; None with fewer than two of them."""
-    data, about, means = analysis.data, analysis.data.measures[measure], analysis.data.means[measure].mean
-    sampled = [factor for factor in data.factors if factor.axis.sampled]
-    both = list(itertools.combinations(analysis.strongest(sampled, MOST_PAIRED), 2))
+    about, means = data.measures[measure], data.means[measure].mean
+    sampled = [axis for axis in data.factors if axis.sampled]
+    both = list(itertools.combinations(data.strongest(sampled, MOST_PAIRED), 2))
     if not both:
         return None
     # Points that differ only in other axes share a dot.
@@ -238,25 +228,23 @@ def sample(analysis: Analysis, measure: int, look: FigureStyle) -> Drawing | Non
     values = table.means(spot.reshape(-1), means, len(first)).mean
     dots = []
     for pair in both:
-        scales = [_scale(factor.axis) for factor in pair]
-        at = [
-            replace(scale, places=scale.places[factor.levels[first]])
-            for scale, factor in zip(scales, pair, strict=True)
-        ]
+        scales = [(_scale(axis), axis.levels[first]) for axis in pair]
+        at = [replace(scale, places=scale.places[levels]) for scale, levels in scales]
         dots.append(Map(across=at[0], up=at[1], values=values))
     height = 4.2 if len(both) == 1 and not look.narrow else 2.9
-    figure = maps.coloured_dots(dots, _label(about), look, height=height)
+    figure = points.coloured_dots(dots, _label(about), look, height=height)
     caption = f"A dot for each draw: the colour is the mean over its seeds.{_averaged_over(data, sampled)}"
-    name, title = f"sample-{analysis.slug(measure)}", f"{words.measure(about.name)} over the sampled axes"
+    name, title = f"sample-{data.slug(measure)}", f"{words.measure(about.name)} over the sampled axes"
     return Drawing(name=name, title=title, caption=caption, figure=figure, look=look)
 
 
 def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
     """Draws every point's means in two stores against each other, a panel for each measure."""
     pairs = []
-    for about, moved in compared.measures:
+    for moved in compared.measures:
+        label, limits = _label(moved.measure), bounds(moved.measure.name)
         one, other = (
-            Coordinate(label=f"{_label(about)}\n{store}", mean=of.mean, half=of.half, limits=bounds(about.name))
+            Coordinate(label=f"{label}\n{store}", mean=of.mean, half=of.half, limits=limits)
             for store, of in ((compared.first, moved.first), (compared.second, moved.second))
         )
         pairs.append((one, other, moved.differences.beyond))
@@ -266,23 +254,23 @@ def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
 
 
 def _effect(effect: Effect) -> lines.Effect:
-    scale = _scale(effect.factor.axis)
-    behind = (scale.places[effect.factor.levels], effect.of_points) if scale.sampled else None
+    scale = _scale(effect.axis)
+    behind = (scale.places[effect.axis.levels], effect.of_points) if scale.sampled else None
     name = f"{effect.share:.0%} of the differences"
     means = lines.Group(name=name, mean=effect.means.mean, half=effect.means.half)
     return lines.Effect(across=scale, places=effect.places / scale.size, means=means, behind=behind)
 
 
-def _map(across: Factor, up: Factor, means: NDArray[np.float64], title: str) -> Map:
+def _map(across: Axis, up: Axis, means: NDArray[np.float64], title: str) -> Map:
     """Averages the points in each cell of two axes."""
-    rows, columns = len(up.axis.values), len(across.axis.values)
+    rows, columns = len(up.values), len(across.values)
     cell = up.levels * columns + across.levels
     values = table.means(cell, means, rows * columns).mean.reshape(rows, columns)
-    return Map(across=_scale(across.axis), up=_scale(up.axis), values=values, title=title)
+    return Map(across=_scale(across), up=_scale(up), values=values, title=title)
 
 
-def _map_title(factor: Factor, level: int) -> str:
-    return legible(factor.label(level), lines.LONGEST_VALUE) if factor.axis.words else factor.titled(level)
+def _map_title(axis: Axis, level: int) -> str:
+    return legible(axis.label(level), lines.LONGEST_VALUE) if axis.words else axis.titled(level)
 
 
 def _scale(axis: Axis) -> Scale:
@@ -293,11 +281,11 @@ def _label(measure: Measured) -> str:
     return words.labelled(words.measure(measure.name, measure.unit), "")
 
 
-def _coordinate(data: Data, measure: int, means: Means) -> Coordinate:
-    about = data.measures[measure]
+def _coordinate(data: Data, measure: int) -> Coordinate:
+    about, means = data.measures[measure], data.means[measure]
     return Coordinate(label=_label(about), mean=means.mean, half=means.half, limits=bounds(about.name))
 
 
-def _averaged_over(data: Data, used: list[Factor]) -> str:
-    rest = [one.axis.worded for one in data.factors if all(one is not other for other in used)]
+def _averaged_over(data: Data, used: Sequence[Axis | None]) -> str:
+    rest = [axis.worded for axis in data.factors if axis not in used]
     return f" Averaged over {', '.join(rest)}." if rest else ""

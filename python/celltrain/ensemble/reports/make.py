@@ -6,24 +6,22 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from celltrain.drawing.axes import require_matplotlib
+from celltrain.drawing.figure import Drawing, FigureStyle
+from celltrain.drawing.pages.html import Inlined, write_figure
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.reports import differences
-from celltrain.ensemble.reports.analysis import Analysis, layout
+from celltrain.ensemble.reports import analysis, figures
 from celltrain.ensemble.reports.data import of_store
 from celltrain.ensemble.reports.findings import Findings
+from celltrain.ensemble.reports.page import card, page
 from celltrain.ensemble.store import Store
 from celltrain.errors import Fault, StoreError
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded
-from celltrain.model.writing import inner, replace, writing
+from celltrain.model.files import inner, replace, writing
+from celltrain.model.grids import Card, Carded
 from celltrain.running.tables import write_csv
 from celltrain.text import shown
-
-if TYPE_CHECKING:
-    from celltrain.drawing.figure import Drawing
 
 
 class Report(Carded, Answer, Findings):
@@ -39,16 +37,10 @@ class Report(Carded, Answer, Findings):
             width: `"page"` (7.2 inches), or `"column"` (3.5 inches).
         """
         require_matplotlib()
-        from celltrain.drawing.figure import FigureStyle
-        from celltrain.ensemble.reports import figures
-
         yield from figures.drawings(self, FigureStyle.of(width, self.style))
 
     def html(self) -> str:
         """The report as one self-contained page."""
-        from celltrain.drawing.pages.html import Inlined
-        from celltrain.ensemble.reports.page import page
-
         return page(self, [Inlined.of(*pair) for pair in self._pairs()])
 
     @checked()
@@ -59,29 +51,23 @@ class Report(Carded, Answer, Findings):
             folder: The folder, created if needed; files of an earlier report are replaced.
             progress: Called with the share that is done, 0 to 1.
         """
-        with writing(folder):
-            return self._write(Path(folder), progress)
-
-    def _write(self, folder: Path, progress: Callable[[float], object] | None) -> list[Path]:
-        from celltrain.drawing.pages.html import Inlined, write_figure
-        from celltrain.ensemble.reports.page import page
-
-        plots = inner(folder / "figures")
-        written, inlined = [], []
-        # Each figure is written before the next is drawn: together they would take hundreds of megabytes.
-        expected = 1 + 4 * len(self.data.measures)
-        for place, (drawing, narrow) in enumerate(self._pairs()):
-            written += write_figure(drawing, narrow, plots)
-            inlined.append(Inlined.of(drawing, narrow))
-            if progress is not None:
-                progress(min((place + 1) / expected, 0.99))
-        for name, table in self.tables().items():
-            write_csv(table, folder / f"{name}.csv")
-            written.append(folder / f"{name}.csv")
+        target, inlined = Path(folder), []
         # The page is last, so that a folder with a page is complete.
-        answer = folder / "report.html"
-        replace(answer, page(self, inlined))
-        return [answer, *written]
+        written = [target / "report.html"]
+        expected = 1 + 4 * len(self.data.measures)
+        with writing(folder):
+            plots = inner(target / "figures")
+            # Each figure is written before the next is drawn: together they would take hundreds of megabytes.
+            for place, (drawing, narrow) in enumerate(self._pairs(), 1):
+                written += write_figure(drawing, narrow, plots)
+                inlined.append(Inlined.of(drawing, narrow))
+                if progress is not None:
+                    progress(min(place / expected, 0.99))
+            for name, table in self.tables().items():
+                written.append(target / f"{name}.csv")
+                write_csv(table, written[-1])
+            replace(written[0], page(self, inlined))
+        return written
 
     def _pairs(self) -> Iterator[tuple[Drawing, Drawing]]:
         yield from zip(self.drawings(), self.drawings(width="column"), strict=True)
@@ -91,8 +77,6 @@ class Report(Carded, Answer, Findings):
         return json.dumps(self.to_dict(), allow_nan=False, indent=1)
 
     def _card(self) -> Card:
-        from celltrain.ensemble.reports.page import card
-
         return card(self)
 
     def __repr__(self) -> str:
@@ -140,24 +124,19 @@ def report(
     """
     if style is not None:
         require_matplotlib()
-        from celltrain.drawing.figure import FigureStyle
-
         FigureStyle.of("page", style)
     first = store if isinstance(store, Store) else Store.open(store)
     data = of_store(first, measures)
     comparison = None
     if compare_with is not None:
         second = compare_with if isinstance(compare_with, Store) else Store.open(compare_with)
-        comparison = differences.compare(data, of_store(second, measures), _names(first, second))
-    analysis = Analysis(data, front, front_by)
-    against = None if baseline is None else differences.baseline(data, baseline)
-    made = Report.__new__(Report)
-    Findings.__init__(
-        made,
+        comparison = analysis.compare(data, of_store(second, measures), _names(first, second))
+    against = None if baseline is None else analysis.baseline(data, baseline)
+    made = Report._made(
         data=data,
-        analysis=analysis,
+        trade_off=analysis.front(data, front, front_by),
         comparison=comparison,
-        layout=layout(analysis, lines),
+        layout=analysis.layout(data, lines),
         baseline=against,
         style=style,
         warnings=(*plan_warnings.of_store(first), *data.warnings, *(() if against is None else against.warnings())),

@@ -13,8 +13,8 @@
 
 from __future__ import annotations
 
-from celltrain.ensemble.columns import Measured, measured
 from celltrain.ensemble.store.store import FORMAT, Store
+from celltrain.ensemble.table import Measured, measured
 from celltrain.running import RunRecord
 
 __all__ = ["FORMAT", "Measured", "RunRecord", "Store", "measured"]

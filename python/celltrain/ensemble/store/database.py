@@ -13,9 +13,8 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +26,11 @@ from celltrain.model.files import UnreadableError, json_of
 from celltrain.running import RunRecord
 from celltrain.text import shown
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
 #: Seconds to wait for another connection.
 PATIENCE = 10.0
 #: Advice for a file that cannot be read.
 MEND = "take it from a backup, or run its plan into a new folder"
+_DAMAGED = f"is damaged, or not the database of a store ({{}}): {MEND}"
 #: Exceptions raised by values that are not of the type they were written with.
 DAMAGE = (ValueError, TypeError, OverflowError, KeyError, IndexError, MemoryError)
 
@@ -87,8 +84,7 @@ def statements(manifest: Mapping[str, Any]) -> dict[str, str]:
     return {**tables, **{name: f"CREATE VIEW {name} AS {text.format(**fields)}" for name, text in _VIEWS.items()}}
 
 
-@dataclass(frozen=True, kw_only=True)
-class Repeat:
+class Repeat(NamedTuple):
     """A run of a point whose scenario an earlier point has: it is that point's run."""
 
     point: int
@@ -96,21 +92,17 @@ class Repeat:
     run_key: str
 
 
-@dataclass(frozen=True, kw_only=True)
-class Totals:
-    """Numbers of runs in a store.
-
-    Attributes:
-        runs: Runs done, including failed ones.
-        failed: Runs that failed.
-        repeats: Runs that are another point's.
-        checks: Sum of the checksums of all runs, modulo 2^64, as a signed number.
-    """
+class Totals(NamedTuple):
+    """Numbers of runs in a store."""
 
     runs: int
+    """Runs done, including failed ones."""
     failed: int
+    """Runs that failed."""
     repeats: int
+    """Runs that are another point's."""
     checks: int
+    """Sum of the checksums of all runs, modulo 2^64, as a signed number."""
 
 
 class Database:
@@ -123,7 +115,7 @@ class Database:
         self._lock = threading.RLock()
         if path.is_symlink() or (path.exists() and not path.is_file()):
             what = "is a link" if path.is_symlink() else "is not a regular file"
-            raise self._fault(f"{what}, and celltrain did not make it: take it away")
+            raise _fault(path, f"{what}, and celltrain did not make it: take it away")
         with self._explained():
             self._connection = self._writable() if write else self._readable()
 
@@ -158,12 +150,6 @@ class Database:
                     self._connection.execute("PRAGMA journal_mode = DELETE")
             self._connection.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     # To read.
 
     def about(self) -> dict[str, Any]:
@@ -174,25 +160,28 @@ class Database:
             except UnreadableError as error:
                 raise ValueError(error.problem) from None
 
+    def rows(self, query: str, *values: Any) -> list[Any]:
+        """Returns the rows of a query."""
+        with self._explained():
+            return self._connection.execute(query, values).fetchall()
+
     def expect(self, manifest: Mapping[str, Any]) -> None:
         """Raises `StoreError` unless the tables are those of a store with this manifest."""
+        found = self.rows("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')")
+        made = {name: text for _, name, text in found}
         with self._explained():
-            query = "SELECT name, sql FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')"
-            found = dict(self._connection.execute(query).fetchall())
-            wrong = [name for name, text in statements(manifest).items() if found.get(name) != text]
-            triggers = self._connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall()
-        if wrong or triggers:
+            wrong = [name for name, text in statements(manifest).items() if made.get(name) != text]
+        has_triggers = any(kind == "trigger" for kind, _, _ in found)
+        if wrong or has_triggers:
             what = f"its table {wrong[0]} is not as celltrain made it" if wrong else "it has triggers"
-            raise StoreError([Fault.of_file(shown(self.path), f"was changed ({what}): {MEND}")])
+            raise _fault(self.path, f"was changed ({what}): {MEND}")
 
     def totals(self) -> Totals:
         """Returns the numbers of runs, without counting them."""
-        with self._explained():
-            rows = self._connection.execute("SELECT runs, failed, repeats, checks FROM totals").fetchmany(2)
-            if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
-                raise ValueError("it has no totals")
-        runs, failed, repeats, total = rows[0]
-        return Totals(runs=runs, failed=failed, repeats=repeats, checks=total)
+        rows = self.rows("SELECT runs, failed, repeats, checks FROM totals LIMIT 2")
+        if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
+            raise _fault(self.path, _DAMAGED.format("it has no totals"))
+        return Totals(*rows[0])
 
     @contextmanager
     def snapshot(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
@@ -207,17 +196,14 @@ class Database:
 
     def knows(self, run_key: str) -> bool:
         """Returns whether a run is done."""
-        with self._explained():
-            query = "SELECT 1 FROM runs WHERE run_key = ?"
-            return self._connection.execute(query, (bytes.fromhex(run_key),)).fetchone() is not None
+        return bool(self.rows("SELECT 1 FROM runs WHERE run_key = ?", bytes.fromhex(run_key)))
 
     def settled(self, points: range, seeds: range) -> set[tuple[int, int]]:
         """Returns point and seed of the runs that are done or are another point's, for some points and seeds."""
         where = "WHERE point >= ? AND point < ? AND seed >= ? AND seed < ?"
         query = f"SELECT point, seed FROM runs {where} UNION ALL SELECT point, seed FROM repeats {where}"
         bounds = (points.start, points.stop, seeds.start, seeds.stop)
-        with self._explained():
-            return set(self._connection.execute(query, (*bounds, *bounds)))
+        return set(self.rows(query, *bounds, *bounds))
 
     def values(self, measure: int, first: int, last: int) -> dict[int, dict[int, float | None]]:
         """Returns the values of a measure by point and seed, for some points, including runs of another point."""
@@ -227,23 +213,9 @@ class Database:
             f"SELECT e.point, e.seed, r.m{measure + 1} FROM repeats e JOIN runs r ON r.run_key = e.run_key "
             "WHERE e.point >= ? AND e.point < ?"
         )
-        with self._explained():
-            for point, seed, value in self._connection.execute(query, (first, last, first, last)):
-                found.setdefault(point, {})[seed] = value
+        for point, seed, value in self.rows(query, first, last, first, last):
+            found.setdefault(point, {})[seed] = value
         return found
-
-    def series(self, run_key: bytes) -> bytes | None:
-        """Returns the series of a run as a Parquet file; None if there are none."""
-        with self._explained():
-            query = "SELECT parquet FROM series JOIN runs USING (run) WHERE run_key = ?"
-            row = self._connection.execute(query, (run_key,)).fetchone()
-        return None if row is None else bytes(row[0])
-
-    def integrity(self) -> list[str]:
-        """Returns what SQLite finds wrong with the file."""
-        with self._explained():
-            found = [str(text) for (text,) in self._connection.execute("PRAGMA integrity_check(5)")]
-        return [text for text in found if text != "ok"]
 
     # To write.
 
@@ -265,15 +237,9 @@ class Database:
         ordered = sorted(records, key=lambda record: (record.point, record.seed))
         table = RunTable.of_records(ordered, measures)
         keys = [bytes.fromhex(record.run_key) for record in ordered]
-        columns: dict[str, NDArray[Any]] = {
-            "point": table.case,
-            "seed": table.seed,
-            "run_key": np.frombuffer(b"".join(keys), np.uint32).reshape(-1, 3),
-            "fingerprint": table.fingerprint,
-            "seconds": np.array([record.seconds for record in ordered], np.float64),
-            "values": table.values,
-        }
-        checked = checksums(columns, table.errors, table.gaps)
+        seconds = np.array([record.seconds for record in ordered], np.float64)
+        key = np.frombuffer(b"".join(keys), np.uint32).reshape(-1, 3)
+        checked = checksums(table, table.case, key, seconds)
         numbers = zip(table.fingerprint.view(np.int64).tolist(), table.printed.tolist(), strict=True)
         cases = {record.point: record.configuration for record in ordered}
         with self._transaction() as connection:
@@ -284,7 +250,7 @@ class Database:
                 table.seed.tolist(),
                 keys,
                 [number if printed else None for number, printed in numbers],
-                columns["seconds"].tolist(),
+                seconds.tolist(),
                 [record.error for record in ordered],
                 checked.tolist(),
                 *table.values.T.tolist(),
@@ -297,9 +263,9 @@ class Database:
                 connection.execute(text, (*row[:2], check_texts(*row), *row[2:]))
             named = [(first + place, measure + 1, problem) for (place, measure), problem in table.gaps.items()]
             connection.executemany("INSERT INTO gaps VALUES (?, ?, ?)", named)
-            series = [(first + i, one.series) for i, one in enumerate(ordered) if one.series is not None]
+            series = [(first + place, one.series) for place, one in enumerate(ordered) if one.series is not None]
             connection.executemany("INSERT INTO series VALUES (?, ?)", series)
-            again = [(repeat.point, repeat.seed, bytes.fromhex(repeat.run_key)) for repeat in repeats]
+            again = [(point, seed, bytes.fromhex(key)) for point, seed, key in repeats]
             repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", again).rowcount
             self._count(connection, len(table), len(table.errors), max(repeated, 0), int(checked.sum()))
 
@@ -373,9 +339,6 @@ class Database:
         stack.enter_context(self._lock)
         return stack
 
-    def _fault(self, problem: str) -> StoreError:
-        return _fault(self.path, problem)
-
 
 def _fault(path: Path, problem: str) -> StoreError:
     return StoreError([Fault.of_file(shown(path), problem)])
@@ -394,14 +357,14 @@ def _explained(path: Path, *, writing: bool) -> Iterator[None]:
         raise _fault(path, problem) from None
     except sqlite3.OperationalError as error:
         if str(error).startswith(("no such", "Could not decode")):
-            problem = f"is damaged, or not the database of a store ({error}): {MEND}"
+            problem = _DAMAGED.format(error)
         else:
             problem = unwritable.format(error) if writing else f"cannot be read ({error})"
         raise _fault(path, problem) from None
     except OSError as error:
         raise _fault(path, unwritable.format((error.strerror or str(error)).lower())) from None
     except (sqlite3.Error, *DAMAGE) as error:
-        raise _fault(path, f"is damaged, or not the database of a store ({first_line(error)}): {MEND}") from None
+        raise _fault(path, _DAMAGED.format(first_line(error))) from None
 
 
 # Checksums, which show whether a value is the one that was written. SQLite itself has none.
@@ -413,25 +376,26 @@ _MISSING = np.uint64(0x7FF8000000000000)
 
 
 def checksums(
-    columns: Mapping[str, NDArray[Any]], errors: Mapping[int, str], gaps: Mapping[tuple[int, int], str]
+    runs: RunTable, point: NDArray[np.int64], key: NDArray[np.uint32], seconds: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     """Returns the checksum of each run.
 
     Args:
-        columns: Columns of the table of runs.
-        errors: Errors of failed runs, by place.
-        gaps: Reasons why a measure has no value, by the places of run and measure.
+        runs: The runs.
+        point: The point of each.
+        key: The key of each, 12 bytes as three numbers.
+        seconds: The time that each took.
     """
-    texts = np.zeros(len(columns["point"]), np.uint64)
-    for run, error in errors.items():
+    texts = np.zeros(len(runs), np.uint64)
+    for run, error in runs.errors.items():
         texts[run] = check_texts(error)
-    for (run, measure), error in gaps.items():
+    for (run, measure), error in runs.gaps.items():
         texts[run] += np.uint64(check_texts(measure + 1, error))
     # SQLite stores -0.0 as 0.0.
-    bits = (columns["values"] + 0.0).view(np.uint64)
-    bits[np.isnan(columns["values"])] = _MISSING
-    numbers = [columns["point"].view(np.uint64), columns["seed"], *columns["run_key"].T.astype(np.uint64)]
-    numbers += [columns["fingerprint"], columns["seconds"].view(np.uint64), texts, *bits.T]
+    bits = (runs.values + 0.0).view(np.uint64)
+    bits[np.isnan(runs.values)] = _MISSING
+    numbers = [point.view(np.uint64), runs.seed, *key.T.astype(np.uint64)]
+    numbers += [runs.fingerprint, seconds.view(np.uint64), texts, *bits.T]
     total = np.zeros(len(texts), np.uint64)
     for column in numbers:
         total = (total ^ column) + _STEP

@@ -16,8 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, StoreError
-from celltrain.model.files import UnreadableError, read_json
-from celltrain.model.writing import NO_LINK, replacing
+from celltrain.model.files import NO_LINK, UnreadableError, read_json, replacing
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -110,6 +109,15 @@ class Lock:
     def release(self) -> None:
         """Lets others write."""
         self._file.close()
+
+    @contextlib.contextmanager
+    def released_on_error(self) -> Iterator[None]:
+        """Lets others write if the block fails."""
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
 
 
 def _locked(file: IO[str]) -> bool:

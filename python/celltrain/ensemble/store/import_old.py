@@ -46,7 +46,7 @@ def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> St
     try:
         seconds, repeats = _of_ledger(source / "ledger.sqlite")
         Database.create(folder / DATABASE, {**made, SHA256: checksum(made)})
-        with Database(folder / DATABASE, write=True) as database:
+        with contextlib.closing(Database(folder / DATABASE, write=True)) as database:
             settings: dict[int, list[float | str]] = {}
             known: set[str] = set()
             for path in sorted((source / "parts").glob("part-*.parquet")):
@@ -106,7 +106,7 @@ def _of_ledger(path: Path) -> tuple[dict[str, float], list[Repeat]]:
     ):
         seconds = {key.hex(): took or 0.0 for key, took in ledger.execute("SELECT run_key, seconds FROM runs")}
         repeats = [
-            Repeat(point=point, seed=seed, run_key=key.hex())
+            Repeat(point, seed, key.hex())
             for point, seed, key in ledger.execute("SELECT point, seed, run_key FROM repeats")
         ]
     return seconds, repeats

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.ensemble.columns import measured, summary_columns
 from celltrain.ensemble.store.database import Database, axes_of, check_texts, checksums, wrapped
-from celltrain.ensemble.table import RunTable, means
+from celltrain.ensemble.table import SUMMARY, RunTable, arrow, by_measure, means, measured, texts
 from celltrain.errors import Fault, StoreError
 from celltrain.running.tables import Column
 
@@ -63,104 +62,100 @@ class StoredRuns(RunTable):
 
     def long(self, measures: Sequence[str] | None) -> pa.Table:
         """Returns one row per run and measure, by point, seed and measure, and one row for each failed run."""
-        import pyarrow as pa
-
-        names = self.manifest["measures"]
-        wanted = np.array(sorted(map(names.index, self._wanted(measures))), np.int64)
+        wanted = np.sort(self.places(measures))
         lengths = np.where(self.failed, int(measures is None), len(wanted))
         run = np.repeat(np.arange(len(self)), lengths)
         first = np.cumsum(lengths) - lengths
         failed = self.failed[run]
-        places = np.arange(len(run)) - first[run]
         measure = np.full(len(run), -1)
-        measure[~failed] = wanted[places[~failed]]
+        measure[~failed] = wanted[(np.arange(len(run)) - first[run])[~failed]]
         value = np.full(len(run), np.nan)
         value[~failed] = self.values[run[~failed], measure[~failed]]
         errors = {int(first[at]): text for at, text in self.errors.items()} if measures is None else {}
         place_of = {int(at): place for place, at in enumerate(wanted)}
         errors |= {int(first[at]) + place_of[gap]: text for (at, gap), text in self.gaps.items() if gap in place_of}
-        texts = list(dict.fromkeys(errors.values()))
-        codes = np.full(len(run), -1)
-        codes[list(errors)] = [texts.index(text) for text in errors.values()]
         more = {
-            "measure": _texts(measure, names),
-            "value": pa.array(value, mask=np.isnan(value)),
-            "error": _texts(codes, texts),
+            "measure": texts(measure, self.manifest["measures"]),
+            "value": value,
+            "error": _sparse(errors, len(run)),
         }
-        columns = schema(self.manifest)
-        arrays = [more[name] if name in more else self._array(name, run) for name in columns.names]
-        return pa.Table.from_arrays(arrays, schema=columns)
+        return arrow(self._columns(run, more), schema(self.manifest).metadata)
 
     def wide(self, measures: Sequence[str] | None) -> pa.Table:
         """Returns one row per run, with a column per measure."""
-        import pyarrow as pa
-
-        wanted, names = self._wanted(measures), self.manifest["measures"]
-        every, columns = np.arange(len(self)), schema(self.manifest)
-        fields = [field for field in columns if field.name not in ("measure", "value", "error")]
-        arrays = [self._array(field.name, every) for field in fields]
-        for name in wanted:
-            fields.append(Column(name=name, kind="float64", **self.manifest["units"][name]).field())
-            values = self.values[:, names.index(name)]
-            arrays.append(pa.array(values, mask=np.isnan(values)))
+        names, places = self.manifest["measures"], self.places(measures)
+        own = [self.measure(names[place]) for place in places]
         # The first of several errors stands for all.
         told = {run: text for (run, _), text in sorted(self.gaps.items(), reverse=True)} | dict(self.errors)
-        fields.append(columns.field("error"))
-        arrays.append(pa.array([told.get(run) for run in range(len(self))], pa.string()).dictionary_encode())
-        return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata=columns.metadata))
+        columns = [*self._columns(np.arange(len(self)), {"error": _sparse(told, len(self))})]
+        at = [column.name for column, _ in columns].index("error")
+        values = list(zip(own, self.values[:, places].T, strict=True))
+        error = columns.pop(at)
+        return arrow([*columns, *values, error], schema(self.manifest).metadata)
 
     def summary(self, measures: Sequence[str] | None) -> pa.Table:
         """Returns one row per point and measure."""
-        import pyarrow as pa
-
-        wanted, names = self._wanted(measures), self.manifest["measures"]
+        places = self.places(measures)
         starts = np.flatnonzero(np.diff(self.point, prepend=-1))
         group = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(self)))
-        rows, columns = np.repeat(starts, len(wanted)), schema(self.manifest)
-        fixed = ["point", *(axis["name"] for axis in axes_of(self.manifest))]
-        fields = [columns.field(name) for name in (*fixed, "measure")]
-        arrays = [self._array(name, rows) for name in fixed]
-        codes = pa.array(np.tile(np.arange(len(wanted), dtype=np.int32), len(starts)))
-        arrays.append(pa.DictionaryArray.from_arrays(codes, pa.array(wanted, pa.string())))
-        found = [means(group, self.values[:, names.index(name)], len(starts)) for name in wanted]
-        for about in summary_columns():
-            fields.append(about.field())
-            column = np.array([getattr(one, about.name) for one in found], np.float64).T.reshape(-1)
-            values = pa.array(column, mask=np.isnan(column))
-            arrays.append(values.cast(pa.int64()) if about.kind == "int64" else values)
-        return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+        wanted = {"point", "measure", *(axis["name"] for axis in axes_of(self.manifest))}
+        measure = texts(np.tile(places, len(starts)), self.manifest["measures"])
+        columns = self._columns(np.repeat(starts, len(places)), {"measure": measure}, wanted)
+        found = [means(group, self.values[:, place], len(starts)) for place in places]
+        cases = np.arange(len(starts))
+        return arrow([*columns, *by_measure(SUMMARY, found, cases)])
 
-    def _wanted(self, measures: Sequence[str] | None) -> list[str]:
+    def places(self, measures: Sequence[str] | None) -> NDArray[np.int64]:
+        """Returns the places of some measures, in their order; of all when None."""
         known = self.manifest["measures"]
         for name in measures or ():
             if name not in known:
                 problem = f"was not measured; there are {', '.join(known)}"
                 raise StoreError([Fault.of_option("measures", repr(name), problem)])
-        return list(known if measures is None else dict.fromkeys(measures))
+        return np.array(
+            [known.index(name) for name in dict.fromkeys(known if measures is None else measures)], np.int64
+        )
 
-    def _array(self, name: str, rows: NDArray[np.int64]) -> pa.Array:
-        """Returns a column of the table, with the runs at `rows`."""
-        import pyarrow as pa
+    def measure(self, name: str) -> Column:
+        """Returns a measure as the store describes it."""
+        return Column(name=name, kind="float64", **self.manifest["units"][name])
 
+    def _columns(
+        self, rows: NDArray[np.int64], more: Mapping[str, Any], wanted: Collection[str] | None = None
+    ) -> Iterator[tuple[Column, Any]]:
+        """Yields columns of the long table, with the runs at `rows`; `more` has those that depend on the measure."""
         axes = {axis["name"]: place for place, axis in enumerate(axes_of(self.manifest))}
-        if name in axes:
-            own = [settings[axes[name]] for settings in self.settings]
-            is_number = axes_of(self.manifest)[axes[name]]["kind"] == "float64"
-            case = self.case[rows]
-            return pa.array(np.array(own, np.float64)[case]) if is_number else _texts(case, own)
-        if name == "point":
-            return pa.array(self.point[rows].astype(np.int32))
-        if name == "seed":
-            return pa.array(self.seed[rows])
-        if name == "run_key":
-            return _texts(rows, self.keys)
-        if name == "fingerprint":
-            different, code = np.unique(self.fingerprint, return_inverse=True)
-            codes = np.where(self.printed, code.reshape(-1), -1)
-            return _texts(codes[rows], [f"{number:016x}" for number in different.tolist()])
-        if name == "configuration":
-            return _texts(self.case[rows], self.configurations)
-        return _texts(np.zeros(len(rows), np.int64), [self.manifest[name]])
+        case = self.case[rows]
+        for about in self.manifest["columns"]:
+            column = Column(**about)
+            if wanted is not None and column.name not in wanted:
+                continue
+            if column.name in more:
+                yield column, more[column.name]
+            elif column.name in axes:
+                own = [settings[axes[column.name]] for settings in self.settings]
+                yield column, np.array(own, np.float64)[case] if column.kind == "float64" else texts(case, own)
+            elif column.name in ("point", "seed"):
+                yield column, getattr(self, column.name)[rows]
+            elif column.name == "run_key":
+                yield column, texts(rows, self.keys)
+            elif column.name == "configuration":
+                yield column, texts(case, self.configurations)
+            elif column.name == "fingerprint":
+                different, code = np.unique(self.fingerprint, return_inverse=True)
+                codes = np.where(self.printed, code.reshape(-1), -1)
+                yield column, texts(codes[rows], [f"{number:016x}" for number in different.tolist()])
+            elif column.name in ("version", "profile"):
+                yield column, texts(np.zeros(len(rows), np.int64), [self.manifest[column.name]])
+
+
+def _sparse(words: Mapping[int, str], count: int) -> pa.DictionaryArray:
+    """Returns a column of texts by place; the others are null."""
+    different = list(dict.fromkeys(words.values()))
+    places = {word: place for place, word in enumerate(different)}
+    codes = np.full(count, -1)
+    codes[list(words)] = [places[word] for word in words.values()]
+    return texts(codes, different)
 
 
 def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
@@ -177,60 +172,44 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
 
         measures = [column(f"m{place + 1}", np.float64) for place in range(len(manifest["measures"]))]
         keys = b"".join(key for (key,) in query("SELECT run_key FROM runs ORDER BY run"))
-        run, point, seed = column("run", np.int64), column("point", np.int64), column("seed", np.uint64)
-        columns = {
-            "point": point,
-            "seed": seed,
-            "run_key": np.frombuffer(keys, np.uint32).reshape(count, 3),
-            "fingerprint": column("coalesce(fingerprint, 0)", np.int64).view(np.uint64),
-            "seconds": column("seconds", np.float64),
-            "values": np.array(measures, np.float64).reshape(len(measures), count).T,
-        }
-        printed, checked = column("fingerprint IS NOT NULL", np.bool_), column("checked", np.int64)
-        failed = query("SELECT run, error FROM runs WHERE error IS NOT NULL").fetchall()
-        errors = {int(np.searchsorted(run, number)): error for number, error in failed}
-        lacking = query("SELECT run, measure, gaps.error FROM gaps JOIN runs USING (run)").fetchall()
-        gaps = {(int(np.searchsorted(run, number)), measure - 1): error for number, measure, error in lacking}
+        run, point, checked = (column(name, np.int64) for name in ("run", "point", "checked"))
+        seconds, key = column("seconds", np.float64), np.frombuffer(keys, np.uint32).reshape(count, 3)
         cases = query(f"SELECT point, configuration, checked{axes} FROM cases ORDER BY point").fetchall()
         for number, configuration, check, *settings in cases:
             if check != check_texts(number, configuration, *settings):
                 raise ValueError(f"point {number} is not what was written")
-        own = checksums(columns, errors, gaps)
+        failed = query("SELECT run, error FROM runs WHERE error IS NOT NULL").fetchall()
+        gaps = query("SELECT run, measure, gaps.error FROM gaps JOIN runs USING (run)").fetchall()
+        points = np.array([case[0] for case in cases], np.int64)
+        runs = StoredRuns(
+            measures=tuple(map(measured, manifest["measures"])),
+            manifest=manifest,
+            case=np.searchsorted(points, point),
+            seed=column("seed", np.uint64),
+            key=key,
+            fingerprint=column("coalesce(fingerprint, 0)", np.int64).view(np.uint64),
+            printed=column("fingerprint IS NOT NULL", np.bool_),
+            values=np.array(measures, np.float64).reshape(len(measures), count).T,
+            errors={int(np.searchsorted(run, number)): error for number, error in failed},
+            gaps={(int(np.searchsorted(run, number)), measure - 1): error for number, measure, error in gaps},
+            points=points,
+            configurations=[case[1] for case in cases],
+            settings=[tuple(case[3:]) for case in cases],
+        )
+        own = checksums(runs, point, key, seconds)
         if not np.array_equal(own, checked):
             wrong = int(np.flatnonzero(own != checked)[0])
-            raise ValueError(f"run {columns['run_key'][wrong].tobytes().hex()} is not what was written")
-        if wrapped(int(own.sum())) != totals.checks or len(errors) != totals.failed:
+            raise ValueError(f"run {key[wrong].tobytes().hex()} is not what was written")
+        if wrapped(int(own.sum())) != totals.checks or len(failed) != totals.failed:
             raise ValueError("runs are missing or there twice")
-        points = np.array([case[0] for case in cases], np.int64)
         if not np.isin(point, points).all():
             raise ValueError("a run's case is missing")
-    order = np.lexsort((seed, point))
+    order = np.lexsort((runs.seed, point))
     new = np.argsort(order)
-    return StoredRuns(
-        measures=tuple(map(measured, manifest["measures"])),
-        manifest=manifest,
-        case=np.searchsorted(points, point)[order],
-        seed=seed[order],
-        key=columns["run_key"][order],
-        fingerprint=columns["fingerprint"][order],
-        printed=printed[order],
-        values=columns["values"][order],
-        errors={int(new[place]): error for place, error in errors.items()},
-        gaps={(int(new[place]), measure): error for (place, measure), error in gaps.items()},
-        points=points,
-        configurations=[case[1] for case in cases],
-        settings=[tuple(case[3:]) for case in cases],
+    columns = ("case", "seed", "key", "fingerprint", "printed", "values")
+    return replace(
+        runs,
+        **{name: getattr(runs, name)[order] for name in columns},
+        errors={int(new[place]): error for place, error in runs.errors.items()},
+        gaps={(int(new[place]), measure): error for (place, measure), error in runs.gaps.items()},
     )
-
-
-def _texts(codes: NDArray[Any], texts: Sequence[Any]) -> pa.DictionaryArray:
-    """Returns a column of texts; its dictionary has the used texts alone, sorted. The code -1 is null."""
-    import pyarrow as pa
-
-    used = np.unique(codes[codes >= 0])
-    sorted_texts = sorted({texts[code] for code in used.tolist()})
-    places = {text: place for place, text in enumerate(sorted_texts)}
-    new = np.full(len(texts) + 1, -1, dtype=np.int32)
-    new[used] = [places[texts[code]] for code in used.tolist()]
-    indices = new[codes]
-    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=indices < 0), pa.array(sorted_texts, pa.string()))

@@ -6,24 +6,26 @@ import contextlib
 import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.ensemble.columns import Measured, measured, store_columns
 from celltrain.ensemble.plan import Axis, Plan, run_key
-from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of
-from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, uninterrupted
+from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of, size
+from celltrain.ensemble.store.folder import Kind, Lock, clear, uninterrupted
 from celltrain.ensemble.store.runs import StoredRuns, read, schema
+from celltrain.ensemble.table import Measured, measured, store_columns
 from celltrain.errors import Fault, MissingExtraError, StoreError
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.cards import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.running import RunRecord
 from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from typing_extensions import Self
 
 #: Version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger.
 FORMAT = 2
@@ -42,7 +44,8 @@ KIND = Kind(
 KEY_DIGITS = 24
 
 
-class Store(Carded, Locked, Answer):
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Store(Carded, Answer):
     """The runs of a plan, in a SQLite file in a folder.
 
     Attributes:
@@ -55,7 +58,7 @@ class Store(Carded, Locked, Answer):
     path: Path
     manifest: dict[str, Any]
     keeper: object = None
-    _plan: Plan | None
+    _lock: Lock | None = None
     _database: Database | None = None
     _runs: tuple[Totals, StoredRuns] | None = None
 
@@ -63,12 +66,6 @@ class Store(Carded, Locked, Answer):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Opens the store in a folder to read, like `Store.open`; raises `StoreError`."""
         vars(self).update(vars(type(self).open(path)))
-
-    @classmethod
-    def _of(cls, path: Path, manifest: dict[str, Any], plan: Plan | None = None) -> Store:
-        made = cls.__new__(cls)
-        made.path, made.manifest, made._plan = path, manifest, plan
-        return made
 
     # To read.
 
@@ -85,12 +82,12 @@ class Store(Carded, Locked, Answer):
         manifest = _manifest(folder)
         if not changed and (faults := list(KIND.changed(folder, manifest))):
             raise StoreError(faults)
-        return cls._of(folder, manifest)
+        return cls._made(path=folder, manifest=manifest)
 
     @cached_property
     def plan(self) -> Plan:
         """The plan."""
-        return self._plan or Plan.of_document(self.manifest["plan"])
+        return Plan.of_document(self.manifest["plan"])
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -112,15 +109,10 @@ class Store(Carded, Locked, Answer):
         """The columns of `table` with units and meanings."""
         return schema(self.manifest)
 
-    def parts(self) -> list[Path]:
-        """Raises `StoreError`: since 0.3 a store has no Parquet files; `celltrain store export` writes one."""
-        problem = "is one SQLite file and has no Parquet parts: use celltrain store export, or to_arrow()"
-        raise self._error(problem)
-
     @contextlib.contextmanager
     def reading(self) -> Iterator[Database]:
         """Opens the store's file to read."""
-        with Database(self.path / DATABASE) as database:
+        with contextlib.closing(Database(self.path / DATABASE)) as database:
             database.expect(self.manifest)
             yield database
 
@@ -129,7 +121,8 @@ class Store(Carded, Locked, Answer):
         with self.reading() as database:
             totals = database.totals()
             if self._runs is None or self._runs[0] != totals:
-                self._runs = totals, read(database, self.manifest)
+                vars(self)["_runs"] = totals, read(database, self.manifest)
+        assert self._runs is not None, "read above"
         return self._runs[1]
 
     def totals(self) -> Totals:
@@ -180,11 +173,11 @@ class Store(Carded, Locked, Answer):
 
         key = bytes.fromhex(run_key) if set(run_key) <= set("0123456789abcdef") and len(run_key) == KEY_DIGITS else b""
         with self.reading() as database:
-            content = database.series(key)
-        if content is None:
+            found = database.rows("SELECT parquet FROM series JOIN runs USING (run) WHERE run_key = ?", key)
+        if not found:
             raise self._error(f"has no series of {run_key}: the plan has no [series], or the run is not done")
         try:
-            return read_parquet(content)
+            return read_parquet(found[0][0])
         except (*DAMAGE, OSError, pa.ArrowException) as error:
             problem = f"is damaged (the series of {run_key}: {error}): {MEND}"
             raise StoreError([Fault.of_file(shown(self.path / DATABASE), problem)]) from None
@@ -201,6 +194,18 @@ class Store(Carded, Locked, Answer):
     def to_polars(self, measures: Sequence[str] | None = None) -> Any:
         """Returns the rows as a Polars data frame; needs Polars."""
         return _needed("polars").from_arrow(self.table(measures))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the answer of `celltrain store show --json`: what was planned, and how much of it is there."""
+        about = {key: self.manifest[key] for key in ("name", "version", "profile", "digest", "columns", "measures")}
+        # One file of rows since 0.3.
+        return {"store": shown(self.path), **about} | {
+            "points": len(self.plan.points),
+            "runs": len(self.runs()),
+            "runs_planned": self.plan.runs,
+            "parts": 1,
+            "bytes": size(self.path / DATABASE),
+        }
 
     def verify(self) -> list[Fault]:
         """Returns what is wrong: damage, changed values, runs whose key is not theirs. A sweep may write meanwhile.
@@ -220,8 +225,9 @@ class Store(Carded, Locked, Answer):
             return error.faults
 
     def _wrong_tables(self, database: Database) -> Iterator[Fault]:
-        for text in database.integrity():
-            yield Fault.of_file(shown(database.path), f"is damaged ({text}): {MEND}")
+        for (text,) in database.rows("PRAGMA integrity_check(5)"):
+            if text != "ok":
+                yield Fault.of_file(shown(database.path), f"is damaged ({text}): {MEND}")
         with database.snapshot() as query:
             [double] = query("SELECT count(*) FROM repeats JOIN runs USING (point, seed)").fetchone()
             [lost] = query("SELECT count(*) FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)").fetchone()
@@ -310,13 +316,14 @@ class Store(Carded, Locked, Answer):
             ],
             units={one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},
         )
-        store = cls._of(folder, manifest, plan)
-        with store._opened():
+        lock = Lock(folder / LOCK)
+        with lock.released_on_error():
+            clear(folder)
             # Another sweep may have created the store meanwhile.
             if _is_store(folder):
                 cls.refuse(folder)
             Database.create(folder / DATABASE, manifest)
-        return store
+            return cls._writable(folder, manifest, plan, lock)
 
     @classmethod
     @checked(StoreError)
@@ -333,31 +340,23 @@ class Store(Carded, Locked, Answer):
                 if _half_made(folder):
                     return cls.create(folder, plan)
             raise
-        faults = list(KIND.differences(folder, manifest, plan))
-        if faults:
+        if faults := list(KIND.differences(folder, manifest, plan)):
             raise StoreError(faults)
-        store = cls._of(folder, manifest, plan)
-        with store._opened():
-            pass
-        return store
+        lock = Lock(folder / LOCK)
+        with lock.released_on_error():
+            clear(folder)
+            return cls._writable(folder, manifest, plan, lock)
 
-    @contextlib.contextmanager
-    def _opened(self) -> Iterator[None]:
-        """Opens the store to write, after the block; closes it if there is an error."""
-        self._lock = Lock(self.path / LOCK)
-        try:
-            clear(self.path)
-            yield
-            self._database = Database(self.path / DATABASE, write=True)
-            self._database.expect(self.manifest)
-        except BaseException:
-            self.close()
-            raise
+    @classmethod
+    def _writable(cls, folder: Path, manifest: dict[str, Any], plan: Plan, lock: Lock) -> Store:
+        database = Database(folder / DATABASE, write=True)
+        database.expect(manifest)
+        return cls._made(path=folder, manifest=manifest, plan=plan, _lock=lock, _database=database)
 
     @property
     def database(self) -> Database:
         """The connection that writes; only of a store that is open to write."""
-        if self._database is None:
+        if self._lock is None or self._database is None:
             raise self._error("is open to read; Store.create and Store.resume open a store to write")
         return self._database
 
@@ -383,10 +382,16 @@ class Store(Carded, Locked, Answer):
 
     def close(self) -> None:
         """Lets others write."""
-        if self._database is not None:
+        if self._lock is not None and self._database is not None:
             self._database.close()
-            self._database = None
-        super().close()
+            self._lock.release()
+        vars(self).update(_lock=None, _database=None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _settings(self, point: int) -> list[float | str]:
         """Returns the values of the axes at a point, as the database has them."""
@@ -424,7 +429,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         if (folder / OLD_MANIFEST).exists():
             problem = "is a store of celltrain 0.2: make one of this version from it with celltrain store import"
         raise StoreError([Fault.of_file(shown(folder), problem)])
-    with Database(path) as database:
+    with contextlib.closing(Database(path)) as database:
         manifest = KIND.understood(folder, database.about())
         database.expect(manifest)
         return manifest

@@ -18,9 +18,8 @@
 
 from __future__ import annotations
 
-from celltrain.ensemble.tuning.analysis import Estimate
 from celltrain.ensemble.tuning.plan import TunePlan
-from celltrain.ensemble.tuning.result import Tuned
+from celltrain.ensemble.tuning.result import Estimate, Tuned
 from celltrain.ensemble.tuning.search import TuneProgress, run_tune, tune
 
 __all__ = ["Estimate", "TunePlan", "TuneProgress", "Tuned", "run_tune", "tune"]

@@ -5,18 +5,19 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from celltrain.ensemble.plan import MAX_RUNS, Key, Plan, Seeds
-from celltrain.ensemble.plan.axes import DIGITS, Axis, Grid, Interval, written
-from celltrain.ensemble.plan.document import Place, RefusedError, join
+from celltrain.ensemble.plan import MAX_RUNS, Plan, Seeds
+from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, rounded, written
+from celltrain.ensemble.plan.document import Place, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
-from celltrain.ensemble.plan.plan import OUTLINED, digest_of, no_measures, shortly
-from celltrain.ensemble.plan.reader import Readable, Reader
+from celltrain.ensemble.plan.plan import OUTLINED, check_measures, digest_of, in_words
+from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
+from celltrain.ensemble.table import measured
 from celltrain.errors import Fault
 from celltrain.model.paths import UnknownKeyError, set_key
 from celltrain.model.quantities import exact
@@ -33,22 +34,18 @@ Numbers = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
-    """Something searched: a name, a path into the scenario, and the values it may take."""
+class Parameter(Varied):
+    """Something searched, and the values it may take: all of an interval, or those with a step between them."""
 
-    name: str
-    path: str
-    key: Key
     interval: Interval
     step: Fraction | None
-    """Between two of its values; None if it takes every value of the interval."""
 
     def near(self, value: float) -> Fraction:
         """Returns the nearest value it takes: on its grid, or with nine significant digits."""
         low, high = self.interval.low, self.interval.high
         if self.step is not None:
             return min(max(low + round((exact(value) - low) / self.step) * self.step, low), self.last)
-        number = exact(float(f"{value:.{DIGITS}g}"))
+        number = rounded(value)
         return min(max(Fraction(round(number)) if self.key.whole else number, low), high)
 
     def at(self, share: float) -> Fraction:
@@ -68,11 +65,6 @@ class Parameter:
         low, high = self.interval.low, self.interval.high
         return high if self.step is None else low + math.floor((high - low) / self.step) * self.step
 
-    @property
-    def unit(self) -> str:
-        """The unit of its numbers; empty if they have none."""
-        return self.key.unit if self.key.quantity is None else self.key.quantity.unit
-
     def setting(self, number: Fraction) -> Any:
         """Returns a value as the scenario takes it."""
         return written(number, self.key)
@@ -83,7 +75,14 @@ class Objective:
     """A measure, and whether larger is better."""
 
     measure: str
-    larger: bool
+    unit: str
+    meaning: str
+    better: str
+
+    @property
+    def larger(self) -> bool:
+        """True if larger is better."""
+        return self.better == "larger"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,69 +103,59 @@ class _TuneReader(Reader):
     }
 
     def objectives(self, tune: TuneForm) -> list[Objective]:
-        found = []
-        for text, direction in (tune.objectives or {}).items():
+        objectives = tune.objectives or {}
+        for text in objectives:
             self.syntax(("tune", "objectives", text), text)
-            found.append(Objective(measure=text, larger=direction != "minimize"))
-        if found and len(found) != 2:
-            count = "one measure" if len(found) == 1 else f"{len(found)} measures"
+        if objectives and len(objectives) != 2:
+            count = "one measure" if len(objectives) == 1 else f"{len(objectives)} measures"
             self.refuse("tune.objectives", f"names {count}: a front is of two; {OBJECTIVES}")
-        return found
+        return [
+            Objective(
+                measure=text,
+                unit=measured(text).unit,
+                meaning=measured(text).meaning,
+                better="smaller" if direction == "minimize" else "larger",
+            )
+            for text, direction in objectives.items()
+        ]
 
-    def parameters(self, tune: TuneForm, axes: Sequence[Axis]) -> tuple[Parameter, ...]:
+    def parameters(self, tune: TuneForm, axes: Sequence[Axis]) -> list[Parameter]:
         others = {axis.name: axis.path for axis in axes}
-        place = ("tune", "parameters")
 
-        def parameter(name: str, said: ParameterForm, place: Place) -> Parameter:
-            found = self._parameter(name, said, place)
-            self.varied(name, found.path)
+        def parameter(name: str, form: ParameterForm, place: Place) -> Parameter:
+            key, interval = self.range(name, form, place)
+            step = self.step(form.step, place, key, interval)
+            if step is not None and step > interval.high - interval.low:
+                problem = "is more than the whole range: there would be one value"
+                raise self.refused((*place, "step"), problem, form.step)
+            self.varied(name, key.path)
             for other, taken in others.items():
                 if name == other:
                     self.refuse(place, f"has the name of an axis, {other}")
-                elif f"{taken}.".startswith(f"{found.path}."):
+                elif f"{taken}.".startswith(f"{key.path}."):
                     # An axis may set the table around the parameter.
-                    self.refuse((*place, "path"), f"sets what {other} sets too, {taken}", found.path)
-            others[name] = found.path
-            return found
+                    self.refuse((*place, "path"), f"sets what {other} sets too, {taken}", key.path)
+            others[name] = key.path
+            every = Fraction(1) if key.whole and not interval.log else None
+            return Parameter(name=name, key=key, interval=interval, step=step or every)
 
-        return tuple(self.each(tune.parameters, place, parameter))
-
-    def _parameter(self, name: str, said: ParameterForm, place: Place) -> Parameter:
-        step, at = None, (*place, "step")
-        key, interval = self.range(name, said, place)
-        try:
-            step = None if said.step is None else self.bound(said.step, at, key)
-            if step is not None:
-                if step <= 0 or interval.log:
-                    problem = "goes with a linear scale only" if interval.log else "is not above zero"
-                    raise self.refused(at, problem, said.step)
-                self.count(interval, step, at, said.step)
-                if step > interval.high - interval.low:
-                    raise self.refused(at, "is more than the whole range: there would be one value", said.step)
-        except RefusedError:
-            step = None
-        if step is None and key.whole and not interval.log:
-            step = Fraction(1)
-        return Parameter(name=name, path=key.path, key=key, interval=interval, step=step)
+        return self.each(tune.parameters, ("tune", "parameters"), parameter)
 
     def references(self, tune: TuneForm, parameters: Sequence[Parameter]) -> tuple[Reference, ...]:
         known = {parameter.name: parameter for parameter in parameters}
         found: list[Reference] = []
 
-        def reference(label: str, said: Mapping[str, Any], place: Place) -> None:
-            for name in said:
-                if name not in known:
-                    problem = f"is no parameter; parameters are {', '.join(known)}"
-                    self.refuse((*place, name), problem, said[name])
-            missing = [name for name in known if name not in said]
-            if missing:
+        def reference(label: str, values: Mapping[str, Any], place: Place) -> None:
+            for name in values.keys() - known:
+                self.refuse((*place, name), f"is no parameter; parameters are {', '.join(known)}", values[name])
+            if missing := [name for name in known if name not in values]:
                 problem = f"lacks {' and '.join(missing)}: a reference has a value for every parameter"
                 raise self.refused(place, problem)
-            own = {name: said[name] for name in known}
+            own = {name: values[name] for name in known}
             numbers = tuple(self.each(own, place, lambda name, one, at: self.bound(one, at, known[name].key)))
+            if any(other.numbers == numbers for other in found):
+                self.refuse(place, "has the values of another reference")
             if len(numbers) == len(known):
-                if any(other.numbers == numbers for other in found):
-                    self.refuse(place, "has the values of another reference")
                 found.append(Reference(label=label, numbers=numbers))
 
         self.each(tune.references, ("tune", "references"), reference)
@@ -205,15 +194,12 @@ class _TuneReader(Reader):
             (configuration, _), faults = next(iter(outcomes.items()))
             for fault in faults:
                 self.blame(plan, fault, "", configuration)
-        for text, problem in no_measures(plan.measures, accepted).items():
-            objective = any(one.measure == text for one in plan.objectives)
-            path = join("tune.objectives", text) if objective else "measures"
-            self.refuse(path, f"is not a measure of these runs: {problem}")
+        check_measures(plan.measures, self, accepted)
 
     def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
         """Adds a fault of a scenario, at the place of the plan it comes from."""
         values = {} if configuration is None else plan.configurations.points[configuration].values
-        where = ", ".join(f"{name} = {shortly(value)}" for name, value in values.items())
+        where = in_words(values)
         line = self.line(path or "scenario")
         by = f"; set by {path}" if path else ""
         problem = f"{fault.problem}{by}{f'; where {where}' if where else ''}"
@@ -224,36 +210,38 @@ class _TuneReader(Reader):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TunePlan(Readable):
-    """A checked tuning plan. Each point of its axes is a *configuration*, with a search of its own."""
+class TunePlan(Planned):
+    """A checked tuning plan. Each point of its axes is a *configuration*, with a search of its own.
+
+    Attributes:
+        measures: Measures of every run, the objectives first.
+        configurations: The axes; one point if there are none.
+        parameters: The searched parameters.
+        objectives: The two measures.
+        references: Settings to compare with.
+        trials: Number of trials of each search.
+        batch: Number of trials that are chosen together: a generation.
+        finalists: Largest number of settings of each search that go on to selection, references not counted.
+        seed: Seed of the sampler.
+        search: Seeds of the first stage: the same for all its settings, and no seed is in two stages.
+        selection: Seeds of the second stage.
+        confirmation: Seeds of the third stage.
+    """
 
     _reader = _TuneReader
     _file = "tune"
 
-    name: str
-    measures: tuple[str, ...]
-    """Measures of every run, the objectives first."""
     configurations: Grid
-    """The axes; one point if there are none."""
     parameters: tuple[Parameter, ...]
     objectives: tuple[Objective, Objective]
     references: tuple[Reference, ...]
     trials: int
-    """Number of trials of each search."""
     batch: int
-    """Number of trials that are chosen together: a generation."""
     finalists: int
-    """Largest number of settings of each search that go on to selection, references not counted."""
     seed: int
-    """Seed of the sampler."""
     search: Seeds
     selection: Seeds
     confirmation: Seeds
-    """The seeds of the three stages' runs: the same for all settings of a stage, and no seed in two stages."""
-    limit_s: float | None
-    """Real time that a run may take."""
-    document: dict[str, Any] = field(repr=False)
-    """The plan as it was given, its scenario as a table."""
 
     @classmethod
     def _read(cls, reader: _TuneReader, *, check: bool = True) -> Self:
@@ -263,32 +251,28 @@ class TunePlan(Readable):
             reader.finish()
         tune = reader.read().form.tune or TuneForm()
         objectives = reader.objectives(tune)
-        more = reader.measures(default=())
-        groups = reader.groups()
-        axes = [axis for group in groups for axis in group.axes]
-        parameters = reader.parameters(tune, axes)
+        more, groups = reader.measures(default=()), reader.groups()
+        parameters = reader.parameters(tune, [axis for group in groups for axis in group.axes])
         # References are judged by the parameters, so all of these must be right.
         complete = parameters and len(parameters) == len(tune.parameters or ())
         references = reader.references(tune, parameters) if complete else ()
-        search, selection, confirmation = _stages(tune)
+        seeds, first = tune.seeds, tune.seeds.first
         reader.size(groups, 1)
-        reader.finish()
+        about = reader.plan()
         plan = cls(
-            name=reader.name,
             measures=tuple(dict.fromkeys([*(one.measure for one in objectives), *more])),
             configurations=Grid(base=reader.scenario, groups=groups),
-            parameters=parameters,
+            parameters=tuple(parameters),
             objectives=(objectives[0], objectives[1]),
             references=references,
             trials=tune.trials,
             batch=min(tune.batch, tune.trials),
             finalists=tune.finalists,
             seed=tune.seed,
-            search=search,
-            selection=selection,
-            confirmation=confirmation,
-            limit_s=reader.limit_s,
-            document=reader.kept(),
+            search=Seeds(first=first, count=seeds.search),
+            selection=Seeds(first=first + seeds.search, count=seeds.selection),
+            confirmation=Seeds(first=first + seeds.search + seeds.selection, count=seeds.confirmation),
+            **about,
         )
         if check:
             reader.check(plan)
@@ -310,8 +294,7 @@ class TunePlan(Readable):
     @cached_property
     def digest(self) -> str:
         """16 hex digits that change with the runs of the plan."""
-        said = {key: value for key, value in self.document.items() if key not in ("name", "limits")}
-        return digest_of([said, self.measures])
+        return digest_of(self._contents)
 
     def scenario(self, configuration: int, numbers: Numbers) -> dict[str, Any]:
         """Returns the scenario of a configuration with the parameters set; not checked."""
@@ -370,15 +353,6 @@ class TunePlan(Readable):
         if "limits" in self.document:
             document["limits"] = self.document["limits"]
         return Plan.of_document(document)
-
-
-def _stages(tune: TuneForm) -> list[Seeds]:
-    """Returns the seeds of search, selection and confirmation, one after the other."""
-    stages, first = [], tune.seeds.first
-    for count in (tune.seeds.search, tune.seeds.selection, tune.seeds.confirmation):
-        stages.append(Seeds(first=first, count=count))
-        first += count
-    return stages
 
 
 def _judged(plan: TunePlan, configuration: int, numbers: Numbers) -> Reading:

@@ -1,4 +1,4 @@
-"""The result of a search, as JSON, as a figure and as a page."""
+"""The result of a search: plain data, as JSON, as a figure and as a page."""
 
 from __future__ import annotations
 
@@ -6,62 +6,186 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import TypeAdapter
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, TypeAdapter
 
-from celltrain.ensemble.tuning.analysis import Searched
+from celltrain.drawing.axes import INK, PALE, legible, require_matplotlib
+from celltrain.drawing.figure import (
+    MOST_ACROSS,
+    MOST_MARKS,
+    Drawing,
+    FigureStyle,
+    bars,
+    colour_of,
+    direction,
+    label_outer,
+    legend_below,
+    panelled,
+)
+from celltrain.drawing.pages import words
+from celltrain.drawing.pages.html import Inlined, render, write_figure
+from celltrain.ensemble.table import bounds
 from celltrain.model.arguments import Answer, checked
-from celltrain.model.writing import inner, replace, writing
+from celltrain.model.files import inner, replace, writing
+from celltrain.model.grids import Card, Carded, Grid
+from celltrain.running.tables import flat
+from celltrain.text import shown
 
 if TYPE_CHECKING:
-    from celltrain.drawing.figure import Drawing
+    from matplotlib.axes import Axes
+
+#: Margin of a panel around what was confirmed, as a share of the measure.
+MARGIN = 0.12
+#: Markers of references, as a style with few colours cannot distinguish them by colour.
+MARKS = "D^vsPX"
 
 
-class Tuned(Answer):
-    """The result of a search."""
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A mean with half the width of its 95 % interval, which is NaN if there are fewer than two values."""
+
+    mean: float
+    half: Annotated[float, BeforeValidator(lambda half: math.nan if half is None else half)]
+
+    @property
+    def beyond(self) -> bool:
+        """True if the interval leaves zero out."""
+        return abs(self.mean) > self.half
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A trial of the search, with the few seeds of the search: the better ones look better than they are.
+
+    Attributes:
+        generation: Its generation, from 0.
+        parameters: Values by name.
+        means: Means of the objectives; None if the trial failed.
+        error: The reason why it failed.
+    """
+
+    generation: int
+    parameters: dict[str, float]
+    means: tuple[float, float] | None
+    error: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Confirmed:
+    """A setting that was run with the seeds of confirmation, which had no part in choosing it.
+
+    Attributes:
+        parameters: Values by name.
+        estimates: Estimates of the objectives; None if a run failed.
+        label: The reference it is, if it is one.
+        chosen: True if selection had it on the front.
+        front: True if no other setting beats it in the means of confirmation.
+    """
+
+    parameters: dict[str, float]
+    estimates: tuple[Estimate, Estimate] | None
+    label: str | None
+    chosen: bool
+    front: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Left:
+    """Gain over a reference: the best setting in one objective among settings at least as good in the other.
+
+    Chosen by the seeds of selection. The differences, setting less reference, are from the seeds of confirmation, paired.
+
+    Attributes:
+        reference: Label of the reference.
+        objective: 0 or 1: the objective that was made as good as can be.
+        parameters: Values of the setting by name.
+        same: True if it is the reference itself: nothing better was found.
+        estimates: Estimates of the objectives.
+        differences: In the unit of the measure; positive does not mean better.
+    """
+
+    reference: str
+    objective: int
+    parameters: dict[str, float]
+    same: bool
+    estimates: tuple[Estimate, Estimate]
+    differences: tuple[Estimate, Estimate]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """One configuration.
+
+    Attributes:
+        values: Its values by axis.
+        title: Its title.
+        trials: Trials in their order.
+        confirmed: Settings from the best in the first objective.
+        left: Gains over the references.
+    """
+
+    values: dict[str, float | str]
+    title: str
+    trials: tuple[Tried, ...]
+    confirmed: tuple[Confirmed, ...]
+    left: tuple[Left, ...]
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Tuned(Carded, Answer):
+    """The result of a search.
+
+    Attributes:
+        facts: Name, versions, objectives, parameters, seeds of each stage, runs, failures and warnings.
+        searches: The result of each configuration.
+        keeper: The temporary folder of the search, which lives as long as this does.
+    """
 
     _call = "celltrain.tune"
     facts: dict[str, Any]
-    """Name, versions, objectives, parameters, seeds of each stage, runs, failures and warnings."""
     searches: tuple[Searched, ...]
     keeper: object = None
-    """The temporary folder of the search, which lives as long as this does."""
 
     @classmethod
     def _of(cls, facts: Mapping[str, Any], searches: Sequence[Searched]) -> Tuned:
-        made = cls.__new__(cls)
-        made.facts = dict(facts)
-        made.searches = tuple(searches)
-        return made
+        return cls._made(facts=dict(facts), searches=tuple(searches))
 
     @classmethod
-    def _of_dict(cls, said: Mapping[str, Any]) -> Tuned:
+    def _of_dict(cls, answer: Mapping[str, Any]) -> Tuned:
         """Returns the result that `to_dict` gave."""
-        facts = {key: value for key, value in said.items() if key != "searches"}
-        return cls._of(facts, TypeAdapter(tuple[Searched, ...]).validate_python(said["searches"]))
+        facts = {key: value for key, value in answer.items() if key != "searches"}
+        return cls._of(facts, TypeAdapter(tuple[Searched, ...]).validate_python(answer["searches"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain tune --json`."""
-        return {**self.facts, "searches": _plain(self.searches)}
+        # NaN becomes None.
+        return {**self.facts, "searches": json.loads(TypeAdapter(tuple[Searched, ...]).dump_json(self.searches))}
 
     def to_json(self) -> str:
-        """Returns the answer as text, a line for each trial and setting."""
-        said = self.to_dict()
-        searches = said.pop("searches")
-        lines = [f"{json.dumps(key)}: {_json(value)}" for key, value in said.items()]
-        blocks = []
-        for search in searches:
-            parts = []
-            for key, value in search.items():
-                rows = isinstance(value, list) and value
-                text = "[\n  " + ",\n  ".join(map(_json, value)) + "]" if rows else _json(value)
-                parts.append(f"{json.dumps(key)}: {text}")
-            blocks.append("{" + ",\n ".join(parts) + "}")
-        lines.append('"searches": [' + ",\n".join(blocks) + "]")
-        return "{" + ",\n".join(lines) + "}\n"
+        """Returns the answer as text."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns the confirmed settings with the estimates of both objectives."""
+        names = [one["measure"] for one in self.facts["objectives"]]
+        return [
+            {"configuration": search.title, "front": one.front, **one.parameters}
+            | {name: asdict(estimate) for name, estimate in zip(names, one.estimates, strict=True)}
+            for search in self.searches
+            for one in search.confirmed
+            if one.estimates is not None
+        ]
+
+    def to_pandas(self) -> Any:
+        """Returns `rows` as a pandas DataFrame; needs `pip install celltrain[frames]`."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(list(map(flat, self.rows()))).to_pandas()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -79,16 +203,17 @@ class Tuned(Answer):
         Raises:
             InputError: If there is no such width or style.
         """
-        from celltrain.drawing.figure import FigureStyle
-        from celltrain.ensemble.tuning.figure import fronts
-
-        return fronts(self.facts, self.searches, FigureStyle.of(width, style))
+        return _fronts(self.facts, self.searches, FigureStyle.of(width, style))
 
     def html(self) -> str:
         """Returns the report as one page that needs nothing else."""
-        from celltrain.ensemble.tuning.page import page
+        return self._page(self.drawing(), self.drawing(width="column"))
 
-        return page(self.facts, self.searches, (self.drawing(), self.drawing(width="column")))
+    def _page(self, *drawings: Drawing) -> str:
+        """Renders the page with the figure in both widths."""
+        title, drawing = self.facts["name"] or "A search", Inlined.of(*drawings)
+        content = {"title": title, "facts": self.facts, "searches": self.searches, "drawing": drawing}
+        return render("ensemble/tuning/tune.html", "tune", **content)
 
     @checked()
     def write(
@@ -108,9 +233,6 @@ class Tuned(Answer):
         Raises:
             InputError: If there is no such style.
         """
-        from celltrain.drawing.pages.html import write_figure
-        from celltrain.ensemble.tuning.page import page
-
         with writing(folder):
             drawings = self.drawing(style=style), self.drawing(width="column", style=style)
             written = write_figure(*drawings, inner(Path(folder) / "figures"))
@@ -119,21 +241,92 @@ class Tuned(Answer):
             answer, html = Path(folder) / "tune.json", Path(folder) / "tune.html"
             replace(answer, self.to_json())
             # Last, so that a folder with a page has everything.
-            replace(html, page(self.facts, self.searches, drawings))
+            replace(html, self._page(*drawings))
         return [html, answer, *written]
+
+    def _card(self) -> Card:
+        facts, names = self.facts, [one["measure"] for one in self.facts["objectives"]]
+        parameters = [one["name"] for one in facts["parameters"]]
+        grid = Grid(heads=["configuration", *parameters, *names])
+        for row in self.rows():
+            if row["front"]:
+                means = [words.estimated(row[name]["mean"], row[name]["half"]) for name in names]
+                grid.add_row(row["configuration"], *(f"{row[name]:.6g}" for name in parameters), *means)
+        searches = words.counted(len(self.searches), "configuration")
+        return Card(
+            title=facts["name"] or "A search",
+            lines=[f"{searches}, {facts['trials']:,} trials each, {facts['runs']:,} runs", *self.warnings],
+            grids=[grid],
+            notes=["The fronts; .write(folder) makes a page with all settings"],
+        )
 
     def __repr__(self) -> str:
         return f"Tuned({self.facts['name']!r}, {len(self.searches)} searches of {self.facts['trials']} trials)"
 
 
-def _plain(value: Any) -> Any:
-    """Returns a value as JSON has it."""
-    if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
-    if isinstance(value, tuple):
-        return [_plain(one) for one in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: FigureStyle) -> Drawing:
+    """Draws a panel for each configuration of a search."""
+    require_matplotlib()
+    about = facts["objectives"]
+    x, y = (
+        direction(words.labelled(words.measure(one["measure"], one["unit"]), ""), one["better"] == "larger")
+        for one in about
+    )
+    with look.applied():
+        figure, grid = panelled(len(searches), look, height=2.7, extra=0.1)
+        for axes, searched in zip(grid, searches, strict=True):
+            _panel(axes, searched, about, [one["label"] for one in facts["references"]])
+            axes.set_title(shown(searched.title or facts["name"]), fontsize="small")
+        label_outer(grid, look.shape(len(grid), MOST_ACROSS)[1], x, y)
+        legend_below(figure, grid, look)
+    few, fresh = (facts["seeds"][stage]["count"] for stage in ("search", "confirmation"))
+    caption = (
+        f"Pale dots: the trials of the search, means of {few} seeds each. Full dots: what was chosen among them, run again "
+        f"with {fresh} fresh seeds, with 95 % intervals; the line joins those that no other beats. Trials far below are "
+        "outside the panels."
+    )
+    name = " and ".join(one["measure"] for one in about)
+    return Drawing(name="fronts", title=f"The fronts of {name}", caption=caption, figure=figure, look=look)
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], references: Sequence[str]) -> None:
+    tried = np.array([trial.means for trial in searched.trials if trial.means is not None]).reshape(-1, 2)
+    style: dict[str, Any] = {"s": 12, "color": PALE, "linewidths": 0, "rasterized": len(tried) > MOST_MARKS}
+    axes.scatter(*tried.T, zorder=1, label="trials", **style)
+    known = [one for one in searched.confirmed if one.estimates is not None]
+    mean = np.array([[one.mean for one in each.estimates or ()] for each in known]).reshape(-1, 2)
+    half = np.array([[one.half for one in each.estimates or ()] for each in known]).reshape(-1, 2)
+    ends = np.stack([bars(mean[:, i], half[:, i], bounds(one["measure"])) for i, one in enumerate(about)], axis=-1)
+
+    def draw(wanted: Sequence[bool], **style: Any) -> None:
+        own = np.flatnonzero(wanted)
+        if len(own):
+            x, y = mean[own].T
+            axes.errorbar(x, y, xerr=ends[:, own, 0], yerr=ends[:, own, 1], elinewidth=0.8, linewidth=0, **style)
+
+    chosen = [one.chosen for one in known]
+    draw(chosen, color=colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
+    line = mean[np.flatnonzero([one.front for one in known])]
+    if len(line):
+        # The corners of the steps are points that both neighbours beat.
+        steps = "steps-pre" if about[0]["better"] == "larger" else "steps-post"
+        axes.plot(*line[np.lexsort(line.T[::-1])].T, color=INK, linewidth=0.9, zorder=2, drawstyle=steps)
+    for place, label in enumerate(references):
+        mark = {"color": colour_of(1 + place % 6), "fmt": MARKS[place % len(MARKS)], "markersize": 6}
+        draw([one.label == label for one in known], zorder=4, label=legible(label), **mark)
+    _zoom(axes, np.concatenate([mean - ends[0], mean + ends[1]]), tried)
+    axes.locator_params(nbins=5)
+    axes.ticklabel_format(useOffset=False)
+
+
+def _zoom(axes: Axes, confirmed: NDArray[np.float64], tried: NDArray[np.float64]) -> None:
+    """Shows the intervals of confirmed settings and the trials near them; a distant trial would squeeze the front."""
+    if not len(confirmed):
+        return
+    low, high = confirmed.min(axis=0), confirmed.max(axis=0)
+    span = np.maximum(high - low, MARGIN * np.maximum(np.abs(high), 1e-9))
+    near = tried[((tried > low - span) & (tried < high + span)).all(axis=1)]
+    every = np.concatenate([confirmed, near])
+    low, high = every.min(axis=0), every.max(axis=0)
+    pad = MARGIN * np.maximum(high - low, 1e-9 + 0.01 * np.abs(high))
+    axes.set(xlim=(low[0] - pad[0], high[0] + pad[0]), ylim=(low[1] - pad[1], high[1] + pad[1]))

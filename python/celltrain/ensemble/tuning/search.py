@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from celltrain import _core
 from celltrain.drawing.pages.words import valued
-from celltrain.ensemble.cases import Case, Run
-from celltrain.ensemble.columns import measured
+from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.coordinator import Coordinator, Progress
-from celltrain.ensemble.execute import execute
 from celltrain.ensemble.plan import Seeds, canonical
 from celltrain.ensemble.plan.plan import compact
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.store import DATABASE
-from celltrain.ensemble.tuning import analysis
-from celltrain.ensemble.tuning.analysis import Confirmed, Estimate, Floats, Left, Searched, Tried, best
-from celltrain.ensemble.tuning.ask import Trial, ask, silent_optuna
-from celltrain.ensemble.tuning.folder import Folder
-from celltrain.ensemble.tuning.plan import Numbers, Objective, Parameter, TunePlan
-from celltrain.ensemble.tuning.result import Tuned
+from celltrain.ensemble.tuning.plan import Numbers, TunePlan
+from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
+from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
 from celltrain.errors import Fault, PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, check, endable
-from celltrain.model.progress import watched
+from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.running import Rows, Worker, statistics, worker_of
 from celltrain.text import shown
 
@@ -41,7 +37,6 @@ if TYPE_CHECKING:
 
     from celltrain.model.types import Scenario
 
-SELECTION, CONFIRMATION = "selection", "confirmation"
 #: Seeds with which tail drop is run, from the seeds of confirmation.
 MOST_SEEDS = 3
 #: A setting that carries less than this share of the bytes under tail drop gets a warning.
@@ -52,26 +47,32 @@ OBJECTIVES = {"efficiency": "maximize", "fairness": "maximize"}
 
 #: A setting of a configuration.
 Setting = tuple[int, Numbers]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
 class TuneProgress:
-    """The progress of a search."""
+    """The progress of a search.
+
+    Attributes:
+        stage: A generation, the selection or the confirmation.
+        trials: Trials done, those of earlier calls included.
+        total_trials: All trials.
+        runs: Runs done.
+        most_runs: Runs there can be, as far as is known.
+        failed: Runs that failed.
+        elapsed_seconds: Time since it was begun or resumed.
+        rate: Runs a second since then; 0 before the first.
+    """
 
     stage: str
-    """A generation, the selection or the confirmation."""
     trials: int
-    """Trials done, those of earlier calls included."""
     total_trials: int
     runs: int
-    """Runs done."""
     most_runs: int
-    """Runs there can be, as far as is known."""
     failed: int
-    """Runs that failed."""
     elapsed_seconds: float
     rate: float
-    """Runs a second since it was begun or resumed; 0 before the first."""
 
     @property
     def remaining_seconds(self) -> float | None:
@@ -85,11 +86,10 @@ class Runs:
     def __init__(self, plan: TunePlan) -> None:
         self._plan = plan
         self._texts: dict[Setting, tuple[str, str | None]] = {}
-        self._values: dict[str, dict[int, tuple[float | None, ...]]] = {}
-        """The bytes delivered, and the measures."""
+        #: Objectives and bytes delivered; NaN if a run failed or has no value.
+        self._values: dict[str, dict[int, list[float]]] = {}
         self._errors: dict[str, str] = {}
-        self.count = 0
-        self.failed = 0
+        self.count = self.failed = 0
 
     def text(self, setting: Setting) -> tuple[str, str | None]:
         """Returns the canonical scenario of a setting; of a refused one the scenario as it was set, and the reason."""
@@ -104,11 +104,11 @@ class Runs:
     def add(self, store: Store) -> None:
         """Adds the runs of a stage."""
         wide = store.wide()
-        names = ("configuration", "seed", "error", DELIVERED, *self._plan.measures)
+        names = ("configuration", "seed", "error", *(one.measure for one in self._plan.objectives), DELIVERED)
         for text, seed, error, *values in zip(*(wide[name].to_pylist() for name in names), strict=True):
-            self._values.setdefault(text, {})[seed] = tuple(values)
+            self._values.setdefault(text, {})[seed] = [math.nan if value is None else value for value in values]
             self.count += 1
-            self.failed += values[0] is None
+            self.failed += values[-1] is None
             if error is not None:
                 self._errors.setdefault(text, error)
 
@@ -117,17 +117,22 @@ class Runs:
         text, refusal = self.text(setting)
         return refusal is None and not self._values.get(text, {}).keys() >= set(_numbers(seeds))
 
-    def values(self, setting: Setting, seeds: Seeds) -> Floats | None:
-        """Returns the objectives of a setting, a row for each seed; None if a run failed or has no value."""
+    def values(self, setting: Setting, seeds: Seeds) -> Floats:
+        """Returns both objectives and the bytes delivered, a row for each seed; NaN for unknown values."""
         known = self._values.get(self.text(setting)[0], {})
-        rows = [known.get(seed, (None,) * 3)[1:3] for seed in _numbers(seeds)]
-        return None if any(None in row for row in rows) else np.array(rows, dtype=np.float64)
+        return np.array([known.get(seed, [math.nan] * 3) for seed in _numbers(seeds)], dtype=np.float64)
 
-    def delivered(self, setting: Setting, seeds: Seeds) -> float | None:
-        """Returns the bytes that a run of a setting delivers on average; None if it was not run with these seeds."""
-        known = self._values.get(self.text(setting)[0], {})
-        found = [value for seed in _numbers(seeds) if (value := known.get(seed, (None,))[0]) is not None]
-        return float(np.mean(found)) if found else None
+    def means(self, setting: Setting, seeds: Seeds) -> tuple[float, float] | None:
+        """Returns the means of the objectives; None if a run failed or has no value."""
+        first, second, _ = self.values(setting, seeds).mean(axis=0)
+        return None if math.isnan(first + second) else (float(first), float(second))
+
+    def better(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> Floats:
+        """Returns the means of each objective, turned so that larger is better; NaN if there is none."""
+        signs = np.array([[1.0 if objective.larger else -1.0] for objective in self._plan.objectives])
+        means = [self.means((configuration, numbers), seeds) or (math.nan, math.nan) for numbers in settings]
+        turned: Floats = signs * np.array(means, dtype=np.float64).reshape(-1, 2).T
+        return turned
 
     def error(self, setting: Setting) -> str:
         """Returns the reason why a setting has no values."""
@@ -144,8 +149,8 @@ class Search:
         self._plan, self._folder, self._worker, self._progress = plan, folder, worker, progress
         self._everywhere = range(len(plan.configurations.points))
         self._runs = Runs(plan)
+        #: The trials of each configuration.
         self._histories: list[list[Trial]] = [[] for _ in self._everywhere]
-        """The trials of each configuration."""
         self._begun, self._new_runs, self._most = time.monotonic(), 0, plan.most_runs
 
     def run(self) -> Tuned:
@@ -154,13 +159,14 @@ class Search:
         for generation in range(plan.generations):
             check()
             self._generation(generation)
+        self._folder.write_journal(self._histories)
         references = [reference.numbers for reference in plan.references]
         finalists = [list(dict.fromkeys([*references, *self._finalists(i)])) for i in everywhere]
         at_most = (plan.finalists + len(references)) * len(everywhere)
-        self._stage(SELECTION, _flat(finalists), plan.selection, at_most)
+        self._stage("selection", _flat(finalists), plan.selection, at_most)
         chosen = [self._chosen(i, finalists[i]) for i in everywhere]
         confirmed = [list(dict.fromkeys([*references, *chosen[i]])) for i in everywhere]
-        self._stage(CONFIRMATION, _flat(confirmed), plan.confirmation, at_most)
+        self._stage("confirmation", _flat(confirmed), plan.confirmation, at_most)
         self._report("tail drop")
         middle = tuple(parameter.at(0.5) for parameter in plan.parameters)
         tail_drop = self._tail_drop([numbers[0] if numbers else middle for numbers in confirmed])
@@ -177,9 +183,8 @@ class Search:
         asked = folder.asked[generation]
         self._stage(f"search-{generation + 1:03}", _flat(asked), plan.search, count * len(asked))
         for i, numbers in _flat(asked):
-            values = self._means((i, numbers), plan.search)
+            values = self._runs.means((i, numbers), plan.search)
             self._histories[i].append(Trial(generation=generation, numbers=numbers, values=values))
-        folder.note(self._histories)
 
     def _stage(self, name: str, settings: Sequence[Setting], seeds: Seeds, at_most: int) -> None:
         """Runs settings that were not run with these seeds, as a sweep into a store."""
@@ -221,39 +226,20 @@ class Search:
             )
         )
 
-    def _better(self, means: Sequence[tuple[float, float]]) -> Floats:
-        """Returns the means of each objective, turned so that larger is better."""
-        signs = [1.0 if objective.larger else -1.0 for objective in self._plan.objectives]
-        turned: Floats = (np.array(means, dtype=np.float64).reshape(-1, 2) * signs).T
-        return turned
-
-    def _means(self, setting: Setting, seeds: Seeds) -> tuple[float, float] | None:
-        values = self._runs.values(setting, seeds)
-        if values is None:
-            return None
-        first, second = values.mean(axis=0)
-        return float(first), float(second)
-
-    def _better_means(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> Floats:
-        """Returns the means of each objective, turned so that larger is better; NaN if there is none."""
-        return self._better([self._means((configuration, numbers), seeds) or (np.nan, np.nan) for numbers in settings])
-
     def _finalists(self, configuration: int) -> list[Numbers]:
         # Of settings that make no difference in any run, the first is taken for all.
         distinct: dict[bytes, Numbers] = {}
         for trial in self._histories[configuration]:
             values = self._runs.values((configuration, trial.numbers), self._plan.search)
-            if values is not None:
-                distinct.setdefault(values.tobytes(), trial.numbers)
+            distinct.setdefault(values[:, :2].tobytes(), trial.numbers)
         settings = list(distinct.values())
-        x, y = self._better_means(configuration, settings, self._plan.search)
-        return [settings[i] for i in analysis.finalists(x, y, self._plan.finalists)]
+        x, y = self._runs.better(configuration, settings, self._plan.search)
+        return [settings[i] for i in finalists(x, y, self._plan.finalists)]
 
     def _chosen(self, configuration: int, settings: Sequence[Numbers]) -> list[Numbers]:
         """Returns the front of the finalists by the seeds of selection, from the best in the first objective."""
-        x, y = self._better_means(configuration, settings, self._plan.selection)
-        front = np.flatnonzero(statistics.pareto_front(x, y))
-        return [settings[i] for i in front[np.lexsort((front, -y[front], -x[front]))]]
+        x, y = self._runs.better(configuration, settings, self._plan.selection)
+        return [settings[i] for i in finalists(x, y, int(statistics.pareto_front(x, y).sum()))]
 
     def _tail_drop(self, settings: Sequence[Numbers]) -> dict[int, float]:
         """Returns the bytes that a run delivers on average under tail drop, by configuration, if it can be run.
@@ -262,26 +248,22 @@ class Search:
             settings: For each configuration the values of the other parameters, such as those of a TCP.
         """
         plan = self._plan
-        seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
-        values: dict[int, dict[int, float]] = {}
-
-        def runs() -> Iterator[Run]:
-            for configuration, numbers in enumerate(settings):
-                try:
-                    case = Case.of(configuration, _under_tail_drop(plan.scenario(configuration, numbers)))
-                except ScenarioError:
-                    # A port that needs its policy, such as one of a GFR service.
-                    continue
-                for seed in seeds:
-                    yield Run(case=case, seed=seed, key=f"{configuration}/{seed}")
+        runs: list[Run] = []
+        for configuration, numbers in enumerate(settings):
+            # A port may need its policy, such as one of a GFR service.
+            with suppress(ScenarioError):
+                case = Case.of(configuration, _under_tail_drop(plan.scenario(configuration, numbers)))
+                seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
+                runs += [Run(case=case, seed=seed, key=f"{configuration}/{seed}") for seed in seeds]
+        delivered: dict[int, dict[int, float]] = {}
 
         def take(rows: Rows) -> None:
             for record in rows.runs:
                 if record.values and record.values[0] is not None:
-                    values.setdefault(record.point, {})[record.seed] = record.values[0]
+                    delivered.setdefault(record.point, {})[record.seed] = record.values[0]
 
-        execute(runs(), self._worker, take, measures=(DELIVERED,), limit_s=plan.limit_s)
-        return {configuration: float(np.mean(list(one.values()))) for configuration, one in values.items()}
+        execute(runs, self._worker, take, measures=(DELIVERED,), limit_s=plan.limit_s)
+        return {configuration: float(np.mean(list(of.values()))) for configuration, of in delivered.items()}
 
     def _warnings(
         self, configuration: int, chosen: Sequence[Numbers], searched: Searched, tail_drop: float | None
@@ -290,30 +272,41 @@ class Search:
 
         An objective such as fairness can be met by a policy that carries next to nothing.
         """
-        fronts = [one.parameters for one in searched.confirmed if one.front]
+        plan, fronts = self._plan, [one.parameters for one in searched.confirmed if one.front]
         for numbers in chosen:
-            own = self._runs.delivered((configuration, numbers), self._plan.confirmation)
-            if own is None or tail_drop is None or own >= LEAST_SHARE * tail_drop:
+            delivered = self._runs.values((configuration, numbers), plan.confirmation)[:, 2]
+            known = delivered[~np.isnan(delivered)]
+            if tail_drop is None or not len(known) or known.mean() >= LEAST_SHARE * tail_drop:
                 continue
-            if self._plan.named(numbers) in fronts:
+            if plan.named(numbers) in fronts:
                 setting = ", ".join(
                     f"{shown(parameter.name)} = {valued(float(number), parameter.unit)}"
-                    for parameter, number in zip(self._plan.parameters, numbers, strict=True)
+                    for parameter, number in zip(plan.parameters, numbers, strict=True)
                 )
                 where = f"{shown(searched.title)}: " if searched.title else ""
-                share = f"{own / tail_drop:.0%} of what tail drop carries"
+                share = f"{known.mean() / tail_drop:.0%} of what tail drop carries"
                 yield f"{where}{setting} is on the front and carries {share}; ignore its other measures"
 
     def _facts(self) -> dict[str, Any]:
-        plan, build = self._plan, _core.build()
-        stages = {"search": plan.search, SELECTION: plan.selection, CONFIRMATION: plan.confirmation}
+        plan, manifest = self._plan, self._folder.manifest
+        stages = {"search": plan.search, "selection": plan.selection, "confirmation": plan.confirmation}
+        parameters = [
+            {
+                "name": one.name,
+                "path": one.path,
+                "unit": one.unit,
+                "from": float(one.interval.low),
+                "to": float(one.last),
+                "scale": "log" if one.interval.log else "linear",
+                "step": None if one.step is None else float(one.step),
+            }
+            for one in plan.parameters
+        ]
         return {
             "name": plan.name,
-            "version": build["version"],
-            "profile": build["profile"],
-            "optuna": self._folder.manifest["optuna"],
-            "objectives": [_objective(one) for one in plan.objectives],
-            "parameters": [_parameter(one) for one in plan.parameters],
+            **{key: manifest[key] for key in ("version", "profile", "optuna")},
+            "objectives": [asdict(one) for one in plan.objectives],
+            "parameters": parameters,
             "references": [{"label": one.label, "parameters": plan.named(one.numbers)} for one in plan.references],
             "seeds": {name: {"first": seeds.first, "count": seeds.count} for name, seeds in stages.items()},
             "trials": plan.trials,
@@ -329,15 +322,12 @@ class Search:
         """
         plan, runs = self._plan, self._runs
         labels = {reference.numbers: reference.label for reference in plan.references}
-        values = [runs.values((configuration, numbers), plan.confirmation) for numbers in settings]
-        estimates = [None if one is None else estimated(one) for one in values]
-        means = [(np.nan, np.nan) if one is None else (one[0].mean, one[1].mean) for one in estimates]
-        x, y = self._better(means)
+        x, y = runs.better(configuration, settings, plan.confirmation)
         front = statistics.pareto_front(x, y)
         confirmed = [
             Confirmed(
                 parameters=plan.named(settings[i]),
-                estimates=estimates[i],
+                estimates=estimated(runs.values((configuration, settings[i]), plan.confirmation)),
                 label=labels.get(settings[i]),
                 chosen=settings[i] in chosen,
                 front=bool(front[i]),
@@ -358,48 +348,62 @@ class Search:
             title=plan.title(configuration),
             trials=tuple(trials),
             confirmed=tuple(confirmed),
-            left=tuple(self._left(configuration, settings, values)),
+            left=tuple(self._left(configuration, settings)),
         )
 
-    def _left(self, configuration: int, settings: Sequence[Numbers], values: Sequence[Floats | None]) -> Iterator[Left]:
-        means = self._better_means(configuration, settings, self._plan.selection)
-        for reference in self._plan.references:
+    def _left(self, configuration: int, settings: Sequence[Numbers]) -> Iterator[Left]:
+        plan = self._plan
+        means = self._runs.better(configuration, settings, plan.selection)
+        values = [self._runs.values((configuration, numbers), plan.confirmation) for numbers in settings]
+        for reference in plan.references:
             own = settings.index(reference.numbers)
-            base = values[own]
-            if base is None or np.isnan([means[0][own], means[1][own]]).any():
-                continue
             for objective in (0, 1):
-                other = means[1 - objective]
-                place = best(means[objective], other, float(other[own]))
-                assert place is not None, "the reference is as good as itself"
-                found = values[place]
-                if found is not None:
+                place = best(means[objective], means[1 - objective], float(means[1 - objective][own]))
+                if place is None:
+                    continue
+                estimates, differences = estimated(values[place]), estimated(values[place] - values[own])
+                if estimates is not None and differences is not None:
                     yield Left(
                         reference=reference.label,
                         objective=objective,
-                        parameters=self._plan.named(settings[place]),
+                        parameters=plan.named(settings[place]),
                         same=place == own,
-                        estimates=estimated(found),
-                        differences=estimated(found - base),
+                        estimates=estimates,
+                        differences=differences,
                     )
 
 
-def _objective(objective: Objective) -> dict[str, str]:
-    name, better = measured(objective.measure), "larger" if objective.larger else "smaller"
-    return {"measure": objective.measure, "unit": name.unit, "meaning": name.meaning, "better": better}
+def finalists(x: Floats, y: Floats, count: int) -> list[int]:
+    """Returns at most `count` points, front by front: the Pareto front, the front of the others, and so on.
+
+    From the last front that has room for some, points spread evenly along it are taken. NaN is never taken, larger is better.
+    """
+    chosen: list[int] = []
+    left = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
+    while len(left) and len(chosen) < count:
+        layer = left[statistics.pareto_front(x[left], y[left])]
+        layer = layer[np.lexsort((layer, -y[layer], -x[layer]))]
+        room = min(len(layer), count - len(chosen))
+        # Both ends, or the middle if there is room for one.
+        places = [round(i * (len(layer) - 1) / (room - 1)) for i in range(room)] if room > 1 else [len(layer) // 2]
+        chosen += [int(layer[place]) for place in places]
+        left = np.setdiff1d(left, layer)
+    return chosen
 
 
-def _parameter(parameter: Parameter) -> dict[str, Any]:
-    ends = {"from": float(parameter.interval.low), "to": float(parameter.last)}
-    scale, step = "log" if parameter.interval.log else "linear", parameter.step
-    about = {"name": parameter.name, "path": parameter.path, "unit": parameter.unit}
-    return {**about, **ends, "scale": scale, "step": None if step is None else float(step)}
+def best(x: Floats, y: Floats, least_y: float) -> int | None:
+    """Returns the point of largest x, then of largest y, among those whose y is at least `least_y`; None without any."""
+    enough = np.flatnonzero(np.isfinite(x) & (y >= least_y))
+    if not len(enough):
+        return None
+    return int(enough[np.lexsort((enough, -y[enough], -x[enough]))[0]])
 
 
-def estimated(values: Floats) -> tuple[Estimate, Estimate]:
-    """Returns the means of both columns with their intervals."""
-    group = np.zeros(len(values), np.int64)
-    found = [statistics.means(group, values[:, i], 1) for i in (0, 1)]
+def estimated(values: Floats) -> tuple[Estimate, Estimate] | None:
+    """Returns the means of the first two columns with their intervals; None if a value is not known."""
+    if np.isnan(values[:, :2]).any():
+        return None
+    found = [statistics.means(np.zeros(len(values), np.int64), values[:, i], 1) for i in (0, 1)]
     first, second = (Estimate(mean=float(one.mean[0]), half=float(one.half[0])) for one in found)
     return first, second
 
@@ -476,31 +480,21 @@ def tune(
         StoreError: When a store in it cannot be written or continued.
         CancelledError: When `cancel` ended it; `out` has everything done so far.
     """
-    if isinstance(base, TunePlan):
-        plan = base
-    else:
-        search: dict[str, Any] = {
-            "parameters": parameters,
-            "objectives": objectives or OBJECTIVES,
-            "references": references,
-        }
-        search |= {"trials": trials, "batch": batch, "finalists": finalists, "seed": seed, "seeds": seeds}
-        document = {
-            "axes": over,
-            "measures": measures if measures is None or isinstance(measures, str) else list(measures),
-            "limits": None if limit is None else {"time": limit},
-            "tune": _present(search),
-        }
-        plan = TunePlan.of(base, _present(document))
+    search: dict[str, Any] = {"parameters": parameters, "objectives": objectives or OBJECTIVES}
+    search |= {"references": references, "trials": trials, "batch": batch, "finalists": finalists}
+    search |= {"seed": seed, "seeds": seeds}
+    given = {key: value for key, value in search.items() if value is not None}
+    limits = None if limit is None else {"time": limit}
+    document = {"axes": over, "measures": measures, "limits": limits, "tune": given}
+    plan = base if isinstance(base, TunePlan) else TunePlan.of(base, document)
     if resume and out is None:
         raise PlanError([Fault.of_option("resume", True, "needs the folder it goes on with")])
     where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
     answer = run_tune(plan, folder, where, resume=resume, progress=progress)
-    answer.keeper = keeper
     warn(answer.warnings)
-    return answer
+    return Tuned._made(**{**vars(answer), "keeper": keeper})
 
 
 def run_tune(
@@ -518,7 +512,3 @@ def run_tune(
     silent_optuna()
     with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:
         return Search(plan, opened, worker, progress).run()
-
-
-def _present(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in table.items() if value is not None}

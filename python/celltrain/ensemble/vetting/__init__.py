@@ -1,4 +1,4 @@
-"""Vetting of a new policy: the checks it passes, and a comparison with the classics.
+"""Vetting of a new policy: the checks it passes, and a comparison with the classics in standard scenarios.
 
 >>> import celltrain as ct
 >>> mine = ct.Formula(admit="Y < K - X")
@@ -11,6 +11,467 @@
 
 from __future__ import annotations
 
-from celltrain.ensemble.vetting.run import vet
+import json
+import os
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from celltrain import _core
+from celltrain.drawing.pages.html import render, sections
+from celltrain.drawing.pages.words import UNDEFINED, counted, estimated
+from celltrain.ensemble.comparing import Compared, compare
+from celltrain.ensemble.comparing.comparability import FEWEST_SEEDS, few
+from celltrain.ensemble.comparing.compared import ends
+from celltrain.ensemble.comparing.run import wrong_seeds
+from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
+from celltrain.ensemble.table import means
+from celltrain.ensemble.vetting import standard
+from celltrain.ensemble.vetting.standard import PATH, check_policy, policy_of
+from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
+from celltrain.model.arguments import checked
+from celltrain.model.cancel import Cancel, endable, watched
+from celltrain.model.grids import Block, Grid, Line
+from celltrain.model.paths import choices
+from celltrain.model.policy_files import Policy as Named
+from celltrain.model.scenario import Reading
+from celltrain.running.results import run
+from celltrain.running.summary import tcp_summary
+from celltrain.text import among, shown
+
+if TYPE_CHECKING:
+    from celltrain.model.python_policy import PythonPolicy
+    from celltrain.model.types import Policy
 
 __all__ = ["vet"]
+
+#: The check that a policy admits frames into an empty buffer, and the check that it carries enough.
+ADMITS, CARRIES = "admits_into_an_empty_buffer", "carries_half_of_tail_drop"
+#: The policy that shows how much there is to carry, and the share of it that any policy has to carry.
+TAIL_DROP, LEAST_SHARE = "tail_drop", 0.5
+#: Duration that both engines simulate: the reference engine is slow.
+BY_BOTH = "200ms"
+#: Metrics in words, where their names are none.
+WORDS = {"max_queue_cells": "largest queue (cells)", "least_goodput_mbps": "least goodput (Mb/s)"}
+
+
+@checked()
+@endable
+@watched
+def vet(
+    policy: Policy | PythonPolicy | Named | Mapping[str, Any] | str | os.PathLike[str],
+    *,
+    scenarios: Sequence[str] | None = None,
+    beside: Sequence[str] | None = None,
+    seeds: int = 10,
+    first_seed: int = 1,
+    jobs: int | None = None,
+    progress: Callable[[float], object] | None = None,
+    cancel: Cancel | None = None,
+) -> dict[str, Any]:
+    """Checks a policy, and compares it with the classics in a standard set of scenarios.
+
+    Args:
+        policy: A policy such as `celltrain.Formula(admit="X <= 0.9 * K")`, a text such as `"epd:threshold=80%"`, a table
+            such as `{"fba": {}}`, or an argument of `celltrain.Policy.read`: a TOML file with a table `policy`, a scenario
+            with one policy, or `mine.py:Mine`.
+        scenarios: Names of the standard set: `lan-5`, `lan-15`, `wan-5`, `lan-5-sack`, `wan-5-sack`,
+            `lan-5-random`, `unequal-rtt`; all when None.
+        beside: Names of policies to compare it with, at their default settings; `epd`, `selective_drop` and `fba` when
+            None, and no policy for `[]`.
+        seeds: Runs in each scenario.
+        first_seed: The first seed; the others follow.
+        jobs: Threads; one for each core when None.
+        progress: Called from time to time with the share that is done, 0 to 1.
+        cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
+
+    Returns:
+        A dict as printed by `celltrain vet --json`. `policy`: its name. `conformance`: for each check `check`, `holds` and
+        `evidence`. `metrics`: by name `mean`, and `low` and `high` of the 95 % interval (Student's over the seeds; None of
+        one seed): `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on those of one.
+        `beside`: the same of each other policy. `differences`: by other policy what this one has more, paired by seed.
+        `remarks`: what to read first, for example that the policy carries next to nothing. `tcp`: the TCP of each scenario.
+        `ranking`: texts, one for each measure in which another TCP reverses the ranking of this policy and another one;
+        `ranking_by_clocks`: the same if random clocks reverse it.
+        `artifacts`: texts for people and programs: `policy`, `table`, `warnings`, `failures`.
+
+    Raises:
+        InputError: With every fault of the policy and its place, and if an option makes no sense.
+        CancelledError: If `cancel` ended the call.
+
+    >>> import celltrain as ct
+    >>> answer = ct.vet({"fba": {}}, scenarios=["lan-5"], beside=[], seeds=2)
+    >>> 0 < answer["metrics"]["lan-5.efficiency"]["mean"] < 1
+    True
+    """
+    named = _names("scenarios", scenarios, list(standard.SCENARIOS))
+    others = list(standard.CLASSICS) if beside is None else _names("beside", beside, _listed())
+    faults = list(wrong_seeds(seeds, first_seed))
+    if not named:
+        faults.append(Fault.of_option("scenarios", "[]", "names nothing to run"))
+    if faults:
+        raise InputError(faults)
+    mine = policy_of(policy)
+    of_check = check_policy(mine, {name: standard.scenario(name, mine.table) for name in standard.SCENARIOS}, named)
+    verdicts = [*_checks_of_core(mine, first_seed), _engines_agree(mine, named, first_seed)]
+    compared: dict[str, Compared] = {}
+    for done, name in enumerate(named):
+
+        def on(share: float, done: int = done) -> None:
+            if progress is not None:
+                progress((done + share) / len(named))
+
+        compared[name] = _compared_in(name, mine, others, seeds=seeds, first_seed=first_seed, jobs=jobs, progress=on)
+    carried = {name: _share_of_tail_drop(each) for name, each in compared.items()}
+    remarks = list(_remarks(mine.name, verdicts, compared, carried))
+    verdicts = [_with_runs(one, compared) if one["check"] == ADMITS else one for one in verdicts]
+    verdicts += [_every_run_ends(compared), _carries_enough(carried)]
+    places = dict(enumerate(others, 1))
+    differences = {other: _estimates(compared, place, of_differences=True) for place, other in places.items()}
+    called = column_name(mine.name, others)
+    answer: dict[str, Any] = {
+        "policy": mine.name,
+        "seeds": seeds,
+        "first_seed": first_seed,
+        "scenarios": named,
+        "tcp": {name: tcp_summary(standard.SCENARIOS[name]) for name in named},
+        "remarks": remarks,
+        "conformance": verdicts,
+        "metrics": _estimates(compared, 0),
+        "beside": {other: _estimates(compared, place) for place, other in places.items()},
+        "differences": differences,
+        "ranking": reversals(called, named, differences, standard.PAIRS),
+        "ranking_by_clocks": reversals(called, named, differences, standard.CLOCKS),
+    }
+    doubts = [
+        *remarks,
+        *(one for one in of_check if not any(one.endswith(remark.partition(" ")[2]) for remark in remarks)),
+        *(f"{name}: {one}" for name, each in compared.items() for one in _doubts(each)),
+    ]
+    if any(one.too_few for one in compared.values()):
+        doubts.append(f"{few(seeds)}. Use {FEWEST_SEEDS} seeds or more")
+    answer["artifacts"] = {
+        "policy": json.dumps(mine.table, ensure_ascii=False),
+        "table": markdown(answer),
+        "warnings": doubts,
+        "failures": [
+            {"scenario": name, "policy": one.name, "seed": one.seed, "error": one.error}
+            for name, each in compared.items()
+            for one in each.failures
+        ],
+    }
+    warn(doubts)
+    return answer
+
+
+def _names(option: str, wanted: Sequence[str] | None, known: list[str]) -> list[str]:
+    """Returns names of a list, each once, or all; raises `InputError` for unknown ones."""
+    faults = [
+        Fault.of_option(option, name, f"is unknown; {among(re.sub(r'[-_ ]+', '_', name.lower()), known)}")
+        for name in wanted or ()
+        if name not in known
+    ]
+    if faults:
+        raise InputError(faults)
+    return known if wanted is None else list(dict.fromkeys(wanted))
+
+
+def _listed() -> list[str]:
+    """Returns the policies whose settings all have defaults, and EPD."""
+    scenarios = {name: standard.scenario("lan-5", {name: {}}) for name in choices(PATH)}
+    return [name for name, table in scenarios.items() if name == "epd" or not Reading.of_table(table, name).faults]
+
+
+def _compared_in(name: str, mine: Named, others: Sequence[str], **options: Any) -> Compared:
+    """Compares the policies in one scenario: this policy first, then the others, and tail drop."""
+    from celltrain.model.types import Scenario
+
+    if TAIL_DROP not in others:
+        # It shows how much there is to carry, and has no column.
+        others = [*others, TAIL_DROP]
+    tables = [mine.table, *(standard.classic(other, name) for other in others)]
+    with warnings.catch_warnings():
+        # The answer of the vetting has the warnings that matter.
+        warnings.simplefilter("ignore", CelltrainWarning)
+        return compare(
+            *(Scenario.model_validate(standard.scenario(name, table)) for table in tables),
+            names=[column_name(mine.name, others), *others],
+            measures=list(standard.MEASURES.values()),
+            **options,
+        )
+
+
+# The checks.
+
+
+def _verdict(check: str, wrong: Sequence[str], right: str) -> dict[str, Any]:
+    """Returns the verdict of a check, with everything that is wrong as its evidence."""
+    return {"check": check, "holds": not wrong, "evidence": "; ".join(wrong) or right}
+
+
+def _checks_of_core(mine: Named, seed: int) -> list[dict[str, Any]]:
+    try:
+        return list(json.loads(_core.conformance(json.dumps(mine.table), seed)))
+    except ValueError as error:
+        raise ScenarioError.of_refusal(error) from None
+
+
+def _engines_agree(mine: Named, named: Sequence[str], seed: int) -> dict[str, Any]:
+    """Checks that both engines give the same runs, for the beginning of every scenario."""
+    from celltrain.model.types import Scenario
+
+    different = []
+    for name in named:
+        scenario = Scenario.model_validate(standard.scenario(name, mine.table, duration=BY_BOTH))
+        with warnings.catch_warnings():
+            # The check of an empty buffer reports the same.
+            warnings.simplefilter("ignore", CelltrainWarning)
+            fast, reference = (run(scenario, seed=seed, engine=engine).fingerprint for engine in ("fast", "reference"))
+        if fast != reference:
+            different.append(f"{name}: {fast} and {reference}")
+    return _verdict("both_engines_agree", different, f"the same fingerprints in {BY_BOTH} of {', '.join(named)}")
+
+
+def _every_run_ends(compared: Mapping[str, Compared]) -> dict[str, Any]:
+    failed = [
+        f"{name}, seed {one.seed}: {one.error}"
+        for name, each in compared.items()
+        for one in each.failures
+        if one.name == each.names[0]
+    ]
+    runs = sum(len(each.seeds) for each in compared.values())
+    return _verdict("every_run_ends", failed[:1], counted(runs, "run"))
+
+
+def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dict[str, Any]:
+    """Returns the check of an empty buffer; it also fails if this policy carries nothing in some runs."""
+    empty = {name: each.carried_nothing[0] for name, each in compared.items()}
+    nothing = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
+    if not nothing:
+        return verdict
+    wrong = [] if verdict["holds"] else [verdict["evidence"]]
+    return _verdict(verdict["check"], [*wrong, f"nothing was carried in {', '.join(nothing)}"], "")
+
+
+def _carries_enough(carried: Mapping[str, float]) -> dict[str, Any]:
+    """Checks that this policy carries half as much as tail drop in each scenario."""
+    little = [f"{percent(share)} in {name}" for name, share in carried.items() if share < LEAST_SHARE]
+    least = min(carried, key=lambda name: carried[name])
+    right = f"{percent(carried[least])} or more; least in {least}"
+    return _verdict(CARRIES, [", ".join(little)] if little else [], right)
+
+
+def _share_of_tail_drop(compared: Compared) -> float:
+    """Returns this policy's traffic as a share of tail drop's in a scenario; 1 if it is not known."""
+    both = np.stack([compared.delivered[place].reshape(-1) for place in (0, compared.names.index(TAIL_DROP, 1))])
+    own, most = both[:, ~np.isnan(both).any(axis=0)].sum(axis=1)
+    return float(own / most) if most else 1.0
+
+
+def _remarks(
+    name: str, verdicts: Sequence[Mapping[str, Any]], compared: Mapping[str, Compared], carried: Mapping[str, float]
+) -> Iterator[str]:
+    """Yields what to read before the table: scenarios in which this policy carries nothing or little, and refusals."""
+    for scenario, each in compared.items():
+        if count := int(each.carried_nothing[0].sum()):
+            yield f"{scenario}: {carried_nothing(shown(each.names[0]), count, each.carried_nothing[0].size)}"
+    if little := [(share, scenario) for scenario, share in carried.items() if 0 < share < LEAST_SHARE]:
+        (share, first), *others = little
+        where = "".join([f" in {first}", *(f", {percent(share)} in {scenario}" for share, scenario in others)])
+        yield carries_little(shown(name), share, "tail drop", where)
+    for verdict in verdicts:
+        if verdict["check"] == ADMITS and (remark := verdict["evidence"].partition(", but it ")[2]):
+            yield f"{shown(name)} {remark}"
+
+
+def _doubts(compared: Compared) -> Iterator[str]:
+    """Yields the doubts about a scenario that are not among the remarks or the warnings of the check."""
+    mine = shown(compared.names[0])
+    for doubt in compared.doubts:
+        if doubt not in compared.of_check and not doubt.startswith((f"{mine} carries ", f"{mine} carried ")):
+            yield doubt
+
+
+# The numbers.
+
+
+def _estimates(
+    compared: Mapping[str, Compared], place: int, *, of_differences: bool = False
+) -> dict[str, dict[str, float | None]]:
+    """Returns means with intervals over all scenarios and in each: of a policy, or of the first policy's difference from it."""
+    found = {}
+    for number, share in enumerate(standard.MEASURES):
+        if share in standard.SHARES:
+            by_seed = np.mean([each.values[:, 0, :, number] for each in compared.values()], axis=0)
+            values = by_seed[0] - by_seed[place] if of_differences else by_seed[place]
+            over_all = means(np.zeros(len(values), np.int64), values, 1)
+            found[share] = ends(over_all.mean[0], over_all.half[0])
+    for name, each in compared.items():
+        for number, measure in enumerate(standard.MEASURES):
+            own, more = each.means[number], each.differences[number]
+            # The comparison has the opposite differences.
+            mean, half = (-more.difference, more.half) if of_differences else (own.mean, own.half)
+            found[f"{name}.{measure}"] = ends(mean[place], half[place])
+    return found
+
+
+def reversals(
+    policy: str,
+    scenarios: Sequence[str],
+    differences: Mapping[str, Mapping[str, Any]],
+    pairs: Sequence[Mapping[str, str]],
+) -> list[str]:
+    """Returns a text for each measure in which the ranking of this policy and another one depends on the scenario.
+
+    The scenarios of a pair differ in the TCP alone, or in clocks and starts alone. Both differences must be significant, with
+    opposite signs: a difference that is significant once does not show that the scenarios differ.
+
+    Args:
+        policy: Name of this policy.
+        scenarios: Scenarios of the set that were run.
+        differences: By other policy and metric, what this policy has more.
+        pairs: Pairs of scenarios, each scenario with words for its TCP or clocks.
+    """
+    found = []
+    for pair in pairs:
+        if not set(pair) <= set(scenarios):
+            continue
+        for beside, of in differences.items():
+            for share in standard.SHARES:
+                first, second = (_sign(of[f"{scenario}.{share}"]) for scenario in pair)
+                if first * second < 0:
+                    one, other = (f"{words} ({scenario})" for scenario, words in pair.items())
+                    ranks = ("higher", "lower") if first > 0 else ("lower", "higher")
+                    found.append(
+                        f"compared with {beside}, the {share} of {policy} is {ranks[0]} {one} and {ranks[1]} {other}"
+                    )
+    return found
+
+
+def _sign(difference: Mapping[str, float | None]) -> int:
+    """1 or -1 for a significant difference, else 0."""
+    low, high = difference["low"], difference["high"]
+    if low is None or high is None:
+        return 0
+    return 1 if low > 0 else -1 if high < 0 else 0
+
+
+def column_name(name: str, others: Sequence[str]) -> str:
+    """Returns the name of this policy in a comparison, marked if another policy has the same name."""
+    return f"this {name}" if name in others else name
+
+
+# The answer in words.
+
+
+def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]:
+    """An answer in lines and tables; `brief`: failed checks, and the means over all scenarios only."""
+    seeds, last = answer["seeds"], answer["first_seed"] + answer["seeds"] - 1
+    of_seeds = f"seeds {answer['first_seed']} to {last}" if seeds > 1 else f"seed {last}"
+    for remark in answer["remarks"]:
+        yield Line(text=remark, style="bold")
+    yield Line(text=f"{answer['policy']}: {of_seeds} in {', '.join(answer['scenarios'])}", style="bold", is_note=True)
+    named: dict[str, list[str]] = {}
+    for scenario, tcp in answer["tcp"].items():
+        named.setdefault(tcp, []).append(scenario)
+    for tcp, scenarios in named.items():
+        text = f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(scenarios)}: {tcp}"
+        yield Line(text=text, is_note=True)
+    checks = answer["conformance"]
+    printed = [check for check in checks if not (brief and check["holds"])]
+    if printed:
+        grid = Grid(heads=["check", "holds", "evidence"], left=(0, 1, 2))
+        for check in printed:
+            grid.add_row(check["check"].replace("_", " "), _holds(check), check["evidence"])
+        yield grid
+    if brief:
+        yield Line(text=f"{sum(check['holds'] for check in checks)} of {len(checks)} checks hold")
+    mine, *others = heads(answer)
+    grid = Grid(heads=["metric", "TCP", mine, *others], left=(0, 1), keys=2)
+    before = None
+    for name, *cells in rows(answer):
+        scenario, _, metric = name.rpartition(".")
+        if brief and scenario:
+            continue
+        if (label := f"{scenario}, {standard.duration_of(scenario)}" if scenario else "all scenarios") != before:
+            grid.add_group(label)
+            before = label
+        grid.add_row(WORDS.get(metric, metric), standard.tcp_of(scenario) if scenario else "", *cells)
+    if brief:
+        grid.heads, grid.left, grid.keys = ["metric", mine, *others], (0,), 1
+        grid.rows = [[first, *rest] for first, _, *rest in grid.rows]
+    yield grid
+    for key, what in (("ranking", "TCP"), ("ranking_by_clocks", "clocks")):
+        if found := answer[key]:
+            more = f"; --json lists {counted(len(found) - 1, 'more reversed difference')}" if len(found) > 1 else ""
+            yield Line(text=f"The ranking depends on the {what}: {found[0]}{more}.", style="bold")
+    if seeds > 1:
+        yield Line(text="\u00b1: half the 95 % interval of the mean (Student's t over the seeds)", is_note=True)
+        if others:
+            yield Line(
+                text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)",
+                is_note=True,
+            )
+
+
+def page(answer: Mapping[str, Any]) -> str:
+    """Renders an answer as one HTML page that needs nothing else."""
+    checks = answer["conformance"]
+    facts = [
+        (f"{sum(check['holds'] for check in checks)} of {len(checks)}", "checks hold"),
+        (f"{len(answer['scenarios']):,}", "scenarios"),
+        (f"{answer['seeds']:,}", "seeds in each"),
+    ]
+    beside = f", beside {', '.join(answer['beside'])}" if answer["beside"] else ""
+    ranking = {name: answer[name] for name in ("ranking", "ranking_by_clocks")}
+    return render(
+        "drawing/pages/answer.html",
+        "report",
+        title=f"{answer['policy']}, vetted",
+        subtitle=f"By celltrain {_core.build()['version']}{beside}",
+        facts=facts,
+        warnings=[*(one for texts in ranking.values() for one in texts), *answer["artifacts"]["warnings"]],
+        sections=sections(blocks({**answer, "remarks": [], **dict.fromkeys(ranking, ())}), "Checks and means"),
+    )
+
+
+def _holds(check: Mapping[str, Any]) -> str:
+    """Returns the verdict of a check in a word; a policy that sends no frame shows nothing about whole frames."""
+    if check["check"] == "whole_frames" and check["evidence"].startswith("0 frames sent,"):
+        return "nothing sent"
+    return "yes" if check["holds"] else "NO"
+
+
+def heads(answer: Mapping[str, Any]) -> list[str]:
+    """Returns the headings of the policies' columns: this policy, and each other one."""
+    others = list(answer["beside"])
+    return [column_name(answer["policy"], others), *others]
+
+
+def rows(answer: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yields the rows of the table: a metric, the mean of this policy, and the mean of each other policy.
+
+    A star marks a significant difference: the 95 % interval of the differences, paired by seed, excludes zero.
+    """
+    for name, own in answer["metrics"].items():
+        cells = [_cell(own)]
+        for other, theirs in answer["beside"].items():
+            more = answer["differences"][other][name]
+            beyond = more["low"] is not None and (more["low"] > 0 or more["high"] < 0)
+            cells.append(f"{_cell(theirs[name])}{' *' if beyond else '  '}")
+        yield [name, *cells]
+
+
+def _cell(estimate: Mapping[str, float | None]) -> str:
+    mean, high = estimate["mean"], estimate["high"]
+    return UNDEFINED if mean is None else estimated(mean, float("nan") if high is None else high - mean)
+
+
+def markdown(answer: Mapping[str, Any]) -> str:
+    """Returns the table as Markdown."""
+    columns = [re.sub(r"([\\`*_{}\[\]<>#|~&])", r"\\\1", shown(head)) for head in heads(answer)]
+    lines = [["metric", *columns], ["---", *("---:" for _ in columns)], *rows(answer)]
+    return "\n".join(f"| {' | '.join(cell.strip() for cell in line)} |" for line in lines)

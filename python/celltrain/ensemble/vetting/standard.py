@@ -1,35 +1,23 @@
-"""The standard set: the scenarios in which a policy is vetted, the policies it is compared with, and the measures."""
+"""The standard set: the scenarios in which a policy is vetted, the policies it is compared with, and the policy itself."""
 
 from __future__ import annotations
 
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-_SMALL = {"vanilla": {"receive_window": "65535B"}}
-_LARGE = {"vanilla": {"receive_window": "600000B"}}
+from celltrain.ensemble.plan.document import parse
+from celltrain.errors import Fault, InputError
+from celltrain.model import overrides, policy_files
+from celltrain.model.policy_files import Policy
+from celltrain.model.scenario import Reading
 
-
-def _n_source(duration: str, sources: int, delay: str, tcp: dict[str, Any], buffer: int = 1000) -> dict[str, Any]:
-    """Returns a scenario without a policy: sources that share one port."""
-    topology = {"n_source": {"sources": sources, "link_delay": delay}}
-    return {"duration": duration, "topology": topology, "tcp": tcp, "port": {"bottleneck": {"buffer": buffer}}}
-
-
-#: By name. The scenarios of ATM Forum 96-1269, section 3.1, with its smallest buffers, two of them again with SACK, one again
-#: with hosts whose clocks and starts differ, and round trips of 60 and 600 us at one port (scenarios/unequal-rtt.toml).
-SCENARIOS: dict[str, dict[str, Any]] = {
-    "lan-5": _n_source("2s", 5, "5us", _SMALL),
-    "lan-15": _n_source("2s", 15, "5us", _SMALL),
-    "wan-5": _n_source("10s", 5, "5ms", _LARGE, 12000),
-    "lan-5-sack": _n_source("2s", 5, "5us", {"sack": _SMALL["vanilla"]}),
-    "wan-5-sack": _n_source("10s", 5, "5ms", {"sack": _LARGE["vanilla"]}, 12000),
-    "lan-5-random": {
-        **_n_source("2s", 5, "5us", {"vanilla": {**_SMALL["vanilla"], "tick_phase": "random"}}),
-        "host": {"start_spread": "100ms"},
-    },
-    "unequal-rtt": _n_source("2s", 10, "10us", {"reno": {}}),
-}
-SCENARIOS["unequal-rtt"]["topology"]["n_source"]["access_delays"] = {"source6-10": "280us"}
-
+#: Path of the policy in the scenarios in which it is tried.
+PATH = "port.bottleneck.policy"
+#: Scenarios without a policy, by name.
+SCENARIOS: dict[str, dict[str, Any]] = parse(Path(__file__).with_suffix(".toml").read_text(), "standard.toml")[0]
 #: Scenarios that differ in their TCP alone, with words for it.
 PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
@@ -76,3 +64,81 @@ def classic(name: str, of: str) -> dict[str, Any]:
     if name != "epd":
         return {name: {}}
     return {name: {"threshold": SCENARIOS[of]["port"]["bottleneck"]["buffer"] * 4 // 5}}
+
+
+def policy_of(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
+    """Returns the policy that a caller names; raises `InputError` if it is not a policy.
+
+    Args:
+        policy: A file, a policy such as `epd:threshold=80%`, a table, or an object that stands for one.
+        settings: Values that replace those of the file, by path into a scenario.
+    """
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, str | os.PathLike):
+        return policy_files.read(policy, change=lambda root: _changed(root, settings or {}))
+    if isinstance(policy, Mapping):
+        return policy_files.of_table(policy)
+    from celltrain.model.types import Port
+
+    table_of = Port(buffer_cells=1000, policy=policy).to_dict()["policy"]
+    [name] = table_of
+    called = type(policy).__name__
+    return Policy(name=called if name == "python" else name, table=table_of, file=called)
+
+
+def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the tables of a file with settings in place of its own."""
+    if not settings:
+        return root
+    if "topology" in root:
+        return overrides.applied(root, settings)[0]
+    faults = [
+        overrides.fault_of("--set", path, f"changes nothing in a policy file, where paths begin with {PATH}")
+        for path in settings
+        if not f"{path}.".startswith(f"{PATH}.")
+    ]
+    if faults:
+        raise InputError(faults)
+    scenario = {"port": {"bottleneck": {"policy": root.get("policy", root)}}}
+    made, _ = overrides.applied(scenario, settings)
+    return {**{key: root[key] for key in root if key == "name"}, "policy": made["port"]["bottleneck"]["policy"]}
+
+
+def check_policy(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named: Sequence[str]) -> list[str]:
+    """Returns the warnings of these scenarios that are about the policy; raises `InputError` with every fault of it.
+
+    A fault or warning that depends on the scenario names those of `named` that have it; one that all of them have does not.
+    """
+    faults: dict[Fault, list[str]] = {}
+    warnings: dict[str, list[str]] = {}
+    for name, scenario in scenarios.items():
+        reading = Reading.of_table(scenario, name)
+        for fault in reading.faults:
+            faults.setdefault(policy.refused(fault, PATH), []).append(name)
+        for warning in reading.warnings:
+            if PATH in warning:
+                own = warning.replace(f"{PATH}.", policy.prefix).replace(PATH, policy.prefix.rstrip("."))
+                warnings.setdefault(own, []).append(name)
+
+    def where(places: Sequence[str]) -> str:
+        return "" if len(places) == len(scenarios) else f" (in {', '.join(name for name in places if name in named)})"
+
+    refused = [
+        dataclasses.replace(fault, problem=fault.problem + where(places), message=fault.message + where(places))
+        for fault, places in faults.items()
+        if not set(places).isdisjoint(named)
+    ]
+    if refused:
+        raise InputError(refused)
+    return [one + where(places) for one, places in warnings.items() if not set(places).isdisjoint(named)]
+
+
+def check_file(file: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> tuple[Policy, list[str]]:
+    """Returns the policy of a file, and warnings about it.
+
+    Raises `InputError` with everything that is wrong with it in the standard scenarios.
+    """
+    policy = policy_of(file, settings)
+    scenarios = {name: scenario(name, policy.table) for name in SCENARIOS}
+    return policy, check_policy(policy, scenarios, list(scenarios))

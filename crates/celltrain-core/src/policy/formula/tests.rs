@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::policy::conformance::{Bench, asked, view};
-use crate::policy::{dfba, dfba_1998, fba, selective_drop, wba};
 use crate::units::Time;
 
 fn table(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -54,64 +53,6 @@ fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
         (rounds / 100..rounds * 99 / 100).contains(&admitted),
         "{admitted} of {rounds} admitted: both answers occur"
     );
-}
-
-const SHARE: [f64; 4] = [0.9, 0.51, 0.333, 0.0];
-const Z: [f64; 4] = [0.8, 1.0, 1.13, 2.5];
-
-#[test]
-fn selective_drop_fba_and_wba_are_formulas() {
-    let weights = PerVc::from([("vc0", 1.0), ("vc1", 3.7), ("default", 0.1)]);
-    for (threshold, z) in SHARE.into_iter().zip(Z) {
-        for capacity in [1000, 97] {
-            let constants = [("R", text(&format!("{threshold} * K"))), ("Z", number(z))];
-            let ours = formula("X <= R or Y * N / X <= Z", &constants);
-            is_the_same(&ours, &selective_drop::Config { threshold: threshold.into(), z }, capacity);
-            let ours = formula("X <= R or Y * N / X <= Z * (K - R) / (X - R)", &constants);
-            is_the_same(&ours, &fba::Config { threshold: threshold.into(), z }, capacity);
-            let mut ours = formula("X <= R or Y * sum(W) / (W * X) <= Z", &constants);
-            ours.constants.insert("W".into(), Constant::Value(weights.clone()));
-            is_the_same(&ours, &wba::Config { weights: weights.clone(), threshold: threshold.into(), z }, capacity);
-        }
-    }
-}
-
-#[test]
-fn dfba_of_1997_is_a_formula() {
-    let thresholds = PerVc::from([("vc0", 200.0), ("vc1-2", 333.0)]);
-    for (z, congestion_threshold) in [(1.5, None), (1.37, Some(700_u32)), (4.0, Some(900))] {
-        let r = congestion_threshold.map_or(text("K"), |cells| number(cells.into()));
-        let congestion_threshold = congestion_threshold.map(Into::into);
-        let admit = "Y < Ri or not (Y > Z * Ri or X >= R or tagged) and \
-                     (let p = Ri / R * (Y - Ri) / (Ri * (Z - 1)); p == 0 or random() >= p)";
-        let mut ours = formula(admit, &[("Ri", Constant::Value(thresholds.clone())), ("Z", number(z)), ("R", r)]);
-        ours.constants.insert("unused".into(), number(3.0));
-        is_the_same(&ours, &dfba::Config { thresholds: thresholds.clone(), congestion_threshold, z }, 1000);
-    }
-}
-
-#[test]
-fn dfba_of_1998_is_a_formula() {
-    let weights = PerVc::from([("vc0", 1.0), ("vc1", 3.7), ("default", 0.1)]);
-    let admit = "X <= L or not (X > H or tagged) and (let p = \
-                 if Y * sum(W) <= X * W then 0 \
-                 else Z * (alpha * ((Y - X * w) / (X * (1 - w))) + (1 - alpha) * ((X - L) / (H - L))); \
-                 p == 0 or random() >= p)";
-    for (low, high, alpha, z) in
-        [(0.5, 0.9, 0.5, None), (0.1, 0.97, 0.3, Some(PerVc::Same(0.7))), (0.0, 1.0, 1.0, None)]
-    {
-        let constants = [
-            ("L", text(&format!("{low} * K"))),
-            ("H", text(&format!("{high} * K"))),
-            ("alpha", number(alpha)),
-            ("W", Constant::Value(weights.clone())),
-            ("w", text("W / sum(W)")),
-            ("Z", z.clone().map_or(text("1 - W / sum(W)"), Constant::Value)),
-        ];
-        let [low_threshold, high_threshold] = [low, high].map(Into::into);
-        let theirs = dfba_1998::Config { weights: weights.clone(), low_threshold, high_threshold, alpha, z };
-        is_the_same(&formula(admit, &constants), &theirs, 1000);
-    }
 }
 
 #[test]

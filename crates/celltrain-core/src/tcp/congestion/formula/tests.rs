@@ -170,23 +170,6 @@ fn a_mistake_is_told_with_its_place() {
 }
 
 #[test]
-fn whole_bytes_of_bsd_are_a_formula() {
-    use crate::tcp::options::WindowArithmetic;
-    let text = "let grown = max(1 byte, floor(mss / cwnd)); if cwnd < ssthresh then cwnd + 1 else cwnd + grown / mss";
-    let mut ours = windows(table([&[("cwnd", text)], &[], &[]], &[]));
-    let window_arithmetic = WindowArithmetic::WholeBytes;
-    let mut theirs = Windows::new(&TcpOptions { window_arithmetic, ..TcpOptions::default() }, MILLISECOND);
-    for w in [&mut ours, &mut theirs] {
-        w.ssthresh = 5.0;
-    }
-    for _ in 0..3000 {
-        ours.on_new_ack(Time(0), 1.0);
-        theirs.on_new_ack(Time(0), 1.0);
-        assert_eq!(ours.cwnd, theirs.cwnd);
-    }
-}
-
-#[test]
 fn the_page_lists_the_names() {
     let rows: Vec<String> = NAMES
         .iter()

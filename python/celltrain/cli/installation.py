@@ -1,0 +1,232 @@
+"""The installation itself: `celltrain doctor` examines it, `bench` measures its engines, `lab` opens its page in a browser.
+
+The scenarios of `bench` are those of `celltrain-bench`, the group `whole`, each in a process of its own for its peak memory.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+import webbrowser
+from collections.abc import Iterator
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any
+
+from celltrain import _core
+from celltrain.cli import options, progress, shell
+from celltrain.model.arguments import cores
+from celltrain.model.files import named
+from celltrain.model.grids import Line
+
+# The fastest of a few runs counts: whatever else the machine does can only slow a run down.
+TIMES = 3
+# With `--quick` some of the scenarios, unchanged, and one run each.
+QUICK_TIMES = 1
+QUICK = ("n-source-lan-5-infinite", "n-source-lan-15-fba-1000", "n-source-wan-5-epd-12000", "idle")
+#: Measures a scenario, whose name, engine and times are its arguments. The core does not look for a signal meanwhile.
+PROGRAM = """
+import signal, sys
+from celltrain import _core
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+print(_core.measure(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+"""
+
+
+@shell.command("celltrain bench", "celltrain bench --quick", "celltrain bench --csv speed.csv")
+def bench(quick: bool = False, csv: options.Csv = None, as_json: options.Json = False) -> None:
+    """Measure both engines on fixed scenarios, each in a process of its own: the fastest of three runs.
+
+    Options:
+        quick: Four of the scenarios, one run each.
+    """
+    from celltrain.errors import Fault, InputError
+
+    output = shell.Output.of(as_json=as_json, csv=csv)
+    profile = _core.build()["profile"]
+    if profile != "release":
+        problem = "is not measured: its speed says nothing. Install an optimised build with: pip install ."
+        raise InputError([Fault.of_option("build", profile, problem)])
+    titles = {case["scenario"]: case["title"] for case in cases(quick=quick)}
+    measured: list[dict[str, Any]] = []
+    with progress.waiting(f"measuring {len(titles)} scenarios on both engines") as tell:
+        for row in _measure(list(titles), QUICK_TIMES if quick else TIMES):
+            measured.append(row)
+            if tell is not None:
+                tell(len(measured) / (2 * len(titles)))
+    words = ("scenario", "engine")
+    grid = shell.grid(
+        "scenario", "cell-hops", "engine", "seconds", "M cell-hops/s", "memory (MiB)", "times faster", left=words
+    )
+    for row in measured:
+        is_first = row["engine"] == "reference"
+        memory, ratio = row["peak_rss_mib"], row.get("ratio_to_reference")
+        grid.add_row(
+            titles[row["scenario"]] if is_first else "",
+            f"{row['cell_hops']:,}" if is_first else "",
+            row["engine"],
+            f"{row['engine_seconds']:.4f}",
+            f"{row['cell_hops_per_second'] / 1e6:.1f}",
+            "" if memory is None else f"{memory:.0f}",
+            "" if ratio is None else f"{ratio:.1f}",
+        )
+    note = "Seconds of wall-clock time. Memory is the most the process ever had, Python's included."
+    output.show(answer=lambda: measured, rows=lambda: measured, blocks=lambda: [grid, Line(text=note)])
+    output.wrote()
+
+
+def cases(*, quick: bool = False) -> list[dict[str, Any]]:
+    """The scenarios: name, title, simulated seconds, text."""
+    listed = [case for case in json.loads(_core.bench_cases()) if case["group"] == "whole"]
+    return [case for case in listed if case["scenario"] in QUICK or not quick]
+
+
+def _measure(scenarios: list[str], times: int) -> Iterator[dict[str, Any]]:
+    """Runs every scenario on every engine: the reference engine just before the fast one, for their ratio."""
+    for scenario in scenarios:
+        reference_seconds = None
+        for engine in ("reference", "fast"):
+            command = [sys.executable, "-c", PROGRAM, scenario, engine, str(times)]
+            row = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True).stdout)
+            if reference_seconds is not None:
+                row["ratio_to_reference"] = reference_seconds / row["engine_seconds"]
+            reference_seconds = row["engine_seconds"]
+            yield row
+
+
+#: Packages, each with the extra that has it; none for those that are needed.
+PACKAGES = dict.fromkeys(("numpy", "pyarrow", "pydantic", "rich", "typer"), "")
+PACKAGES |= {"matplotlib": "plot", "pandas": "frames", "polars": "frames", "duckdb": "frames", "distributed": "cluster"}
+
+# Fingerprint of the self test on every machine. It changes with the models; the changelog lists each change.
+SELF_TEST_FINGERPRINT = "6511410705cde346"
+
+IMPORT_TIME_LIMIT_SECONDS = 0.3
+
+
+@shell.command("celltrain doctor", "celltrain doctor --json", "celltrain doctor --csv doctor.csv")
+def doctor(csv: options.Csv = None, as_json: options.Json = False) -> int:
+    """Check what is installed and whether it works; exit with 1 if something is wrong."""
+    output = shell.Output.of(as_json=as_json, csv=csv)
+    with progress.waiting("looking"):
+        findings = list(examine())
+    fine = all(finding["fine"] for finding in findings)
+    grid = shell.grid("", "what", "found", "", left=("", "what", "found"))
+    for finding in findings:
+        value = finding["value"]
+        text = "not there" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
+        grid.add_row("ok" if finding["fine"] else "WRONG", finding["name"], text, finding["advice"])
+    output.show(
+        answer=lambda: {"fine": fine, "findings": findings},
+        rows=lambda: findings,
+        blocks=lambda: [grid, Line(text="everything is fine" if fine else "something is wrong")],
+    )
+    output.wrote()
+    return shell.DONE if fine else shell.NO
+
+
+def _finding(name: str, value: Any, problem: str = "", advice: str = "") -> dict[str, Any]:
+    """One thing looked at, with what is wrong with it, or advice if nothing is."""
+    return {"name": name, "value": value, "fine": not problem, "advice": problem or advice}
+
+
+def examine() -> Iterator[dict[str, Any]]:
+    """Looks at everything."""
+    from celltrain.cli.catalog import CHOICES, entries
+
+    build, memory = _core.build(), _core.memory_limit()
+    slow_build = "this build is many times slower than it should be; install with: pip install ."
+    yield _finding("celltrain", build["version"])
+    yield _finding("build", build["profile"], "" if build["profile"] == "release" else slow_build)
+    yield _finding("Python", platform.python_version())
+    yield _finding("system", f"{platform.system()} {platform.machine()}")
+    yield _finding("cores", cores())
+    yield _finding("memory MiB", None if memory is None else memory >> 20)
+    for name, extra in PACKAGES.items():
+        version = _version(name)
+        if extra:
+            # Nothing is wrong without an extra.
+            advice = "" if version else f"optional: pip install celltrain[{extra}]"
+            yield _finding(f"{name} [{extra}]", version, advice=advice)
+        else:
+            yield _finding(name, version, "" if version else f"it is needed; install it with: pip install {name}")
+    incomplete = "this installation is incomplete: install it again"
+    for kind in ("papers", "studies"):
+        names = [entry.name for entry in entries(kind)]
+        yield _finding(kind, names, "" if names else incomplete)
+    scenarios, models = entries("scenarios"), [entry for kind in CHOICES for entry in entries(kind)]
+    without = [entry.name for entry in models if entry.page is None]
+    yield _finding("example scenarios", len(scenarios), "" if scenarios else incomplete)
+    problem = f"no page for {', '.join(without)}" if without else ""
+    yield _finding("models with a page", len(models) - len(without), problem)
+    # Slow is worth knowing, not wrong.
+    seconds = import_seconds()
+    slow = f"more than {IMPORT_TIME_LIMIT_SECONDS} s: the disk is slow or busy"
+    yield _finding("import seconds", round(seconds, 4), advice=slow if seconds > IMPORT_TIME_LIMIT_SECONDS else "")
+    yield _self_test()
+
+
+def _version(name: str) -> str | None:
+    if util.find_spec(name) is None:
+        return None
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def import_seconds() -> float:
+    """Seconds that `import celltrain` takes in a fresh interpreter."""
+    code = "import time; t = time.perf_counter(); import celltrain; print(time.perf_counter() - t)"
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+
+
+def _self_test() -> dict[str, Any]:
+    """10 ms of three sources that overflow a small buffer."""
+    import celltrain as ct
+
+    small = ct.n_source(
+        sources=3, link_delay="5us", buffer_cells=50, policy=ct.Epd(threshold=30), duration="10ms", seed=1
+    )
+    try:
+        fingerprint = ct.run(small).fingerprint
+    except Exception as error:
+        return _finding("self test", f"{type(error).__name__}: {error}", "please report it")
+    differs = f"expected {SELF_TEST_FINGERPRINT}: results here differ from those elsewhere; please report it"
+    return _finding("self test", fingerprint, "" if fingerprint == SELF_TEST_FINGERPRINT else differs)
+
+
+#: Where `make lab` puts the page, and a wheel has it.
+PAGE = Path(__file__).parent.parent / "lab.html"
+
+
+@shell.command("celltrain lab", "celltrain lab --out lab.html", "celltrain lab --json")
+def lab(out: Path | None = None, as_json: options.Json = False) -> None:
+    """Open the lab in a browser: the simulator in one page, with a buffer to look into and exercises.
+
+    Output:
+        out (FILE): Write the page there instead: one file, which needs no network.
+    """
+    from celltrain.errors import CelltrainError
+
+    try:
+        page = PAGE.read_bytes()
+    except FileNotFoundError:
+        raise CelltrainError(
+            "this installation came without the page of the lab, which is built before a wheel is: in a checkout, "
+            "type make lab, which needs node 20 or later, npm, cargo and Rust's wasm target "
+            "(rustup target add wasm32-unknown-unknown)"
+        ) from None
+    if out is not None:
+        with named(out) as file:
+            file.write(page)
+    address = (out or PAGE).resolve().as_uri()
+    text = f"The lab is {address}: open it in a browser."
+    if out is None and not as_json and webbrowser.open(address):
+        text = f"The lab is open in a browser: {address}"
+    shell.Output.of(as_json=as_json).tell({"page": address, "bytes": len(page)}, text)
+
+
+COMMANDS = {"bench": bench, "doctor": doctor, "lab": lab}

@@ -1,0 +1,27 @@
+"""Every message that a user can meet is on file, so that a change is read before it is committed.
+
+After a change, `CELLTRAIN_BLESS=1 pytest python/tests/test_messages.py` writes `snapshots/messages.txt`. Read the difference
+aloud: a message says what is wrong, where, and what would be right.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import messages
+
+FILE = Path(__file__).parent / "snapshots/messages.txt"
+
+
+def test_the_messages_on_file_are_those_of_the_code():
+    listed = messages.listed()
+    if os.environ.get("CELLTRAIN_BLESS"):
+        FILE.write_text(listed, encoding="utf-8")
+    assert FILE.read_text(encoding="utf-8") == listed
+
+
+def test_messages_of_both_languages_are_found():
+    listed = messages.listed().splitlines()
+    assert sum(line.startswith("celltrain/") for line in listed) > 100
+    assert sum(line.startswith("celltrain-scenario/") for line in listed) > 100
