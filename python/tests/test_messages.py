@@ -1,6 +1,6 @@
 """Every message that a user can meet is on file, so that a change is read before it is committed.
 
-After a change, `CELLTRAIN_BLESS=1 pytest python/tests/test_messages.py` writes `snapshots/messages.txt`. Read the difference
+After a change, `CELLTRAIN_BLESS=1 pytest python/tests/test_messages.py` writes `messages.txt`. Read the difference
 aloud: a message says what is wrong, where, and what would be right.
 """
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import messages
 
-FILE = Path(__file__).parent / "snapshots/messages.txt"
+FILE = Path(__file__).with_name("messages.txt")
 
 
 def test_the_messages_on_file_are_those_of_the_code():

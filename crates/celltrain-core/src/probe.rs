@@ -4,10 +4,8 @@
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
-use crate::engine::Engine;
 use crate::events::Observer;
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
-use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
@@ -76,19 +74,6 @@ pub struct Nothing;
 impl Observer for Nothing {}
 
 impl Probe for Nothing {}
-
-/// Runs that nothing interrupts. The engines are compiled for them here, and not again in each crate that calls them.
-impl Engine {
-    /// Runs a network to its end without a probe.
-    pub fn run_to_end(self, network: &Network) -> RunResult {
-        self.run(network, &mut Nothing, |_| true).expect("nothing interrupts it")
-    }
-
-    /// Runs a network to its end for a recorder.
-    pub fn record(self, network: &Network, recorder: &mut Recorder) -> RunResult {
-        self.run(network, recorder, |_| true).expect("nothing interrupts it")
-    }
-}
 
 /// Selection of series to record.
 #[expect(clippy::struct_excessive_bools, reason = "each is recorded or not")]

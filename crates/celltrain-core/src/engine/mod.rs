@@ -14,7 +14,7 @@ pub use crate::end_systems::Delivered;
 pub use crate::metrics::Outcome;
 use crate::metrics::RunResult;
 use crate::network::Network;
-use crate::probe::{Nothing, Probe};
+use crate::probe::{Nothing, Probe, Recorder};
 use crate::units::{Duration, Span, Time};
 
 /// The two engines. Both give the same result, to the last bit.
@@ -188,6 +188,19 @@ impl Progress {
     /// Returns the share done: from 0, while the engine is being built, to 1, while the run is measured.
     fn share(&self) -> f64 {
         if self.end.get() == Time::default() { 0.0 } else { self.now.get().share_of(self.end.get()) }
+    }
+}
+
+/// Runs that nothing interrupts. The engines are compiled for them here, and not again in each crate that calls them.
+impl Engine {
+    /// Runs a network to its end without a probe.
+    pub fn run_to_end(self, network: &Network) -> RunResult {
+        self.run(network, &mut Nothing, |_| true).expect("nothing interrupts it")
+    }
+
+    /// Runs a network to its end for a recorder.
+    pub fn record(self, network: &Network, recorder: &mut Recorder) -> RunResult {
+        self.run(network, recorder, |_| true).expect("nothing interrupts it")
     }
 }
 
