@@ -1,4 +1,4 @@
-"""How Sphinx makes the site of the pages: `make docs`. The pages stay as they are; links between files of the checkout hold."""
+"""Sphinx configuration of the site: `make docs`. It uses the pages unchanged, including links between files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ version = release = celltrain.__version__
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 root_doc = "docs/index"
-#: What of the checkout has pages.
+#: Parts of the checkout that contain pages.
 PAGES = {
     "docs",
     "CHANGELOG.md",
@@ -31,25 +31,25 @@ exclude_patterns = [
     *(path.name for path in ROOT.iterdir() if path.name not in PAGES),
     "docs/site",
     "docs/images",
-    # Their studies have pages in docs/studies.
+    # The pages of studies are in docs/studies.
     "studies/*/*",
 ]
 
 myst_enable_extensions = ["colon_fence"]
-# As GitHub does it, so that a link to a heading holds in both places.
+# Like GitHub, so that links to headings work in both places.
 myst_heading_anchors = 6
-# The notebooks of docs/notebooks have no outputs of their own; other pages have no cells.
+# The notebooks in docs/notebooks have no saved outputs; other pages have no cells.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_execution_in_temp = True
 nb_merge_streams = True
 suppress_warnings = [
-    # Outputs in console blocks are no commands, and a few scenarios are shown with what is wrong in them.
+    # Output in console blocks is not commands, and some scenarios are shown with their faults.
     "misc.highlighting_failure",
-    # Settings may have names of Python's types, such as the bytes of a burst.
+    # Settings may have the names of Python types, such as the bytes of a burst.
     "ref.python",
-    # Pages begin where their subject does.
+    # Pages may start with any level of heading.
     "myst.header",
 ]
 
@@ -72,5 +72,5 @@ html_theme_options = {"navigation_with_keys": True}
 
 
 def setup(app: Any) -> None:
-    """What pydantic adds to each class is not ours to explain."""
+    """Omits pydantic's own attributes of each class, which celltrain does not document."""
     app.connect("autodoc-skip-member", lambda _, __, name, ___, skip, ____: skip or name.startswith("model_"))

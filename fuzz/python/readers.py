@@ -1,9 +1,9 @@
-"""Fuzzing of the readers that are Python: plans, graphs, manifests of stores.
+"""Fuzzes the readers written in Python: plans, graphs, manifests of stores.
 
     python fuzz/python/readers.py plan|graphml|graph_json|manifest CORPUS -max_total_time=600
 
-Whatever the bytes, a reader gives a value or one of celltrain's own errors. Any other exception ends the fuzzer, which saves
-the input. Corpora begin with shipped files: `make campaign NAME=fuzz`.
+For any bytes, a reader returns a value or raises one of celltrain's own errors. Any other exception ends the fuzzer,
+which saves the input. Corpora start with shipped files: `make campaign NAME=fuzz`.
 """
 
 import argparse
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def main() -> None:
-    """Fuzzes one reader; what follows its corpus goes to libFuzzer."""
+    """Fuzzes one reader; arguments after the corpus go to libFuzzer."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("reader", choices=sorted(READERS))
     arguments.add_argument("corpus", type=Path)
@@ -26,7 +26,7 @@ def main() -> None:
     import atheris
 
     with atheris.instrument_imports(include=["celltrain"]):
-        # Where the readers are: a module that is imported later is not watched.
+        # Import the readers here, because the fuzzer does not instrument modules imported later.
         import celltrain.ensemble.plan.reader
         import celltrain.ensemble.store
         import celltrain.model.graph  # noqa: F401
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def one_input(reader: str, folder: Path) -> Callable[[bytes], None]:
-    """What takes one input."""
+    """Returns the function that reads one input."""
     from celltrain.errors import CelltrainError
 
     read = READERS[reader]
@@ -51,7 +51,7 @@ def one_input(reader: str, folder: Path) -> Callable[[bytes], None]:
 
 
 def begin(reader: str, corpus: Path) -> None:
-    """Puts shipped files into a corpus that has none."""
+    """Copies shipped files into an empty corpus."""
     corpus.mkdir(parents=True, exist_ok=True)
     for path in sorted(path for pattern in SEEDS[reader] for path in ROOT.glob(pattern)):
         target = corpus / path.name
@@ -69,7 +69,7 @@ def read_plan(data: bytes, folder: Path) -> None:
 
 
 def read_graphml(data: bytes, folder: Path) -> None:
-    """A graph in GraphML, with three flows drawn."""
+    """Reads a graph in GraphML, with three random flows."""
     from celltrain.model.graph import import_graph
 
     path = folder / "graph.graphml"
@@ -78,7 +78,7 @@ def read_graphml(data: bytes, folder: Path) -> None:
 
 
 def read_graph_json(data: bytes, folder: Path) -> None:
-    """A graph in node-link form, with three flows drawn."""
+    """Reads a graph in node-link form, with three random flows."""
     from celltrain.model.graph import import_graph
 
     path = folder / "graph.json"
@@ -87,7 +87,7 @@ def read_graph_json(data: bytes, folder: Path) -> None:
 
 
 def read_manifest(data: bytes, folder: Path) -> None:
-    """The manifest of a store that has nothing else."""
+    """Reads the manifest of a store without other contents."""
     from celltrain import Store
 
     store = folder / "store"

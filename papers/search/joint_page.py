@@ -1,8 +1,8 @@
-"""What `joint_search.py --report` writes: papers/<id>/joint.csv and the tables of the paper's page, between the marks `joint`.
+"""Writes the output of `joint_search.py --report`: papers/<id>/joint.csv and the page's tables at the marks `joint`.
 
-A line of the CSV is a configuration: its answers as digits in the order of joint.toml ("0" is the default), how many stages it
-reached, its score there by network (or quantity), and where it was confirmed its score with fresh seeds on all rows. Without
-a store the page is made from the CSV alone.
+A line of the CSV is a configuration: its answers as digits in the order of joint.toml ("0" is the default), the number
+of stages it reached, and its score there by network or quantity. Confirmed configurations also have their score with
+new seeds on all rows. Without a store, the page is made from the CSV alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Row = dict[str, str]
 
 
 def report(space: Space, store: Path) -> int:
-    """Writes the table from the store, where there is one, and the page from the table."""
+    """Writes the table from the store, if it exists, and the page from the table."""
     table = ROOT / "papers" / space.paper_id / "joint.csv"
     if store.exists():
         runs = Runs(space, store)
@@ -43,7 +43,7 @@ def report(space: Space, store: Path) -> int:
 
 
 def lines(space: Space, runs: Runs) -> list[Row]:
-    """A line for each configuration, in the order in which they were asked, the defaults first."""
+    """Returns a line for each configuration, in the order of the search, the defaults first."""
     search = Search(runs, "all", None, 1)
     scores = Scores(runs, REFERENCE)
     defaults, _ = search.examine(space.default, run=False)
@@ -69,7 +69,7 @@ def lines(space: Space, runs: Runs) -> list[Row]:
 
 
 def confirmed_on(space: Space, runs: Runs) -> tuple[Sequence[int], set[str]]:
-    """The numbers that the defaults and others were confirmed on, all or those of the last stage, and who was."""
+    """Returns the numbers used for confirmation, all or those of the last stage, and the confirmed configurations."""
     for numbers in (range(len(space.numbers)), space.stages[-1].numbers):
         rows = {space.numbers[number].configuration for number in numbers}
         needed = {(row, seed) for row in rows for seed in CONFIRMATION}
@@ -80,7 +80,7 @@ def confirmed_on(space: Space, runs: Runs) -> tuple[Sequence[int], set[str]]:
 
 
 def tables(space: Space, rows: Sequence[Row]) -> str:
-    """How far the search came, the best, and every answer's effect."""
+    """Returns the tables of the search's progress, the best configurations, and every answer's effect."""
     groups = [name for name in rows[0] if f"{name} fresh" in rows[0]]
     stages = len(space.stages)
     reached = [sum(int(row["stages"]) >= place for row in rows) for place in range(2, stages + 1)]
@@ -124,7 +124,7 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
 
 
 def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:
-    """A table of all answers that are not the default."""
+    """Returns a table of all answers other than the default."""
     stage = len(space.stages)
     default = rows[0]
     by_answers = {row["answers"]: row for row in rows}
@@ -149,28 +149,28 @@ def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:
 
 
 def gain(space: Space, alone: Row) -> tuple[str, str]:
-    """The stage a configuration reached, and its gain over the defaults there."""
+    """Returns the stage a configuration reached, and its gain over the defaults there."""
     if not alone["gain"]:
         return alone["stages"], "no result"
     return alone["stages"], f"{float(alone['gain']):+.{0 if space.measure == 'likelihood' else 3}f}"
 
 
 def total(space: Space, row: Row, groups: Sequence[str]) -> float:
-    """What the search goes by."""
+    """Returns the score that the search maximises."""
     if space.measure == "likelihood":
         return sum(float(row[group]) for group in groups)
     return sum((2 if group.startswith("goodput") else 1) * float(row[group]) for group in groups)
 
 
 def word(space: Space, group: str) -> str:
-    """A network's or a quantity's column."""
+    """Returns the heading of a network's or a quantity's column."""
     if space.measure == "likelihood":
         return f"{group} log-likelihood"
     return {"goodput_mbps": "R off by", "delay_ms": "D off by"}[group]
 
 
 def difference(space: Space, row: Row, default: Row, column: str) -> str:
-    """A likelihood over that of the defaults; an error as it is."""
+    """Formats a likelihood relative to the defaults, or an absolute error."""
     if not row[column]:
         return ""
     if space.measure == "likelihood":
@@ -179,6 +179,6 @@ def difference(space: Space, row: Row, default: Row, column: str) -> str:
 
 
 def name(space: Space, answers: str) -> str:
-    """A configuration in words, the defaults in bold."""
+    """Returns a configuration in words, the defaults in bold."""
     text = space.text(answers)
     return f"**{text}**" if answers == space.default else text

@@ -1,7 +1,8 @@
-"""What `joint_search.py` runs and keeps: questions with their answers, configurations, rows of a paper's tables, scores.
+"""The data of `joint_search.py`: questions with their answers, configurations, rows of a paper's tables, scores.
 
-The questions stand in papers/<id>/joint.toml. A configuration is an answer to each, written as a text of digits in the
-questions' order, "0" for the default: papers/<id>/joint.csv and the store name it so. New questions go to the end.
+The questions are in papers/<id>/joint.toml. A configuration has an answer to each question, written as digits in the
+order of the questions, "0" for the default. papers/<id>/joint.csv and the store use these names. Append new questions
+at the end.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-#: Of the density a printed number counts with; as in wan_search.py.
+#: Parameters of the density of a printed number, as in wan_search.py.
 FLOOR, FREEDOM, PRINTED_UNIT = 0.01, 4, 0.01
-#: What stands for the score of a configuration that is refused.
+#: Score of a configuration that is refused.
 REFUSED = -1e6
 CONSTANT = math.lgamma((FREEDOM + 1) / 2) - math.lgamma(FREEDOM / 2) - math.log(FREEDOM * math.pi) / 2
 
@@ -48,18 +49,18 @@ class Question:
     answers: tuple[dict[str, Any], ...]
 
     def text(self, answer: int) -> str:
-        """An answer in words."""
+        """Returns an answer in words."""
         return f"{self.name} {self.answers[answer]['text']}"
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Rows that are added, how many seeds they get, and the share of configurations that goes on behind it."""
+    """Rows added in a stage, their number of seeds, and the fraction of configurations that continues."""
 
     keep: float
     seeds: int
     numbers: tuple[int, ...]
-    """Indices into `Space.numbers`, those of earlier stages included."""
+    """Indices into `Space.numbers`, including those of earlier stages."""
 
 
 class Space:
@@ -72,7 +73,7 @@ class Space:
         self.measure: str = declared["measure"]
         self.networks: list[str] = declared["networks"]
         self.duration: str | None = declared.get("duration")
-        """Of every screening run, where it is another than the paper's."""
+        """Duration of every screening run, if different from the paper's."""
         self.questions = [Question(q["id"], q["name"], tuple(q["answers"])) for q in declared["questions"]]
         self.numbers: list[Number] = [
             number
@@ -88,21 +89,21 @@ class Space:
         self.default = "0" * len(self.questions)
 
     def answers(self, configuration: str) -> list[tuple[Question, int]]:
-        """The answers that are not the default."""
+        """Returns the answers that differ from the default."""
         pairs = zip(self.questions, map(int, configuration), strict=True)
         return [(question, answer) for question, answer in pairs if answer]
 
     def text(self, configuration: str) -> str:
-        """A configuration in words."""
+        """Returns a configuration in words."""
         return "; ".join(question.text(answer) for question, answer in self.answers(configuration)) or "the defaults"
 
     def with_answer(self, place: int, answer: int, configuration: str | None = None) -> str:
-        """A configuration with one answer changed, by default that of the defaults."""
+        """Returns a configuration with one answer changed, by default the defaults."""
         before = configuration or self.default
         return f"{before[:place]}{answer}{before[place + 1 :]}"
 
     def alone(self) -> list[str]:
-        """Every answer alone."""
+        """Returns every answer alone."""
         return [
             self.with_answer(place, answer)
             for place, question in enumerate(self.questions)
@@ -110,7 +111,7 @@ class Space:
         ]
 
     def overrides(self, configuration: str, network: str | None, *, whole: bool = False) -> dict[str, Any]:
-        """What a configuration sets in the scenarios of a network; `whole` runs are as long as the paper's file says."""
+        """Returns a configuration's values for the scenarios of a network; `whole` runs have the paper's duration."""
         values: dict[str, Any] = {} if whole or self.duration is None else {"duration": self.duration}
         for question, answer in self.answers(configuration):
             declared = question.answers[answer]
@@ -118,17 +119,17 @@ class Space:
         return values
 
     def measured_from(self, configuration: str, network: str | None) -> float | None:
-        """The second at which measuring begins, if that is not the start."""
+        """Returns the second at which measuring begins, if not at the start."""
         froms = [question.answers[answer].get("measured") for question, answer in self.answers(configuration)]
         return next((begin[str(network)] for begin in froms if begin is not None), None)
 
     def scenarios(self, configuration: str, rows: Iterable[int], *, whole: bool = False) -> dict[int, dict[str, Any]]:
-        """The scenarios of rows (indices of the paper's configurations) under a configuration."""
+        """Returns the scenarios of rows (indices of the paper's configurations) for a configuration."""
         rows = list(rows)
         network = {row: self.paper.configurations[row].network for row in rows}
         overrides = {name: self.overrides(configuration, name, whole=whole) for name in set(network.values())}
         if any("{" in f"{path}{value}" for values in overrides.values() for path, value in values.items()):
-            # Values named after keys of the paper: its own reader knows them. All networks have the same then.
+            # The values use the paper's own keys, which its reader understands. All networks then have the same values.
             [values] = overrides.values()
             changed = load(self.paper_id, overrides=values)
             tables = list(dict.fromkeys(number.table for number in self.numbers))
@@ -144,7 +145,7 @@ class Space:
         return scenarios
 
     def renamed(self, scenario: dict[str, Any], configuration: str) -> dict[str, Any]:
-        """A scenario whose newreno is the TCP that an answer puts in its place."""
+        """Replaces a scenario's newreno by the TCP of an answer."""
         for question, answer in self.answers(configuration):
             variant = question.answers[answer].get("variant")
             if variant is not None and "newreno" in scenario["tcp"]:
@@ -153,7 +154,7 @@ class Space:
 
 
 class Runs:
-    """A store of runs, a SQLite file: what every number of a row was with a configuration and a seed."""
+    """A store of runs, a SQLite file: the values of every number by row, configuration and seed."""
 
     def __init__(self, space: Space, path: Path) -> None:
         self.space = space
@@ -165,7 +166,7 @@ class Runs:
             "CREATE TABLE IF NOT EXISTS runs (configuration TEXT, row INTEGER, seed INTEGER, figures TEXT,"
             " PRIMARY KEY (configuration, row, seed));"
         )
-        #: Quantities by configuration, row and seed; None where there is no result.
+        #: Quantities by configuration, row and seed; None if a run has no result.
         self.figures: dict[tuple[str, int, int], dict[str, float] | None] = {
             (configuration, row, seed): json.loads(figures)
             for configuration, row, seed, figures in self.connection.execute("SELECT * FROM runs")
@@ -175,7 +176,7 @@ class Runs:
         )
 
     def ask(self, configuration: str, focus: str) -> None:
-        """Notes that a configuration is searched now."""
+        """Records that the search asks for a configuration."""
         self.asked[configuration] = focus
         self.connection.execute("INSERT INTO asked (configuration, focus) VALUES (?, ?)", (configuration, focus))
         self.connection.commit()
@@ -189,7 +190,7 @@ class Runs:
         *,
         whole: bool = False,
     ) -> None:
-        """Runs what the store does not hold of the rows of some numbers; a seed is either for screening or for whole runs."""
+        """Runs the rows of numbers that are missing in the store. A seed is either for screening or for whole runs."""
         space = self.space
         rows: dict[int, dict[str, str]] = {}
         for number in map(space.numbers.__getitem__, numbers):
@@ -200,7 +201,7 @@ class Runs:
         scenarios = space.scenarios(configuration, dict.fromkeys(row for row, _ in missing), whole=whole)
         begins = {row: space.measured_from(configuration, space.paper.configurations[row].network) for row in scenarios}
         found: dict[tuple[int, int], dict[str, float] | None] = {}
-        # Runs that are measured from a later second on are traced, so they go apart.
+        # Runs measured from a later second record series, so they run separately.
         for begin in dict.fromkeys(begins.values()):
             some = [run for run in missing if begins[run[0]] == begin]
             found |= self._run({run[0]: scenarios[run[0]] for run in some}, some, rows, begin, threads)
@@ -256,7 +257,7 @@ class Runs:
         return found
 
     def values(self, configuration: str, number: int, seeds: Sequence[int]) -> list[float] | None:
-        """A number's values with some seeds; None unless all runs have a result."""
+        """Returns a number's values with some seeds; None unless all runs have a result."""
         one = self.space.numbers[number]
         figures = [self.figures.get((configuration, one.configuration, seed)) for seed in seeds]
         return None if any(f is None for f in figures) else [f[one.quantity.name] for f in figures if f is not None]
@@ -267,7 +268,7 @@ class Runs:
 
 
 def after(answer: Mapping[str, Any], series: Mapping[str, Any], begin: float) -> dict[str, float]:
-    """Efficiency and fairness from an instant on, in seconds: by the bytes delivered since."""
+    """Computes efficiency and fairness from an instant in seconds on, by the bytes delivered since."""
     [place] = np.flatnonzero(np.isclose(series["time_s"], begin))
     whole = np.array([flow["delivered_bytes"] for flow in answer["flows"]], dtype=float)
     late = whole - series["delivered_bytes"][place]
@@ -281,17 +282,17 @@ def after(answer: Mapping[str, Any], series: Mapping[str, Any], begin: float) ->
 
 
 class Scores:
-    """How well configurations fit, from the runs there are. Higher is better."""
+    """The fit of configurations, from the available runs. Higher is better."""
 
     def __init__(self, runs: Runs, reference: Sequence[int]) -> None:
         self.runs = runs
         self.space = runs.space
         self.reference = reference
-        """Seeds of the defaults whose spread stands for that of every configuration while there are few seeds."""
+        """Seeds of the defaults whose spread represents every configuration while there are few seeds."""
 
     @cached_property
     def spread(self) -> dict[int, float]:
-        """The defaults' standard deviation of every number that the last stage has."""
+        """Returns the defaults' standard deviation of every number of the last stage."""
         found = {}
         for number in self.space.stages[-1].numbers:
             values = self.runs.values(self.space.default, number, self.reference)
@@ -300,7 +301,7 @@ class Scores:
         return found
 
     def screening(self, configuration: str, stage: int) -> dict[str, float] | None:
-        """By network, and for relative errors by quantity, the score on a stage's rows; None while rows are missing."""
+        """Returns the score on a stage's rows, by network or quantity; None while rows are missing."""
         stage_ = self.space.stages[stage]
         seeds = range(1, stage_.seeds + 1)
         return self._sum(configuration, stage_.numbers, list(seeds), own=False)
@@ -308,11 +309,11 @@ class Scores:
     def final(
         self, configuration: str, seeds: Sequence[int], numbers: Sequence[int] | None = None
     ) -> dict[str, float] | None:
-        """The same on all rows, by default, with the spread of these seeds."""
+        """Returns the score on all rows, by default, with the spread of these seeds."""
         return self._sum(configuration, range(len(self.space.numbers)) if numbers is None else numbers, seeds, own=True)
 
     def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
-        """Numbers in the seeds' range, give or take a printed unit, and how many there are of a network."""
+        """Returns how many numbers are in the seeds' range, within a printed unit, and how many the network has."""
         scored = []
         for place in numbers:
             number = self.space.numbers[place]
@@ -325,7 +326,7 @@ class Scores:
     def near(
         self, configuration: str, seeds: Sequence[int], keys: Sequence[str], most: float = 0.02
     ) -> dict[str, tuple[int, int]]:
-        """By network, quantity and some keys, how many means differ from print by at most so much, and of how many."""
+        """Counts the means near the printed values, and all means, by network, quantity and some keys."""
         found: dict[str, tuple[int, int]] = {}
         for place, number in enumerate(self.space.numbers):
             values = self.runs.values(configuration, place, seeds)
@@ -359,7 +360,7 @@ class Scores:
 
 
 def log_likelihood(printed: float, mean: float, spread: float) -> float:
-    """Of a printed number: a Student density of 4 degrees of freedom around the mean; see wan_search.py."""
+    """Returns the log-likelihood of a printed number: a Student density around the mean; see wan_search.py."""
     scale = math.hypot(spread, FLOOR)
     z = (printed - mean) / scale
     return CONSTANT - (FREEDOM + 1) / 2 * math.log1p(z * z / FREEDOM) + math.log(PRINTED_UNIT / scale)

@@ -4,19 +4,20 @@
     python scripts/campaign.py joint-search af-96-1269 --confirm
     python scripts/campaign.py joint-search af-96-1269 --report
 
-The questions and their answers stand in papers/<id>/joint.toml; nothing is set for single rows. Three steps:
+The questions and their answers are in papers/<id>/joint.toml; no answer applies to single rows. There are three steps:
 
-1. search: the defaults, every answer alone, then what Optuna's TPE sampler proposes (categorical, multivariate), and between it
-   the best so far with a few answers drawn anew. A configuration goes from stage to stage, each with more rows, while it is
-   among the best. --focus searches for one network alone, or one quantity.
-2. confirm: the best by the last stage run again with other seeds on the rows of the third, and the best ten of these with seeds
-   that neither had, on the rows of the last stage and then on all rows of all tables, as long as the paper's file says.
-   Beside their likelihood stand how many means are within .02 of what is printed, and what two seeds differ by.
-3. report: papers/<id>/joint.csv, a line for each configuration, and the tables of the paper's page.
+1. search: the defaults and every answer alone. Then a mix of the proposals of Optuna's TPE sampler (categorical,
+   multivariate) and the best configurations so far with a few answers changed at random. A configuration advances
+   through the stages, each with more rows, while it is among the best. --focus searches for one network or one quantity
+   only.
+2. confirm: runs the best of the last stage with other seeds on the rows of the third stage. The best ten of these run
+   with new seeds on the rows of the last stage, and then on all rows of all tables, for the paper's duration. The
+   result also shows how many means are within .02 of the printed values, and the difference between two seeds.
+3. report: papers/<id>/joint.csv, with a line for each configuration, and the tables of the paper's page.
 
-Every run is kept in out/joint/<id>.sqlite and never run again: stopped anywhere, the same command goes on. How a printed number
-counts is said in wan_search.py (likelihood) and internetwork_search.py (relative error). While there is one seed, the spread of
-a number is that of the defaults with six seeds.
+Every run is kept in out/joint/<id>.sqlite and never run again: after a stop, the same command continues. wan_search.py
+defines the likelihood of a printed number, and internetwork_search.py the relative error. With a single seed, the
+spread of a number is the spread of the defaults with six seeds.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ from celltrain.ensemble.tuning.trials import quiet, silent_optuna
 from joint_runs import REFUSED, Runs, Scores, Space
 from paper_page import ROOT
 
-#: Seeds of the defaults that give a number's spread, of the choice among the best, and of the confirmation.
+#: Seeds for a number's spread with the defaults, for the selection of the best, and for the confirmation.
 REFERENCE, SELECTION, CONFIRMATION = range(1, 7), range(11, 13), range(101, 103)
 SELECTED, CONFIRMED = 30, 10
-#: The share of proposals that are the defaults, or one of so many of the best, with up to so many answers drawn anew.
+#: Fraction of proposals that change the defaults or one of the best configurations; how many best; the most changes.
 NEAR, NEIGHBOURS, MOST_CHANGES = 0.4, 10, 4
-#: Configurations a stage has seen before any is stopped there.
+#: Number of configurations in a stage before it stops any.
 PATIENCE = 4
 
 
 class Search:
-    """One search: its store, the stages' scores so far, the sampler."""
+    """A search: its store, the scores of its stages so far, and the sampler."""
 
     def __init__(self, runs: Runs, focus: str, threads: int | None, seed: int) -> None:
         self.runs, self.space, self.focus, self.threads = runs, runs.space, focus, threads
@@ -60,15 +61,15 @@ class Search:
             str(place): optuna.distributions.CategoricalDistribution(range(len(question.answers)))
             for place, question in enumerate(self.space.questions)
         }
-        #: What was seen at each stage.
+        #: Scores seen at each stage.
         self.seen: list[list[float]] = [[] for _ in self.space.stages]
 
     def jobs(self) -> int:
-        """Threads: as asked for, else two while the machine has room for them, or one."""
+        """Returns the number of threads: as requested, else two if the machine has room for them, or one."""
         return self.threads or (2 if os.getloadavg()[0] < 2 else 1)
 
     def value(self, parts: dict[str, float] | None) -> float:
-        """What is searched for: a network's or a quantity's score, or all together; for errors, R counts twice."""
+        """Returns the score to maximise: of a network, of a quantity, or of all; for errors, R counts twice."""
         if parts is None:
             return REFUSED
         if self.focus != "all":
@@ -78,7 +79,7 @@ class Search:
         return 2 * parts["goodput_mbps"] + parts["delay_ms"]
 
     def examine(self, configuration: str, *, run: bool = True) -> tuple[list[float], bool]:
-        """The value at each stage reached, and whether it is the last; without `run`, as far as the store has it."""
+        """Returns the value at each stage reached, and whether it is the last; without `run`, only from the store."""
         values: list[float] = []
         for place, stage in enumerate(self.space.stages):
             seeds = range(1, stage.seeds + 1)
@@ -93,17 +94,17 @@ class Search:
         return values, len(values) == len(self.space.stages)
 
     def has(self, configuration: str, numbers: Sequence[int], seeds: Sequence[int]) -> bool:
-        """Whether the store has a result, or a refusal, for all of these."""
+        """Returns whether the store has a result or a refusal for all of these."""
         rows = {self.space.numbers[number].configuration for number in numbers}
         return all((configuration, row, seed) in self.runs.figures for row in rows for seed in seeds)
 
     def goes_on(self, place: int, value: float) -> bool:
-        """Whether a value is among the best of a stage."""
+        """Returns whether a value is among the best of a stage."""
         seen = self.seen[place]
         return len(seen) < PATIENCE or value >= float(np.quantile(seen, 1 - self.space.stages[place].keep))
 
     def tell(self, configuration: str, values: list[float], complete: bool) -> None:
-        """Adds a configuration to what the sampler knows."""
+        """Adds a configuration to the sampler's data."""
         optuna = silent_optuna()
         states = optuna.trial.TrialState
         trial = optuna.trial.create_trial(
@@ -116,7 +117,7 @@ class Search:
         self.study.add_trial(trial)
 
     def propose(self) -> str:
-        """A configuration that was not asked before."""
+        """Returns a new configuration."""
         if self.random.random() < NEAR:
             configuration = self.random.choice([self.space.default, *self.best(NEIGHBOURS)])
             changes = self.random.randint(1, MOST_CHANGES)
@@ -135,7 +136,7 @@ class Search:
         return configuration
 
     def crossed(self, names: Sequence[str]) -> list[str]:
-        """Every combination of the answers to some questions."""
+        """Returns every combination of the answers to some questions."""
         places = [place for place, question in enumerate(self.space.questions) if question.name in names]
         unknown = set(names) - {question.name for question in self.space.questions}
         if unknown:
@@ -148,7 +149,7 @@ class Search:
         return found
 
     def go(self, configurations: int, until: float, crossed: Sequence[str] = ()) -> None:
-        """Searches until the store has so many configurations, or until an instant."""
+        """Searches until the store has this number of configurations, or until an instant."""
         if self.space.measure == "likelihood":
             self.runs.run(self.space.default, self.space.stages[-1].numbers, REFERENCE, self.jobs())
         for configuration in self.runs.asked:
@@ -169,7 +170,7 @@ class Search:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
-        """The best by the last stage; of those that do the same in every row the one with the fewest changes."""
+        """Returns the best of the last stage. Of those with equal rows it keeps the one with the fewest changes."""
         last = len(self.space.stages) - 1
         found = {}
         for configuration in configurations or self.runs.asked:
@@ -180,7 +181,7 @@ class Search:
         return list({found[one]: one for one in reversed(fewest)}.values())[::-1][:count]
 
     def noise(self) -> None:
-        """The defaults with pairs of seeds that they have anyway: what of a difference is noise."""
+        """Runs the defaults with pairs of existing seeds, to estimate the noise of a difference."""
         numbers, pairs = self.space.stages[-1].numbers, zip(REFERENCE[::2], REFERENCE[1::2], strict=True)
         for pair in pairs:
             parts = self.scores.final(self.space.default, pair, numbers) or {}
@@ -188,7 +189,7 @@ class Search:
             print(f"{len(numbers)} numbers: {figures}  the defaults, seeds {pair[0]} and {pair[1]}", flush=True)
 
     def confirm(self, selected: int, confirmed: int, until: float) -> None:
-        """Other seeds choose among the best; others again confirm, on the screened rows and then on all."""
+        """Selects among the best with other seeds, and confirms with new ones, on the screened rows and then on all."""
         chosen = self.best(selected)
         if len(chosen) > confirmed:
             some = self.space.stages[min(2, len(self.space.stages) - 1)].numbers
@@ -216,7 +217,7 @@ class Search:
 
 
 def main() -> int:
-    """Search, confirm or report."""
+    """Searches, confirms or reports."""
     parser = argparse.ArgumentParser(description="Search all open choices of a paper jointly.")
     parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
     parser.add_argument("--configurations", type=int, default=1500, help="how many the store shall have (1500)")
@@ -256,7 +257,7 @@ def main() -> int:
 
 
 def store(paper: str) -> Path:
-    """Where a paper's runs are kept."""
+    """Returns the path of a paper's store."""
     place: Any = ROOT / "out" / "joint" / f"{paper}.sqlite"
     return Path(place)
 

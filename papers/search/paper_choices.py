@@ -1,9 +1,9 @@
-"""How much the open choices of a paper matter: some of its tables, run once with each of the alternatives it declares.
+"""Measures how much the open choices of a paper matter: runs some of its tables with each declared alternative.
 
     python scripts/campaign.py choices af-96-1269 --table 2 --table 3 --seeds 10
 
-prints a Markdown table and fills the page docs/papers/<id>.md between `<!-- choices:begin -->` and `<!-- choices:end -->`.
-The alternatives stand in the paper's paper.toml under `[[choices]]`.
+Prints a Markdown table and fills the page docs/papers/<id>.md between `<!-- choices:begin -->` and `<!-- choices:end
+-->`. The alternatives are in the paper's paper.toml under `[[choices]]`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from paper_page import ROOT, figure, grid, replaced
 
 
 def main() -> int:
-    """Run each alternative, fill the page."""
+    """Runs each alternative and fills the page."""
     parser = argparse.ArgumentParser(description="Run tables of a paper with each alternative to its open choices.")
     parser.add_argument("paper", help="such as af-96-1269")
     parser.add_argument("--table", action="append", required=True, help="a table to run; may be repeated")
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def measures(numbers: list[Scored]) -> dict[str, str]:
-    """For each network and quantity our mean, and the mean distance of the printed values from ours."""
+    """Returns our mean for each network and quantity, and the mean distance of the printed values from it."""
     groups: dict[str, list[Scored]] = {}
     for number in numbers:
         groups.setdefault(f"{number.number.network or ''} {number.number.quantity.name}".strip(), []).append(number)

@@ -160,7 +160,7 @@ def native(tmp_path_factory) -> str:
 @pytest.mark.nightly
 def test_the_page_runs_every_shipped_scenario_as_this_machine_does(page, native, tmp_path):
     assert {*json.loads(Path(native).read_text())} == {*shipped.names("scenario")}
-    # What the stories claim takes half a minute of runs.
+    # Checking the claims of the stories takes half a minute of runs.
     node_tests([*files_in("engine"), CLAIMS], tmp_path, CELLTRAIN_NATIVE=native)
 
 

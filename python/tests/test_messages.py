@@ -1,7 +1,7 @@
 """Every message that a user can meet is on file, so that a change is read before it is committed.
 
 After a change, `CELLTRAIN_BLESS=1 pytest python/tests/test_messages.py` writes `messages.txt`. Read the difference
-aloud: a message says what is wrong, where, and what would be right.
+aloud: a message names the fault, its place and a valid alternative.
 """
 
 from __future__ import annotations

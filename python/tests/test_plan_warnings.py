@@ -85,7 +85,7 @@ def test_a_threshold_above_the_buffer_of_some_points_is_refused_with_the_point(c
 
 @pytest.mark.slow
 def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
-    """If only the network varies, no mean combines networks, so there is no warning."""
+    """If only the network varies, no mean combines networks, and the warning is absent."""
     sources = '"topology.n_source.sources" = [3, 5]\n'
     answer = celltrain(
         "sweep", planned(tmp_path, f'[axes]\n{sources}"switch.tie_order" = ["random", "fixed"]\n'), "--dry-run"

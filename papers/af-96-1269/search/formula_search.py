@@ -1,11 +1,11 @@
-"""Looks for a policy of one line: forms of formulas, whose constants Optuna chooses, on the configurations of 96-1269.
+"""Searches for a one-line policy: forms of formulas, whose constants Optuna chooses, on the configurations of 96-1269.
 
     python scripts/campaign.py formula-search                        six minutes of CPU; fills docs/studies/one-line-policy.md
-    python scripts/campaign.py formula-search --trials 2 --page x.md  a short one, into another file
+    python scripts/campaign.py formula-search --trials 2 --page x.md  a short search, into another file
 
-A trial is scored by the mean of efficiency times fairness over the twelve configurations of Tables 2 and 3, one seed each.
-The best of each form go through the seeds of selection, and the best of those stands on the page with seeds of its own,
-beside Selective Drop and Fair Buffer Allocation with the paper's R = 0.9 and Z = 0.8, and EPD.
+The score of a trial is the mean of efficiency times fairness over the twelve configurations of Tables 2 and 3, with one
+seed each. The best constants of each form run with the seeds of selection. The page shows the best of those with new
+seeds, compared with Selective Drop and Fair Buffer Allocation with the paper's R = 0.9 and Z = 0.8, and with EPD.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from paper_page import ROOT, replaced
 
 PAGE = ROOT / "docs" / "studies" / "one-line-policy.md"
 
-#: What Tables 2 and 3 vary: sources and buffers, in cells.
+#: Sources and buffers (in cells) that Tables 2 and 3 vary.
 LAN = [(sources, buffer) for sources in (5, 15) for buffer in (1000, 2000, 3000)]
 WAN = [(sources, buffer) for sources in (5, 15) for buffer in (12_000, 24_000, 36_000)]
 
-#: Seeds of the three stages: nothing is reported of seeds that chose it.
+#: Seeds of the three stages: results never use the seeds of the selection.
 SEARCH, SELECTION, CONFIRMATION = (1, 1), (101, 3), (201, 10)
 
 
 @dataclass(frozen=True)
 class Form:
-    """A formula whose constants are open."""
+    """A formula with open constants."""
 
     name: str
     admit: str
     ranges: Mapping[str, tuple[float, float]]
     operations: int
-    """What a frame costs a switch, counted as docs/policy-costs.md does."""
+    """Operations per frame in a switch, counted as in docs/policy-costs.md."""
 
     def policy(self, constants: Mapping[str, float]) -> ct.Formula:
-        """The policy with these constants."""
+        """Returns the policy with these constants."""
         return ct.Formula(admit=self.admit, constants=dict(constants))
 
 
@@ -77,7 +77,7 @@ FORMS = [
 
 
 def networks(policy_of: Mapping[int, Any]) -> list[list[ct.Scenario]]:
-    """The configurations with a policy, that of a buffer: those of the LAN, those of the WAN."""
+    """Returns the configurations of the LAN and of the WAN, with the policy for each buffer."""
     lan: dict[str, Any] = {"link_delay": "5us", "duration": "10s", "tcp": ct.Vanilla(receive_window="65535B")}
     wan: dict[str, Any] = {"link_delay": "5ms", "duration": "20s", "tcp": ct.Vanilla(receive_window="600000B")}
     return [
@@ -90,11 +90,11 @@ def networks(policy_of: Mapping[int, Any]) -> list[list[ct.Scenario]]:
 
 
 def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
-    """Efficiency and fairness, by configuration and seed."""
+    """Returns efficiency and fairness, by configuration and seed."""
     of_all = policy if isinstance(policy, Mapping) else dict.fromkeys([k for _, k in LAN + WAN], policy)
     first, count = seeds
     with warnings.catch_warnings():
-        # Configurations stand side by side here, and no difference is taken between them.
+        # The configurations only run next to each other; no differences between them are computed.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         found = [
             ct.compare(*scenarios, seeds=count, first_seed=first, measures=["efficiency", "fairness"]).values[:, 0]
@@ -104,12 +104,12 @@ def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
 
 
 def score(found: np.ndarray) -> float:
-    """The mean of efficiency times fairness; 0 for a run whose fairness is undefined, as it carried nothing."""
+    """Returns the mean of efficiency times fairness; 0 for a run in which nothing arrived."""
     return float(np.nan_to_num(np.prod(found, axis=-1)).mean())
 
 
 def warning(found: np.ndarray, tail_drop: np.ndarray) -> str:
-    """A paragraph for the head of the page if a policy carries less than half of what tail drop carries."""
+    """Returns a paragraph for the head of the page if a policy delivers less than half as much as tail drop."""
     own, of_tail_drop = (float(values[..., 0].mean()) for values in (found, tail_drop))
     if own >= 0.5 * of_tail_drop:
         return ""
@@ -120,7 +120,7 @@ def warning(found: np.ndarray, tail_drop: np.ndarray) -> str:
 
 
 def searched(form: Form, trials: int, seed: int) -> tuple[float, dict[str, float]]:
-    """The best constants of a form by the seeds of the search, and their score."""
+    """Returns the best constants of a form with the seeds of the search, and their score."""
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(1, trials // 3))
     study = optuna.create_study(direction="maximize", sampler=sampler)
 
@@ -133,7 +133,7 @@ def searched(form: Form, trials: int, seed: int) -> tuple[float, dict[str, float
 
 
 def main() -> None:
-    """Search, choose, confirm, write the page."""
+    """Searches, selects, confirms, and writes the page."""
     parser = argparse.ArgumentParser(description="Look for a policy of one line on the configurations of 96-1269.")
     parser.add_argument("--trials", type=int, default=10, help="of each form (default: 10)")
     parser.add_argument("--seed", type=int, default=1, help="of the search")
@@ -165,7 +165,7 @@ def main() -> None:
 
 
 def table_of_forms(best: Sequence[tuple[float, float, Form, dict[str, float]]]) -> str:
-    """What was tried, and how it scored."""
+    """Returns the table of the forms and their scores."""
     lines = [
         "| form | `admit` | best constants | operations a frame | score, search | score, selection |",
         "| --- | --- | --- | ---: | ---: | ---: |",
@@ -177,7 +177,7 @@ def table_of_forms(best: Sequence[tuple[float, float, Form, dict[str, float]]]) 
 
 
 def result(form: Form, constants: Mapping[str, float], confirmed: Mapping[str, np.ndarray]) -> str:
-    """What was found beside the classics, with the seeds of confirmation."""
+    """Returns the result compared with the classic policies, with the seeds of confirmation."""
     said = ", ".join(f"{name} = {value:g}" for name, value in constants.items())
     count = CONFIRMATION[1]
     lines = [
@@ -204,13 +204,13 @@ def result(form: Form, constants: Mapping[str, float], confirmed: Mapping[str, n
 
 
 def interval(samples: np.ndarray) -> tuple[float, float]:
-    """A mean and half its 95 % interval."""
+    """Returns a mean and half its 95 % interval."""
     means = statistics.means(np.zeros(len(samples), dtype=np.int64), samples, 1)
     return float(means.mean[0]), float(means.half[0])
 
 
 def estimate(samples: np.ndarray) -> str:
-    """The same, as text."""
+    """Formats a mean and its interval."""
     mean, half = interval(samples)
     return f"{mean:.3f} ± {half:.3f}"
 

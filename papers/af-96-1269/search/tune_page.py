@@ -1,11 +1,12 @@
-"""Fills the page of the study of tuned parameters with the numbers of saved searches.
+"""Fills the page of the study of tuned parameters with the results of saved searches.
 
     celltrain tune plans/tune-selective-drop.toml --store out/tune-selective-drop
     celltrain tune plans/tune-fba.toml --store out/tune-fba
     python scripts/campaign.py tune-study     calls it with out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
 
-Each answer is copied beside the page, docs/studies/tuned-selective-drop.md, as tuned-<policy>.json; its figure is drawn into docs/images.
-What stands between `<!-- selective_drop:begin -->` and `<!-- selective_drop:end -->`, and so for fba, is replaced.
+The script copies each answer next to the page, docs/studies/tuned-selective-drop.md, as tuned-<policy>.json, and draws
+its figure into docs/images. It replaces the text between `<!-- selective_drop:begin -->` and `<!-- selective_drop:end
+-->`, and between the marks of fba.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ PAGE = STUDIES / "tuned-selective-drop.md"
 
 
 def main() -> int:
-    """Read the answers, fill the page."""
+    """Reads the answers and fills the page."""
     parser = argparse.ArgumentParser(description="Fill the page of tuned parameters with the numbers of searches.")
     parser.add_argument("answers", type=Path, nargs="+", help="report/tune.json of each search")
     for path in parser.parse_args().answers:
@@ -41,13 +42,13 @@ def main() -> int:
 
 
 def policy(tuned: Tuned) -> str:
-    """The policy whose parameters were searched."""
+    """Returns the policy whose parameters were searched."""
     path: str = tuned.facts["parameters"][0]["path"]
     return path.split(".")[-2]
 
 
 def numbers(tuned: Tuned) -> str:
-    """The tables of a search: what the reference left on the table, and the settings that were confirmed."""
+    """Returns the tables of a search: the possible gain over the reference, and the confirmed settings."""
     facts = tuned.facts
     seeds = {word: facts["seeds"][word]["count"] for word in ("search", "selection", "confirmation")}
     lines = [
@@ -76,7 +77,7 @@ def numbers(tuned: Tuned) -> str:
 
 
 def gained(searched: Searched, objective: int) -> bool:
-    """Whether a setting gains in one objective, beyond the seeds' spread, and does not lose so in the other."""
+    """Returns whether a setting significantly gains in one objective without significantly losing in the other."""
     return any(
         left.differences[objective].mean > left.differences[objective].half
         and left.differences[1 - objective].mean >= -left.differences[1 - objective].half
@@ -85,7 +86,7 @@ def gained(searched: Searched, objective: int) -> bool:
 
 
 def gain(left: Left) -> list[str]:
-    """The cells of a question: the setting, the gain, and what becomes of the other measure."""
+    """Returns the cells of a question: the setting, the gain, and the change of the other measure."""
     if left.same:
         return ["the same", "", ""]
     setting = ", ".join(f"{value:g}" for value in left.parameters.values())
@@ -93,14 +94,14 @@ def gain(left: Left) -> list[str]:
 
 
 def difference(estimate: Estimate) -> str:
-    """A difference, in bold where it is beyond the spread."""
-    # What rounds to nothing has no minus.
+    """Formats a difference, in bold if it is significant."""
+    # Adding 0.0 removes the minus of a number that rounds to zero.
     text = f"{round(estimate.mean, 3) + 0.0:+.3f} ± {estimate.half:.3f}"
     return f"**{text}**" if estimate.beyond else text
 
 
 def mean(estimate: Estimate) -> str:
-    """A mean with its interval."""
+    """Formats a mean with its interval."""
     return f"{estimate.mean:.3f} ± {estimate.half:.3f}"
 
 

@@ -1,23 +1,26 @@
-"""Searches the open choices of ATM Forum 96-1269 for those that fit its WAN numbers best.
+"""Searches the open choices of ATM Forum 96-1269 for the settings that fit its WAN numbers best.
 
     python scripts/campaign.py wan-search
 
-Settings are the `[[choices]]` of the paper's paper.toml and the `[[settings]]` of the search.toml beside it, each a set of
-values put into every scenario; nothing is set for single rows. Every setting meets the same seeds. Three stages:
+Settings are the `[[choices]]` of the paper's paper.toml and the `[[settings]]` of the search.toml next to it. Each is a
+set of values applied to every scenario; no setting applies to single rows. All settings use the same seeds. There are
+three stages:
 
-1. screen: every setting alone, WAN rows of some tables, few seeds;
-2. combine: the best of them, as far as they beat the defaults, in pairs, then the best pair with one more;
-3. confirm: the defaults and the best settings, all WAN and all LAN rows, more seeds.
+1. screen: every setting alone, on WAN rows of some tables, with a few seeds;
+2. combine: the best settings that beat the defaults, in pairs, then the best pair with a third;
+3. confirm: the defaults and the best settings, on all WAN and LAN rows, with more seeds.
 
-The likelihood of a printed number x, given seeds with mean m and standard deviation s, is a Student density with 4 degrees
-of freedom, centre m and scale sqrt(s^2 + FLOOR^2), times one printed unit (0.01). FLOOR is 0.01: a printed unit, for rounding
-and truncation, and the least that a model's error may count for where all seeds agree. The heavy tails keep one hopeless
-row from deciding everything: ten scales away costs 8.1, not the 50 of a normal density. Logarithms are natural and added
-over all scored numbers that are draws (Table 1 holds points, and is left out) as if numbers were independent, which they
-are not quite: Table 4 repeats rows of Tables 2 and 3. So differences of a few units mean nothing.
+The likelihood of a printed number x, given seeds with mean m and standard deviation s, is a Student density with 4
+degrees of freedom, centre m and scale sqrt(s^2 + FLOOR^2), times one printed unit (0.01). FLOOR is 0.01, one printed
+unit: it covers rounding and truncation, and is the smallest error of the model if all seeds agree. The heavy tails keep
+one hopeless row from dominating: a distance of ten scales costs 8.1, not the 50 of a normal density. Natural logarithms
+are added over all scored numbers that are random draws (not the points of Table 1) as if the numbers were independent.
+They are not quite independent, because Table 4 repeats rows of Tables 2 and 3. Differences of a few units are therefore
+meaningless.
 
-Results are kept in papers/<id>/search.csv, a line for each setting, stage, network, tables and number of seeds; what stands
-there is not run again (--fresh runs everything). With the options left as they are nothing is missing there. The page docs/papers/<id>.md gets its table between the marks `search`.
+Results are kept in papers/<id>/search.csv, one line for each setting, stage, network, tables and number of seeds.
+Existing results are not run again (--fresh runs everything); with the default options none are missing. The page
+docs/papers/<id>.md gets its table between the marks `search`.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ FLOOR = 0.01
 FREEDOM = 4
 PRINTED_UNIT = 0.01
 TABLES = ["2", "3", "4", "5", "6"]
-# Every policy, buffer and number of sources, once. The others vary the parameters of two policies.
+# These contain every policy, buffer and number of sources once. The other tables vary the parameters of two policies.
 SCREENED = ["2", "3"]
 DEFAULTS = "the defaults"
 COLUMNS = [
@@ -72,7 +75,7 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class Setting:
-    """Values set in every scenario, and their name for people."""
+    """Values applied to every scenario, and their readable name."""
 
     text: str
     overrides: dict[str, Any] = field(hash=False)
@@ -81,7 +84,7 @@ class Setting:
         return Setting(f"{self.text}; {other.text}", {**self.overrides, **other.overrides})
 
     def compatible(self, other: Setting) -> bool:
-        """Whether the two set different things."""
+        """Returns whether the two set different keys."""
         return not self.overrides.keys() & other.overrides.keys()
 
 
@@ -89,7 +92,7 @@ Row = dict[str, str]
 
 
 class Search:
-    """The runs so far, and those to come."""
+    """The completed runs and the remaining ones."""
 
     def __init__(self, paper: str, jobs: int | None, *, fresh: bool) -> None:
         self.paper = paper
@@ -102,7 +105,7 @@ class Search:
                 self.rows = list(csv.DictReader(lines))
 
     def settings(self) -> list[Setting]:
-        """Every setting that is tried alone, the defaults first."""
+        """Returns every setting that is tried alone, the defaults first."""
         folder = self.path.parent
         extra = tomllib.loads((folder / "search.toml").read_text(encoding="utf-8"))["settings"]
         return [
@@ -112,7 +115,7 @@ class Search:
         ]
 
     def judge(self, stage: str, setting: Setting, network: str, tables: Sequence[str], seeds: int) -> Row:
-        """The result for a setting: what is kept, or else what the runs say now."""
+        """Returns the result for a setting: the saved one, or else the result of new runs."""
         key = {
             "stage": stage,
             "setting": setting.text,
@@ -148,12 +151,12 @@ class Search:
         return row
 
     def printed(self, table: str, network: str) -> bool:
-        """Whether a table prints numbers for a network."""
+        """Returns whether a table prints numbers for a network."""
         return any(number.network == network for number in load(self.paper).numbers(tables=[table]))
 
 
 def log_likelihood(scored: Scored) -> float:
-    """Of one printed number; see the head of this file."""
+    """Returns the log-likelihood of one printed number; see the docstring of this file."""
     scale = math.hypot(scored.sd or 0.0, FLOOR)
     z = (scored.printed - scored.mean) / scale
     constant = math.lgamma((FREEDOM + 1) / 2) - math.lgamma(FREEDOM / 2) - math.log(FREEDOM * math.pi) / 2
@@ -161,7 +164,7 @@ def log_likelihood(scored: Scored) -> float:
 
 
 def measures(numbers: Sequence[Scored]) -> Row:
-    """What is kept of a reproduction."""
+    """Returns the saved measures of a reproduction."""
     counted = [number for number in numbers if number.number.scored and not number.number.point]
     row = {
         "numbers": str(len(counted)),
@@ -176,12 +179,12 @@ def measures(numbers: Sequence[Scored]) -> Row:
 
 
 def value(row: Row) -> float:
-    """A row's log-likelihood."""
+    """Returns a row's log-likelihood."""
     return float(row["log_likelihood"])
 
 
 def main() -> int:
-    """Search, keep the results, fill the page."""
+    """Searches, saves the results, and fills the page."""
     parser = argparse.ArgumentParser(description="Search a paper's open choices for those that fit its WAN best.")
     parser.add_argument("paper", nargs="?", default="af-96-1269", help="its id (af-96-1269)")
     parser.add_argument("--screen-seeds", type=int, default=3, help="seeds of the stages screen and combine (3)")
@@ -215,7 +218,7 @@ def main() -> int:
 
 
 def run(search: Search, arguments: argparse.Namespace) -> None:
-    """All three stages, after what is to be confirmed in any case."""
+    """Runs all three stages, after the settings that are always confirmed."""
     settings = search.settings()
     named = {setting.text: setting for setting in settings}
     for text in arguments.confirm:
@@ -245,13 +248,13 @@ def run(search: Search, arguments: argparse.Namespace) -> None:
 
 
 def confirm(search: Search, setting: Setting, seeds: int) -> None:
-    """All rows of both networks."""
+    """Runs all rows of both networks."""
     for network in ("WAN", "LAN"):
         search.judge("confirm", setting, network, TABLES, seeds)
 
 
 def report(rows: Sequence[Row]) -> str:
-    """Two Markdown tables: the settings confirmed on both networks, then everything that was tried."""
+    """Returns two Markdown tables: the settings confirmed on both networks, then all settings."""
     confirmed = {(row["setting"], row["network"]): row for row in rows if row["stage"] == "confirm"}
     screened = [row for row in rows if row["stage"] != "confirm" and row["tables"] == " ".join(SCREENED)]
     references = [confirmed[DEFAULTS, network] for network in ("WAN", "LAN")]
@@ -285,14 +288,14 @@ def report(rows: Sequence[Row]) -> str:
 
 
 def cells(row: Row, reference: Row) -> list[str]:
-    """Log-likelihood over that of the defaults, numbers inside, both errors."""
+    """Returns the log-likelihood relative to the defaults, the numbers inside, and both errors."""
     gain = "0" if row is reference else f"{value(row) - value(reference):+.0f}"
     inside = f"{row['inside']} of {row['numbers']}"
     return [gain, inside, f"{float(row['efficiency_error']):.3f}", f"{float(row['fairness_error']):.3f}"]
 
 
 def name(row: Row) -> str:
-    """A setting, the defaults in bold."""
+    """Returns a setting's name, the defaults in bold."""
     return f"**{row['setting']}**" if row["setting"] == DEFAULTS else row["setting"]
 
 

@@ -1,13 +1,15 @@
-"""Searches the open choices of draft-jagan-e2e-traf-mgmt-00 for those that fit its tables best, all rows together.
+"""Searches the open choices of draft-jagan-e2e-traf-mgmt-00 for the settings that fit all rows of its tables best.
 
     python scripts/campaign.py internetwork-search
 
-Settings are the `[[settings]]` of papers/draft-jagan/search.toml, each a set of values put into every scenario it has the keys of; nothing is set for single rows. Every setting meets the same seeds, and is judged
-by the mean relative error of R and of D over the 19 rows, (ours - printed) / printed without its sign, and by the claims of
-the paper that Tables 1 to 7 decide, on the means.
+Settings are the `[[settings]]` of papers/draft-jagan/search.toml, each a set of values applied to every scenario that
+has the keys; no setting applies to single rows. All settings use the same seeds. Their scores are the mean relative
+errors of R and of D over the 19 rows, |ours - printed| / printed, and the claims of the paper that Tables 1 to 7
+decide, on the means.
 
-Results are kept in papers/draft-jagan/search.csv, a line for each setting, run length and number of seeds; what stands there
-is not run again (--fresh runs everything). The page docs/papers/draft-jagan.md gets its table between the marks `search`.
+Results are kept in papers/draft-jagan/search.csv, one line for each setting, run length and number of seeds. Existing
+results are not run again (--fresh runs everything). The page docs/papers/draft-jagan.md gets its table between the
+marks `search`.
 """
 
 from __future__ import annotations
@@ -55,7 +57,7 @@ Row = dict[str, str]
 
 
 def settings() -> dict[str, dict[str, Any]]:
-    """Every setting by its text, the defaults first."""
+    """Returns every setting by its text, the defaults first."""
     extra = tomllib.loads((ROOT / "papers" / PAPER / "search.toml").read_text(encoding="utf-8"))["settings"]
     return {
         DEFAULTS: {},
@@ -64,7 +66,7 @@ def settings() -> dict[str, dict[str, Any]]:
 
 
 def measures(numbers: list[Scored], quantity: str) -> tuple[float, int, str]:
-    """The mean relative error of a quantity, how many rows are inside their tolerance, and our means as text."""
+    """Returns the mean relative error of a quantity, the number of rows within tolerance, and our means as text."""
     rows = [
         number for number in numbers if number.number.quantity.name == quantity and number.number.published is not None
     ]
@@ -73,7 +75,7 @@ def measures(numbers: list[Scored], quantity: str) -> tuple[float, int, str]:
 
 
 def judge(text: str, overrides: dict[str, Any], duration: str, seeds: int, jobs: int | None) -> Row:
-    """Runs all rows with a setting."""
+    """Runs all rows with a setting and returns the result."""
     result = reproduce(PAPER, tables=TABLES, seeds=seeds, jobs=jobs, overrides={"duration": duration, **overrides})
     if result.interrupted:
         raise KeyboardInterrupt
@@ -95,7 +97,7 @@ def judge(text: str, overrides: dict[str, Any], duration: str, seeds: int, jobs:
 
 
 def report(rows: list[Row]) -> str:
-    """A Markdown table, the best goodput first."""
+    """Returns a Markdown table, the best goodput first."""
     heads = ["setting", "R off by", "D off by", "R inside", "D inside", "claims that hold"]
     lines = [
         [
@@ -115,7 +117,7 @@ def report(rows: list[Row]) -> str:
 
 
 def main() -> int:
-    """Search, keep the results, fill the page."""
+    """Searches, saves the results, and fills the page."""
     parser = argparse.ArgumentParser(description="Search the open choices of draft-jagan for those that fit it best.")
     parser.add_argument("--seeds", type=int, default=1, help="seeds of every setting (1)")
     parser.add_argument(

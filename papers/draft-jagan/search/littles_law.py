@@ -1,14 +1,15 @@
-"""What a connection of draft-jagan has outstanding, by Little's law: in print, and with every TCP of the joint search.
+"""Computes the outstanding data of draft-jagan's connections by Little's law: as printed, and for every TCP.
 
-    python scripts/campaign.py littles-law            # runs what the store does not hold
-    python scripts/campaign.py littles-law --report   # runs nothing: the page's tables from papers/draft-jagan/outstanding.csv
+    python scripts/campaign.py littles-law            # runs what is missing in the store
+    python scripts/campaign.py littles-law --report   # only writes the tables, from papers/draft-jagan/outstanding.csv
 
-A file of L bytes takes D, and a connection delivers R_i = R / 10. So R_i D = L + W: W is what the connection has outstanding
-besides the file, in the mean. It is computed alike from what is printed and from what runs give.
+A file of L bytes takes D, and a connection delivers R_i = R / 10. So R_i D = L + W, where W is the mean outstanding
+data of the connection besides the file. The script computes W in the same way from printed numbers and from runs.
 
-The TCPs are the answers to the question `recovery` of papers/draft-jagan/joint.toml, each with all other choices at their
-defaults, in the rows of Table 1, with the seeds and the length of joint_search.py's confirmation. Beside these stands what
-the search itself saw in two rows that each of its configurations has run: so the store of joint_search.py comes first.
+The TCPs are the answers to the question `recovery` of papers/draft-jagan/joint.toml, each with all other choices at
+their defaults, in the rows of Table 1, with the seeds and the length of joint_search.py's confirmation. The tables also
+show the results of the search in two rows that each of its configurations has run, so the store of joint_search.py must
+exist.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ TABLE = ROOT / "papers" / PAPER / "outstanding.csv"
 PAGE = ROOT / "docs" / "papers" / f"{PAPER}.md"
 #: L: bytes of a file (A-39); headers of a packet (A-43); connections.
 FILE_BYTES, HEADER_BYTES, CONNECTIONS = 100_000, 40, 10
-#: Rows of the search's first stage, table and service: one that the defaults meet in R and not in D, and the one whose R they
-#: miss by most.
+#: Rows of the search's first stage, as table and service: one whose R the defaults match but not its D, and the one
+#: whose R they miss by most.
 SEARCHED = (("1", "ubr+epd"), ("6", "abr-er"))
-#: How far R may be from what is printed, as the paper's file allows it.
+#: Allowed relative difference of R from the printed value, as in the paper's file.
 R_TOLERANCE = 0.25
 COLUMNS = ("table", "service", "answers", "seeds", "goodput_mbps", "delay_ms")
 
@@ -44,7 +45,7 @@ Line = dict[str, str]
 
 @dataclass(frozen=True)
 class Seen:
-    """R and D of a row, in print or ours."""
+    """R and D of a row, printed or ours."""
 
     goodput_mbps: float
     delay_ms: float
@@ -52,7 +53,7 @@ class Seen:
 
     @property
     def outstanding(self) -> float:
-        """W of a connection, in packets: (R_i D - L) / what a packet carries."""
+        """Returns W of a connection in packets: (R_i D - L) / data per packet."""
         in_delay = self.goodput_mbps * 1e6 / 8 / CONNECTIONS * self.delay_ms / 1e3
         return (in_delay - FILE_BYTES) / (self.packet_bytes - HEADER_BYTES)
 
@@ -61,7 +62,7 @@ class Seen:
 
 
 def main() -> int:
-    """Run what is missing, write the table and the page."""
+    """Runs what is missing, and writes the table and the page."""
     parser = argparse.ArgumentParser(description="Little's law for every TCP of draft-jagan's joint search.")
     parser.add_argument("--report", action="store_true", help="run nothing; write the page from the table")
     parser.add_argument("--jobs", type=int, default=2, help="threads (2)")
@@ -83,18 +84,18 @@ def main() -> int:
 
 
 def recoveries(space: Space) -> list[str]:
-    """Every answer to the first question, the recovery, alone; the default first."""
+    """Returns every answer to the first question, the recovery, alone; the default first."""
     [place] = [place for place, question in enumerate(space.questions) if question.name == "recovery"]
     return [space.with_answer(place, answer) for answer in range(len(space.questions[place].answers))]
 
 
 def of_table(space: Space, table: str) -> list[int]:
-    """The numbers of a table, indices into the space's."""
+    """Returns the numbers of a table, as indices into the space's numbers."""
     return [place for place, number in enumerate(space.numbers) if number.table == table]
 
 
 def lines(space: Space, runs: Runs) -> list[Line]:
-    """R and D: of every recovery in every row of Table 1, and of every configuration searched in two rows."""
+    """Returns R and D of every recovery in every row of Table 1, and of every searched configuration in two rows."""
     services = dict.fromkeys(str(space.numbers[place].row["service"]) for place in of_table(space, "1"))
     wanted = [("1", service, one, CONFIRMATION) for one in recoveries(space) for service in services]
     wanted += [(table, service, one, range(1, 2)) for table, service in SEARCHED for one in runs.asked]
@@ -113,7 +114,7 @@ def lines(space: Space, runs: Runs) -> list[Line]:
 
 
 def write(rows: Sequence[Line]) -> None:
-    """Writes the table beside the paper."""
+    """Writes the table into the paper's folder."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -123,7 +124,7 @@ def write(rows: Sequence[Line]) -> None:
 
 
 def tables(space: Space, rows: Sequence[Line]) -> str:
-    """The page's tables."""
+    """Returns the page's tables."""
     printed = in_print(space)
     names = {one: recovery(space, one) for one in recoveries(space)}
     alone = [row for row in rows if row["seeds"] != "1"]
@@ -160,7 +161,7 @@ def tables(space: Space, rows: Sequence[Line]) -> str:
 
 
 def in_print(space: Space) -> dict[tuple[str, str], Seen]:
-    """What is printed, by table and service."""
+    """Returns the printed values, by table and service."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for number in space.numbers:
         assert number.published is not None, "what is searched is printed"
@@ -170,13 +171,13 @@ def in_print(space: Space) -> dict[tuple[str, str], Seen]:
 
 
 def seen(row: Line, printed: Mapping[tuple[str, str], Seen]) -> Seen:
-    """A line of the CSV."""
+    """Reads a line of the CSV."""
     packet_bytes = printed[row["table"], row["service"]].packet_bytes
     return Seen(float(row["goodput_mbps"]), float(row["delay_ms"]), packet_bytes)
 
 
 def recovery(space: Space, configuration: str) -> str:
-    """A configuration's answer to the question of the recovery, in words."""
+    """Returns a configuration's answer to the question of the recovery, in words."""
     [(question, answer)] = [
         (question, int(digit))
         for question, digit in zip(space.questions, configuration, strict=True)
