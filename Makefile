@@ -70,6 +70,7 @@ lint-python: $(DEV)
 	$(BIN)/rumdl check --quiet .
 	$(BIN)/ruff format --check --quiet
 	$(BIN)/ruff check --quiet
+	$(BIN)/python scripts/prose.py
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/mypy
 
