@@ -153,14 +153,17 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 def replacing(path: Path) -> Iterator[IO[bytes]]:
     """Opens a new file that gets its name, and replaces the file of that name, once it is complete."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    created = False
     try:
         # Exclusive creation follows no link.
         with temporary.open("xb") as file:
+            created = True
             yield file
         temporary.replace(path)
     except BaseException as error:
         with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+            if created:
+                temporary.unlink(missing_ok=True)
         # An error of ours may be about another file.
         if (
             isinstance(error, OSError)
