@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use crate::aal5::Encapsulation;
 use crate::cancellation::{CancellationToken, Interrupted};
-use crate::engine::{Engine, Outcome, PortMode, Progress, Simulation};
+use crate::engine::{Engine, Outcome, ParallelOptions, PortMode, Progress, Simulation, explain_plan};
 use crate::gfr::{EdgeCounters, Gfr};
 use crate::host::ProcessingTimes;
 use crate::index::VcIndex;
@@ -17,7 +17,7 @@ use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority,
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::{TrafficConfig, bursts, constant_rate, file, on_off};
-use crate::units::{Bytes, Duration};
+use crate::units::{BitRate, Bytes, Duration};
 
 fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
@@ -599,4 +599,64 @@ fn only_what_tcp_sends_is_cut_into_files() {
     assert!(result.file_delay.unwrap().files > 10);
     let sum: f64 = result.flows.iter().map(|flow| flow.goodput_mbps).sum();
     assert_eq!(result.goodput_mbps, sum);
+}
+
+#[test]
+fn a_plan_has_the_code_of_each_port_and_the_places_it_feeds() {
+    let network = lan(3, Some(100), "1s");
+    let ports = explain_plan(&network, &CancellationToken::never()).unwrap();
+    assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
+    let bottleneck = &ports[usize::from(network.bottleneck)];
+    assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind it");
+    assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
+    let codes = |code| ports.iter().filter(|port| port.code == code).count();
+    assert_eq!(codes("host"), 6, "a port for each end of a flow");
+    assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
+}
+
+/// With a delay of 50 ms each side has enough to do until cells of the other arrive.
+fn apart(sources: usize, delay: &str) -> Network {
+    let tcp = TcpConfig::Sack(TcpOptions::default());
+    n_source_network(sources, delay, Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "8s")
+}
+
+#[test]
+fn a_run_on_two_threads_has_the_result_of_one_to_the_last_bit() {
+    let mut network = apart(3, "50ms");
+    network.flows[SECOND].traffic = TrafficConfig::ConstantRate(constant_rate::Config {
+        rate: BitRate::from_bits_per_second(10_000_000),
+        packet: Bytes { bytes: 500 },
+    });
+    network.flows[FIRST].tcp = TcpConfig::Vanilla(TcpOptions::default());
+    network.host.processing = Duration::from_microseconds(10);
+    let alone = run(&network);
+    let timeouts: u64 = alone.flows.iter().map(|flow| flow.timeouts).sum();
+    assert!(alone.cells.lost > 0 && timeouts > 0, "something happens: {:?}, {timeouts} timeouts", alone.cells);
+    for threads in [2, 3] {
+        let options = ParallelOptions::up_to(threads);
+        assert_eq!(
+            Engine::Fast.threads_of(options, &network, &CancellationToken::never()),
+            Ok(2),
+            "it comes apart at one link"
+        );
+        assert_eq!(Engine::Fast.run_parallel(options, &network, |_| true).unwrap(), alone);
+        assert_eq!(Engine::Reference.run_parallel(options, &network, |_| true).unwrap(), alone);
+    }
+    let near = apart(3, "5us");
+    assert_eq!(Engine::Fast.threads_of(ParallelOptions::up_to(2), &near, &CancellationToken::never()), Ok(1));
+    assert_eq!(Engine::Fast.run_parallel(ParallelOptions::up_to(2), &near, |_| true).unwrap(), run(&near));
+}
+
+#[test]
+fn a_run_on_two_threads_ends_when_it_is_told_to() {
+    let network = apart(3, "50ms");
+    for most in [0.0, 0.01, 0.3] {
+        let mut shares = Vec::new();
+        let keep_going = |share: f64| {
+            shares.push(share);
+            share < most
+        };
+        assert_eq!(Engine::Fast.run_parallel(ParallelOptions::up_to(2), &network, keep_going), Err(Interrupted));
+        assert!(shares.is_sorted(), "it goes on, and never back: {shares:?}");
+    }
 }

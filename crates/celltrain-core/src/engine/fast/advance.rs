@@ -7,7 +7,7 @@
 use typed_index_collections::TiSlice;
 
 use super::contended_port::ContendedPort;
-use super::fabric::HeldBack;
+use super::fabric::{Fabric, HeldBack};
 use super::nic::Phase;
 use super::plan::{Plan, PortIndex, Role, StageEnd};
 use super::rm::RmDeparture;
@@ -61,11 +61,11 @@ impl<'a> Engine<'a> {
     ) -> Result<(), Interrupted> {
         let mut events = 0;
         loop {
-            let key = self.event_list.first();
+            let key = self.fabric.event_list.first();
             if let Some(at) = probe.next_snapshot().filter(|&at| at < key.time() && at < snapshots_end) {
                 self.settle(at, token)?;
                 let seen = self.seen(at);
-                let Engine { rate_control, end_systems, .. } = &*self;
+                let Fabric { rate_control, end_systems, .. } = &self.fabric;
                 probe.snapshot(at, &NetworkView { queues: &seen, rate_control, end_systems });
                 self.start_ranges(probe.traced_ports(), at);
                 // A probe makes ports settle, which may schedule an event before the one that was next.
@@ -93,9 +93,9 @@ impl<'a> Engine<'a> {
         token: &CancellationToken<'_>,
     ) -> Result<(), Interrupted> {
         let vc = frame.vc;
-        self.end_systems.inject(frame, now, &mut self.departures);
+        self.fabric.end_systems.inject(frame, now, &mut self.departures);
         if let Some(exit) = self.exits[vc] {
-            self.nics[exit.nic].begin_phase(now);
+            self.nics[exit.nic].begin_phase(now, Phase::Timers);
         }
         self.depart(now, Phase::Timers);
         // The host may take time to process it.
@@ -106,7 +106,7 @@ impl<'a> Engine<'a> {
 
     /// Takes the injected frames that have arrived since the last call.
     pub(in crate::engine) fn take_delivered(&mut self) -> Vec<Delivered> {
-        self.end_systems.take_delivered()
+        self.fabric.end_systems.take_delivered()
     }
 
     /// Measures the run up to the horizon, which it has reached.
@@ -117,10 +117,10 @@ impl<'a> Engine<'a> {
 
     /// Moves the horizon, and releases the cells held back.
     pub(super) fn set_horizon(&mut self, horizon: Time) {
-        if horizon == self.horizon {
+        if horizon == self.fabric.horizon {
             return;
         }
-        let before = std::mem::replace(&mut self.horizon, horizon);
+        let before = std::mem::replace(&mut self.fabric.horizon, horizon);
         for port in &mut self.ports {
             port.set_horizon(horizon);
         }
@@ -128,22 +128,23 @@ impl<'a> Engine<'a> {
             port.fifo.ask_at(horizon);
             port.to_hosts.set_horizon(horizon);
         }
-        for &RmDeparture { link, label, start } in &self.rm_events.under_way {
+        for &RmDeparture { link, label, start } in &self.fabric.rm_events.under_way {
             let run = Run { last: Cell::rm(label, FrameNumber::default()), cells: 1 };
             update_waiting(
-                &self.plan,
+                &self.fabric.plan,
                 &mut self.ports,
                 HeldBack { link, run, first_start: start, period: Span(1) },
                 before,
             );
         }
-        self.rm_events.move_horizon(&self.plan, before, horizon, &mut self.late);
+        self.fabric.rm_events.move_horizon(&self.fabric.plan, before, horizon, &mut self.fabric.late);
         // Cells that a port takes at once are held back on their way to hosts after later cells on their way to the
         // port.
-        let is_to_host =
-            |held: &HeldBack| matches!(self.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. });
+        let is_to_host = |held: &HeldBack| {
+            matches!(self.fabric.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. })
+        };
         let (to_hosts, others): (Vec<HeldBack>, Vec<HeldBack>) =
-            std::mem::take(&mut self.late.held_back).into_iter().partition(is_to_host);
+            std::mem::take(&mut self.fabric.late.held_back).into_iter().partition(is_to_host);
         for held in to_hosts.into_iter().chain(others) {
             self.release(held, before);
         }
@@ -154,15 +155,15 @@ impl<'a> Engine<'a> {
         let HeldBack { link, mut run, first_start, period } = held;
         let vc = self.routing.vcs[link][run.last.label()];
         if self.edge.polices_at(vc, link) {
-            let at_switch = first_start + period + self.plan.delays[link];
+            let at_switch = first_start + period + self.fabric.plan.delays[link];
             let arrivals = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + period * i));
             let mut tagged = run.last.tagged();
-            for (cell, arrival) in arrivals.filter(|&(_, arrival)| before < arrival && arrival <= self.horizon) {
+            for (cell, arrival) in arrivals.filter(|&(_, arrival)| before < arrival && arrival <= self.fabric.horizon) {
                 tagged = self.edge.on_cell(vc, arrival, cell).tagged();
             }
             run.last = run.last.with_tag(tagged);
         }
-        update_waiting(&self.plan, &mut self.ports, held, before);
+        update_waiting(&self.fabric.plan, &mut self.ports, held, before);
         let (mut downstream, ..) = self.downstream();
         downstream.fabric.forget_late(&held, before);
         if let Some(onward) = downstream.fabric.go_unwatched(link, run, first_start, period) {
@@ -172,15 +173,15 @@ impl<'a> Engine<'a> {
 
     /// Settles every contended port up to and including `now`; no event on the event list comes before.
     fn settle(&mut self, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-        for number in self.plan.shaped.keys() {
+        for number in self.fabric.plan.shaped.keys() {
             token.tick(1)?;
-            let link = self.plan.shaped[number];
+            let link = self.fabric.plan.shaped[number];
             self.take_back(link, now + Span(1));
             self.schedule_shaped(link, now);
         }
         for port in self.ports.keys() {
             token.tick(1)?;
-            let link = self.plan.contended[port];
+            let link = self.fabric.plan.contended[port];
             if self.partition.is_some_and(|partition| !partition.has(self.network.links[link].from)) {
                 continue;
             }
@@ -193,9 +194,9 @@ impl<'a> Engine<'a> {
 
     /// Settles everything up to the horizon.
     pub(super) fn close(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-        self.settle(self.horizon, token)?;
+        self.settle(self.fabric.horizon, token)?;
         for port in self.ports.keys() {
-            let link = self.plan.contended[port];
+            let link = self.fabric.plan.contended[port];
             let (mut downstream, ports, _) = self.downstream();
             ports[port].report_partial_frames(link, &mut downstream);
         }

@@ -30,10 +30,10 @@ impl ContendedPort {
     /// Settles everything before `until`, or a part of it if that could take too long for an interrupt, given that
     /// everything before `since` is settled. The batch is empty, and is empty again at the end.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a batch; the call costs 2 % of a plain run")]
     pub(super) fn work(
         &mut self,
-        at: At,
+        number: PortIndex,
+        link: LinkIndex,
         since: Time,
         until: Time,
         batch: &mut Batch,
@@ -41,11 +41,11 @@ impl ContendedPort {
     ) -> Worked {
         let (reached, free_at, next_arrival, effect_of_waiting) = match self {
             ContendedPort::Trains(port) => {
-                downstream.links.swap_trains(at.port, &mut port.ingress);
+                downstream.links.swap_trains(number, &mut port.ingress);
                 let until = port.reach(since, until);
-                port.work(until, |run, first_start, period| downstream.go(at.link, run, first_start, period));
+                port.work(until, |run, first_start, period| downstream.go(link, run, first_start, period));
                 let next_arrival = port.next_to_matter();
-                downstream.links.swap_trains(at.port, &mut port.ingress);
+                downstream.links.swap_trains(number, &mut port.ingress);
                 (until, port.output.free_at(), next_arrival, port.output.effect_of_waiting())
             }
             ContendedPort::Stream(port) => {
@@ -61,8 +61,8 @@ impl ContendedPort {
             }
             ContendedPort::AtOnce(_) => return Worked { reached: until, next_effect: None },
         };
-        downstream.links.set_free_at(at.port, free_at);
-        let effect_of_next = next_arrival.map(|arrival| downstream.links.effect_of(at.port, arrival));
+        downstream.links.set_free_at(number, free_at);
+        let effect_of_next = next_arrival.map(|arrival| downstream.links.effect_of(number, arrival));
         Worked { reached, next_effect: effect_of_next.into_iter().chain(effect_of_waiting).min() }
     }
 
@@ -147,12 +147,13 @@ impl ContendedPort {
     pub(super) fn report_partial_frames(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
         match self {
             ContendedPort::Trains(port) => {
-                port.report_partial_frames(|run, first_start, period| downstream.go(link, run, first_start, period));
+                let depart = |run, first_start, period| downstream.go(link, run, first_start, period);
+                port.partial_frames.report_all(depart);
                 port.output.buffer.report_to_policy();
             }
-            ContendedPort::Stream(port) => port.egress.to_hosts.report_partial_frames(&mut downstream.fabric),
+            ContendedPort::Stream(port) => port.egress.to_hosts.report_partial_frames(downstream.fabric),
             ContendedPort::Queues(port) => {
-                port.egress.to_hosts.report_partial_frames(&mut downstream.fabric);
+                port.egress.to_hosts.report_partial_frames(downstream.fabric);
                 port.output.buffer.report_to_policy();
             }
             &mut ContendedPort::AtOnce(port) => {
@@ -175,12 +176,6 @@ pub struct BufferView<'a> {
     pub range: QueueRange,
     /// `Y_i`, the waiting cells of each VC.
     pub per_vc: &'a TiSlice<Label, u32>,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct At {
-    pub(super) port: PortIndex,
-    pub(super) link: LinkIndex,
 }
 
 pub(super) struct Worked {
@@ -265,7 +260,7 @@ pub(super) struct AtOncePort {
 impl AtOncePort {
     /// Works on a cell that will arrive at `now`.
     #[inline]
-    pub(super) fn take(&mut self, now: Time, cell: Cell, fabric: &mut Fabric<'_>) {
+    pub(super) fn take(&mut self, now: Time, cell: Cell, fabric: &mut Fabric) {
         let Some(start) = self.fifo.enter(now, cell) else { return };
         self.to_hosts.send(cell, start, fabric);
         if cell.last_cell() {

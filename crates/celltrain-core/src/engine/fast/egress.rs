@@ -6,6 +6,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::contended_port::AtOnceIndex;
 use super::fabric::{Downstream, Fabric};
 use super::links::StreamIndex;
+use super::output::Depart;
 use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
 use crate::units::{Span, Time};
@@ -37,7 +38,6 @@ pub(super) enum HopEnd {
 impl Egress {
     /// Sends a cell that starts at `start`.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn send(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
         let hop = self.hops[cell.label()];
         if start <= self.to_hosts.latest_start && !cell.is_rm() {
@@ -64,10 +64,10 @@ impl Egress {
     #[inline(never)]
     fn send_elsewhere(&mut self, cell: Cell, to: HopEnd, start: Time, downstream: &mut Downstream<'_>) {
         if to == HopEnd::Host {
-            self.to_hosts.send(cell, start, &mut downstream.fabric);
+            self.to_hosts.send(cell, start, downstream.fabric);
         } else {
             let ToHosts { link, cell_time, .. } = self.to_hosts;
-            downstream.go_rarely(link, Run { last: cell, cells: 1 }, start, cell_time);
+            downstream.go(link, Run { last: cell, cells: 1 }, start, cell_time);
         }
     }
 }
@@ -82,25 +82,34 @@ impl PartialFrames {
         Self(ti_vec![NOTHING; vcs])
     }
 
-    pub(super) fn labels(&self) -> impl Iterator<Item = Label> + use<> {
-        self.0.keys()
-    }
-
-    /// Adds cells. Returns collected cells of another frame, if there are any.
+    /// Collects cells whose starts have no effect. Reports those collected of another frame.
     #[inline]
-    pub(super) fn add(&mut self, run: Run) -> Option<Run> {
+    pub(super) fn collect(&mut self, run: Run, depart: &mut impl Depart) {
         let collected = &mut self.0[run.last.label()];
         if collected.cells > 0 && collected.goes_on_with(run) {
             collected.cells += run.cells;
-            return None;
+            return;
         }
-        Some(std::mem::replace(collected, run)).filter(|before| before.cells > 0)
+        let before = std::mem::replace(collected, run);
+        if before.cells > 0 {
+            depart(before, Time::default(), Span(0));
+        }
     }
 
-    /// Takes the cells collected of a VC.
+    /// Reports the cells collected of a VC.
     #[inline]
-    pub(super) fn take(&mut self, label: Label) -> Option<Run> {
-        Some(std::mem::replace(&mut self.0[label], NOTHING)).filter(|run| run.cells > 0)
+    pub(super) fn report(&mut self, label: Label, depart: &mut impl Depart) {
+        let collected = std::mem::replace(&mut self.0[label], NOTHING);
+        if collected.cells > 0 {
+            depart(collected, Time::default(), Span(0));
+        }
+    }
+
+    /// Reports all collected cells, at the end of the run.
+    pub(super) fn report_all(&mut self, mut depart: impl Depart) {
+        for label in self.0.keys() {
+            self.report(label, &mut depart);
+        }
     }
 
     /// Takes the cells collected of the frame that this run continues. Returns how many.
@@ -130,45 +139,35 @@ impl ToHosts {
     /// Hands on a cell on its way to a host. It matters only if it ends a frame, is an RM cell, or may be too late for
     /// the end of the run; others are collected.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell; what else is done is done once a frame")]
-    pub(super) fn send(&mut self, cell: Cell, start: Time, fabric: &mut Fabric<'_>) {
+    pub(super) fn send(&mut self, cell: Cell, start: Time, fabric: &mut Fabric) {
         if cell.is_rm() || cell.last_cell() || start > self.latest_start {
             self.send_what_matters(cell, start, fabric);
-        } else if let Some(others) = self.frames.add(Run { last: cell, cells: 1 }) {
-            self.report(others, Time::default(), Span(0), fabric);
-        }
-    }
-
-    #[inline(never)]
-    fn send_what_matters(&mut self, cell: Cell, start: Time, fabric: &mut Fabric<'_>) {
-        let run = Run { last: cell, cells: 1 };
-        if cell.is_rm() || start > self.latest_start {
-            self.report_partial_frame(cell.label(), fabric);
-            self.report(run, start, self.cell_time, fabric);
         } else {
-            let cells = self.frames.take_before(run) + 1;
-            self.report_partial_frame(cell.label(), fabric);
-            self.report(Run { cells, ..run }, start, Span(0), fabric);
+            self.frames.collect(Run { last: cell, cells: 1 }, &mut to_host(fabric, self.link));
         }
     }
 
     #[inline(never)]
-    fn report(&self, run: Run, start: Time, period: Span, fabric: &mut Fabric<'_>) {
-        let onward = fabric.go(self.link, run, start, period);
-        assert!(onward.is_none(), "cells are collected only on their way to hosts");
-    }
-
-    /// Reports the collected cells of a VC, whose starts have no effect.
-    fn report_partial_frame(&mut self, label: Label, fabric: &mut Fabric<'_>) {
-        if let Some(collected) = self.frames.take(label) {
-            self.report(collected, Time::default(), Span(0), fabric);
-        }
+    fn send_what_matters(&mut self, cell: Cell, start: Time, fabric: &mut Fabric) {
+        let run = Run { last: cell, cells: 1 };
+        let is_single = cell.is_rm() || start > self.latest_start;
+        let before = if is_single { 0 } else { self.frames.take_before(run) };
+        let mut depart = to_host(fabric, self.link);
+        self.frames.report(cell.label(), &mut depart);
+        let period = if is_single { self.cell_time } else { Span(0) };
+        depart(Run { cells: before + 1, ..run }, start, period);
     }
 
     /// Reports all collected cells, at the end of the run.
-    pub(super) fn report_partial_frames(&mut self, fabric: &mut Fabric<'_>) {
-        for label in self.frames.labels() {
-            self.report_partial_frame(label, fabric);
-        }
+    pub(super) fn report_partial_frames(&mut self, fabric: &mut Fabric) {
+        self.frames.report_all(to_host(fabric, self.link));
+    }
+}
+
+/// Sends cells from the port of a link to hosts.
+fn to_host(fabric: &mut Fabric, link: LinkIndex) -> impl Depart {
+    move |run, start, period| {
+        let onward = fabric.go(link, run, start, period);
+        assert!(onward.is_none(), "cells are collected only on their way to hosts");
     }
 }

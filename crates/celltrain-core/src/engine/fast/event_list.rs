@@ -34,7 +34,6 @@ impl EventList {
         Self { keys, first_lane, first_shaped, first_rm_lane }
     }
 
-    #[inline]
     pub(super) fn first(&self) -> Key {
         self.keys.first()
     }
@@ -135,7 +134,6 @@ impl Key {
     }
 
     /// Returns the time.
-    #[inline]
     pub fn time(self) -> Time {
         Time((self.0 >> TIME) as u64)
     }
@@ -158,7 +156,6 @@ impl Key {
     }
 
     /// Returns the leaf.
-    #[inline]
     pub fn leaf(self) -> usize {
         self.0 as usize & (Self::MAX_LEAVES - 1)
     }
@@ -192,7 +189,6 @@ impl TournamentTree {
     }
 
     /// Returns the least key.
-    #[inline]
     pub fn first(&self) -> Key {
         least(&self.levels[0][0])
     }

@@ -8,7 +8,7 @@ use typed_index_collections::{TiSlice, TiVec};
 use super::contended_port::{AtOnceIndex, AtOncePort};
 use super::event_list::{EventList, Leaf, Rank};
 use super::links::{Ingress, Links, StreamIndex};
-use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, StageEnd};
+use super::plan::{LaneIndex, Plan, PortIndex, StageEnd};
 use super::rm::{RmDeparture, RmEvent, RmEvents, What};
 use super::train::Train;
 use crate::cell::{Cell, FrameNumber, Run};
@@ -29,16 +29,18 @@ pub(super) struct Delivery {
     pub(super) cells: u32,
 }
 
+const _: () = assert!(size_of::<Delivery>() == 24 && size_of::<Run>() == 12, "sizes the design page gives");
+
 /// Everything between ports except the links into contended ports.
-pub(super) struct Fabric<'e> {
-    pub(super) plan: &'e Plan,
-    pub(super) lanes: &'e mut TiSlice<LaneIndex, VecDeque<Delivery>>,
-    pub(super) end_systems: &'e mut EndSystems,
-    pub(super) event_list: &'e mut EventList,
-    pub(super) late: &'e mut Late,
-    pub(super) rate_control: &'e mut RateControl,
-    pub(super) rm_events: &'e mut RmEvents,
-    /// The instant up to which the run advances now.
+pub(super) struct Fabric {
+    pub(super) plan: Plan,
+    pub(super) lanes: TiVec<LaneIndex, VecDeque<Delivery>>,
+    pub(super) end_systems: EndSystems,
+    pub(super) event_list: EventList,
+    pub(super) late: Late,
+    pub(super) rate_control: RateControl,
+    pub(super) rm_events: RmEvents,
+    /// The instant up to which the run advances now. Nothing arrives later before it moves.
     pub(super) horizon: Time,
 }
 
@@ -69,11 +71,10 @@ pub(super) struct Onward {
     pub(super) train: Train,
 }
 
-impl Fabric<'_> {
+impl Fabric {
     /// Sends cells from the port of a link: the first starts at `first_start`, the others a `period` apart. Returns
     /// them if they go to a contended port.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) -> Option<Onward> {
         let label = run.last.label();
         if self.plan.controls && (self.plan.marks || run.last.is_rm()) && self.watch(link, label, run, first_start) {
@@ -84,7 +85,6 @@ impl Fabric<'_> {
 
     /// [`Fabric::go`] for cells whose RM events are scheduled.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a part of `go`")]
     pub(super) fn go_unwatched(
         &mut self,
         link: LinkIndex,
@@ -121,42 +121,34 @@ impl Fabric<'_> {
     fn carry(&mut self, lane: LaneIndex, delivery: Delivery) {
         self.lanes[lane].push_back(delivery);
         if self.lanes[lane].len() == 1 {
-            schedule_lane(self.event_list, lane, &self.lanes[lane]);
-        }
-    }
-
-    #[inline]
-    fn send(&mut self, lane: RmLaneIndex, rm_event: RmEvent) {
-        if self.rm_events.push(lane, rm_event) {
-            schedule_rm_events(self.event_list, lane, self.rm_events);
+            schedule_lane(&mut self.event_list, lane, &self.lanes[lane]);
         }
     }
 
     /// Schedules RM events for RM cells, and notes data that pass the end of a loop. Returns whether no cell goes on.
     #[inline(never)]
     fn watch(&mut self, link: LinkIndex, label: Label, run: Run, start: Time) -> bool {
-        let plan = self.plan;
+        let Self { plan, event_list, late, rate_control, rm_events, horizon, .. } = self;
         let Some(way) = &plan.rm_ways[link][label] else { return false };
         if !run.last.is_rm() {
             if way.end.is_some() {
-                self.rate_control.on_data_end(way.vc, run.last.efci());
+                rate_control.on_data_end(way.vc, run.last.efci());
             }
             return false;
         }
         let number = run.last.frame;
-        if !way.passes.is_empty() && self.rate_control.goes_backward(way.vc, number) {
-            let end = self.late.end;
-            for pass in way.passes.iter().filter(|pass| start + pass.lead <= end) {
+        if !way.passes.is_empty() && rate_control.goes_backward(way.vc, number) {
+            for pass in way.passes.iter().filter(|pass| start + pass.lead <= late.end) {
                 let what = What::Pass(pass.place);
                 let rm_event = RmEvent { time: start + pass.lead, link: pass.link, vc: way.vc, number, what };
-                self.send(pass.lane, rm_event);
+                rm_events.push(pass.lane, rm_event, event_list);
             }
         }
         let Some(end) = way.end else { return false };
-        if self.rm_events.leaves(RmDeparture { link, label, start }, plan, self.horizon, self.late) {
-            let what = What::End(self.rate_control.turn_around(way.vc, number));
+        if rm_events.leaves(RmDeparture { link, label, start }, plan, *horizon, late) {
+            let what = What::End(rate_control.turn_around(way.vc, number));
             let rm_event = RmEvent { time: start + end.lead, link: end.link, vc: way.vc, number, what };
-            self.send(end.lane, rm_event);
+            rm_events.push(end.lane, rm_event, event_list);
         }
         true
     }
@@ -199,24 +191,13 @@ impl Fabric<'_> {
     }
 }
 
-#[inline]
 pub(super) fn schedule_lane(event_list: &mut EventList, lane: LaneIndex, frames: &VecDeque<Delivery>) {
     event_list.set(Leaf::Lane(lane), frames.front().map(|frame| (frame.time, Rank::Delivery(frame.link))));
 }
 
-/// Schedules the first RM event of a lane. Within an instant ends come before passes, each by link.
-#[inline]
-pub(super) fn schedule_rm_events(event_list: &mut EventList, lane: RmLaneIndex, rm_events: &RmEvents) {
-    let event = |rm_event: &RmEvent| {
-        let at_end = matches!(rm_event.what, What::End(_));
-        (rm_event.time, if at_end { Rank::RmEnd(rm_event.link) } else { Rank::RmPass(rm_event.link) })
-    };
-    event_list.set(Leaf::Rm(lane), rm_events.first(lane).map(event));
-}
-
 /// The places to which a port sends cells.
 pub(super) struct Downstream<'e> {
-    pub(super) fabric: Fabric<'e>,
+    pub(super) fabric: &'e mut Fabric,
     pub(super) links: &'e mut Links,
     pub(super) at_once: &'e mut TiSlice<AtOnceIndex, AtOncePort>,
 }
@@ -225,17 +206,10 @@ impl Downstream<'_> {
     /// Sends cells from the port of a link to wherever they can wait or end next. The first starts at `first_start`,
     /// the others a `period` apart.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a train at two places; the call costs 4 % of a plain run")]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         if let Some(onward) = self.fabric.go(link, run, first_start, period) {
             self.join(onward);
         }
-    }
-
-    /// [`Downstream::go`] for rare callers.
-    #[inline(never)]
-    pub(super) fn go_rarely(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
-        self.go(link, run, first_start, period);
     }
 
     /// Puts cells on the way to a contended port.
@@ -260,7 +234,6 @@ impl Downstream<'_> {
 
     /// Sends a cell into a stream, where it arrives at `time`, by the horizon.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell; the call costs 3 % of a mesh")]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) {
         if let Some(arrival) = self.links.push(stream, time, cell) {
             self.bring_forward(stream, arrival);
@@ -277,6 +250,6 @@ impl Downstream<'_> {
     /// Sends a cell to a port that takes it at once; it arrives at `time`, by the horizon.
     #[inline(never)]
     pub(super) fn take_at_once(&mut self, to: AtOnceIndex, time: Time, cell: Cell) {
-        self.at_once[to].take(time, cell, &mut self.fabric);
+        self.at_once[to].take(time, cell, self.fabric);
     }
 }

@@ -8,7 +8,7 @@ use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
 use crate::port::PortState;
 use crate::port::admission::{Admission, Verdict};
-use crate::queue_range::{QueueRange, QueueTracker};
+use crate::queue_range::QueueTracker;
 use crate::rng;
 use crate::scheduler::waiting::Counts;
 use crate::units::{Span, Time};
@@ -39,12 +39,8 @@ pub(super) struct Fifo {
     counted: usize,
     counts: Counts,
     capacity: u32,
-    /// The range of the queue if the departure of an instant comes first; otherwise its range up to the latest sample.
+    /// The range of the queue up to the latest sample.
     tracker: QueueTracker,
-    /// The departure of an instant comes before its arrivals.
-    serves_first: bool,
-    /// The latest instant in which cells came to an idle port, if the departure comes first.
-    begun: Option<Time>,
     /// True if the policy reads the counts of VCs.
     counts_vcs: bool,
 }
@@ -60,14 +56,14 @@ impl Fifo {
         timing: &Timing,
         is_looked_at: bool,
     ) -> Self {
-        let &Timing { cell_time, serve_first: serves_first, horizon, .. } = timing;
+        let &Timing { cell_time, horizon, .. } = timing;
         let capacity = capacity.unwrap_or(u32::MAX);
         let counts_vcs = policy.reads_counts();
         let admission = Admission::new(vcs, policy, rng);
         let mut fifo = Self {
             free_at: Time::default(),
-            admit_all_below: admit_all_below(admission.asked_from(), cell_time, serves_first),
-            full_above: if serves_first { 0 } else { cell_time.0.saturating_mul(u64::from(capacity)) },
+            admit_all_below: wait_for(admission.asked_from(), cell_time),
+            full_above: wait_for(capacity, cell_time),
             longest: 0,
             shortest: u64::MAX,
             cell_time,
@@ -80,8 +76,6 @@ impl Fifo {
             counts: Counts::new(vcs),
             capacity,
             tracker: QueueTracker::default(),
-            serves_first,
-            begun: None,
         };
         fifo.ask_at(horizon);
         fifo
@@ -90,15 +84,13 @@ impl Fifo {
     /// Moves the instant at which the results need the waiting cells.
     pub(super) fn ask_at(&mut self, horizon: Time) {
         if !self.always_records {
-            // No cell waits longer than a full buffer takes, plus a cell or two if the departure comes first.
-            let longest = self.cell_time.0.saturating_mul(u64::from(self.capacity) + 2);
-            self.noted_from = Time(horizon.0.saturating_sub(longest));
+            // No cell waits longer than a full buffer takes.
+            self.noted_from = Time(horizon.0.saturating_sub(wait_for(self.capacity, self.cell_time)));
         }
     }
 
     /// Offers a cell. Returns its start, unless it is refused.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn enter(&mut self, now: Time, cell: Cell) -> Option<Time> {
         let wait = self.free_at.0.saturating_sub(now.0);
         let passes = if cell.is_rm() {
@@ -108,8 +100,7 @@ impl Fifo {
             let arrived = self.admission.on_cell(cell, wait < self.admit_all_below);
             arrived.passes() || (arrived.starts() && self.judge_frame(now, cell))
         };
-        // If the departure of an instant comes first, `full_above` is 0.
-        if (wait >= self.full_above || !passes) && !self.admits_unwelcome(now, cell, passes) {
+        if (wait >= self.full_above || !passes) && !self.admits_unwelcome(now, cell) {
             return None;
         }
         self.longest = self.longest.max(wait + 1);
@@ -122,33 +113,20 @@ impl Fifo {
         Some(start)
     }
 
-    /// Offers a cell of a refused frame, or one that may find no room. Returns whether it enters.
+    /// Offers a cell of a refused frame, or one that finds no room. Returns whether it enters.
     #[cold]
-    fn admits_unwelcome(&mut self, now: Time, cell: Cell, passes: bool) -> bool {
-        let waiting = self.waiting_at(now);
-        let is_full = waiting >= self.capacity;
-        let enters = if cell.is_rm() {
-            if is_full {
-                self.admission.lose_rm(cell.label());
-            }
-            !is_full
-        } else {
-            (passes && !is_full) || self.admission.verdict(cell, is_full, false) == Verdict::Enter
-        };
-        if enters && self.serves_first {
-            self.tracker.include(QueueRange { least: waiting, largest: waiting + 1 });
-            // Cells of one instant that come to an idle port all wait, as its departure comes before them.
-            if self.free_at <= now {
-                self.begun = Some(now);
-            }
+    fn admits_unwelcome(&mut self, now: Time, cell: Cell) -> bool {
+        if cell.is_rm() {
+            self.admission.lose_rm(cell.label());
+            return false;
         }
-        enters
+        self.admission.verdict(cell, self.waiting_before(now) >= self.capacity, false) == Verdict::Enter
     }
 
     /// Asks the policy about the frame whose first cell arrives. Returns whether it may enter.
     #[inline(never)]
     fn judge_frame(&mut self, now: Time, cell: Cell) -> bool {
-        let occupancy = self.waiting_at(now);
+        let occupancy = self.waiting_before(now);
         if self.counts_vcs {
             self.count(occupancy);
         }
@@ -161,14 +139,6 @@ impl Fifo {
             now,
         };
         self.admission.judge_frame(&view, cell.label())
-    }
-
-    /// Returns how many cells wait when a cell arrives.
-    #[inline]
-    fn waiting_at(&self, now: Time) -> u32 {
-        let wait = self.free_at.0.saturating_sub(now.0);
-        let first = u64::from(self.serves_first);
-        whole(wait.saturating_sub(first) / self.cell_time.0) + u32::from(self.begun == Some(now))
     }
 
     /// Brings the counts to an instant at which `waiting` cells wait.
@@ -196,7 +166,6 @@ impl Fifo {
     }
 
     /// Returns how many cells wait when all that start before `until` have left.
-    #[inline]
     fn waiting_before(&self, until: Time) -> u32 {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
@@ -228,7 +197,7 @@ impl Fifo {
     /// finds as many cells waiting as will start before it.
     fn tracked(&self) -> QueueTracker {
         let mut tracker = self.tracker;
-        if !self.serves_first && self.longest > 0 {
+        if self.longest > 0 {
             let found = |wait: u64| whole(wait / self.cell_time.0);
             tracker.rise(found(self.longest - 1) + 1);
             if self.shortest < u64::MAX {
@@ -256,39 +225,11 @@ impl Fifo {
     }
 }
 
-/// Returns the wait below which fewer than `asked_from` cells are waiting. If the departure of an instant comes first,
-/// a cell that came to the idle port in the same instant still waits.
-fn admit_all_below(asked_from: u32, cell_time: Span, serves_first: bool) -> u64 {
-    match asked_from {
-        u32::MAX => u64::MAX,
-        cells => cell_time.0.saturating_mul(u64::from(cells.saturating_sub(u32::from(serves_first)))),
-    }
+/// Returns how long it takes to send `cells` cells, or the longest time if they are unlimited.
+fn wait_for(cells: u32, cell_time: Span) -> u64 {
+    if cells == u32::MAX { u64::MAX } else { cell_time.0.saturating_mul(u64::from(cells)) }
 }
 
-#[inline]
 fn whole(cells: u64) -> u32 {
     u32::try_from(cells).expect("a queue stays below 2^32 cells")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn while_less_is_waited_for_fewer_wait_than_are_asked_from() {
-        let cell_time = Span(7);
-        for (asked_from, serves_first) in [0, 1, 2, 80].into_iter().flat_map(|from| [(from, false), (from, true)]) {
-            let below = admit_all_below(asked_from, cell_time, serves_first);
-            for wait in 0..700u64 {
-                // If the departure comes first, a cell that came to the idle port in the same instant may wait.
-                let first = u64::from(serves_first);
-                let most = wait.saturating_sub(first) / 7 + first;
-                let is_sure = most < u64::from(asked_from);
-                assert!(wait >= below || is_sure, "{wait}, {asked_from}, {serves_first}: the policy would be asked");
-                assert!(wait < below || most + first >= u64::from(asked_from), "{wait}, {asked_from}, {serves_first}");
-            }
-        }
-        assert_eq!(admit_all_below(u32::MAX, cell_time, true), u64::MAX, "a policy that admits all is never asked");
-        assert_eq!(admit_all_below(u32::MAX - 1, Span(u64::MAX / 2), false), u64::MAX, "no time is longer");
-    }
 }

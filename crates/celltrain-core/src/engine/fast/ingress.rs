@@ -90,7 +90,6 @@ impl CellIngress {
     /// Hands over the collected cells: `arrive` gets the instant of a cell, the cell, and its place among the cells of
     /// the instant.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "what is done for a cell belongs into its loop")]
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {
         let base = batch.base;
         let Batch { keys, cells, firsts, .. } = batch;
@@ -148,6 +147,7 @@ const BATCH_CELLS: usize = 1 << PLACE;
 const LONGEST: Span = Span((1 << (64 - PLACE)) - 2);
 /// Larger than any key, which has a time of at most [`LONGEST`].
 const BEHIND_ALL: u64 = u64::MAX;
+const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 
 impl Batch {
     pub(super) fn len(&self) -> usize {
@@ -155,7 +155,6 @@ impl Batch {
     }
 
     /// Starts the cells of the next link, which may have none.
-    #[inline]
     pub(super) fn begin_input(&mut self) {
         self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
     }
@@ -199,60 +198,11 @@ impl Batch {
 }
 
 /// Returns the time of a key since the base of its batch.
-#[inline]
 pub(super) fn since(key: u64) -> Span {
     Span(key >> PLACE)
 }
 
-#[inline]
 #[expect(clippy::cast_possible_truncation, reason = "a place has 16 bits")]
 pub(super) fn place(key: u64) -> usize {
     key as usize & (BATCH_CELLS - 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cell::tests::cell;
-
-    /// Returns a sorted batch of cells that arrive at these instants, by input.
-    fn batch(inputs: &[Vec<u64>], until: Time) -> Batch {
-        let mut batch = Batch { base: Time(1000), ..Batch::default() };
-        for arrivals in inputs {
-            batch.begin_input();
-            let arriving = |&since: &u64| Arriving { time: Time(1000 + since), cell: cell(0, 0, false) };
-            let in_time = batch.extend_before(until, &arrivals.iter().map(arriving).collect::<Vec<_>>());
-            assert_eq!(in_time, arrivals.iter().filter(|&&since| Time(1000 + since) < until).count());
-        }
-        batch.sort();
-        assert_eq!((batch.keys.len(), batch.firsts.len()), (batch.len() + 1, inputs.len()));
-        batch
-    }
-
-    #[test]
-    fn cells_come_in_order_of_arrival_then_of_input_with_a_sentinel_behind_them() {
-        for (inputs, expected) in [
-            (vec![], vec![]),
-            (vec![vec![], vec![0], vec![]], vec![(0, 0)]),
-            // The key of a cell that arrives at the base in the first place is 0.
-            (vec![vec![0], vec![0]], vec![(0, 0), (0, 1)]),
-            (vec![vec![3], vec![0, 1, 2]], vec![(0, 1), (1, 2), (2, 3), (3, 0)]),
-            (vec![vec![5, 9], vec![0, LONGEST.0], vec![5]], vec![(0, 2), (5, 0), (5, 4), (9, 1), (LONGEST.0, 3)]),
-        ] {
-            let batch = batch(&inputs, Time(u64::MAX));
-            let [keys @ .., sentinel] = &batch.keys[..] else { unreachable!("the sentinel is always there") };
-            assert!(keys.iter().map(|&key| (since(key).0, place(key))).eq(expected.iter().copied()), "{inputs:?}");
-            assert!(keys.iter().all(|key| since(*key) < since(*sentinel)));
-        }
-    }
-
-    #[test]
-    fn only_cells_before_an_instant_are_added() {
-        let arrivals: Vec<u64> = (0..18).map(|i| 3 * i).collect();
-        for (cells, in_time) in (0..19).flat_map(|cells| (0..=cells).map(move |in_time| (cells, in_time))) {
-            // A cell at the instant itself does not arrive before it.
-            let batch = batch(&[arrivals[..cells].to_vec()], Time(1000 + 3 * in_time as u64));
-            assert_eq!(batch.len(), in_time, "of {cells}");
-        }
-    }
 }

@@ -53,7 +53,6 @@ struct EffectBound {
 
 impl StreamIndex {
     /// Returns the stream of an input, if this is the first input's.
-    #[inline]
     pub(super) fn input(self, input: u32) -> Self {
         Self::new(self.number() + input)
     }
@@ -83,7 +82,6 @@ impl Links {
     }
 
     /// Sets the earliest start of cells that arrive at `port` from now on.
-    #[inline]
     pub(super) fn set_free_at(&mut self, port: PortIndex, free_at: Time) {
         self.bounds[port].free_at = free_at;
     }
@@ -114,10 +112,14 @@ impl Links {
 
     /// Adds a cell to a stream. Returns its arrival if it may matter elsewhere before all earlier cells.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) -> Option<Time> {
         let place = &mut self.streams[stream];
-        if place.push(time, cell) { place.note(&mut self.next[stream], time, cell) } else { None }
+        let is_first = place.push(time, cell);
+        if !is_first || place.is_elsewhere {
+            return None;
+        }
+        self.next[stream] = time;
+        Some(time)
     }
 
     /// Removes the last `cells` due on an input of `port`, which have not started.
@@ -132,7 +134,6 @@ impl Links {
         }
     }
 
-    #[inline]
     pub(super) fn first(&self, row: Range<StreamIndex>) -> Time {
         self.next[row].iter().copied().min().unwrap_or(NEVER)
     }
@@ -153,7 +154,7 @@ impl Links {
             if *next < until {
                 *next = stream.take_before(until, batch);
             }
-            to_matter = to_matter.min(if every_cell_matters { *next } else { stream.next_end() });
+            to_matter = to_matter.min(if every_cell_matters { *next } else { stream.next_to_matter(*next) });
         }
         to_matter
     }
@@ -169,17 +170,14 @@ pub(super) struct Pipe<T> {
 impl<T: Copy> Pipe<T> {
     pub(super) const EMPTY: Self = Self { items: Vec::new(), taken: 0 };
 
-    #[inline]
     pub(super) fn push(&mut self, item: T) {
         self.items.push(item);
     }
 
-    #[inline]
     pub(super) fn rest(&self) -> &[T] {
         &self.items[self.taken..]
     }
 
-    #[inline]
     pub(super) fn first(&self) -> Option<&T> {
         self.items.get(self.taken)
     }
@@ -214,8 +212,6 @@ impl<T: Copy> Pipe<T> {
 #[repr(align(64))]
 pub(super) struct Stream {
     way: Way,
-    /// Arrivals of last cells and RM cells, if only whole frames matter and single cells come.
-    ends: Option<Box<Ends>>,
     pub(super) port: PortIndex,
     /// True if cells that end no frame have an effect elsewhere.
     every_cell_matters: bool,
@@ -223,9 +219,7 @@ pub(super) struct Stream {
     pub(super) is_elsewhere: bool,
 }
 
-/// The arrivals of cells that matter elsewhere. Most streams have none, and a stream is to stay small.
-#[derive(Default)]
-struct Ends(VecDeque<Time>);
+const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "sizes the design page gives");
 
 /// Form in which cells are in flight.
 enum Way {
@@ -241,7 +235,6 @@ impl Stream {
     pub(super) fn new(port: PortIndex, in_trains: bool, every_cell_matters: bool) -> Self {
         Self {
             way: if in_trains { Way::Trains(VecDeque::new()) } else { Way::Cells(Pipe::EMPTY) },
-            ends: (!in_trains && !every_cell_matters).then(Box::default),
             port,
             every_cell_matters,
             is_elsewhere: false,
@@ -267,7 +260,6 @@ impl Stream {
     }
 
     /// Returns whether trains come in, and not single cells.
-    #[inline]
     pub(super) fn takes_trains(&self) -> bool {
         matches!(self.way, Way::Trains(_))
     }
@@ -305,43 +297,22 @@ impl Stream {
         }
     }
 
-    /// Adds a cell. Returns whether it must be noted: it is the first, or it ends a frame and only these matter.
+    /// Adds a cell. Returns whether it is the first.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a cell")]
     pub(super) fn push(&mut self, time: Time, cell: Cell) -> bool {
         let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
         let is_first = cells.is_empty();
         cells.push(Arriving { time, cell });
-        // One branch in all: the stream changes from cell to cell, so a branch on its kind would be a guess.
-        is_first | (!self.every_cell_matters & (cell.last_cell() | cell.is_rm()))
+        is_first
     }
 
-    /// Notes such a cell. Returns its arrival if that may be the first here that matters elsewhere.
-    #[inline(never)]
-    pub(super) fn note(&mut self, next: &mut Time, time: Time, cell: Cell) -> Option<Time> {
-        if self.is_elsewhere {
-            return None;
+    /// Returns the first arrival that may matter elsewhere if only whole frames do: of the end of a train, or of a
+    /// single cell.
+    fn next_to_matter(&self, next: Time) -> Time {
+        match &self.way {
+            Way::Trains(trains) => trains.front().map_or(NEVER, Train::last),
+            Way::Cells(_) => next,
         }
-        let is_first = *next == NEVER;
-        if is_first {
-            *next = time;
-        }
-        let Some(Ends(ends)) = self.ends.as_deref_mut() else { return is_first.then_some(time) };
-        if !(cell.last_cell() || cell.is_rm()) {
-            return None;
-        }
-        ends.push_back(time);
-        (ends.len() == 1).then_some(time)
-    }
-
-    /// Returns the first arrival of a frame's end, or [`NEVER`].
-    pub(super) fn next_end(&self) -> Time {
-        let end = match (&self.way, &self.ends) {
-            (Way::Trains(trains), _) => trains.front().map(Train::last),
-            (Way::Cells(_), Some(ends)) => ends.0.front().copied(),
-            (Way::Cells(_), None) => None,
-        };
-        end.unwrap_or(NEVER)
     }
 
     /// Hands over the cells that arrive before `until`. Returns the arrival of the next.
@@ -355,11 +326,6 @@ impl Stream {
         let taken = batch.extend_before(until, rest);
         let next = rest.get(taken).map_or(NEVER, |arriving| arriving.time);
         cells.take(taken);
-        if let Some(Ends(ends)) = self.ends.as_deref_mut() {
-            while ends.front().is_some_and(|&end| end < until) {
-                ends.pop_front();
-            }
-        }
         next
     }
 }

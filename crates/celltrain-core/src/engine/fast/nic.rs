@@ -53,8 +53,7 @@ struct Queued {
     cells: u32,
 }
 
-#[cfg(test)]
-pub(super) const QUEUED_BYTES: usize = size_of::<Queued>();
+const _: () = assert!(size_of::<Nic>() == 64 && size_of::<Queued>() == 16, "a line of the cache; as documented");
 
 impl Nic {
     pub(super) fn new(cell_time: Span, vcs: usize) -> Self {
@@ -70,10 +69,11 @@ impl Nic {
         }
     }
 
-    /// Begins a new phase at the end of an instant, for a frame that is injected there.
-    pub(super) fn begin_phase(&mut self, now: Time) {
-        (self.joined, self.phase) = (now, Phase::Timers);
-        self.waiting = self.waiting_at(now, Phase::Timers);
+    /// Begins a new phase: frames that join later count those before as waiting.
+    #[inline]
+    pub(super) fn begin_phase(&mut self, now: Time, phase: Phase) {
+        (self.joined, self.phase) = (now, phase);
+        self.waiting = self.waiting_at(now, phase);
         self.tracker.fall(self.waiting);
     }
 
@@ -81,9 +81,7 @@ impl Nic {
     #[inline]
     pub(super) fn join(&mut self, now: Time, phase: Phase, label: Label, cells: u32) -> Time {
         if (self.joined, self.phase) != (now, phase) {
-            (self.joined, self.phase) = (now, phase);
-            self.waiting = self.waiting_at(now, phase);
-            self.tracker.fall(self.waiting);
+            self.begin_phase(now, phase);
         }
         self.waiting = self.waiting.checked_add(cells).expect(SHORT);
         self.tracker.rise(self.waiting);

@@ -99,7 +99,6 @@ impl Output {
     }
 
     /// Returns the earliest start of a cell that arrives from now on.
-    #[inline]
     pub(super) fn free_at(&self) -> Time {
         if self.defers_order { self.next_start } else { self.tail_start() }
     }
@@ -133,7 +132,7 @@ impl Output {
     fn mark_before(&mut self, until: Time, most: u32) {
         while self.next_start < until {
             let Some(cell) = self.buffer.take() else { break };
-            let marked = !cell.is_rm() && self.buffer.occupancy() > most;
+            let marked = !cell.is_rm() && self.buffer.occupancy > most;
             self.gone.push((if marked { cell.with_efci(true) } else { cell }, self.next_start));
             self.next_start += self.timing.cell_time;
         }
@@ -141,7 +140,6 @@ impl Output {
 
     /// Removes the cells that left before the arrivals of `now`, and the one that starts at `now` if service comes
     /// first.
-    #[inline]
     pub(super) fn catch_up(&mut self, now: Time) {
         self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
     }
@@ -162,7 +160,6 @@ impl Output {
     }
 
     /// Returns the time when all waiting cells will have been sent, if nothing else comes.
-    #[inline]
     pub(super) fn tail_start(&self) -> Time {
         self.next_start + self.timing.cell_time * u64::from(self.buffer.ready())
     }
@@ -183,7 +180,7 @@ impl Output {
     #[inline]
     pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         self.start_anew_if_idle(now, depart);
-        self.buffer.set_now(now);
+        self.buffer.now = now;
         if self.defers_order {
             if self.buffer.must_report_before(cell.label()) {
                 self.report_departures(depart);
@@ -203,7 +200,6 @@ impl Output {
     }
 
     /// Returns whether a cell that arrives at `now`, when no other does, starts at once if it is admitted.
-    #[inline]
     pub(super) fn may_bypass_queue(&self, now: Time, cell: Cell) -> bool {
         self.may_bypass_queue && self.next_start <= now && self.buffer.ready() == 0 && !cell.is_rm()
     }
@@ -213,11 +209,11 @@ impl Output {
     pub(super) fn bypass_queue(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         if !self.defers_order {
             self.buffer.dequeue_deferred();
-        } else if self.buffer.deferred_dequeues() > 0 {
+        } else if self.buffer.deferred_dequeues > 0 {
             self.report_departures(depart);
         }
         self.next_start = now;
-        self.buffer.set_now(now);
+        self.buffer.now = now;
         if self.buffer.bypass_queue(cell) {
             self.next_start += self.timing.cell_time;
             return Some(now);
@@ -226,16 +222,22 @@ impl Output {
         (!self.defers_order && self.buffer.ready() > 0).then_some(now)
     }
 
-    /// Notes the cells of a run that start only after the horizon.
+    /// Notes the cells of a run that start only after the horizon, for the results of a port without a queue.
     #[cold]
     pub(super) fn leave_waiting(&mut self, run: Run, first_start: Time, period: Span) {
-        self.buffer.leave_waiting(run.last.label(), waiting_at(self.timing.horizon, run, first_start, period));
+        let cells = waiting_at(self.timing.horizon, run, first_start, period);
+        if !self.buffer.keeps_queue && cells > 0 {
+            self.buffer.counts.put(run.last.label(), cells);
+        }
     }
 
     /// Updates the waiting cells of a run after the horizon has moved from `before`.
     #[cold]
     pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
-        self.buffer.stop_waiting(run.last.label(), waiting_at(before, run, first_start, period));
+        let cells = waiting_at(before, run, first_start, period);
+        if !self.buffer.keeps_queue && cells > 0 {
+            self.buffer.counts.take(run.last.label(), cells);
+        }
         self.leave_waiting(run, first_start, period);
     }
 
@@ -259,7 +261,7 @@ impl Output {
         for (cell, start) in self.gone.drain(..) {
             depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
         }
-        let gone = self.buffer.deferred_dequeues();
+        let gone = self.buffer.deferred_dequeues;
         if gone == 0 {
             return;
         }

@@ -24,16 +24,16 @@ use reassembly::AwaitingReassembly;
 
 /// An output port's buffer with its policy.
 pub struct OutputBuffer {
-    capacity: u32,
+    pub(super) capacity: u32,
     /// Cells waiting: those of the queue but for `deferred_dequeues` that go first.
-    occupancy: u32,
+    pub(super) occupancy: u32,
     tracker: QueueTracker,
     fifo: VecDeque<Run>,
     /// Cells that have gone ([`OutputBuffer::defer_dequeue`]) and are still to be taken off the queue and the per-VC
     /// counts.
-    deferred_dequeues: u32,
-    counts: Counts,
-    admission: Admission,
+    pub(super) deferred_dequeues: u32,
+    pub(super) counts: Counts,
+    pub(super) admission: Admission,
     /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
     awaiting_reassembly: TiVec<Label, Option<AwaitingReassembly>>,
     /// Queues that hold the waiting cells instead of `fifo`, if the port is not first in, first out.
@@ -42,7 +42,7 @@ pub struct OutputBuffer {
     /// cells.
     apart: bool,
     /// True if `fifo` and `counts` are kept ([`OutputBuffer::without_queue`]).
-    keeps_queue: bool,
+    pub(super) keeps_queue: bool,
     /// Cells in `awaiting_reassembly`: those of `occupancy` that cannot be sent yet.
     awaiting_cells: u32,
     /// Runs the latest offer made ready to be sent.
@@ -50,25 +50,15 @@ pub struct OutputBuffer {
     /// Cells handed to the transmitter, of all VCs.
     gone: u64,
     /// Arrival of the next cell offered, for a policy that reads the time.
-    now: Time,
+    pub(super) now: Time,
     /// Number of departures already reported to a policy that follows cells.
     reported_gone: u64,
     follows: bool,
 }
 
-/// Runs of cells a port reserves room for at its start, in all and for each VC that crosses it; a larger queue grows
-/// into its room as it fills. A large network has thousands of ports that one or two VCs cross.
-const RESERVED_RUNS: usize = 1 << 14;
-const RESERVED_RUNS_PER_VC: usize = 16;
-
 /// The most deferred dequeues before the counts are brought up to date: few enough for their places to be still in the
 /// nearest cache.
 const MOST_DEFERRED_DEQUEUES: u32 = 256;
-
-fn reserved_runs(capacity: Option<u32>, vcs: usize) -> usize {
-    let most = RESERVED_RUNS.min(vcs.saturating_mul(RESERVED_RUNS_PER_VC));
-    capacity.map_or(0, |k| most.min(k as usize))
-}
 
 impl OutputBuffer {
     /// Creates a port, as [`Port::new`](crate::port::Port::new) does.
@@ -78,7 +68,7 @@ impl OutputBuffer {
             capacity: capacity.unwrap_or(u32::MAX),
             occupancy: 0,
             tracker: QueueTracker::default(),
-            fifo: VecDeque::with_capacity(reserved_runs(capacity, vcs)),
+            fifo: VecDeque::new(),
             deferred_dequeues: 0,
             counts: Counts::new(vcs),
             awaiting_reassembly: TiVec::new(),
@@ -108,35 +98,11 @@ impl OutputBuffer {
 
     /// Drops the queue of a port that no probe looks at before the end of the run. The port only counts how many wait,
     /// if nothing else of it depends on which they are: it is first in, first out, and its policy does not read counts.
-    /// Its user knows when each cell starts, and reports cells that would start after the end
-    /// ([`OutputBuffer::leave_waiting`]).
+    /// Its user knows when each cell starts, and counts those that would start after the end.
     #[must_use]
     pub fn without_queue(mut self) -> Self {
         self.keeps_queue = self.apart || self.pushes_out() || self.admission.policy.reads_counts();
-        if !self.keeps_queue {
-            self.fifo = VecDeque::new();
-        }
         self
-    }
-
-    /// Returns whether the port knows which cells wait.
-    #[inline]
-    pub fn keeps_queue(&self) -> bool {
-        self.keeps_queue
-    }
-
-    /// Records admitted cells of a VC that will still wait at the horizon, for the results of a port without a queue.
-    pub fn leave_waiting(&mut self, label: Label, cells: u32) {
-        if !self.keeps_queue && cells > 0 {
-            self.counts.put(label, cells);
-        }
-    }
-
-    /// Removes such cells after the horizon has moved.
-    pub fn stop_waiting(&mut self, label: Label, cells: u32) {
-        if !self.keeps_queue && cells > 0 {
-            self.counts.take(label, cells);
-        }
     }
 
     /// Returns whether the order of departures is deferred: a later cell may leave first, or push an earlier one out.
@@ -146,17 +112,6 @@ impl OutputBuffer {
 
     fn pushes_out(&self) -> bool {
         self.admission.pushes_out() && self.capacity < u32::MAX
-    }
-
-    /// Returns whether a cell that finds no room is lost alone, with no effect on the others of its frame.
-    pub fn loses_single_cells(&self) -> bool {
-        self.admission.loses_single_cells()
-    }
-
-    /// Sets the arrival of the next cells offered, before the policy may decide.
-    #[inline]
-    pub fn set_now(&mut self, now: Time) {
-        self.now = now;
     }
 
     /// Admits an arriving cell, or counts the reason for its refusal. Returns whether it was admitted.
@@ -200,7 +155,6 @@ impl OutputBuffer {
     }
 
     /// Returns whether so few cells wait that the policy need not decide about a frame.
-    #[inline]
     fn admits_all(&self) -> bool {
         self.occupancy < self.admission.asked_from()
     }
@@ -216,12 +170,6 @@ impl OutputBuffer {
             self.admission.lose_rm(cell.label());
         }
         has_room
-    }
-
-    /// Returns whether a VC is within a frame whose next cells are admitted as long as there is room for them.
-    #[inline]
-    pub fn passes(&self, label: Label) -> bool {
-        self.admission.is_passing(label) && !self.admission.starts_frame(label)
     }
 
     /// Returns whether a VC's next cells are admitted without asking the policy, as long as there is room for them.
@@ -257,7 +205,6 @@ impl OutputBuffer {
     }
 
     /// Returns the number of cells in the queue of a VC, including departures not yet reported.
-    #[inline]
     pub fn ahead(&self, label: Label) -> u32 {
         self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
     }
@@ -286,12 +233,6 @@ impl OutputBuffer {
             let cells = self.gone - std::mem::replace(&mut self.reported_gone, self.gone);
             self.follower().on_leave(u32::try_from(cells).expect("no more than waited"));
         }
-    }
-
-    /// Returns the capacity of the buffer.
-    #[inline]
-    pub fn capacity(&self) -> u32 {
-        self.capacity
     }
 
     /// Asks the policy about the frame whose first cell has arrived.
@@ -350,7 +291,6 @@ impl OutputBuffer {
     /// ready. In a FIFO the caller knows which they are; if the order is deferred, [`OutputBuffer::report_departures`]
     /// finds out.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a train; the call costs 2 % of a run with merging VCs")]
     pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
         self.tracker.fall(self.occupancy);
@@ -362,12 +302,6 @@ impl OutputBuffer {
         if self.deferred_dequeues > MOST_DEFERRED_DEQUEUES && !self.defers_order() {
             self.dequeue_deferred();
         }
-    }
-
-    /// Returns the number of deferred dequeues: cells that have left, but are still in the queue and the per-VC counts.
-    #[inline]
-    pub fn deferred_dequeues(&self) -> u32 {
-        self.deferred_dequeues
     }
 
     /// Brings the per-VC counts up to date with the departures since the last time, and calls `report(run, after)` for
@@ -404,31 +338,12 @@ impl OutputBuffer {
             self.deferred_dequeues == 0 || self.queues.is_none(),
             "departures from several queues have to be reported"
         );
-        let mut deferred_dequeues = std::mem::take(&mut self.deferred_dequeues);
-        while deferred_dequeues > 0 {
-            let run = self.fifo.front_mut().expect("what has gone was in the queue");
-            let label = run.last.label();
-            if run.cells > deferred_dequeues {
-                run.cells -= deferred_dequeues;
-                self.counts.take(label, deferred_dequeues);
-                return;
-            }
-            deferred_dequeues -= run.cells;
-            let cells = run.cells;
-            self.fifo.pop_front();
-            self.counts.take(label, cells);
-        }
+        self.report_departures(ReportGranularity::Runs, |_, _| {});
     }
 
     /// Returns the number of cells that can be sent: all that wait, except for frames that are not yet whole.
-    #[inline]
     pub fn ready(&self) -> u32 {
         self.occupancy - self.awaiting_cells
-    }
-
-    /// Returns X, the number of waiting cells.
-    pub fn occupancy(&self) -> u32 {
-        self.occupancy
     }
 
     /// Returns `Y_i`, the waiting cells of each VC, by label.
@@ -470,13 +385,9 @@ impl OutputBuffer {
             max_queue: self.tracker.max_queue(),
             replaced_results: self.admission.replaced_results(),
         };
-        assert_eq!(self.counters().forwarded, self.gone, "what was not refused and does not wait has gone");
+        let forwarded = PortCounters::sum(self.vc_counters()).forwarded;
+        assert_eq!(forwarded, self.gone, "what was not refused and does not wait has gone");
         state
-    }
-
-    /// Returns the fate of all cells together.
-    pub fn counters(&self) -> PortCounters {
-        PortCounters::sum(self.vc_counters())
     }
 
     #[inline]

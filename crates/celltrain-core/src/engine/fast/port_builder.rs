@@ -10,7 +10,7 @@ use super::links::{Ingress, Links, Stream};
 use super::output::{Output, Timing};
 use super::output_buffer::OutputBuffer;
 use super::plan::{NicIndex, PortIndex, Role, Stage, StageEnd};
-use super::port_plan::{PortBuilder, PortMode, PortOptions, PortPlan, Reason};
+use super::port_plan::{PortBuilder, PortMode, PortOptions, PortPlan};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted, all};
@@ -31,7 +31,7 @@ struct Draft {
     queues: Option<Service>,
     timing: Timing,
     plan: PortPlan,
-    reason: Reason,
+    reason: String,
 }
 
 impl PortBuilder<'_> {
@@ -90,6 +90,7 @@ impl PortBuilder<'_> {
         let timing = self.timing(link, marks_above);
         let is_plain = queues.is_none()
             && !timing.notes
+            && !timing.serve_first
             && policy.overflow() != Overflow::PushOutFront
             && policy.follower().is_none()
             && !routing.merging[link].contains(&true);
@@ -234,7 +235,7 @@ pub(super) struct PortSet {
     pub(super) links: Links,
     pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
     /// The code of each port, and the reason for it.
-    pub(super) plans: TiVec<PortIndex, (PortPlan, Reason)>,
+    pub(super) plans: TiVec<PortIndex, (PortPlan, String)>,
 }
 
 /// The route of a VC's frames out of their host.

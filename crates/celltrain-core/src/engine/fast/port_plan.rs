@@ -1,11 +1,9 @@
 //! Selects the code of each contended port, once before the run. `celltrain run FILE --explain-plan` prints it.
 
-use std::fmt;
-
 use typed_index_collections::TiSlice;
 
 use super::contended_port::ContendedPort;
-use super::ingress;
+use super::ingress::MOST_INPUTS;
 use super::output::Timing;
 use super::output_buffer::OutputBuffer;
 use super::parallel::Partition;
@@ -81,37 +79,8 @@ impl TrainPlan {
                 && !timing.serve_first,
             fills_in_order: sensitivity == Some(BacklogSensitivity::Order),
             fills_exactly: buffer.fills_exactly(),
-            interleaves: !buffer.keeps_queue() && !timing.every_cell_matters,
-            loses_in_rounds: buffer.loses_single_cells() && !buffer.keeps_queue(),
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    Forced,
-    ManyInputs,
-    WholeTrains,
-    Near,
-    FewVcs,
-    SingleCells,
-    LastBehindOne,
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Forced => f.write_str("forced for a test"),
-            Reason::ManyInputs => write!(f, "more than {} links feed it", ingress::MOST_INPUTS),
-            Reason::WholeTrains => f.write_str("no other contended port feeds it or follows, so trains stay whole"),
-            Reason::Near => write!(f, "its cells have an effect elsewhere within {FAR} cell times"),
-            Reason::FewVcs => write!(f, "fewer than {MANY} VCs cross it, which often keep in step"),
-            Reason::SingleCells => {
-                f.write_str("another contended port feeds it or follows, so single cells come or go")
-            }
-            Reason::LastBehindOne => {
-                f.write_str("one link from a contended port feeds it, and all its cells go to hosts")
-            }
+            interleaves: !buffer.keeps_queue && !timing.every_cell_matters,
+            loses_in_rounds: buffer.admission.loses_single_cells() && !buffer.keeps_queue,
         }
     }
 }
@@ -144,7 +113,7 @@ impl PortBuilder<'_> {
         timing: &Timing,
         is_plain: bool,
         PortOptions { mode, is_looked_at }: PortOptions,
-    ) -> (PortPlan, Reason) {
+    ) -> (PortPlan, String) {
         let upstream = self.plan.upstream.of(link);
         let can_gain = timing.every_cell_matters || upstream.iter().any(|&from| self.brings_cells(from));
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
@@ -160,15 +129,18 @@ impl PortBuilder<'_> {
             (_, true) => PortPlan::Stream,
             _ => PortPlan::Queues,
         };
+        let trains = PortPlan::Trains;
         match mode {
-            PortMode::Trains => (PortPlan::Trains, Reason::Forced),
-            _ if upstream.len() > ingress::MOST_INPUTS => (PortPlan::Trains, Reason::ManyInputs),
-            PortMode::Streams => (cells, Reason::Forced),
-            PortMode::Planned if !can_gain => (PortPlan::Trains, Reason::WholeTrains),
-            PortMode::Planned if is_last_behind_one && !timing.notes => (cells, Reason::LastBehindOne),
-            PortMode::Planned if !is_far => (PortPlan::Trains, Reason::Near),
-            PortMode::Planned if !is_crossed_by_many => (PortPlan::Trains, Reason::FewVcs),
-            PortMode::Planned => (cells, Reason::SingleCells),
+            PortMode::Trains => (trains, "forced for a test".into()),
+            _ if upstream.len() > MOST_INPUTS => (trains, format!("more than {MOST_INPUTS} links feed it")),
+            PortMode::Streams => (cells, "forced for a test".into()),
+            _ if !can_gain => (trains, "no other contended port feeds it or follows, so trains stay whole".into()),
+            _ if is_last_behind_one && !timing.notes => {
+                (cells, "one link from a contended port feeds it, and all its cells go to hosts".into())
+            }
+            _ if !is_far => (trains, format!("its cells have an effect elsewhere within {FAR} cell times")),
+            _ if !is_crossed_by_many => (trains, format!("fewer than {MANY} VCs cross it, which often keep in step")),
+            _ => (cells, "another contended port feeds it or follows, so single cells come or go".into()),
         }
     }
 
@@ -239,8 +211,8 @@ pub(in crate::engine) fn explain(
                 "one link feeds it, no faster than its own, so no cell ever waits".to_string(),
             ),
             Role::Contended(port) => {
-                let (plan, reason) = plans[port];
-                (plan.name(), details(&ports[port]), reason.to_string())
+                let (plan, reason) = &plans[port];
+                (plan.name(), details(&ports[port]), reason.clone())
             }
         };
         let mut feeds = Vec::new();
@@ -271,7 +243,7 @@ impl PortPlan {
 
 fn details(port: &ContendedPort) -> Vec<&'static str> {
     let ContendedPort::Trains(TrainPort { output, plan, .. }) = port else { return Vec::new() };
-    let queue = match (output.buffer.keeps_queue(), output.defers_order, output.buffer.merges()) {
+    let queue = match (output.buffer.keeps_queue, output.defers_order, output.buffer.merges()) {
         (false, ..) => "counts cells",
         (_, true, _) => "defers the order of departures",
         (.., true) => "reassembles frames of merging VCs",
@@ -284,27 +256,4 @@ fn details(port: &ContendedPort) -> Vec<&'static str> {
         (plan.loses_in_rounds, "loses in rounds"),
     ];
     ways.into_iter().filter_map(|(has, way)| has.then_some(way)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::network::tests::n_source_network;
-    use crate::policy::{PolicyConfig, tail_drop};
-    use crate::tcp::{TcpConfig, TcpOptions};
-
-    #[test]
-    fn a_plan_has_the_code_of_each_port_and_the_places_it_feeds() {
-        let tcp = TcpConfig::Sack(TcpOptions::default());
-        let policy = PolicyConfig::TailDrop(tail_drop::Config {});
-        let network = n_source_network(3, "5us", Some(100), policy, &tcp, "1s");
-        let ports = explain(&network, &CancellationToken::never()).unwrap();
-        assert!(ports.iter().map(|port| port.link).eq(network.links.keys()));
-        let bottleneck = &ports[usize::from(network.bottleneck)];
-        assert_eq!((bottleneck.code, bottleneck.feeds.len()), ("trains", 3), "three hosts are behind it");
-        assert_eq!(bottleneck.details, ["counts cells", "interleaves", "loses in rounds"]);
-        let codes = |code| ports.iter().filter(|port| port.code == code).count();
-        assert_eq!(codes("host"), 6, "a port for each end of a flow");
-        assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
-    }
 }

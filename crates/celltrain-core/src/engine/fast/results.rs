@@ -1,35 +1,32 @@
 //! Results of the fast engine at its horizon, and the view of probes during the run.
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::{TiVec, ti_vec};
 
-use super::contended_port::{AtOnceIndex, AtOncePort, ContendedPort};
-use super::nic::Nic;
-use super::plan::{NicIndex, Passed, Plan, PortIndex, Role, StageEnd};
+use super::contended_port::BufferView;
+use super::fabric::Fabric;
+use super::plan::{Passed, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome};
 use crate::cancellation::CancellationToken;
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::metrics::FinalState;
-use crate::network::Routing;
 use crate::port::{PortCounters, PortState};
 use crate::probe::Queues;
 use crate::queue_range::QueueRange;
-use crate::rate_control::RateControl;
 use crate::shaped_port::ShapedPort;
 use crate::units::Time;
 
 impl Engine<'_> {
     /// Returns a view of the queues at an instant at which every port is settled.
     pub(super) fn seen(&self, now: Time) -> Seen<'_> {
-        let Self { plan, nics, ports, at_once, rate_control, routing, .. } = self;
-        Seen { plan, nics, ports, at_once, rate_control, routing, now }
+        Seen { engine: self, now }
     }
 
     /// Starts new ranges of the queues of `links` at a sample at `now`, at which every port is settled.
     pub(super) fn start_ranges(&mut self, links: &[LinkIndex], now: Time) {
         for &link in links {
-            match self.plan.roles[link] {
+            match self.fabric.plan.roles[link] {
                 Role::Host(number) => self.nics[number].start_range(now),
-                Role::Shaped(_) => self.rate_control.port_mut(link).expect("its role says so").start_range(),
+                Role::Shaped(_) => self.fabric.rate_control.port_mut(link).expect("its role says so").start_range(),
                 Role::Contended(number) => self.ports[number].start_range(),
                 Role::Transparent => unreachable!("ports whose range is read count as contended"),
             }
@@ -38,9 +35,9 @@ impl Engine<'_> {
 
     pub(super) fn port_ends(&self) -> TiVec<LinkIndex, PortEnd> {
         let end = |(link, role): (LinkIndex, &Role)| match *role {
-            Role::Host(number) => PortEnd::in_order(self.nics[number].state(self.horizon)),
+            Role::Host(number) => PortEnd::in_order(self.nics[number].state(self.fabric.horizon)),
             Role::Shaped(_) => {
-                let port = self.rate_control.port(link).expect("its role says so");
+                let port = self.fabric.rate_control.port(link).expect("its role says so");
                 PortEnd { state: port.state(), leave_later: TiVec::new() }
             }
             Role::Contended(number) => self.ports[number].end(&self.at_once),
@@ -50,7 +47,7 @@ impl Engine<'_> {
                 PortEnd::in_order(PortState { counters, waiting, max_queue: 0, replaced_results: 0 })
             }
         };
-        self.plan.roles.iter_enumerated().map(end).collect()
+        self.fabric.plan.roles.iter_enumerated().map(end).collect()
     }
 
     /// Measures the run up to the horizon from the states of its ports. `is_whole`: not only a partition of it.
@@ -61,17 +58,17 @@ impl Engine<'_> {
         token: &CancellationToken<'_>,
     ) -> Outcome {
         let mut on_links: TiVec<VcIndex, u64> = ti_vec![0; self.network.vcs.len()];
-        for (link, role) in self.plan.roles.iter_enumerated() {
+        for (link, role) in self.fabric.plan.roles.iter_enumerated() {
             if *role == Role::Transparent {
                 continue;
             }
-            for label in self.plan.stages[link].keys() {
-                let late = &self.late.counts[link][self.plan.passed[link].places(label)];
+            for label in self.fabric.plan.stages[link].keys() {
+                let late = &self.fabric.late.counts[link][self.fabric.plan.passed[link].places(label)];
                 let PortEnd { state, leave_later } = &ends[link];
                 let forwarded = state.counters[label].forwarded;
                 // Cells whose departure is known.
                 let known = forwarded + leave_later.get(label).map_or(0, |&cells| u64::from(cells));
-                for (Passed { link, label, .. }, late) in self.plan.passed[link].of(label).iter().zip(late) {
+                for (Passed { link, label, .. }, late) in self.fabric.plan.passed[link].of(label).iter().zip(late) {
                     let passed = known - late;
                     let port = &mut ends[*link].state;
                     // Branches of a merge have the same label here.
@@ -81,11 +78,12 @@ impl Engine<'_> {
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
                 let arrived = known - late.last().expect("every way has an end");
-                on_links[self.routing.vcs[link][label]] += forwarded - arrived - self.rm_events.left(link, label);
-                if let StageEnd::Shaped { lane, .. } = self.plan.stages[link][label].end {
+                on_links[self.routing.vcs[link][label]] +=
+                    forwarded - arrived - self.fabric.rm_events.left(link, label);
+                if let StageEnd::Shaped { lane, .. } = self.fabric.plan.stages[link][label].end {
                     // Cells of a packet that is not yet whole wait for the others.
-                    let place = self.plan.lanes[lane].expect("the lane of a shaped port");
-                    let port = self.rate_control.port(place.link).expect("the lane of a shaped port");
+                    let place = self.fabric.plan.lanes[lane].expect("the lane of a shaped port");
+                    let port = self.fabric.rate_control.port(place.link).expect("the lane of a shaped port");
                     let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
                     let port = &mut ends[place.link].state;
                     let came = came.expect("fewer than a packet has");
@@ -97,12 +95,13 @@ impl Engine<'_> {
         // The list keeps its memory.
         let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
-        let &Self { network, ref routing, clock, horizon, ref end_systems, ref edge, ref rate_control, .. } = self;
+        let &Self { network, ref routing, clock, ref edge, ref fabric, .. } = self;
+        let Fabric { horizon, end_systems, rate_control, .. } = fabric;
         let state = FinalState {
             network,
             routing,
             clock,
-            end: horizon,
+            end: *horizon,
             ports,
             end_systems,
             on_links,
@@ -129,46 +128,49 @@ impl PortEnd {
 
 /// A probe's view of the queues at an instant at which every port is settled.
 pub(super) struct Seen<'a> {
-    plan: &'a Plan,
-    nics: &'a TiSlice<NicIndex, Nic>,
-    ports: &'a TiSlice<PortIndex, ContendedPort>,
-    at_once: &'a TiSlice<AtOnceIndex, AtOncePort>,
-    rate_control: &'a RateControl,
-    routing: &'a Routing,
+    engine: &'a Engine<'a>,
     now: Time,
 }
 
 impl Seen<'_> {
+    fn role(&self, link: LinkIndex) -> Role {
+        self.engine.fabric.plan.roles[link]
+    }
+
     fn shaped(&self, link: LinkIndex) -> &ShapedPort {
-        self.rate_control.port(link).expect("its role says so")
+        self.engine.fabric.rate_control.port(link).expect("its role says so")
+    }
+
+    fn contended(&self, port: PortIndex) -> BufferView<'_> {
+        self.engine.ports[port].view(&self.engine.at_once)
     }
 }
 
 impl Queues for Seen<'_> {
     fn occupancy(&self, link: LinkIndex) -> u32 {
-        match self.plan.roles[link] {
-            Role::Host(number) => self.nics[number].state(self.now).waiting.iter().sum(),
+        match self.role(link) {
+            Role::Host(number) => self.engine.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
-            Role::Contended(number) => self.ports[number].view(self.at_once).occupancy,
+            Role::Contended(number) => self.contended(number).occupancy,
             Role::Transparent => 0,
         }
     }
 
     fn range(&self, link: LinkIndex) -> QueueRange {
-        match self.plan.roles[link] {
-            Role::Host(number) => self.nics[number].range(self.now),
+        match self.role(link) {
+            Role::Host(number) => self.engine.nics[number].range(self.now),
             Role::Shaped(_) => self.shaped(link).buffer().range(),
-            Role::Contended(number) => self.ports[number].view(self.at_once).range,
+            Role::Contended(number) => self.contended(number).range,
             Role::Transparent => unreachable!("ports whose range is read count as contended"),
         }
     }
 
     fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>) {
-        match self.plan.roles[link] {
-            Role::Host(number) => into.extend(self.nics[number].state(self.now).waiting),
+        match self.role(link) {
+            Role::Host(number) => into.extend(self.engine.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
-            Role::Contended(number) => into.extend(self.ports[number].view(self.at_once).per_vc),
-            Role::Transparent => into.extend(self.routing.vcs[link].iter().map(|_| 0)),
+            Role::Contended(number) => into.extend(self.contended(number).per_vc),
+            Role::Transparent => into.extend(self.engine.routing.vcs[link].iter().map(|_| 0)),
         }
     }
 }

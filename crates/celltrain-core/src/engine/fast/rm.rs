@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use super::event_list::{EventList, Leaf, Rank};
 use super::fabric::Late;
 use super::plan::{Plan, RmLaneIndex};
 use crate::abr::RmCell;
@@ -60,21 +61,29 @@ impl RmEvents {
         }
     }
 
-    /// Adds an event; returns whether it is the first of its lane.
-    pub(super) fn push(&mut self, lane: RmLaneIndex, rm_event: RmEvent) -> bool {
-        let lane = &mut self.lanes[lane];
+    pub(super) fn push(&mut self, lane: RmLaneIndex, rm_event: RmEvent, event_list: &mut EventList) {
+        let events = &mut self.lanes[lane];
         // A port with deferred order may report one class's cells before another's.
-        let behind = lane.iter().rev().take_while(|other| other.time > rm_event.time).count();
-        lane.insert(lane.len() - behind, rm_event);
-        behind + 1 == lane.len()
+        let behind = events.iter().rev().take_while(|other| other.time > rm_event.time).count();
+        events.insert(events.len() - behind, rm_event);
+        if behind + 1 == events.len() {
+            self.schedule(lane, event_list);
+        }
     }
 
-    pub(super) fn first(&self, lane: RmLaneIndex) -> Option<&RmEvent> {
-        self.lanes[lane].front()
+    pub(super) fn pop(&mut self, lane: RmLaneIndex, event_list: &mut EventList) -> RmEvent {
+        let event = self.lanes[lane].pop_front().expect("a lane on the event list has an RM event");
+        self.schedule(lane, event_list);
+        event
     }
 
-    pub(super) fn pop(&mut self, lane: RmLaneIndex) -> Option<RmEvent> {
-        self.lanes[lane].pop_front()
+    /// Schedules the first event of a lane. Within an instant ends come before passes, each by link.
+    #[inline]
+    fn schedule(&self, lane: RmLaneIndex, event_list: &mut EventList) {
+        let event = |&RmEvent { time, link, what, .. }: &RmEvent| {
+            (time, if matches!(what, What::End(_)) { Rank::RmEnd(link) } else { Rank::RmPass(link) })
+        };
+        event_list.set(Leaf::Rm(lane), self.lanes[lane].front().map(event));
     }
 
     /// Returns the number of RM cells that have left their VC within a stage.

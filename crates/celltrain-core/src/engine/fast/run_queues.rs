@@ -46,7 +46,6 @@ impl RunQueues {
     }
 
     /// Passes a cell of a VC through the empty queues: it is sent before another arrives.
-    #[inline]
     pub fn bypass_queue(&mut self, label: Label) {
         self.scheduler.serve_alone(self.queue_of[label], self.all.len());
     }
@@ -86,7 +85,6 @@ impl RunQueues {
     }
 
     /// Returns the number of cells waiting in the queue of a VC.
-    #[inline]
     pub fn ahead(&self, label: Label) -> u32 {
         self.all[self.queue_of[label]].cells
     }
@@ -111,27 +109,3 @@ impl RunQueues {
 
 /// Among more queues than this, looking for the shortest costs more than it saves.
 const FEW: usize = 8;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::arbiter::RoundRobin;
-    use crate::cell::tests::cell;
-    use crate::scheduler::round_robin::Arbitrated;
-
-    #[test]
-    fn queues_know_whose_they_are_and_how_far_the_next_end_of_a_frame_is() {
-        let queues = |queue_of: [usize; 3]| {
-            let arbiter = RoundRobin::new(3);
-            RunQueues::new(Service::new(3, queue_of.to_vec(), Arbitrated { arbiter }))
-        };
-        let mut own = queues([0, 1, 2]);
-        assert!(own.one_a_vc());
-        assert!(!queues([0, 1, 1]).one_a_vc(), "two share one, and one has none");
-        assert_eq!(own.least_to_an_end(), 1, "no bound where nothing waits");
-        for (label, cells) in [(0, 5), (2, 3)] {
-            own.push(Run { last: cell(label, 7, true), cells });
-        }
-        assert_eq!(own.least_to_an_end(), 3, "VC 2 ends a frame with its third cell");
-    }
-}

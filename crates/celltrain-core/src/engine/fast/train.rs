@@ -31,12 +31,10 @@ pub(super) struct Train {
 
 impl Train {
     /// Creates a train of the cells of a run under a new label, the first arriving at `next`.
-    #[inline]
     pub(super) fn of(Run { last, cells }: Run, next: Time, period: Span, label: Label) -> Self {
         Self { next, period, cells, ends_frame: last.last_cell(), cell: last.not_last().relabelled(label) }
     }
 
-    #[inline]
     pub(super) fn last(&self) -> Time {
         self.next + self.period * u64::from(self.cells - 1)
     }
@@ -55,7 +53,6 @@ impl Train {
     }
 
     /// Takes the cells that arrive before `until`, at least one.
-    #[inline]
     pub(super) fn take_before(&mut self, until: Time) -> Run {
         self.take(self.cells_before(until))
     }
@@ -170,7 +167,6 @@ impl TrainIngress {
 
     /// Takes the cells of the first input that arrive before `until`, at least one. Returns them and their period.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a train; the call costs 2 % of a plain run")]
     pub(super) fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
         let Input { train, behind, .. } = &mut self.inputs[input as usize];
         let period = train.period;
@@ -196,18 +192,15 @@ impl InputArrival {
     /// An empty place; it sorts after all arrivals.
     const NONE: InputArrival = InputArrival(u128::MAX);
 
-    #[inline]
     pub(super) fn new(time: Time, input: u32) -> Self {
         Self(u128::from(time.0) << 64 | u128::from(input))
     }
 
     /// Returns the arrival; after any instant for an empty place.
-    #[inline]
     pub(super) fn time(self) -> Time {
         Time((self.0 >> 64) as u64)
     }
 
-    #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the input is the lowest 32 bits")]
     pub(super) fn input(self) -> u32 {
         self.0 as u32
@@ -231,24 +224,20 @@ impl ArrivalOrder {
         Self { ring: vec![InputArrival::NONE; (inputs + 2).next_power_of_two()], first: 0, len: 0 }
     }
 
-    #[inline]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    #[inline]
     fn place(&self, i: usize) -> usize {
         self.first.wrapping_add(i) & (self.ring.len() - 1)
     }
 
     /// Returns the `i`th arrival; an empty place beyond the last.
-    #[inline]
     pub(super) fn at(&self, i: usize) -> InputArrival {
         self.ring[self.place(i)]
     }
 
     /// Returns the first arrival, or an empty place if there is none.
-    #[inline]
     pub(super) fn first(&self) -> InputArrival {
         self.at(0)
     }

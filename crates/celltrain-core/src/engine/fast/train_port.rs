@@ -15,7 +15,6 @@ use super::output_buffer::OutputBuffer;
 use super::port_plan::TrainPlan;
 use super::train::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
-use crate::index::Label;
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
 use crate::tie::TieBreaker;
@@ -31,19 +30,19 @@ pub(super) struct TrainPort {
     pub(super) ingress: Box<TrainIngress>,
     /// Numbers of the links at the node, which decide ties.
     at_node: Vec<u32>,
-    /// A list that is empty between calls, as are `in_step`, `stretch`, `touched` and `tied`: its room is kept.
+    /// The lists here are empty between calls, and keep their room.
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
+    /// Inputs in step, and their cells that found room in rounds with losses.
+    counted: Vec<(u32, u32)>,
     pub(super) plan: TrainPlan,
     stretch: Vec<StretchTrain>,
     /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
-    partial_frames: PartialFrames,
+    pub(super) partial_frames: PartialFrames,
     /// Inputs with interleaved cells.
     touched: Vec<u32>,
     /// Inputs that tie, or their ranks among those in step.
     tied: Vec<u32>,
-    /// By rank of an input among those in step: its cells that found room, for as long as these are worked on.
-    entered: Vec<u32>,
     /// The time in which all inputs together bring a million cells if they are as fast as this port.
     most_in_one_go: Span,
 }
@@ -65,7 +64,6 @@ impl TrainPort {
             stretch: Vec::new(),
             touched: Vec::new(),
             tied: Vec::new(),
-            entered: Vec::new(),
             output,
             ties,
             ingress: Box::default(),
@@ -73,6 +71,7 @@ impl TrainPort {
             at_node,
             together: Vec::new(),
             in_step: Vec::new(),
+            counted: Vec::new(),
             partial_frames: PartialFrames::new(vcs),
         }
     }
@@ -140,16 +139,15 @@ impl TrainPort {
         let run = Run { last: cell, cells: 1 };
         let matters = cell.last_cell() || cell.is_rm() || start > self.output.timing.latest_start;
         if matters || self.output.timing.every_cell_matters {
-            self.report_partial_frame(cell.label(), depart);
+            self.partial_frames.report(cell.label(), depart);
             self.hand_on(run, start, self.output.timing.cell_time, depart);
             return;
         }
-        self.collect(run, depart);
+        self.partial_frames.collect(run, depart);
     }
 
     /// Hands on cells whose departure is known: the first starts at `first_start`, the others a `period` apart.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once a train; its call is that of what it hands the cells to")]
     fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl Depart) {
         if first_start + period * u64::from(run.cells - 1) > self.output.timing.horizon {
             self.output.leave_waiting(run, first_start, period);
@@ -157,31 +155,6 @@ impl TrainPort {
         depart(run, first_start, period);
     }
 
-    /// Collects cells of a frame under way whose start has no effect.
-    #[inline]
-    fn collect(&mut self, run: Run, depart: &mut impl Depart) {
-        if let Some(before) = self.partial_frames.add(run) {
-            depart(before, Time::default(), Span(0));
-        }
-    }
-
-    /// Reports the collected cells of a VC, whose starts have no effect.
-    #[inline]
-    fn report_partial_frame(&mut self, label: Label, depart: &mut impl Depart) {
-        if let Some(collected) = self.partial_frames.take(label) {
-            depart(collected, Time::default(), Span(0));
-        }
-    }
-
-    /// Reports all collected cells, at the end of the run.
-    pub(super) fn report_partial_frames(&mut self, mut depart: impl Depart) {
-        for label in self.partial_frames.labels() {
-            self.report_partial_frame(label, &mut depart);
-        }
-    }
-}
-
-impl TrainPort {
     /// Handles cells that arrive a period apart from `now`, with no other arrival between them.
     #[inline]
     fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) {
@@ -194,10 +167,10 @@ impl TrainPort {
         if self.output.defers_order && self.output.buffer.must_report_before(run.last.label()) {
             self.output.report_departures(depart);
         }
-        self.output.buffer.set_now(now);
+        self.output.buffer.now = now;
         match self.output.buffer.fate(run.last) {
             FrameOutcome::Refused => {
-                self.output.buffer.refuse(run);
+                self.output.buffer.admission.refuse(run);
                 return;
             }
             FrameOutcome::Admitted
@@ -241,21 +214,21 @@ impl TrainPort {
         let last_start = in_a_row.max(last_arrival);
         // Of those that wait, frames that are not yet whole stay.
         let ready = self.output.buffer.ready();
-        let awaiting = self.output.buffer.occupancy() - ready;
+        let awaiting = self.output.buffer.occupancy - ready;
         let ready_at_last = if period == self.output.timing.cell_time {
             ready + 1
         } else {
             self.waiting_with(last_start, last_arrival)
         };
         let peak = ready_at_last.max(ready + 1) + awaiting;
-        if peak > self.output.buffer.capacity() {
+        if peak > self.output.buffer.capacity {
             return false;
         }
         let gone = ready + run.cells - ready_at_last;
         if !self.output.buffer.enters_at_once(run.last.label(), gone, period <= self.output.timing.cell_time) {
             return false;
         }
-        self.report_partial_frame(run.last.label(), depart);
+        self.partial_frames.report(run.last.label(), depart);
         let range = QueueRange { least: awaiting + ready.min(ready_at_last - 1), largest: peak };
         self.output.buffer.admit(run, range, gone);
         self.output.next_start = Time(last_start.0 - self.output.timing.cell_time.0 * u64::from(ready_at_last - 1));
@@ -289,7 +262,7 @@ impl TrainPort {
         self.output.start_anew_if_idle(now, depart);
         let behind = u64::from(run.cells - 1);
         let last_arrival = now + period * behind;
-        let at_first = self.output.buffer.occupancy() + 1;
+        let at_first = self.output.buffer.occupancy + 1;
         let at_last = if period == self.output.timing.cell_time {
             at_first
         } else {
@@ -301,7 +274,7 @@ impl TrainPort {
         let gone = at_first + run.cells - 1 - at_last;
         let is_close = period <= self.output.timing.cell_time && !self.plan.fills_exactly;
         let in_time = is_close || self.output.buffer.least_ahead(run.last.label()) >= gone;
-        if range.largest > self.output.buffer.capacity() || !in_time {
+        if range.largest > self.output.buffer.capacity || !in_time {
             return false;
         }
         self.output.buffer.admit(run, range, 0);
@@ -318,10 +291,10 @@ impl TrainPort {
         let ready = self.output.buffer.ready();
         let starts = (until.0.saturating_sub(self.output.next_start.0)).div_ceil(self.output.timing.cell_time.0);
         let gone = u32::try_from(starts).unwrap_or(ready).min(ready);
-        let at_first = self.output.buffer.occupancy() + 1;
+        let at_first = self.output.buffer.occupancy + 1;
         let at_last = at_first + run.cells - 1 - gone;
         let range = QueueRange { least: self.least_while_awaiting(now, period, gone), largest: at_first.max(at_last) };
-        if range.largest > self.output.buffer.capacity() {
+        if range.largest > self.output.buffer.capacity {
             return false;
         }
         self.output.next_start += self.output.timing.cell_time * u64::from(gone);
@@ -339,7 +312,7 @@ impl TrainPort {
     /// Returns the fewest cells waiting while `gone` cells leave and cells of a partial frame arrive a period apart
     /// from `now` on: at first, or when the last of the leaving cells has left.
     fn least_while_awaiting(&self, now: Time, period: Span, gone: u32) -> u32 {
-        let waiting = self.output.buffer.occupancy();
+        let waiting = self.output.buffer.occupancy;
         let Some(before_last) = gone.checked_sub(1) else { return waiting };
         let last_gone = self.output.next_start + self.output.timing.cell_time * u64::from(before_last);
         let since_first = last_gone.0.saturating_sub(now.0);
@@ -349,6 +322,3 @@ impl TrainPort {
         waiting.min(waiting + arrived - gone)
     }
 }
-
-#[cfg(test)]
-mod tests;

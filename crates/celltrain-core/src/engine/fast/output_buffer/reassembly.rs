@@ -25,7 +25,6 @@ impl OutputBuffer {
     }
 
     /// Returns whether frames of some VC wait until they are whole.
-    #[inline]
     pub fn merges(&self) -> bool {
         !self.awaiting_reassembly.is_empty()
     }
@@ -65,7 +64,6 @@ impl OutputBuffer {
     }
 
     /// Returns whether a VC's frames wait until they are whole.
-    #[inline]
     pub fn reassembles(&self, label: Label) -> bool {
         self.awaiting_reassembly.get(label).is_some_and(Option::is_some)
     }

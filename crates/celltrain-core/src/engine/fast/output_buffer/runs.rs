@@ -26,24 +26,6 @@ impl OutputBuffer {
         self.defer_dequeue(gone);
     }
 
-    /// Admits one cell each of some VCs, in this order. All of them pass and find room, and none ends its frame. A port
-    /// with deferred order must not have to report departures before any of them.
-    #[inline]
-    pub fn admit_round(&mut self, cells: impl ExactSizeIterator<Item = Cell>) {
-        let arrived = u32::try_from(cells.len()).expect("fewer cells than the buffer has places");
-        for cell in cells {
-            self.admission.on_cells_between(cell.label(), 1);
-            if self.apart {
-                self.count_in(Run { last: cell, cells: 1 });
-            } else {
-                self.counts.put(cell.label(), 1);
-                self.fifo.push_back(Run { last: cell, cells: 1 });
-            }
-        }
-        self.occupancy += arrived;
-        self.tracker.rise(self.occupancy);
-    }
-
     /// Admits cells of several VCs to a port without a queue, with the result of single offers between and after which
     /// `gone` cells leave. There was room for each of them, and the queue stayed within `range`.
     #[inline]
@@ -64,20 +46,6 @@ impl OutputBuffer {
         } else {
             self.admission.on_run(run);
         }
-    }
-
-    /// Loses cells whose outcome is [`FrameOutcome::Admitted`] but that find no room, at a port that loses single cells
-    /// ([`OutputBuffer::loses_single_cells`]), with the result of single offers. Others of their frame may be admitted
-    /// between them.
-    #[inline]
-    pub fn lose(&mut self, run: Run) {
-        self.admission.lose(run);
-    }
-
-    /// Refuses cells of a frame whose outcome is [`FrameOutcome::Refused`], with the result of single offers.
-    #[inline]
-    pub fn refuse(&mut self, run: Run) {
-        self.admission.refuse(run);
     }
 
     /// Returns whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy

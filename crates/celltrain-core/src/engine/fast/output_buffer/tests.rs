@@ -6,48 +6,10 @@ use typed_index_collections::TiSlice;
 
 use super::*;
 use crate::cell::FrameNumber;
-use crate::cell::tests::cell;
 use crate::index::Label;
 use crate::policy::{Overflow, PolicyConfig, View};
-use crate::policy::{drop_from_front, tail_drop, virtual_queuing};
 use crate::port::Port;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
-
-#[test]
-fn cells_admitted_at_once_are_of_the_frame_that_is_under_way() {
-    let policy = PolicyConfig::DropFromFront(drop_from_front::Config {}).build(Some(3), &["a", "b"]);
-    let mut port = OutputBuffer::new(Some(3), 2, policy, Stream::new(1, "test"));
-    // Two cells of A's frame 8 are admitted at once and wait; B's frame fills the buffer and pushes them out with its
-    // second.
-    let run = Run { last: cell(0, 8, false), cells: 2 };
-    assert_eq!(port.fate(run.last), FrameOutcome::Admitted);
-    port.admit(run, QueueRange { least: 0, largest: 2 }, 0);
-    assert!(port.offer(cell(1, 3, false)) && port.offer(cell(1, 3, true)));
-    // Frame 8 is now cut, so only its last cell still enters.
-    assert_eq!([false, true].map(|last| port.offer(cell(0, 8, last))), [false, true]);
-    port.dequeue_deferred();
-    let of_a = port.vc_counters().next();
-    let expected = PortCounters {
-        offered: 4,
-        lost_pushed_out: 2,
-        discarded_remainder: 1,
-        cut_frames: 1,
-        ..PortCounters::default()
-    };
-    assert_eq!(of_a, Some(expected));
-}
-
-#[test]
-fn only_a_policy_that_follows_cells_minds_that_they_enter_at_once() {
-    let port = |policy: PolicyConfig| {
-        OutputBuffer::new(Some(10), 2, policy.build(Some(10), &["a", "b"]), Stream::new(1, "test"))
-    };
-    assert!(port(PolicyConfig::TailDrop(tail_drop::Config {})).enters_at_once(Label::new(0), 1, false));
-    let mut port = port(PolicyConfig::VirtualQueuing(virtual_queuing::Config { threshold: 5.into(), k: 1.0 }));
-    assert!(!port.enters_at_once(Label::new(0), 1, false), "the virtual queue is empty");
-    assert!(port.offer(cell(0, 1, false)));
-    assert!(port.enters_at_once(Label::new(0), 1, false), "the cell that leaves is the one before");
-}
 
 const NAMES: [&str; 4] = ["vc0", "vc1", "vc2", "vc3"];
 const VCS: u32 = 4;
@@ -72,8 +34,6 @@ enum Step {
     Run { label: Label, cells: u32, ends: bool },
     /// An RM cell arrives.
     Rm { label: Label },
-    /// Rounds of one cell each of some VCs arrive; none of them ends its frame.
-    Rounds { labels: [bool; VCS as usize], rounds: u32 },
     /// A cell arrives alone. If nothing waits, it bypasses the queue.
     Alone { label: Label, ends: bool },
     /// Cells leave, and are reported later.
@@ -91,7 +51,6 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (label(), 1u32..7, any::<bool>()).prop_map(|(label, cells, ends)| Step::Run { label, cells, ends }),
         1 => label().prop_map(|label| Step::Rm { label }),
-        2 => (any::<[bool; 4]>(), 1u32..4).prop_map(|(labels, rounds)| Step::Rounds { labels, rounds }),
         2 => (label(), any::<bool>()).prop_map(|(label, ends)| Step::Alone { label, ends }),
         3 => (1u32..9).prop_map(|cells| Step::Gone { cells }),
         2 => Just(Step::Take),
@@ -167,7 +126,7 @@ impl Pair {
     }
 
     fn room(&self) -> u32 {
-        self.batching.capacity() - self.batching.occupancy()
+        self.batching.capacity - self.batching.occupancy
     }
 
     fn of_frame(&self, label: Label, ends: bool) -> Cell {
@@ -185,7 +144,6 @@ impl Pair {
                 self.rms += 1;
                 self.offer(Cell::rm(label, FrameNumber::new(self.rms)));
             }
-            Step::Rounds { labels, rounds } => self.rounds(&chosen(labels), rounds),
             Step::Alone { label, ends } => self.alone(self.of_frame(label, ends)),
             Step::Gone { cells } => {
                 let cells = cells.min(self.batching.ready());
@@ -212,7 +170,7 @@ impl Pair {
     fn alone(&mut self, cell: Cell) {
         self.next_frame(cell.label(), cell.last_cell());
         self.report();
-        if self.batching.occupancy() > 0 || self.batching.merges() {
+        if self.batching.occupancy > 0 || self.batching.merges() {
             return self.offer(cell);
         }
         let (enters, sent) = (self.naive.offer(cell), self.batching.bypass_queue(cell));
@@ -238,7 +196,7 @@ impl Pair {
         match self.batching.fate(first) {
             FrameOutcome::Admitted => {
                 assert!(run.iter().all(|cell| self.naive.offer(cell)));
-                let least = self.batching.occupancy();
+                let least = self.batching.occupancy;
                 self.batching.admit(run, QueueRange { least, largest: least + run.cells }, 0);
             }
             FrameOutcome::Refused => {
@@ -251,7 +209,7 @@ impl Pair {
                     };
                 if let Some(refused) = refused {
                     assert!(!refused.iter().any(|cell| self.naive.offer(cell)));
-                    self.batching.refuse(refused);
+                    self.batching.admission.refuse(refused);
                 }
                 if let Some(last) = last {
                     self.offer(last);
@@ -261,27 +219,8 @@ impl Pair {
         }
     }
 
-    /// Admits one cell each of VCs that are within a frame that passes.
-    fn rounds(&mut self, labels: &[Label], rounds: u32) {
-        for _ in 0..rounds {
-            for &label in labels {
-                self.report_before(label);
-            }
-            let passing: Vec<_> = labels.iter().copied().filter(|&label| self.batching.passes(label)).collect();
-            let cells = u32::try_from(passing.len()).unwrap();
-            if cells == 0 || cells > self.room() {
-                return;
-            }
-            let cells: Vec<_> = passing.iter().map(|&label| self.of_frame(label, false)).collect();
-            for &cell in &cells {
-                assert!(self.naive.offer(cell));
-            }
-            self.batching.admit_round(cells.into_iter());
-        }
-    }
-
     fn compare(&mut self) {
-        assert_eq!(self.naive.occupancy(), self.batching.occupancy());
+        assert_eq!(self.naive.occupancy(), self.batching.occupancy);
         assert_eq!(self.naive.max_queue(), self.batching.tracker.max_queue());
         assert_eq!(self.naive.range(), self.batching.tracker.range(self.batching.occupancy));
         for label in Label::counting().take(VCS as usize) {
@@ -301,10 +240,6 @@ impl Pair {
         assert_eq!(self.naive.virtual_queues(), follower.and_then(|follower| follower.virtual_queues()));
         assert!(self.naive.waiting().eq(self.batching.waiting()));
     }
-}
-
-fn chosen(labels: [bool; 4]) -> Vec<Label> {
-    Label::counting().zip(labels).filter(|&(_, is_chosen)| is_chosen).map(|(label, _)| label).collect()
 }
 
 proptest! {

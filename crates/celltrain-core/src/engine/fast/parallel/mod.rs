@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::fabric::{Delivery, schedule_lane};
+use super::fabric::{Delivery, Fabric, schedule_lane};
 use super::links::NEVER;
 use super::links::StreamIndex;
 use super::plan::LaneIndex;
@@ -265,7 +265,7 @@ impl Engine<'_> {
 
     /// Writes the messages for other partitions. Returns the earliest next event known here.
     fn write_messages(&mut self, routes: &mut Routes, peers: &mut Peers) -> Time {
-        let Self { links, lanes, end_systems, event_list, .. } = self;
+        let Self { links, fabric: Fabric { lanes, end_systems, event_list, .. }, .. } = self;
         let mut next = event_list.first().time();
         for Frames { vc, sent, to, blocks_to, are_needed_here } in &mut routes.frames {
             let put_in = end_systems.next_frame(*vc);
@@ -311,11 +311,11 @@ impl Engine<'_> {
     /// Applies the messages received from another partition, and removes them.
     fn apply(&mut self, messages: &mut Messages, data_goes_first: &TiSlice<FlowIndex, bool>) {
         // A frame is known at the port that collects its cells before the cells arrive there.
-        self.end_systems.receive(&mut messages.of_ends, data_goes_first);
+        self.fabric.end_systems.receive(&mut messages.of_ends, data_goes_first);
         for (lane, delivery) in messages.deliveries.drain(..) {
-            self.lanes[lane].push_back(delivery);
-            if self.lanes[lane].len() == 1 {
-                schedule_lane(&mut self.event_list, lane, &self.lanes[lane]);
+            self.fabric.lanes[lane].push_back(delivery);
+            if self.fabric.lanes[lane].len() == 1 {
+                schedule_lane(&mut self.fabric.event_list, lane, &self.fabric.lanes[lane]);
             }
         }
         let mut cells = &messages.cells[..];
@@ -329,11 +329,11 @@ impl Engine<'_> {
 
     /// Restricts the engine to the ends of flows that are here, and keeps what goes to other partitions.
     pub(super) fn keep(&mut self, partition: Partition<'_>) {
-        self.end_systems.keep(&simulated_by(self.network, partition));
+        self.fabric.end_systems.keep(&simulated_by(self.network, partition));
         for (lane, _) in routes::lanes_elsewhere(self, partition) {
             // A lane is put on the event list when its first frame arrives. Behind this frame no frame is the first.
             let (link, vc, frame) = Default::default();
-            self.lanes[lane].push_back(Delivery { time: NEVER, link, vc, frame, cells: 0 });
+            self.fabric.lanes[lane].push_back(Delivery { time: NEVER, link, vc, frame, cells: 0 });
         }
     }
 
@@ -343,8 +343,11 @@ impl Engine<'_> {
         let partitioning = self.partition.expect("it is one of several").partitioning;
         for (partition, number) in others.into_iter().zip(1..) {
             let EndedPartition { ports, late, end_systems, edge } = partition;
-            for (((mine, theirs), (late_here, late)), link) in
-                ends.iter_mut().zip(ports).zip(self.late.counts.iter_mut().zip(late)).zip(self.network.links.keys())
+            for (((mine, theirs), (late_here, late)), link) in ends
+                .iter_mut()
+                .zip(ports)
+                .zip(self.fabric.late.counts.iter_mut().zip(late))
+                .zip(self.network.links.keys())
             {
                 if partitioning.of(self.network.links[link].from) == number {
                     *mine = theirs;
@@ -352,16 +355,16 @@ impl Engine<'_> {
                 }
             }
             let (network, there) = (self.network, Partition { partitioning, number });
-            self.end_systems.take_over(end_systems, &simulated_by(network, there));
+            self.fabric.end_systems.take_over(end_systems, &simulated_by(network, there));
             self.edge.take_over(edge, |vc| there.has(network.source(vc)));
         }
-        self.end_systems.fold_all_sights();
+        self.fabric.end_systems.fold_all_sights();
         self.result(ends, true, token)
     }
 
     fn into_ended(self) -> EndedPartition {
         let ports = self.port_ends();
-        let Engine { late, end_systems, edge, .. } = self;
+        let Engine { fabric: Fabric { late, end_systems, .. }, edge, .. } = self;
         EndedPartition { ports, late: late.counts, end_systems, edge }
     }
 }
@@ -387,57 +390,7 @@ struct EndedPartition {
 
 #[cfg(test)]
 mod tests {
-    use super::Peers;
-    use crate::cancellation::CancellationToken;
-    use crate::engine::{Engine, Interrupted, ParallelOptions};
-    use crate::metrics::RunResult;
-    use crate::network::Network;
-    use crate::network::tests::{FIRST, SECOND, n_source_network};
-    use crate::policy::{PolicyConfig, tail_drop};
-    use crate::probe::Nothing;
-    use crate::tcp::{TcpConfig, TcpOptions};
-    use crate::traffic::{TrafficConfig, constant_rate};
-    use crate::units::{BitRate, Bytes, Duration};
-
-    /// With a delay of 50 ms each side has enough to do until cells of the other arrive.
-    fn apart(sources: usize, delay: &str) -> Network {
-        let tcp = TcpConfig::Sack(TcpOptions::default());
-        n_source_network(sources, delay, Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "8s")
-    }
-
-    fn whole(engine: Engine, network: &Network) -> RunResult {
-        engine.run(network, &mut Nothing, |_| true).unwrap()
-    }
-
-    #[test]
-    fn a_run_on_two_threads_has_the_result_of_one_to_the_last_bit() {
-        let mut network = apart(3, "50ms");
-        network.flows[SECOND].traffic = TrafficConfig::ConstantRate(constant_rate::Config {
-            rate: BitRate::from_bits_per_second(10_000_000),
-            packet: Bytes { bytes: 500 },
-        });
-        network.flows[FIRST].tcp = TcpConfig::Vanilla(TcpOptions::default());
-        network.host.processing = Duration::from_microseconds(10);
-        let alone = whole(Engine::Reference, &network);
-        let timeouts: u64 = alone.flows.iter().map(|flow| flow.timeouts).sum();
-        assert!(alone.cells.lost > 0 && timeouts > 0, "something happens: {:?}, {timeouts} timeouts", alone.cells);
-        for threads in [2, 3] {
-            let options = ParallelOptions::up_to(threads);
-            assert_eq!(
-                Engine::Fast.threads_of(options, &network, &CancellationToken::never()),
-                Ok(2),
-                "it comes apart at one link"
-            );
-            assert_eq!(Engine::Fast.run_parallel(options, &network, |_| true).unwrap(), alone);
-            assert_eq!(Engine::Reference.run_parallel(options, &network, |_| true).unwrap(), alone);
-        }
-        let near = apart(3, "5us");
-        assert_eq!(Engine::Fast.threads_of(ParallelOptions::up_to(2), &near, &CancellationToken::never()), Ok(1));
-        assert_eq!(
-            Engine::Fast.run_parallel(ParallelOptions::up_to(2), &near, |_| true).unwrap(),
-            whole(Engine::Fast, &near)
-        );
-    }
+    use super::*;
 
     #[test]
     fn a_wait_ends_when_a_peer_has_gone_or_the_run_is_cancelled() {
@@ -446,19 +399,5 @@ mod tests {
         assert!(peer.receive(&CancellationToken::new(&|| false)).is_err());
         drop(other);
         assert!(peer.receive(&CancellationToken::never()).is_err());
-    }
-
-    #[test]
-    fn a_run_on_two_threads_ends_when_it_is_told_to() {
-        let network = apart(3, "50ms");
-        for most in [0.0, 0.01, 0.3] {
-            let mut shares = Vec::new();
-            let keep_going = |share: f64| {
-                shares.push(share);
-                share < most
-            };
-            assert_eq!(Engine::Fast.run_parallel(ParallelOptions::up_to(2), &network, keep_going), Err(Interrupted));
-            assert!(shares.is_sorted(), "it goes on, and never back: {shares:?}");
-        }
     }
 }

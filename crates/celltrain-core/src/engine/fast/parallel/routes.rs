@@ -7,6 +7,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::Partition;
 use crate::cell::FrameNumber;
 use crate::engine::fast::Engine;
+use crate::engine::fast::fabric::Fabric;
 use crate::engine::fast::links::StreamIndex;
 use crate::engine::fast::plan::{LaneIndex, PortIndex, StageEnd};
 use crate::index::{FlowIndex, VcIndex};
@@ -42,7 +43,7 @@ pub(super) struct Frames {
 
 impl Routes {
     pub(super) fn of(engine: &Engine<'_>, partition: Partition<'_>) -> Self {
-        let Engine { network, plan, .. } = engine;
+        let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
         let partition_of = |node| partition.partitioning.of(node);
         let (source, destination) = (|vc| partition_of(network.source(vc)), |vc| partition_of(network.destination(vc)));
         let here = partition.number;
@@ -63,7 +64,7 @@ impl Routes {
             let needed = [collected[first_branches[vc]], destination(vc)];
             Frames {
                 vc,
-                sent: engine.end_systems.next_frame(vc),
+                sent: engine.fabric.end_systems.next_frame(vc),
                 to: needed.into_iter().filter(|&to| to != here).collect(),
                 blocks_to: Some(destination(vc)).filter(|&to| to != here),
                 are_needed_here: needed.contains(&here),
@@ -90,7 +91,7 @@ impl Routes {
 
 /// Returns the lanes of frames that begin in a partition and end in another, and that partition.
 pub(super) fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
-    let Engine { network, plan, .. } = engine;
+    let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
     let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| partition.has(network.links[link].from));
     let ends = begin_here.flat_map(|(_, stages)| stages).filter_map(|stage| match stage.end {
         StageEnd::Host { link, lane, .. } => Some((lane, partition.partitioning.of(network.links[link].to))),
@@ -101,7 +102,7 @@ pub(super) fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> 
 
 /// Returns, by VC, the partition that collects its cells into frames: it has the last port where they can wait.
 fn collected(engine: &Engine<'_>, partition: Partition<'_>) -> TiVec<VcIndex, u32> {
-    let Engine { network, plan, .. } = engine;
+    let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
     let mut collected = ti_vec![0; network.vcs.len()];
     for (link, stages) in plan.stages.iter_enumerated() {
         for stage in stages {

@@ -2,7 +2,7 @@
 //! overlapping trains at ports with a queue for each VC, which are admitted one after the other.
 
 use super::{Input, TrainPort, number};
-use crate::cell::{Cell, Run};
+use crate::cell::Run;
 use crate::engine::fast::output::{Depart, Output};
 use crate::engine::fast::train::{InputArrival, Train};
 use crate::index::Label;
@@ -17,169 +17,114 @@ impl TrainPort {
         // Departures make room, on which the number of rounds depends.
         self.output.catch_up(now);
         let (tied, other) = self.ingress.next.tied();
-        let other = other.min(until);
-        let rounds = self.rounds_in_step(now, tied, other);
-        if rounds > 1 {
-            self.keep_step(now, tied, rounds, depart);
+        let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
+        let rounds = self.rounds_in_step(now, tied, period, other.min(until));
+        if rounds > 1 && self.plan.interleaves {
+            self.count_rounds(now, tied, rounds, depart);
             return;
         }
-        let mut together = std::mem::take(&mut self.together);
+        let rounds = rounds.max(1);
+        let mut in_step = std::mem::take(&mut self.in_step);
         for _ in 0..tied {
             let input = self.ingress.next.first().input();
-            let (run, _) = self.ingress.take_first(input, now + Span(1));
-            together.push((input, run.last));
+            let (run, _) = self.ingress.take_first(input, now + period * u64::from(rounds - 1) + Span(1));
+            in_step.push((input, run.last));
         }
-        self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
-        for (_, cell) in together.drain(..) {
-            self.output.note(Run { last: cell, cells: 1 }, now, Span(0));
-            self.arrive(now, cell, depart);
+        let mut together = std::mem::take(&mut self.together);
+        let mut at = now;
+        for _ in 0..rounds {
+            together.extend_from_slice(&in_step);
+            self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
+            self.output.catch_up(at);
+            for (_, cell) in together.drain(..) {
+                self.output.note(Run { last: cell, cells: 1 }, at, Span(0));
+                self.arrive(at, cell, depart);
+            }
+            at += period;
         }
         self.together = together;
+        in_step.clear();
+        self.in_step = in_step;
     }
 
-    /// Returns how often the cells of the first `tied` inputs arrive together, from `now` on and before `until`. All of
-    /// them are admitted or lost alone for want of room, without asking the policy; none is the last of a frame; all
-    /// are in time for the end of the run or all too late. Returns 0 if each departure is reported as its cell arrives.
-    fn rounds_in_step(&self, now: Time, tied: usize, until: Time) -> u32 {
-        if self.output.timing.every_cell_matters && !self.output.defers_order {
-            return 0;
-        }
-        let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
+    /// Returns how often the cells of the first `tied` inputs arrive together, from `now` on and before `until`; none
+    /// is the last of its train. At a port that only counts cells, all of them are admitted or lost alone for want of
+    /// room, without asking the policy, and all are in time for the end of the run or all too late.
+    fn rounds_in_step(&self, now: Time, tied: usize, period: Span, until: Time) -> u32 {
         let Output { buffer, timing, .. } = &self.output;
         let (mut rounds, mut cells) = (u32::MAX, 0);
         for arrival in self.ingress.next.iter().take(tied) {
             let train = &self.ingress.inputs[arrival.input() as usize].train;
-            let label = train.cell.label();
-            // A queue that is kept may notice where a frame starts.
-            let passes = if buffer.keeps_queue() { buffer.passes(label) } else { buffer.admits_unasked(label) };
-            if train.cells == 1 || train.period != period || !passes {
+            let may_ask = self.plan.interleaves && !buffer.admits_unasked(train.cell.label());
+            if train.cells == 1 || train.period != period || may_ask {
                 return 0;
             }
             rounds = rounds.min(train.cells - 1);
             cells += 1;
         }
         let whole = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        let room = (buffer.capacity() - buffer.occupancy()) / cells;
+        rounds = rounds.min(whole((until - now).0.div_ceil(period.0)));
+        if !self.plan.interleaves {
+            return rounds;
+        }
+        let room = (buffer.capacity - buffer.occupancy) / cells;
         let room = if room == 0 && self.plan.loses_in_rounds { u32::MAX } else { room };
         // A round delays the end of the queue by at most its cells' transmission, or its own length.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);
-        let before_the_end = if start > timing.end && !self.output.defers_order {
-            u64::MAX
-        } else {
-            timing.latest_start.0.saturating_sub(start.0) / a_round
-        };
-        rounds.min(room).min(whole((until - now).0.div_ceil(period.0))).min(whole(before_the_end))
+        let before_the_end =
+            if start > timing.end { u64::MAX } else { timing.latest_start.0.saturating_sub(start.0) / a_round };
+        rounds.min(room).min(whole(before_the_end))
     }
 
-    /// Takes `rounds` rounds of the first `tied` inputs.
-    fn keep_step(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl Depart) {
-        let mut in_step = std::mem::take(&mut self.in_step);
-        let cell = |arrival: InputArrival| (arrival.input(), self.ingress.inputs[arrival.input() as usize].train.cell);
-        in_step.extend(self.ingress.next.iter().take(tied).map(cell));
-        let period = self.ingress.inputs[in_step[0].0 as usize].train.period;
-        let keeps_queue = self.output.buffer.keeps_queue();
-        if keeps_queue {
-            self.admit_rounds(now, &in_step, rounds, period, depart);
-        } else {
-            self.count_rounds(now, &in_step, rounds, period, depart);
-        }
-        let at = now + period * u64::from(rounds);
-        // None of them completes a frame, so it is enough to report them all with the start of the last.
-        let last_start = self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0);
-        for (rank, (input, cell)) in in_step.drain(..).enumerate() {
-            let train = &mut self.ingress.inputs[input as usize].train;
-            train.cells -= rounds;
-            train.next = at;
-            self.ingress.next.put_back_first(InputArrival::new(at, input));
-            let mut run = Run { last: cell, cells: rounds };
-            self.output.note(run, now, period);
-            if !keeps_queue {
-                // Uses up the start of a frame, if this is one, without asking the policy.
-                self.output.buffer.fate(cell);
-                run.cells = self.entered[rank];
-                if run.cells < rounds {
-                    self.output.buffer.lose(Run { last: cell, cells: rounds - run.cells });
-                }
-                if run.cells == 0 {
-                    continue;
-                }
-                self.output.buffer.count_interleaved(run);
-            }
-            if !self.output.defers_order && !self.output.buffer.reassembles(cell.label()) {
-                self.report_partial_frame(cell.label(), depart);
-                self.hand_on(run, Time(last_start), Span(0), depart);
-            }
-        }
-        self.in_step = in_step;
-    }
-
-    /// Admits `rounds` rounds of cells, a period apart, to a port that keeps its queue.
-    fn admit_rounds(
-        &mut self,
-        now: Time,
-        in_step: &[(u32, Cell)],
-        rounds: u32,
-        period: Span,
-        depart: &mut impl Depart,
-    ) {
-        let mut together = std::mem::take(&mut self.together);
-        let mut at = now;
-        for _ in 0..rounds {
-            together.extend_from_slice(in_step);
-            self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
-            self.output.catch_up(at);
-            self.output.start_anew_if_idle(at, depart);
-            if self.output.defers_order
-                && together.iter().any(|&(_, cell)| self.output.buffer.must_report_before(cell.label()))
-            {
-                self.output.report_departures(depart);
-            }
-            self.output.buffer.admit_round(together.iter().map(|&(_, cell)| cell));
-            together.clear();
-            at += period;
-        }
-        self.together = together;
-    }
-
-    /// Like `admit_rounds`, at a port without a queue. Loses the cells that find no room one by one. Counts in
-    /// `entered`, by rank, how many cells of each input enter. If all enter, their order affects only the draws.
-    fn count_rounds(
-        &mut self,
-        now: Time,
-        in_step: &[(u32, Cell)],
-        rounds: u32,
-        period: Span,
-        depart: &mut impl Depart,
-    ) {
-        let tied = number(in_step.len());
+    /// Takes `rounds` rounds of the first `tied` inputs, at a port that only counts cells. Loses the cells that find no
+    /// room one by one. If all enter, their order affects only the draws.
+    fn count_rounds(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl Depart) {
+        let mut in_step = std::mem::take(&mut self.counted);
+        in_step.extend(self.ingress.next.iter().take(tied).map(|arrival| (arrival.input(), 0)));
         let mut ranks = std::mem::take(&mut self.tied);
+        let period = self.ingress.inputs[in_step[0].0 as usize].train.period;
         let (mut at, mut whole_rounds) = (now, 0);
-        self.entered.clear();
-        self.entered.resize(in_step.len(), 0);
         for _ in 0..rounds {
             self.output.catch_up(at);
             self.output.start_anew_if_idle(at, depart);
-            let before = self.output.buffer.occupancy();
-            let enter = tied.min(self.output.buffer.capacity() - before);
-            if enter == tied {
-                self.ties.pass_over(tied);
+            let before = self.output.buffer.occupancy;
+            let enter = number(tied).min(self.output.buffer.capacity - before);
+            if enter == number(tied) {
+                self.ties.pass_over(enter);
                 whole_rounds += 1;
             } else {
-                ranks.extend(0..tied);
+                ranks.extend(0..number(tied));
                 self.ties.order(&mut ranks, |&rank| self.at_node[in_step[rank as usize].0 as usize]);
                 for rank in ranks.drain(..).take(enter as usize) {
-                    self.entered[rank as usize] += 1;
+                    in_step[rank as usize].1 += 1;
                 }
             }
             let range = QueueRange { least: before, largest: before + enter };
             self.output.buffer.admit_in_any_order(enter, range, 0);
             at += period;
         }
-        for entered in &mut self.entered {
-            *entered += whole_rounds;
-        }
         self.tied = ranks;
+        // None of them completes a frame, so it is enough to report them all with the start of the last.
+        let last_start = Time(self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0));
+        for (input, entered) in in_step.drain(..) {
+            let train = &mut self.ingress.inputs[input as usize].train;
+            let all = train.take(rounds);
+            self.ingress.next.put_back_first(InputArrival::new(at, input));
+            self.output.note(all, now, period);
+            // Uses up the start of a frame, if this is one, without asking the policy.
+            self.output.buffer.fate(all.last);
+            let run = Run { cells: whole_rounds + entered, ..all };
+            if run.cells < rounds {
+                self.output.buffer.admission.lose(Run { cells: rounds - run.cells, ..all });
+            }
+            if run.cells > 0 {
+                self.output.buffer.count_interleaved(run);
+                self.partial_frames.report(run.last.label(), depart);
+                self.hand_on(run, last_start, Span(0), depart);
+            }
+        }
+        self.counted = in_step;
     }
 }
 
@@ -252,16 +197,16 @@ impl TrainPort {
             stretch.push(StretchTrain { input, cells: of_train, first, phase, round });
         }
         self.output.catch_up(now);
-        if stretch.len() < 2 || cells > self.output.buffer.capacity() - self.output.buffer.occupancy() {
+        if stretch.len() < 2 || cells > self.output.buffer.capacity - self.output.buffer.occupancy {
             stretch.clear();
             self.stretch = stretch;
             return false;
         }
         self.output.start_anew_if_idle(now, depart);
         let starts = last_arrival.0.saturating_sub(self.output.next_start.0).div_ceil(cell_time.0);
-        let with_last = self.output.buffer.occupancy() + cells;
+        let with_last = self.output.buffer.occupancy + cells;
         let gone = u32::try_from(starts).unwrap_or(u32::MAX).min(with_last - 1);
-        let range = QueueRange { least: self.output.buffer.occupancy(), largest: with_last - gone };
+        let range = QueueRange { least: self.output.buffer.occupancy, largest: with_last - gone };
         for _ in &stretch {
             self.ingress.next.pop_first();
         }

@@ -33,16 +33,14 @@ impl TrainPort {
 
     /// Returns whether interleaving saves more than its beginning and its end cost: cells of the first train come
     /// further apart than they leave, or it does not tie and has more than a few left, as has the second. Others end,
-    /// or are in step, a cell or two later.
+    /// or are in step, a cell or two later. Cells that may be too late for the end of the run are not interleaved.
     #[inline]
     pub(super) fn interleaving_pays(&self) -> bool {
         let [first, second] = [0, 1].map(|i| self.ingress.next.at(i));
-        let train = &self.ingress.inputs[first.input() as usize].train;
-        if train.period > self.output.timing.cell_time {
-            return true;
-        }
-        let next = &self.ingress.inputs[second.input() as usize].train;
-        first.time() < second.time() && train.cells.min(next.cells) > FEW_IN_A_ROW
+        let [train, next] = [first, second].map(|arrival| &self.ingress.inputs[arrival.input() as usize].train);
+        (train.period > self.output.timing.cell_time
+            || (first.time() < second.time() && train.cells.min(next.cells) > FEW_IN_A_ROW))
+            && self.output.tail_start() <= self.output.timing.latest_start
     }
 
     /// Returns whether more than `cells` cells of an input's train come before another's.
@@ -59,11 +57,10 @@ impl TrainPort {
     /// cells at the end of the train or of the stretch.
     #[inline(never)]
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl Depart) -> bool {
-        let waiting = self.output.buffer.occupancy();
-        let stays = self.output.tail_start() > self.output.timing.end;
+        let waiting = self.output.buffer.occupancy;
         let range = QueueRange { least: waiting, largest: waiting };
         let mut queue = InterleavedQueue { waiting, next_start: self.output.next_start, range, gone: 0, came: 0 };
-        let capacity = self.output.buffer.capacity();
+        let capacity = self.output.buffer.capacity;
         loop {
             let (first, second) = (self.ingress.next.first(), self.ingress.next.at(1));
             let now = first.time();
@@ -72,7 +69,7 @@ impl TrainPort {
             }
             self.count_departures(&mut queue, now);
             if second.time() == now {
-                if !self.interleave_tied(&mut queue, until, stays, depart) {
+                if !self.interleave_tied(&mut queue, until, depart) {
                     break;
                 }
                 continue;
@@ -80,7 +77,7 @@ impl TrainPort {
             let start = self.start(&queue);
             let input = first.input();
             if queue.waiting >= capacity
-                || (start > self.output.timing.latest_start && !stays)
+                || start > self.output.timing.latest_start
                 || (self.ingress.inputs[input as usize].interleaved == 0 && !self.is_welcome(input))
             {
                 break;
@@ -99,7 +96,6 @@ impl TrainPort {
             return false;
         }
         self.output.next_start = queue.next_start;
-        let tail_start = self.start(&queue);
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
             let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
@@ -108,7 +104,7 @@ impl TrainPort {
                 let (first, period) = (*interleaved_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
                 self.finish_interleaved(run, first, period);
-                self.collect_or_leave(run, tail_start, stays, depart);
+                self.partial_frames.collect(run, depart);
             }
         }
         self.touched = touched;
@@ -119,20 +115,14 @@ impl TrainPort {
     /// Interleaves the cells that tie at the first instant. Returns false, with nothing done, if one of them lacks room
     /// or ends the stretch for another reason ([`TrainPort::interleave`]).
     #[inline(never)]
-    fn interleave_tied(
-        &mut self,
-        queue: &mut InterleavedQueue,
-        until: Time,
-        stays: bool,
-        depart: &mut impl Depart,
-    ) -> bool {
+    fn interleave_tied(&mut self, queue: &mut InterleavedQueue, until: Time, depart: &mut impl Depart) -> bool {
         let now = self.ingress.next.first().time();
         let tied = self.ingress.next.tied().0;
         let behind = number(tied) - 1;
+        let last_start = self.start(queue) + self.output.timing.cell_time * u64::from(behind);
         if !self.is_interleaved(until)
-            || queue.waiting + behind >= self.output.buffer.capacity()
-            || (self.start(queue) + self.output.timing.cell_time * u64::from(behind) > self.output.timing.latest_start
-                && !stays)
+            || queue.waiting + behind >= self.output.buffer.capacity
+            || last_start > self.output.timing.latest_start
             || !self.ingress.next.iter().take(tied).all(|next| self.is_welcome(next.input()))
         {
             return false;
@@ -155,7 +145,6 @@ impl TrainPort {
 
     /// Interleaves the next cell of an input, which arrives `now`. Returns the arrival of the one after.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once an interleaved cell")]
     fn interleave_one(
         &mut self,
         input: u32,
@@ -197,33 +186,20 @@ impl TrainPort {
             next.next
         });
         self.finish_interleaved(run, first, period);
-        let stays = start > self.output.timing.end;
-        if !stays && (last.is_rm() || last.last_cell()) {
+        if last.is_rm() || last.last_cell() {
             // Cells of the frame that were collected before go with the last one.
             let cells = self.partial_frames.take_before(run);
-            self.report_partial_frame(last.label(), depart);
+            self.partial_frames.report(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
         } else {
-            self.collect_or_leave(run, start, stays, depart);
+            self.partial_frames.collect(run, depart);
         }
         next
-    }
-
-    /// Collects interleaved cells of a frame under way. `stays`: all of them start after the end of the run, as does
-    /// one at `start`; otherwise none.
-    fn collect_or_leave(&mut self, run: Run, start: Time, stays: bool, depart: &mut impl Depart) {
-        if stays {
-            self.report_partial_frame(run.last.label(), depart);
-            self.hand_on(run, start, Span(0), depart);
-        } else {
-            self.collect(run, depart);
-        }
     }
 
     /// Counts the cells of a queue that left before the arrivals of `now`. There are rarely more than two, and a branch
     /// could not predict none, one or two, so these are counted without branches.
     #[inline(always)]
-    #[expect(clippy::inline_always, reason = "once an interleaved cell")]
     fn count_departures(&self, queue: &mut InterleavedQueue, now: Time) {
         let until = now + Span(u64::from(self.output.timing.serve_first));
         for _ in 0..2 {
@@ -243,7 +219,6 @@ impl TrainPort {
     }
 
     /// Returns the start of a cell that joins a queue.
-    #[inline]
     fn start(&self, queue: &InterleavedQueue) -> Time {
         queue.next_start + self.output.timing.cell_time * u64::from(queue.waiting)
     }
