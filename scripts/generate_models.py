@@ -108,7 +108,7 @@ class Writer:
         self.code.append(f"{name}: TypeAlias = {expression}\n{docstring(schema.get('description', name), indent='')}")
 
     def choice(self, name: str, schema: Schema) -> None:
-        """Writes a choice among tables by the key that holds them."""
+        """Writes a choice among tables, where the key that holds a table tells which one it is."""
         variants = {}
         for variant in schema["oneOf"]:
             [(key, table)] = variant["properties"].items()

@@ -26,8 +26,8 @@ THRESHOLDS = """
 [axes]
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60, 70, 80] }
 """
-#: Number of runs that `driver` writes at once, and of runs per chunk on a cluster. Both are small, so that something is
-#: stored early, and kills happen between two writes.
+#: Number of runs that `driver` writes at once, and number of runs per chunk on a cluster. Both are small, so that
+#: something is stored early and kills fall between two writes.
 WRITE_RUNS, CHUNK_RUNS = 40, 20
 #: The command line with these numbers.
 PROGRAM = f"""

@@ -70,7 +70,7 @@ class Fault:
 
     @classmethod
     def of_option(cls, option: str, value: object, problem: str) -> Fault:
-        """Makes the fault of an option of a call or a command."""
+        """Creates the fault for a wrong option of a call or a command."""
         return cls.of(problem, key=option, value=_text(value))
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The first commands of a new user: new, why without options, lists without arguments, completion."""
+"""The first commands that a new user tries: `new`, `why` without options, lists without arguments, and completion."""
 
 from __future__ import annotations
 

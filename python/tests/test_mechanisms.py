@@ -30,7 +30,7 @@ QUOTED_BEHIND = re.compile(rf'{CITATION.pattern}[^".;]{{0,60}}(?P<quotes>"[^"]+"
 
 @cache
 def headed(page: Path) -> dict[str, str]:
-    """Returns the text below every heading of a page that has a number or the id of a choice, in the page's order."""
+    """Returns the text below each of a page's headings that have a number or the id of a choice, in the page's order."""
     parts = re.split(r"^#{2,3} (A-\d\d|\d+(?:\.\d+)?)\.? (.*)$", page.read_text(), flags=re.MULTILINE)[1:]
     numbers, texts = parts[::3], parts[2::3]
     assert len(set(numbers)) == len(numbers), f"{page.name} has a number or an id twice"

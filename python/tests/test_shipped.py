@@ -82,7 +82,7 @@ def test_the_scenario_of_a_shipped_plan_is_the_shipped_one():
 
 
 def test_shells_complete_names_and_files():
-    """Completes files by their beginning, folders with a slash, and the last of several series."""
+    """Completes file names from their first letters, folders with a slash, and the last series in a list."""
     Path("land.toml").write_text("")
     Path("lanes").mkdir()
     assert completing.scenarios("lan-e") == ["lan-epd"]

@@ -141,8 +141,8 @@ impl MinimumShares {
         }
     }
 
-    /// Returns the part of the turns that a VC with cells gets until one joins or leaves: its own share, and an equal
-    /// part of the turns not promised to VCs with cells.
+    /// Returns the fraction of the turns that a VC with cells gets until the next VC joins or leaves: its own share,
+    /// plus an equal part of the turns not promised to VCs with cells.
     pub fn part(&self, vc: usize) -> f64 {
         let rest = ONE.saturating_sub(self.promised) as f64 / f64::from(self.ring.members.max(1));
         (self.shares[vc] as f64 + rest) / ONE as f64

@@ -56,7 +56,7 @@ pub struct EndSystems {
     max_cells: u32,
     flows: TiVec<FlowIndex, Connection>,
     vcs: Vcs,
-    /// Per VC, separate from the rest of its ends because every cell accesses it.
+    /// One for each VC, kept apart from the rest of the VC's state because every cell accesses it.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, FlowIndex)>,

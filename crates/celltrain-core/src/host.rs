@@ -12,8 +12,7 @@ use crate::error::Fault;
 use crate::rng::Stream;
 use crate::units::{Clock, Duration, Span};
 
-/// What all hosts have in common. With the defaults they take no time, their clocks are right, and all is as it would
-/// be without.
+/// What all hosts have in common. With the defaults they take no time, and their clocks are right.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostOptions {

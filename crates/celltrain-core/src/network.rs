@@ -83,7 +83,7 @@ pub enum NodeKind {
     /// Forwards cells, with one buffer at each output.
     Switch,
     /// Connects hosts and the ATM network: takes whole packets from hosts, and sends them into the network cell by
-    /// cell. Only the first or the last node between a path's two hosts.
+    /// cell. It can only be the first or the last node between a path's two hosts.
     EdgeDevice,
 }
 

@@ -150,7 +150,7 @@ struct Tried {
     frame_waits: [Attempts; 2],
     /// Untagged frames of several cells, and one frame of the same VC and one cell of another VC wait.
     both_wait: Attempts,
-    /// Untagged, and the buffer is empty, by VC. Only these have reasons.
+    /// Untagged frames that meet an empty buffer, by VC. Reasons are recorded only for these.
     of_vc: TiVec<Label, Attempts>,
 }
 

@@ -159,7 +159,7 @@ fn a_source_stopped_at_an_mcr_of_nothing_comes_back_by_rm_cells_out_of_rate() {
 
 #[test]
 fn where_both_directions_are_too_slow_to_answer_rm_cells_out_of_rate_start_both() {
-    // ICR is one cell per second in both directions: an answer in rate takes a second.
+    // ICR is one cell per second in both directions, so an in-rate answer takes a second.
     let network = |out_of_rate: bool| {
         network(&format!(
             r#"

@@ -155,7 +155,7 @@ def time_unit(end: float) -> tuple[float, str]:
 
 
 def time_axis(ax: Axes, span: tuple[float, float] | None, last: float) -> None:
-    """Labels the axis of time, which covers the window; an open end is the last event."""
+    """Labels the time axis, which covers the window; a window without an end runs to the last event."""
     scale, unit = time_unit(last)
     ax.set_xlabel(f"time ({unit})")
     if span is not None:

@@ -456,7 +456,7 @@ def _strides(plan: Plan) -> Iterator[tuple[Group, int]]:
 
 
 def _network_path(group: Group) -> str:
-    """Returns of axes that move together the path that changes the network or its TCP, if there is one."""
+    """Returns the path, among axes that move together, that changes the network or its TCP, if there is one."""
     paths = [axis.path for axis in group.axes]
     return next((path for path in paths if path.split(".")[0] in NETWORKS), paths[0])
 

@@ -268,7 +268,7 @@ _MARKDOWN = re.compile(r"(^>|[\\`*_{}\[\]<#|~&])")
 
 
 def _for_markdown(text: str) -> str:
-    """Escapes the marks of Markdown in a text."""
+    """Escapes the Markdown characters in a text."""
     return _MARKDOWN.sub(r"\\\1", shown(text))
 
 

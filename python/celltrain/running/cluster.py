@@ -43,7 +43,7 @@ POLL, COUNT = 0.02, 1.0
 SILENCE = 5.0
 #: Seconds that fetching the rows of a chunk may take: during the work, and after Ctrl-C.
 FETCH, LAST_FETCH = 10.0, 2.0
-#: Most times that a chunk dropped by the cluster is submitted again.
+#: Maximum number of times that a chunk dropped by the cluster is resubmitted.
 DROPPED = 10
 #: Seconds to wait for a scheduler.
 TIMEOUT = 5.0

@@ -135,7 +135,7 @@ def run(
     try:
         with ExitStack() as files:
             outputs: dict[str, Any] = {}
-            # The capture names its file in errors itself, so it is opened first.
+            # The capture's own errors already name its file, so it is opened first.
             if capture is not None:
                 outputs |= {"capture": capture.for_core(), "on_capture": files.enter_context(capture.taking())}
             if events is not None:

@@ -101,7 +101,7 @@ class RunRecord:
         configuration: The canonical scenario as JSON.
         values: Values of the measures, in their order; empty if the run failed.
         problems: Reasons why measures have no value, other than that the run had nothing to measure.
-        fingerprint: 16 hex digits that change with any segment's instant.
+        fingerprint: 16 hex digits that change if the time of any segment changes.
         error: The reason why the run failed.
         seconds: Real time the engine took.
         cell_hops: Cells that crossed a link, counted once per link.

@@ -153,7 +153,7 @@ impl Configure for Config {
 impl BufferPolicy for Formula {
     fn at_port(&mut self, port_info: &PortInfo<'_>) {
         let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
-        // VC names take much memory, and nothing needs them again.
+        // VC names take up a lot of memory, and nothing needs them again.
         let vcs = std::mem::take(&mut self.vcs);
         let running = Running::new(&self.config, &port_info, &vcs);
         debug_assert!(vcs.is_empty() || running.is_ok(), "formulas of a checked scenario can be read: {running:?}");

@@ -250,8 +250,9 @@ pub trait CellFollower {
     /// Records that cells have left, whatever their VCs.
     fn on_leave(&mut self, cells: u32);
 
-    /// Returns whether cells of VC `vc` that arrive one by one, while `left` cells leave, may all be recorded with the
-    /// first, as nothing depends on the difference. `close`: no more than one leaves between any two of them.
+    /// Returns whether cells of VC `vc` that arrive one at a time while `left` cells leave can all be recorded when
+    /// the first arrives, because the difference affects nothing. `close`: at most one cell leaves between any two
+    /// arrivals.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         let _ = (vc, left, close);
         false

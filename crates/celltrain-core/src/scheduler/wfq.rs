@@ -76,7 +76,7 @@ struct Vc<N> {
     previous: N,
 }
 
-/// An integer that holds tags and players. A player is a VC with F of its first waiting cell. F is above the label, so
+/// An integer that holds tags and players. A player is a VC together with the F of its first waiting cell. F is above the label, so
 /// comparing two players is one subtraction, and ties go to the lower label.
 trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'static {
     /// Zero.

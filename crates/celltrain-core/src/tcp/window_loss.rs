@@ -44,7 +44,7 @@ impl WindowLoss {
 mod tests {
     use super::*;
 
-    /// Returns whether each segment is lost, given its number and the window as it is sent.
+    /// Returns whether each segment is lost, given its number and the window at the time it is sent.
     fn lost(sent: &[(u64, f64)]) -> Vec<bool> {
         let mut loss = WindowLoss::new(4.0);
         sent.iter().map(|&(number, window)| loss.takes(Segment { seq: number * 100, len: 100 }, window)).collect()

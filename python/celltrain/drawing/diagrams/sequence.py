@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 #: Colours by the reason of a retransmission; no flow has them.
 _COLOURS = {"timeout": LOSS, "third duplicate ACK": INK, "partial ACK": "#6A3D9A", "SACK hole": "#E07B00"}
-#: Share of the axis below which a segment is a dot.
+#: A segment shorter than this fraction of the axis is drawn as a dot.
 _BAR = 0.012
 #: Most losses with large crosses.
 _FEW = 40

@@ -77,7 +77,7 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """A setting that was run with the seeds of confirmation, which had no part in choosing it.
+    """A setting that was run with the confirmation seeds, which had no part in choosing it.
 
     Attributes:
         parameters: Values by name.

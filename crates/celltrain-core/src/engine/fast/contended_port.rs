@@ -15,7 +15,7 @@ use crate::index::{Label, LinkIndex, indices};
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
-/// A contended port, by the way in which it works.
+/// A contended port, with a variant for each way it can work.
 pub(super) enum ContendedPort {
     Trains(TrainPort),
     /// Cells arrive and leave one by one, first in, first out.

@@ -111,7 +111,7 @@ const KIND: u32 = LINK + u32::BITS;
 const TIME: u32 = 64;
 
 impl Key {
-    /// The key of no event, after all others.
+    /// The key that means "no event"; it sorts after all others.
     pub const NEVER: Key = Key(u128::MAX);
     /// Most leaves of a tree.
     pub const MAX_LEAVES: usize = 1 << LINK;

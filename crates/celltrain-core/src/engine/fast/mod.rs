@@ -313,7 +313,7 @@ impl<'a> Engine<'a> {
     fn shape(&mut self, number: ShapedIndex, now: Time) {
         let link = self.fabric.plan.shaped[number];
         let port = self.fabric.rate_control.port_mut(link).expect("it has this role");
-        // All cells handed on before have started, or this would not be the next start.
+        // All cells handed on earlier have already started; otherwise this would not be the next start.
         port.take_back(now);
         let ahead = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
         if let Some((mut run, period)) = port.send(now, ahead) {

@@ -18,7 +18,7 @@ use crate::error::Fault;
 use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
-/// A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is carried on.
+/// A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is kept from one evaluation to the next.
 ///
 /// Source: the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -160,9 +160,9 @@ impl Connectivity {
         candidates
     }
 
-    /// Returns the partition of each node, with nodes closer than `least_lead` in one partition. `None` if that does
-    /// not make that many partitions with about equal work. `most_work` is the most work of one partition, in quarters
-    /// of the average.
+    /// Returns the partition of each node, with nodes closer than `least_lead` in one partition. Returns `None` if
+    /// the nodes cannot be divided in this way into `partitions` parts with about equal work. `most_work` is the
+    /// largest amount of work of one partition, in quarters of the average.
     fn partition(
         &self,
         network: &Network,

@@ -16,7 +16,7 @@ use crate::index::{FlowIndex, VcIndex};
 pub(super) struct Routes {
     /// Contended ports that send cells or frames to other partitions, and so must be settled first.
     pub(super) ports: Vec<PortIndex>,
-    /// Streams that begin here and end in another partition, and that partition.
+    /// Streams that begin here and end in another partition, each with the partition it ends in.
     pub(super) streams: Vec<(StreamIndex, u32)>,
     /// Lanes of frames that end in another partition, and that partition.
     pub(super) lanes: Vec<(LaneIndex, u32)>,

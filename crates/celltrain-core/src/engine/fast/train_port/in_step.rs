@@ -24,21 +24,26 @@ impl TrainPort {
             return;
         }
         let rounds = rounds.max(1);
-        let mut in_step = std::mem::take(&mut self.in_step);
+        let mut together = std::mem::take(&mut self.together);
         for _ in 0..tied {
             let input = self.ingress.next.first().input();
             let (run, _) = self.ingress.take_first(input, now + period * u64::from(rounds - 1) + Span(1));
-            in_step.push((input, run.last));
+            together.push((input, run.last));
         }
-        let mut together = std::mem::take(&mut self.together);
+        let mut in_step = std::mem::take(&mut self.in_step);
+        if rounds > 1 {
+            in_step.extend_from_slice(&together);
+        }
         let mut at = now;
-        for _ in 0..rounds {
-            together.extend_from_slice(&in_step);
+        for round in 1..=rounds {
             self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.output.catch_up(at);
             for (_, cell) in together.drain(..) {
                 self.output.note(Run { last: cell, cells: 1 }, at, Span(0));
                 self.arrive(at, cell, depart);
+            }
+            if round < rounds {
+                together.extend_from_slice(&in_step);
             }
             at += period;
         }
