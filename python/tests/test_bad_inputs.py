@@ -279,7 +279,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             'nrm = 32\n\n[vc.tcp1-acks]\nclass = "vbr"',
             25,
-            'vc.tcp1-acks.class = "vbr" does not go with [vc.tcp1-3.abr]: a VC has one service, and schedulers by class serve '
+            'vc.tcp1-acks.class = "vbr" cannot be combined with [vc.tcp1-3.abr]: a VC has one service, and schedulers by class serve '
             "ABR with ubr; leave it out",
         ),
         (
@@ -372,14 +372,14 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             '\n[vc.tcp1-3.gfr]\nmcr = "10Mbps"\nmfs = 12\nmbs = 24',
             23,
-            "vc.tcp1-3.gfr does not go with [vc.tcp1-3.abr]; a VC has one service, a guaranteed frame rate or ABR",
+            "vc.tcp1-3.gfr cannot be combined with [vc.tcp1-3.abr]; a VC has one service, a guaranteed frame rate or ABR",
         ),
         (
             INTERNETWORK,
             "nrm = 32",
             'nrm = 32\nout_of_rate = true\nmcr = "1Mbps"',
             23,
-            'vc.tcp1-3.abr.out_of_rate = true does not go with mcr = "1Mbps": ACR never is below tcr = "4.24kbps", and none '
+            'vc.tcp1-3.abr.out_of_rate = true cannot be combined with mcr = "1Mbps": ACR never is below tcr = "4.24kbps", and none '
             "goes out of rate; leave it out, or lower mcr below tcr",
         ),
         (
@@ -387,7 +387,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             "nrm = 32\n\n[vc.tcp1-3]\ntagged = true",
             25,
-            "vc.tcp1-3.tagged = true does not go with [vc.tcp1-3.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); "
+            "vc.tcp1-3.tagged = true cannot be combined with [vc.tcp1-3.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); "
             "leave it out",
         ),
         (

@@ -193,7 +193,7 @@ def abr(folder: Path) -> Path:
         (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"),
         (["--vc", "tcp9"], "is not a VC of this network; did you mean tcp1?"),
         (["--format", "xlsx"], "is not a format; choose from parquet, csv"),
-        (["--engine", "fast"], "does not look at frames, cells, rates"),
+        (["--engine", "fast"], "does not report frames, cells, rates"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
@@ -240,7 +240,7 @@ def test_a_folder_has_the_events_of_one_run(celltrain: Command, small: Path, tmp
     for options in (["--seed", "9"], ["--format", "csv"]):
         answer = celltrain("run", small, "--events", out, "--kinds", "frames", *options)
         assert answer.code == 2
-        assert "segments.parquet: is there already; name another folder" in answer.err
+        assert "segments.parquet: already exists; name another folder" in answer.err
     assert sorted(path.name for path in out.iterdir()) == ["segments.parquet"]
 
 

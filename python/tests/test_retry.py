@@ -97,7 +97,7 @@ def test_it_goes_with_resume(tmp_path, celltrain):
     (tmp_path / "plan.toml").write_text(PLAN)
     told = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "s", "--retry-failed")
     assert told.code == 2
-    assert "--retry-failed = given goes with --resume" in told.err
+    assert "--retry-failed = given needs --resume" in told.err
     with pytest.raises(ct.PlanError, match="retry_failed = True needs resume=True"):
         ct.sweep(plan(), store=tmp_path / "s", retry_failed=True)
     run_plan(plan(), tmp_path / "s", Local(2))

@@ -68,7 +68,7 @@ def report(
     assert store is not None, "one of them is given"
     chosen = listed(measures)
     if chosen == []:
-        raise InputError([Fault.of_option("--measures", "", "names no measure; for example efficiency,fairness")])
+        raise InputError([Fault.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")])
     require_matplotlib()
     report = reports.report(
         store,
