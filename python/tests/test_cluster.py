@@ -357,7 +357,7 @@ def test_a_scheduler_that_dies_ends_the_sweep_and_another_goes_on(tmp_path):
     finally:
         before.stop()
     assert (process.returncode, out) == (2, "")
-    assert "the scheduler was lost; what is done is kept" in err
+    assert "the scheduler was lost; finished runs are kept" in err
     assert err.count("\n") == 1
     assert 120 <= sweeps.stored(store) < 480
     before.file.unlink()

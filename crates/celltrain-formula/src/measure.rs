@@ -97,7 +97,7 @@ mod tests {
             ("a % a", "cannot be read: '%' stands where a sign should\n    a % a\n      ^"),
             (
                 "2 * 1e400",
-                "cannot be read: '1e400' is a number beyond all that can be counted\n    2 * 1e400\n        ^^^^^",
+                "cannot be read: '1e400' is too large a number\n    2 * 1e400\n        ^^^^^",
             ),
         ] {
             assert_eq!(written(text), expected, "{text}");

@@ -107,7 +107,7 @@ pub fn check(
 fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mut Scope<'_>) -> bool {
     let Err(why) = fits else { return false };
     let (key, value) = topology.config().size().key;
-    let problem = format!("makes a network that does not fit: {why}");
+    let problem = format!("makes a network that is too large: {why}");
     root.at("topology").at(topology.name()).at(key).refuse_value(value, problem);
     true
 }
@@ -131,7 +131,7 @@ fn beyond(
             if let Some((_, name)) = last.filter(|(number, _)| number < numbers.end()) {
                 let (key, end) = (join(kind, key), numbers.end());
                 let message = format!(
-                    "the range {key} goes on to {stem}{end}, and {name} is the last there is; the rest is about nothing"
+                    "the range {key} ends at {stem}{end}, but {name} is the last one; the rest has no effect"
                 );
                 warnings.push(Warning { key, message });
             }
@@ -159,7 +159,7 @@ fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     for (table, names) in of_ports.chain(of_tcps) {
         for name in names {
             let key = format!("{table}.{name}");
-            let message = format!("{key} is used by no formula; leave it out, or look whether another name was meant");
+            let message = format!("{key} is not used by any formula; leave it out, or check the spelling");
             warnings.push(Warning { key, message });
         }
     }

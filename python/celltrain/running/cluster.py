@@ -308,7 +308,7 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
             problem, final = error.problem, not error.regular
             if error.missing:
                 problem = "does not exist: start the scheduler with dask scheduler --scheduler-file, in the same folder"
-        if not problem.startswith("is not there"):
+        if not problem.startswith("does not exist"):
             problem = f"{problem}: it was not written by dask scheduler --scheduler-file"
         # A half-written file may be completed; anything but a file is an error at once.
         if final or time.monotonic() > deadline:

@@ -139,7 +139,7 @@ fn a_choice_is_refused_in_words() {
     );
     assert_eq!(
         there([None, Some(&["tcp2"][..]), Some(&["tcp1", "tcp3"][..])]),
-        "vcs = \"tcp2\" excludes all that flows chooses, whose VCs are tcp1, tcp1-acks, tcp3, tcp3-acks"
+        "vcs = \"tcp2\" excludes every VC that flows selects: tcp1, tcp1-acks, tcp3, tcp3-acks"
     );
     assert!(there([None, None, Some(&["tcp9"][..])]).starts_with(
         "flows = \"tcp9\" is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"

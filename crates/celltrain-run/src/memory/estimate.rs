@@ -60,7 +60,7 @@ impl MemoryEstimate {
     pub fn in_words(&self, bytes: u64, free: u64) -> String {
         let Self { nodes, vcs, hops, .. } = self;
         format!(
-            "{nodes} nodes and {vcs} VCs, which cross links {hops} times, take more than {} of memory, and of the {} that \
+            "{nodes} nodes and {vcs} VCs, which cross links {hops} times, need more than {} of memory; a run may use three quarters of the {} \
              are free a run may have three quarters; fewer connections, shorter paths or smaller windows take less",
             in_units(bytes),
             in_units(free)
