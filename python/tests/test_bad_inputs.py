@@ -271,7 +271,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             'nrm = 32\n\n[vc.tcp1]\nclass = "vbr"',
             24,
-            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: one table counts for a VC, that of its name or the first range; write "
+            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: a VC uses one table, that of its name or of the first range; write "
             "[vc.tcp1.abr] too, or leave tcp1 out of the range",
         ),
         (
@@ -287,7 +287,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "sources = 3",
             "sources = 3\nbidirectional = true",
             14,
-            'port."sw2->sw1" has no table and no allocator, and carries the ABR VC tcp1-acks: up to 466.56Mbps can come to its '
+            'port."sw2->sw1" has no table and no allocator, but carries the ABR VC tcp1-acks: up to 466.56Mbps can arrive for its '
             f"155.52Mbps; write its table, or [port.default] for all others, with an allocator ({ALLOCATORS})",
         ),
         (
@@ -295,7 +295,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             '".allocator.efci]',
             '".scheduler.strict_priority]\n\n[port."sw1->sw2".allocator.efci]',
             18,
-            'port."sw1->sw2".scheduler.strict_priority has nothing to tell apart: every VC that crosses sw1->sw2 is of class '
+            'port."sw1->sw2".scheduler.strict_priority has only one class to serve: every VC that crosses sw1->sw2 is of class '
             "ubr, as ABR VCs are; leave the scheduler out",
         ),
         (
@@ -312,7 +312,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             '[port."sw*->sw*".allocator.efci]\nthreshold = 250\n',
             "",
             13,
-            'port."sw*->sw*".allocator is missing, and sw1->sw2 carries the ABR VC tcp1; write which allocator tells its '
+            'port."sw*->sw*".allocator is missing, but sw1->sw2 carries the ABR VC tcp1; choose which allocator tells its '
             f"source the rate: {ALLOCATORS}",
         ),
         (
@@ -379,7 +379,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             'nrm = 32\nout_of_rate = true\nmcr = "1Mbps"',
             23,
-            'vc.tcp1-3.abr.out_of_rate = true cannot be combined with mcr = "1Mbps": ACR never is below tcr = "4.24kbps", and none '
+            'vc.tcp1-3.abr.out_of_rate = true does not go with mcr = "1Mbps": ACR never is below tcr = "4.24kbps", and none '
             "goes out of rate; leave it out, or lower mcr below tcr",
         ),
         (
@@ -402,7 +402,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             'to = "b" }',
             'to = "b", path = ["a", "e", "s", "f", "t", "b"] }',
             None,
-            'topology.network.flows[0] crosses the edge device "f" in its middle; one is next to a host, with a switch or '
+            'topology.network.flows[0] crosses the edge device "f" in its middle; an edge device must be next to a host, with a switch or '
             "another edge device behind it",
         ),
         (
@@ -431,7 +431,7 @@ def test_a_range_beyond_the_last_vc_is_warned_of(celltrain, tmp_path):
     path.write_text(INTERNETWORK.replace("tcp1-3", "tcp1-4"))
     answer = celltrain("check", path)
     assert answer.code == 0
-    assert "the range vc.tcp1-4 goes on to tcp4, and tcp3 is the last there is" in answer.err
+    assert "the range vc.tcp1-4 ends at tcp4, but tcp3 is the last one" in answer.err
 
 
 @pytest.mark.slow

@@ -429,7 +429,7 @@ def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> 
         (["--pcap-kind", "cells", "--pcap-at", "sender"], "choose from out, in, both"),
         (["--pcap-kind", "cells", "--engine", "fast"], "does not report single cells"),
         (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
-        (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"),
+        (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
         (["--kinds", "segments"], "say where they are written to with --events DIR"),
     ],

@@ -32,7 +32,7 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
     "formula, words",
     [
         ('{ admit = "X + 1" }', ["formula.admit", "is in cells; admit is a condition"]),
-        ('{ admit = "X <= N" }', ["one is in cells, the other a number without unit"]),
+        ('{ admit = "X <= N" }', ["one is in cells and the other a number without unit"]),
         ('{ admit = "(X <= 3" }', ["ends where ) is expected for the ( at 1"]),
         ('{ admit = "X <= A", constants = { A = "B", B = "A" } }', ["constants.B", "goes in a circle"]),
         ('{ admit = "X <= 3", on_frame = { avg = "X" } }', ["on_frame.avg", "is no state"]),
@@ -76,7 +76,7 @@ def test_a_name_that_no_formula_has_is_a_warning(celltrain, tmp_path):
 def test_a_formula_of_a_megabyte_is_refused_in_a_few_lines(celltrain, tmp_path):
     told = celltrain("check", mine(tmp_path, '{ admit = "' + "X + " * 250_000 + 'X <= 3" }'))
     assert told.code == 2
-    assert "4000 is the most" in told.err
+    assert "at most 4000 are possible" in told.err
     assert len(told.err) < 3000
 
 

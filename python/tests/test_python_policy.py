@@ -86,7 +86,7 @@ def test_a_class_gives_the_run_of_the_formula_it_expresses_on_both_engines(polic
     "policy, words",
     [
         (Raises(), ["Raises.admit(view, ", " for tcp", " at sw1->sw2, 0.0", "ZeroDivisionError: division by zero"]),
-        (ReturnsNone(), ["ReturnsNone.admit(view, ", "it returned NoneType, and must return True or False"]),
+        (ReturnsNone(), ["ReturnsNone.admit(view, ", "it returned NoneType, but must return True or False"]),
     ],
 )
 @pytest.mark.parametrize("engine", ["fast", "reference"])

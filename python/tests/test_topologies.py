@@ -446,7 +446,7 @@ def line_of_hosts(links: int) -> str:
 def test_more_than_a_hundred_thousand_links_are_refused(celltrain, tmp_path):
     answer = Reading.of_core(_core.parse_json(line_of_hosts(100_001), "large"))
     [fault] = answer.faults
-    assert fault.message == "large: topology.network.links has 100001 items; 100000 is the most"
+    assert fault.message == "large: topology.network.links has 100001 items; at most 100000 are possible"
     assert Reading.of_core(_core.parse_json(line_of_hosts(100_000), "large")).faults == []
     path = tmp_path / "large.toml"
     link = '{ between = ["h%d", "sw"], delay = "1us" },\n'

@@ -239,8 +239,7 @@ fn alike(a: Option<Unit>, b: Option<Unit>, at: &Expression, what: &str) -> Resul
     match (a, b) {
         (Some(a), Some(b)) if a != b => {
             let (a, b) = (Kind::Number(Some(a)), Kind::Number(Some(b)));
-            let problem =
-                format!("mixes units: {what} values in the same unit, but one is {a} and the other {b}");
+            let problem = format!("mixes units: {what} values in the same unit, but one is {a} and the other {b}");
             Err(Fault::new(at.at.clone(), problem))
         }
         (None, unit) | (unit, _) => Ok(unit),

@@ -101,10 +101,7 @@ impl<'a> Writer<'a> {
     /// Returns the fault for an expression that needs too many temporaries.
     fn too_large(at: &Expression) -> Fault {
         let most = REGISTERS - LEAST_TEMPORARY;
-        Fault::new(
-            at.at.clone(),
-            format!("keeps more than {most} values at once; nest fewer let and if in each other"),
-        )
+        Fault::new(at.at.clone(), format!("keeps more than {most} values at once; nest fewer let and if in each other"))
     }
 
     fn constant(&mut self, value: f64, at: &Expression) -> Result<u8, Fault> {

@@ -132,8 +132,6 @@ fn number(rest: &str, start: usize) -> Result<(Piece<'_>, usize), Fault> {
     match rest[..end].parse::<f64>() {
         Ok(value) if value.is_finite() => Ok((Piece::Number(value), end)),
         Ok(_) => Err(Fault::new(start..start + end, "has a number above the largest possible one (1.8e308)")),
-        Err(_) => {
-            Err(Fault::new(start..start + end.max(1), "has an invalid number; write one such as 3, 0.8 or 1e-3"))
-        }
+        Err(_) => Err(Fault::new(start..start + end.max(1), "has an invalid number; write one such as 3, 0.8 or 1e-3")),
     }
 }

@@ -14,8 +14,10 @@ use crate::tree::{Binary, Expression, MOST_DEPTH, Node};
 /// Returns the first syntax error.
 pub fn parse(text: &str) -> Result<Expression, Fault> {
     if text.len() > MOST_TEXT {
-        let problem =
-            format!("is {} bytes long; at most {MOST_TEXT} are possible, so move parts of it into constants", text.len());
+        let problem = format!(
+            "is {} bytes long; at most {MOST_TEXT} are possible, so move parts of it into constants",
+            text.len()
+        );
         return Err(Fault::new(0..0, problem));
     }
     let tokens = pieces(text)?;
@@ -154,8 +156,8 @@ impl<'a> Parser<'a> {
         let [_, most] = self.language.most_depths();
         if depth > most {
             let problem = format!(
-                "is {depth} operations deep, and {most} are the most; a long chain is less deep with parentheses \
-                 around its parts: (a + b) + (c + d)"
+                "is {depth} operations deep; at most {most} are possible. Put parentheses \
+                 around the parts of a long chain: (a + b) + (c + d)"
             );
             return Err(Fault::new(at, problem));
         }
@@ -166,9 +168,8 @@ impl<'a> Parser<'a> {
         self.depth += 1;
         let [most, _] = self.language.most_depths();
         if self.depth > most {
-            let problem = format!(
-                "is nested more than {most} deep; name parts of it: let v = a; b, or make them constants"
-            );
+            let problem =
+                format!("is nested more than {most} deep; name parts of it: let v = a; b, or make them constants");
             return Err(Fault::new(at, problem));
         }
         Ok(())

@@ -127,8 +127,9 @@ pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations
             }
         }
         let occupancy = bench.port.occupancy();
-        outcome
-            .check(Check::Capacity, occupancy <= capacity, || format!("{occupancy} cells wait in a buffer of {capacity}"));
+        outcome.check(Check::Capacity, occupancy <= capacity, || {
+            format!("{occupancy} cells wait in a buffer of {capacity}")
+        });
         if occupancy <= SHORT || number.is_multiple_of(BETWEEN_RECOUNTS) {
             outcome.recounts += 1;
             if let Err(what) = recounted(&mut bench.port) {

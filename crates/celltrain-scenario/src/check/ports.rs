@@ -271,7 +271,8 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             _ => None,
         };
         if let Some(reason) = reason {
-            let problem = format!("{reason}, but {link} merges VCs, whose frames must leave whole; choose another policy");
+            let problem =
+                format!("{reason}, but {link} merges VCs, whose frames must leave whole; choose another policy");
             scope.at("policy").at(port.policy.name()).once(|scope| scope.refuse(problem));
         }
     }
@@ -419,7 +420,8 @@ pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scop
     let capacity = config.buffer.cells();
     if let Some(cells) = capacity {
         if cells < largest_frame.max(1) {
-            let problem = format!("is smaller than a frame; a buffer must hold at least {} cells", largest_frame.max(1));
+            let problem =
+                format!("is smaller than a frame; a buffer must hold at least {} cells", largest_frame.max(1));
             scope.at("buffer").refuse_value(cells, problem);
         } else if cells > MAX_BUFFER {
             let problem = format!("is more than {MAX_BUFFER} cells; for a buffer without limit write \"infinite\"");

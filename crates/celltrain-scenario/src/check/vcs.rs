@@ -46,8 +46,9 @@ pub(super) fn check(
         if vcs.is_empty() {
             let names = channels.vcs.iter().map(|vc| vc.name.as_str());
             let hint = did_you_mean(closest(key, names, token));
-            let problem =
-                format!("is not a VC; {hint}A VC has the name of its flow; with -acks, it carries the acknowledgements");
+            let problem = format!(
+                "is not a VC; {hint}A VC has the name of its flow; with -acks, it carries the acknowledgements"
+            );
             root.at("vc").at(key).refuse(problem);
         }
         let Some(gfr) = &options.gfr else { continue };
@@ -219,7 +220,8 @@ fn one_way(
 /// Checks that an ABR VC has no other service.
 fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
     if own.gfr.is_some() {
-        let problem = format!("cannot be combined with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR");
+        let problem =
+            format!("cannot be combined with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR");
         scope.at("gfr").once(|scope| scope.refuse(problem));
     }
     if own.tagged {

@@ -101,8 +101,9 @@ fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize
             match (&config.flows[first].name, &flow.name) {
                 (Some(_), Some(_)) => key.refuse_text(name, "is the name of two flows; names must be different"),
                 (None, Some(_)) => {
-                    let problem =
-                        format!("is the name of two flows: flows[{first}] has no name and gets it; names must be different");
+                    let problem = format!(
+                        "is the name of two flows: flows[{first}] has no name and gets it; names must be different"
+                    );
                     key.refuse_text(name, problem);
                 }
                 (_, None) => key.refuse(format!(
@@ -176,8 +177,7 @@ fn routes(
         }
     }
     let Some(paths) = config.data_paths(&graph, nodes, sound_flows, scope.token())? else {
-        let problem =
-            format!("cross more than {MAX_CROSSINGS} links in all; use fewer flows, or shorter paths");
+        let problem = format!("cross more than {MAX_CROSSINGS} links in all; use fewer flows, or shorter paths");
         scope.at("flows").refuse(problem);
         return Ok(None);
     };
