@@ -411,7 +411,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "",
             None,
             'topology.network.flows[0].to = "b" cannot be reached from "a": no links lead there through switches; an edge '
-            "device stands next to a host, not in the middle of a path",
+            "device must be next to a host, not in the middle of a path",
         ),
     ],
 )

@@ -474,7 +474,7 @@ def test_a_full_disk_is_reported_and_loses_no_stored_run(tmp_path):
         if limit:
             assert done.returncode == 2, ends
             assert "cannot be written" in done.stderr, ends
-            assert "earlier results are intact: fix the problem, then --resume" in done.stderr, ends
+            assert "earlier results are intact: fix the problem, then use --resume" in done.stderr, ends
             assert done.stderr.count("\n") == 1, ends
     assert ends[-1][1] == 0, ends
     run_plan(plan(text), tmp_path / "one", Local(2))

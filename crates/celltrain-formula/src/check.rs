@@ -191,13 +191,13 @@ impl<'a> Checker<'a> {
                 };
                 if let Some(Word { meaning: Meaning::ByVc { sum, .. }, kind, .. }) = word {
                     if !sum.is_finite() {
-                        let problem = "is no number: over the VCs of the port it comes to more than 1.8e308";
+                        let problem = "is not a number: over the VCs of the port it exceeds 1.8e308";
                         return Err(Fault::new(all.at.clone(), problem));
                     }
                     return Ok(*kind);
                 }
                 self.kind(&parts[0])?;
-                let problem = "is no constant by VC, of which sum() adds up those of all VCs";
+                let problem = "is not a constant by VC, whose values sum() adds up";
                 Err(Fault::new(parts[0].at.clone(), problem))
             }
             Function::One(operation @ (OfOne::Absolute | OfOne::Floor | OfOne::Negative)) => {

@@ -164,7 +164,7 @@ fn a_fault_has_its_place_and_what_would_be_right() {
         ("X + 512 bytes < K", "one is in cells and the other in bytes"),
         ("exp(X) < 1", "is in cells; exp takes a number without unit, such as X / K"),
         ("sqrt(X) < 1", "is in cells, which is not the square of a unit"),
-        ("sum(X) < 1", "is no constant by VC"),
+        ("sum(X) < 1", "is not a constant by VC"),
         ("tagged + 1 < X", "is a condition; + takes a number: if c then 1 else 0"),
         ("X and tagged", "is in cells; and takes a condition, such as X > 0"),
         ("if tagged then X else tagged", "both have to be alike"),

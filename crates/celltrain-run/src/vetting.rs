@@ -196,7 +196,7 @@ impl Frames {
         }
         if counters.discarded_remainder > 0 {
             return Err(format!(
-                "{} cells are discarded behind a loss, and nothing is lost",
+                "{} cells are discarded after a loss, but nothing is lost",
                 counters.discarded_remainder
             ));
         }

@@ -178,7 +178,7 @@ impl<'a> Form<'a> {
         if map.len() != 1 && good {
             let named: Vec<&str> = map.keys().map(String::as_str).collect();
             let problem = match named.as_slice() {
-                [] => format!("has no table; it must be one of {list}"),
+                [] => format!("is empty; it must be one of {list}"),
                 named => format!("names {} ({}); it must be one", named.len(), named.join(", ")),
             };
             self.faults.push(KeyFault::of_key(path, problem));

@@ -32,7 +32,7 @@ def worker(
     where = {"--jobs": jobs, "--dask": dask, "--scheduler-file": scheduler_file}
     chosen = [option for option, value in where.items() if value is not None]
     if len(chosen) > 1:
-        problem = f"selects where to run, as {chosen[0]} does: give one"
+        problem = f"selects where to run, as {chosen[0]} does: give only one"
         raise InputError([Fault.of_option(chosen[1], where[chosen[1]], problem)])
     wait = _seconds("--dask-timeout", dask_timeout)
     if dask is None and scheduler_file is None:

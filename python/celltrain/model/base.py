@@ -95,7 +95,7 @@ class Model(BaseModel):
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
         """Makes a table of JSON; raises `ScenarioError`."""
         if not isinstance(json_data, str | bytes | bytearray):
-            raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not JSON, as a str or bytes")])
+            raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not a str or bytes of JSON")])
         try:
             with _refusing(cls):
                 return super().model_validate_json(json_data, **options)

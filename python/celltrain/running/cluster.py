@@ -165,7 +165,9 @@ class Cluster:
                 self._failed(answer, parcel, take)
             else:
                 if parcel.dropped == DROPPED:
-                    raise self._error(f"the cluster has dropped a chunk of runs {DROPPED} times; finished runs are kept")
+                    raise self._error(
+                        f"the cluster has dropped a chunk of runs {DROPPED} times; finished runs are kept"
+                    )
                 self._waiting.appendleft(replace(parcel, dropped=parcel.dropped + 1))
             del self._in_flight[future]
             handled += 1

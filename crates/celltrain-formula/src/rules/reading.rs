@@ -530,7 +530,7 @@ impl<'a> Reading<'a> {
         };
         if replaced > 0 && !self.is_unsure(tree) {
             let problem = "gives no number: it divides by zero, takes the root of a negative number or the logarithm of one \
-                           that is not above 0, or comes to more than 1.8e308";
+                           that is not above 0, or exceeds 1.8e308";
             self.refuse(key, text, &Fault::new(tree.place(), problem));
             return None;
         }
@@ -587,7 +587,7 @@ impl<'a> Reading<'a> {
 }
 
 /// The problem with a number that TOML allows and formulas do not.
-const NOT_FINITE: &str = "is no finite number; write one such as 0.8, or 1e300 for what is never reached";
+const NOT_FINITE: &str = "is not a finite number; write one such as 0.8, or 1e300 for what is never reached";
 
 /// Formats such a number as in a scenario.
 fn in_toml(value: f64) -> String {

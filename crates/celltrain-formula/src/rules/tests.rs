@@ -121,14 +121,14 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
         ),
         (Table::new("X <= R", &[("R", text("K / (K - K)"))]), "constants.R", "gives no number: it divides by zero"),
         (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "and this is worked out once"),
-        (Table::new("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is no finite number"),
-        (Table::new("X <= R", &[("R", text("-inf"))]), "constants.R", "is no finite number"),
+        (Table::new("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is not a finite number"),
+        (Table::new("X <= R", &[("R", text("-inf"))]), "constants.R", "is not a finite number"),
         (
             Table::new("X <= R", &[("R", Constant::Value(PerVc::from([("vc0", f64::INFINITY)])))]),
             "constants.R.vc0",
-            "is no finite number",
+            "is not a finite number",
         ),
-        (with(|t| t.state = start(&[("sum_of", f64::INFINITY)])), "state.sum_of", "is no finite number"),
+        (with(|t| t.state = start(&[("sum_of", f64::INFINITY)])), "state.sum_of", "is not a finite number"),
         (Table::new("X <= 3", &[("K", number(3.0))]), "constants.K", "is already a name of the queue's"),
         (with(|t| t.state = start(&[("X", 3.0)])), "state.X", "is already a name of the queue's"),
         (Table::new("X <= 3", &[("if", number(3.0))]), "constants.if", "is a word of the language"),
@@ -211,7 +211,7 @@ fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
     let [unknown, known] = Table::new("X <= sum(W)", &[("W", most())]).faults();
     assert_eq!((unknown.len(), known.len()), (0, 1), "{known:?}");
     assert_eq!(known[0].excerpt, ["X <= sum(W)", "     ^^^^^^"]);
-    assert!(known[0].problem.contains("takes more than 1.8e308"), "{known:?}");
+    assert!(known[0].problem.contains("exceeds 1.8e308"), "{known:?}");
     assert_eq!(Table::new("X <= W", &[("W", most())]).faults()[1], [], "no formula adds it up");
     // A value that depends on a rate is checked when the run starts, and counted then.
     let table = Table::new("X <= sum(w) * 1 s", &[("W", most()), ("w", text("W / 5 * C"))]);

@@ -62,7 +62,7 @@ def sync(folder: Path) -> None:
 def unwritable(path: Path, error: OSError) -> StoreError:
     """Returns the error for a file that could not be written."""
     reason = error.strerror or str(error)
-    problem = f"cannot be written ({reason[:1].lower()}{reason[1:]}); earlier results are intact: fix the problem, then --resume"
+    problem = f"cannot be written ({reason[:1].lower()}{reason[1:]}); earlier results are intact: fix the problem, then use --resume"
     return StoreError([Fault.of_file(shown(path), problem)])
 
 
@@ -99,7 +99,7 @@ class Lock:
             owner = "".join(c for c in self._file.read(20) if c.isdecimal())
             self._file.close()
             who = f" (process {owner})" if owner else ""
-            problem = f"is being written by another {what}{who}; wait until it ends, or stop it and --resume"
+            problem = f"is being written by another {what}{who}; wait until it ends, or stop it and use --resume"
             raise StoreError([Fault.of_file(shown(path.parent), problem)])
         with contextlib.suppress(OSError):
             self._file.truncate(0)
@@ -248,7 +248,9 @@ class Kind:
                 f"not mix; install celltrain {manifest['version']} to continue, or name a new folder",
             )
         elif manifest["profile"] != build["profile"]:
-            problem = f"was made by a {manifest['profile']} build, but this is a {build['profile']} build: name a new folder"
+            problem = (
+                f"was made by a {manifest['profile']} build, but this is a {build['profile']} build: name a new folder"
+            )
             yield Fault.of_file(shown(folder), problem)
         else:
             yield from self.changed(folder, manifest)
