@@ -34,8 +34,8 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
         ('{ admit = "X + 1" }', ["formula.admit", "is in cells; admit is a condition"]),
         ('{ admit = "X <= N" }', ["one is in cells and the other a number without unit"]),
         ('{ admit = "(X <= 3" }', ["ends where ) is expected for the ( at 1"]),
-        ('{ admit = "X <= A", constants = { A = "B", B = "A" } }', ["constants.B", "goes in a circle"]),
-        ('{ admit = "X <= 3", on_frame = { avg = "X" } }', ["on_frame.avg", "is no state"]),
+        ('{ admit = "X <= A", constants = { A = "B", B = "A" } }', ["constants.B", "is circular"]),
+        ('{ admit = "X <= 3", on_frame = { avg = "X" } }', ["on_frame.avg", "is not a state"]),
         ('{ admit = "Y <= W", constants = { W = { tcp9 = 3, default = 1 } } }', ["constants.W.tcp9", "names no VC"]),
         ('{ admit = "Y <= W", constants = { W = { tcp1 = 3 } } }', ["constants.W", 'has no value for "tcp2"']),
         ('{ admit = "X <= 3", when_full = "lose" }', ["when_full", "lose_cell"]),
@@ -68,8 +68,8 @@ def test_a_name_that_no_formula_has_is_a_warning(celltrain, tmp_path):
     unused = '{ admit = "X <= alpha", constants = { alpha = 9, alhpa = 8 }, state = { n = 0 }, on_frame.n = "n + 1" }'
     told = celltrain("check", mine(tmp_path, unused))
     assert told.code == 0
-    assert "formula.constants.alhpa is used by no formula" in told.out + told.err
-    assert "formula.state.n is used by no formula" in told.out + told.err
+    assert "formula.constants.alhpa is not used by any formula" in told.out + told.err
+    assert "formula.state.n is not used by any formula" in told.out + told.err
     assert "constants.alpha is" not in told.out + told.err
 
 

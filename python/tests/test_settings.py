@@ -390,7 +390,7 @@ def test_check_tells_a_policy_file_from_a_scenario(celltrain: Command) -> None:
         celltrain("check", "wrong.toml"), ["wrong.toml:3: policy.epd.treshold is unknown; did you mean threshold?"]
     )
     Path("wrong.toml").write_text('policy.formula.admit = "X + now < 3"\n')
-    is_refused(celltrain("check", "wrong.toml"), ["wrong.toml:1: policy.formula.admit", "does not fit in its units"])
+    is_refused(celltrain("check", "wrong.toml"), ["wrong.toml:1: policy.formula.admit", "mixes units"])
     is_refused(celltrain("check", "sah.toml", "--plot", "a.svg"), ["Cannot draw sah.toml: it is a policy"])
     is_refused(celltrain("check", "sah.toml", "--set", "tcp=reno"), ["--set tcp changes nothing in a policy file"])
     option = "port.bottleneck.policy.formula.constants.Z=0.5"

@@ -167,12 +167,12 @@ fn a_fault_has_its_place_and_what_would_be_right() {
         ("sum(X) < 1", "is not a constant by VC"),
         ("tagged + 1 < X", "is a condition; + takes a number: if c then 1 else 0"),
         ("X and tagged", "is in cells; and takes a condition, such as X > 0"),
-        ("if tagged then X else tagged", "both have to be alike"),
-        ("if tagged then X else N", "then and else give what is alike"),
+        ("if tagged then X else tagged", "both must be alike"),
+        ("if tagged then X else N", "then and else give values in the same unit"),
         ("if X < K then 1", "ends where else is expected: if c then a else b"),
         ("X < Y", "has Y, which no departure knows"),
         ("", "ends where a number, a name or ( is expected"),
-        ("X < \u{e9}", "which is not of the language"),
+        ("X < \u{e9}", "which is not part of the language"),
         ("1 + let a = 2; a", "has let inside an operation; put it into parentheses"),
         ("X; K", "has a ; that belongs to no let"),
     ];
@@ -201,7 +201,7 @@ fn what_is_too_large_is_refused() {
     let many = many.chunks(50).map(|part| format!("({})", part.join(" + "))).collect::<Vec<_>>().join(" + ");
     let many = fault(&many);
     let places = "names take 6 of 128 places, which leaves 122 for the different numbers of all formulas";
-    assert!(many.contains(&format!("has one number too many: {places}")), "{many}");
+    assert!(many.contains(&format!("has too many numbers: {places}")), "{many}");
     assert_eq!(value(&format!("min({}) + X", ["X"; 16].join(", "))), 1900.0);
     assert!(
         fault(&format!("min({})", ["X"; 17].join(", "))).contains("17 arguments; write min(a, b, ...), 2 to 16 of")

@@ -70,7 +70,7 @@ mod tests {
             let Estimated { reading, .. } = read_with(sources, Some(memory));
             assert!(reading.does_not_fit);
             let [fault] = &reading.faults[..] else { panic!("{:?}", reading.faults) };
-            let begins = format!("x.toml:3: topology.n_source.sources = {sources} makes a network that is too large: ");
+            let begins = format!("x.toml:3: topology.n_source.sources = {sources} makes a network that does not fit: ");
             assert!(fault.message.starts_with(&begins), "{}", fault.message);
             assert!(fault.message.contains(" times, need more than "), "{}", fault.message);
             assert!(fault.message.ends_with("smaller windows take less"), "{}", fault.message);

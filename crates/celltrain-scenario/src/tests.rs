@@ -140,7 +140,7 @@ fn a_network_that_is_too_large_is_refused() {
         let reader = Reader { source: "x.toml", fits: &fits, token: &CancellationToken::never() };
         let reading = reader.toml(GOOD).unwrap();
         assert!(reading.does_not_fit && reading.scenario.is_none());
-        let problem = "topology.n_source.sources = 5 makes a network that is too large: 12 nodes are too many";
+        let problem = "topology.n_source.sources = 5 makes a network that does not fit: 12 nodes are too many";
         assert_eq!(
             reading.faults.iter().map(|fault| &*fault.message).collect::<Vec<_>>(),
             [format!("x.toml:6: {problem}")]
