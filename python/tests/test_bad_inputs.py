@@ -489,7 +489,7 @@ def test_a_trace_without_a_folder_says_what_is_missing(celltrain, small):
     [fault] = answer.json["faults"]
     assert (
         fault["message"]
-        == "--trace = queue,cwnd records series; say where they are written to with --out DIR, or drawn with --plot PICTURE"
+        == "--trace = queue,cwnd records series; say where to write them with --out DIR, or to draw them with --plot PICTURE"
     )
 
 

@@ -47,7 +47,7 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path, celltrain, address, wh
         ("{", "is not JSON"),
         ("[]", "holds no address"),
         ("{}", "holds no address"),
-        ('{"address": 3}', "has 3 for an address"),
+        ('{"address": 3}', "has 3 as its address"),
     ],
 )
 def test_a_scheduler_file_with_a_fault_is_named(tmp_path, celltrain, content, problem):

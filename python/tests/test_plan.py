@@ -224,7 +224,7 @@ def test_ten_million_points_are_not_built():
             '[axes]\n"port.bottleneck.buffer" = [1, 1]',
             ['plan.toml:4: axes."port.bottleneck.buffer"[1] = 1 appears twice; delete one'],
         ),
-        ("[axes]\nseed = [1, 2]", ['plan.toml:4: axes.seed = "seed" is what [seeds] is for']),
+        ("[axes]\nseed = [1, 2]", ['plan.toml:4: axes.seed = "seed" cannot be varied here; use [seeds]']),
         (
             '[axes]\npoint = { path = "duration", values = ["1s"] }',
             ["plan.toml:4: axes.point is the name of a column in every store"],
@@ -470,7 +470,7 @@ BUFFER = 'path = "port.bottleneck.buffer"'
         (f"seeds = {LONG}", 3, "seeds = 99999"),
         (f'[seeds.until]\nmeasure = "efficiency"\nat_most = 5\ninterval = {LONG}', 6, "seeds.until.interval = 99999"),
         ('[seeds]\nuntil = { measure = "efficiency", interval = inf, at_most = 5 }', 4, "is not a number above zero"),
-        (f'limits = {{ time = "{LONG}s" }}', 3, 'is not a time above zero such as "60s", and at most 1000000000s'),
+        (f'limits = {{ time = "{LONG}s" }}', 3, 'is not a time above zero, such as "60s", and at most 1000000000s'),
         ('limits = { time = "99999999999999999999s" }', 3, "and at most 1000000000s"),
         (f'[series]\nrecord = ["queue"]\nstep = "{LONG}s"', 5, 'series.step = "9999'),
         (f'[axes]\nd = {{ path = "duration", values = ["{LONG}s"] }}', 4, "is not a time of at most 40 digits, as "),

@@ -121,7 +121,7 @@ def test_pages_have_plans_of_both_kinds():
         (TUNED, "from = 0.5, ", "", "tune.parameters.Z lacks from"),
         (TUNED, "trials = 4", "trials = 0", "tune.trials = 0 is not a whole number from 1 to 10,000"),
         (TUNED, "{ Z = 1 }", "5", "tune.references.usual = 5 is not a table"),
-        (TUNED, "[tune]", "[seeds]\n[tune]", "seeds is what [tune.seeds] is for"),
+        (TUNED, "[tune]", "[seeds]\n[tune]", "seeds cannot be set here; use [tune.seeds]"),
     ],
 )
 def test_what_has_the_wrong_form_is_refused_by_the_schema_and_by_the_reader(plan, old, new, path):

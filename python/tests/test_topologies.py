@@ -302,7 +302,7 @@ def test_more_links_than_a_scenario_has_are_counted_not_shown(line):
     names = [f"n{i}" for i in range(100_002)]
     links = [{"source": a, "target": b} for a, b in pairwise(names)]
     text = refusal(line(nodes=[{"id": name} for name in names], links=links), delay="1ms")
-    assert text.endswith("has 100001 links, and its flows 4 more; a scenario has at most 100000")
+    assert text.endswith("has 100001 links, and its flows 4 more; a scenario can have at most 100000")
     many = tuple(ct.Link(between=("a", "b"), delay="1ms") for _ in range(100_001))
     with pytest.raises(ct.ScenarioError, match="at most 100000 items") as refused:
         ct.GeneralNetwork(hosts=(), switches=(), links=many, flows=())
@@ -527,9 +527,13 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
         (
             {"nodes": STAR, "links": [{"source": 0, "target": i} for i in range(1, 3000)]},
             {"name_attribute": "label"},
-            "has a name of 1,000,000 characters; a name has at most 1,000",
+            "has a name of 1,000,000 characters; a name can have at most 1,000",
         ),
-        ({"nodes": [{"id": LONG, "flow_to": "," * 3000}, {"id": "b"}], "links": []}, {}, "a name has at most 1,000"),
+        (
+            {"nodes": [{"id": LONG, "flow_to": "," * 3000}, {"id": "b"}], "links": []},
+            {},
+            "a name can have at most 1,000",
+        ),
         (
             {"nodes": [{"id": "a" * 900, "flow_to": "," * 20000}, {"id": "b"}], "links": []},
             {},

@@ -75,7 +75,7 @@ from celltrain.running import Local
         ("trials = 10", "trails = 10", ["plan:15: tune.trails is unknown; did you mean trials?"]),
         ("search = 2", "search = 0", ["plan:24: tune.seeds.search = 0 is not a whole number from 1"]),
         ("confirmation = 5", "confirmation = 1", ["tune.seeds.confirmation = 1 is not a whole number from 2"]),
-        ("[axes]\n", "[seeds]\ncount = 3\n[axes]\n", ["plan:11: seeds is what [tune.seeds] is for"]),
+        ("[axes]\n", "[seeds]\ncount = 3\n[axes]\n", ["plan:11: seeds cannot be set here; use [tune.seeds]"]),
         ("[axes]\n", "[sample]\npoints = 3\n[axes]\n", ["plan:11: sample has no place in a plan for celltrain tune"]),
         (
             'buffer = { path = "port.bottleneck.buffer", values = [60, 100] }',

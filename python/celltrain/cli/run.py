@@ -123,17 +123,17 @@ def run(
     series = listed(trace) or []
     _refuse({"--fingerprints": fingerprints}, "needs --seeds N; a single run prints its fingerprint anyway")
     if not (out or plot):
-        where = "say where they are written to with --out DIR, or drawn with --plot PICTURE"
+        where = "say where to write them with --out DIR, or to draw them with --plot PICTURE"
         _refuse({"--trace": series}, f"records series; {where}")
     if not (series or plot or events or pcap):
-        problem = "chooses where queues, events and cells are recorded: add --trace, --events or --pcap"
+        problem = "selects where queues, events and cells are recorded: add --trace, --events or --pcap"
         _refuse({"--port": port}, problem)
-    of_events = "chooses among events; say where they are written to with --events DIR"
+    of_events = "selects events; say where to write them with --events DIR"
     if not events:
         _refuse({"--kinds": kinds}, of_events)
         _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
     if not pcap:
-        _refuse(of_capture, "chooses what is captured; say where it is written to with --pcap FILE")
+        _refuse(of_capture, "selects what to capture; say where to write it with --pcap FILE")
     if threads is not None and threads > 1:
         problem = f"needs a single thread; leave out --threads {threads}"
         _refuse({"--plot": plot, "--warm-up": warm_up}, problem)

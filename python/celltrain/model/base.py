@@ -193,7 +193,7 @@ class Keyed:
             for key, variant in self.variants.items()
         }
         classes = " or ".join(variant.__name__ for variant in self.variants.values())
-        expected = f"is not one of {classes}, or a table with one of the keys {', '.join(self.variants)}"
+        expected = f"is neither one of {classes} nor a table with one of the keys {', '.join(self.variants)}"
 
         def of_text(value: object, info: ValidationInfo) -> object:
             """Reads a text such as `epd:threshold=80%`."""

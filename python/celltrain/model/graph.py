@@ -192,7 +192,7 @@ def _check_size(
     more = sum(kinds[node] != "host" for flow in ends for node in flow)
     if len(links) + more > MOST_LINKS:
         edges = f"{len(links)} links, and its flows {more} more" if more else f"{len(links)} links"
-        problems.append(f"has {edges}; a scenario has at most {MOST_LINKS}")
+        problems.append(f"has {edges}; a scenario can have at most {MOST_LINKS}")
     characters = sum(len(node) for pair in [kinds, *ends, *(link["between"] for link in links)] for node in pair)
     if characters > MAX_BYTES:
         problem = (
@@ -252,11 +252,11 @@ def _nodes(graph: Any, attribute: str | None, problems: _Problems) -> dict[Any, 
             else:
                 name = str(data[attribute])
         if len(name) > MOST_NAME:
-            length = f"{len(name):,} characters; a name has at most {MOST_NAME:,}"
+            length = f"{len(name):,} characters; a name can have at most {MOST_NAME:,}"
             problems.append(f"node {described(name)} has a name of {length}")
         if name in first:
             both = f"{described(first[name])} and {described(node)}"
-            problems.append(f"nodes {both} have one name, {described(name)}; names are different")
+            problems.append(f"nodes {both} have one name, {described(name)}; names must be different")
         nodes[node] = name
         first.setdefault(name, node)
     if any(len(name) > MOST_NAME for name in first):
@@ -406,7 +406,7 @@ def _check_graphml(text: str, problems: _Problems) -> None:
     edges: list[tuple[Any, Any]] = []
 
     def refuse(*_: object) -> None:
-        problems.append("has a document type (<!DOCTYPE ...>), which a graph has no use for: take it out")
+        problems.append("has a document type (<!DOCTYPE ...>), which a graph does not need: delete it")
         problems.stop()
 
     def begin(tag: str, attributes: dict[str, str]) -> None:
@@ -445,7 +445,7 @@ def _check_ids(nodes: list[Any], edges: list[tuple[Any, Any]], problems: _Proble
         if name is None:
             problems.append("has a node without an id, which is a text or a whole number")
         elif times > 1:
-            problems.append(f"has {times} nodes with the id {described(name)}; names are different")
+            problems.append(f"has {times} nodes with the id {described(name)}; names must be different")
     for ends in edges:
         for end in ends:
             if not isinstance(end, str | int) or end not in ids:

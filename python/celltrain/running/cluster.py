@@ -305,7 +305,7 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
             address = content.get("address") if isinstance(content, dict) else None
             if isinstance(address, str) and address:
                 return address
-            problem = "holds no address" if address is None else f"has {described(address)} for an address"
+            problem = "holds no address" if address is None else f"has {described(address)} as its address"
         except UnreadableError as error:
             problem, final = error.problem, not error.regular
             if error.missing:

@@ -53,7 +53,7 @@ COLUMNS = (
     *("fingerprint", "configuration", "version", "profile"),
 )
 #: Keys of a scenario that a run's key leaves out.
-NO_AXES = {"seed": "is what [seeds] is for", "name": "is not a setting of a run"}
+NO_AXES = {"seed": "cannot be varied here; use [seeds]", "name": "is not a setting of a run"}
 #: Ratio of the ends of a logarithmic range, within what a float holds.
 MOST_RATIO = 10**300
 #: Points that are counted in a message.

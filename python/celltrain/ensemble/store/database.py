@@ -347,7 +347,7 @@ def _fault(path: Path, problem: str) -> StoreError:
 @contextmanager
 def _explained(path: Path, *, writing: bool) -> Iterator[None]:
     """Turns the errors of SQLite and of the system into `StoreError`."""
-    unwritable = "cannot be written ({}); earlier results are intact: fix the problem, then --resume"
+    unwritable = "cannot be written ({}); earlier results are intact: fix the problem, then use --resume"
     try:
         yield
     except InputError:

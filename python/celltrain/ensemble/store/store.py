@@ -357,7 +357,7 @@ class Store(Carded, Answer):
     def database(self) -> Database:
         """The connection that writes; only of a store that is open to write."""
         if self._lock is None or self._database is None:
-            raise self._error("is open to read; Store.create and Store.resume open a store to write")
+            raise self._error("is open for reading; use Store.create or Store.resume to open a store for writing")
         return self._database
 
     @checked(StoreError)

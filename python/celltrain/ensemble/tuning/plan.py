@@ -97,7 +97,7 @@ class _TuneReader(Reader):
     """Judges the contents of a tuning plan."""
 
     elsewhere: ClassVar = {
-        "seeds": "is what [tune.seeds] is for: search, selection and confirmation have seeds of their own",
+        "seeds": "cannot be set here; use [tune.seeds]: search, selection and confirmation have their own seeds",
         "sample": "has no place in a plan for celltrain tune: a search draws by itself, from [tune.parameters]",
         "series": "has no place in a plan for celltrain tune: it keeps measures of its many runs, and no series",
     }
