@@ -119,11 +119,11 @@ def among(name: str, known: Iterable[str]) -> str:
     """Writes a clause about an unknown name: a similar one, if any, and all known ones.
 
     >>> among("lan-6", ["lan-5", "wan-5"]), among("mesh", ["lan-5"])
-    ('did you mean lan-5? There are lan-5, wan-5', 'there are lan-5')
+    ('did you mean lan-5? Choose from lan-5, wan-5', 'choose from lan-5')
     """
     names = list(known)
     near, listed = nearest(name, names), ", ".join(names) or "none"
-    return f"did you mean {near}? There are {listed}" if near else f"there are {listed}"
+    return f"did you mean {near}? Choose from {listed}" if near else f"choose from {listed}"
 
 
 def as_json(value: Any, *, indent: int | None = 2) -> str:

@@ -50,7 +50,7 @@ def interrupted(command: Sequence[object], folder: Path, stores: str) -> str:
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert err == "interrupted: what is done is kept; go on with --resume\n"
+    assert err == "interrupted: finished runs are kept; continue with --resume\n"
     return out
 
 

@@ -271,7 +271,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             'nrm = 32\n\n[vc.tcp1]\nclass = "vbr"',
             24,
-            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: one table counts for a VC, that of its name or the first range; write "
+            "vc.tcp1 takes tcp1 out of [vc.tcp1-3.abr]: a VC uses one table, that of its name or of the first range; write "
             "[vc.tcp1.abr] too, or leave tcp1 out of the range",
         ),
         (
@@ -279,7 +279,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             'nrm = 32\n\n[vc.tcp1-acks]\nclass = "vbr"',
             25,
-            'vc.tcp1-acks.class = "vbr" does not go with [vc.tcp1-3.abr]: a VC has one service, and schedulers by class serve '
+            'vc.tcp1-acks.class = "vbr" cannot be combined with [vc.tcp1-3.abr]: a VC has one service, and schedulers by class serve '
             "ABR with ubr; leave it out",
         ),
         (
@@ -287,7 +287,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "sources = 3",
             "sources = 3\nbidirectional = true",
             14,
-            'port."sw2->sw1" has no table and no allocator, and carries the ABR VC tcp1-acks: up to 466.56Mbps can come to its '
+            'port."sw2->sw1" has no table and no allocator, but carries the ABR VC tcp1-acks: up to 466.56Mbps can arrive for its '
             f"155.52Mbps; write its table, or [port.default] for all others, with an allocator ({ALLOCATORS})",
         ),
         (
@@ -295,7 +295,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             '".allocator.efci]',
             '".scheduler.strict_priority]\n\n[port."sw1->sw2".allocator.efci]',
             18,
-            'port."sw1->sw2".scheduler.strict_priority has nothing to tell apart: every VC that crosses sw1->sw2 is of class '
+            'port."sw1->sw2".scheduler.strict_priority has only one class to serve: every VC that crosses sw1->sw2 is of class '
             "ubr, as ABR VCs are; leave the scheduler out",
         ),
         (
@@ -312,7 +312,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             '[port."sw*->sw*".allocator.efci]\nthreshold = 250\n',
             "",
             13,
-            'port."sw*->sw*".allocator is missing, and sw1->sw2 carries the ABR VC tcp1; write which allocator tells its '
+            'port."sw*->sw*".allocator is missing, but sw1->sw2 carries the ABR VC tcp1; choose which allocator tells its '
             f"source the rate: {ALLOCATORS}",
         ),
         (
@@ -372,7 +372,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             '\n[vc.tcp1-3.gfr]\nmcr = "10Mbps"\nmfs = 12\nmbs = 24',
             23,
-            "vc.tcp1-3.gfr does not go with [vc.tcp1-3.abr]; a VC has one service, a guaranteed frame rate or ABR",
+            "vc.tcp1-3.gfr cannot be combined with [vc.tcp1-3.abr]; a VC has one service, a guaranteed frame rate or ABR",
         ),
         (
             INTERNETWORK,
@@ -387,7 +387,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "nrm = 32",
             "nrm = 32\n\n[vc.tcp1-3]\ntagged = true",
             25,
-            "vc.tcp1-3.tagged = true does not go with [vc.tcp1-3.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); "
+            "vc.tcp1-3.tagged = true cannot be combined with [vc.tcp1-3.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); "
             "leave it out",
         ),
         (
@@ -402,7 +402,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             'to = "b" }',
             'to = "b", path = ["a", "e", "s", "f", "t", "b"] }',
             None,
-            'topology.network.flows[0] crosses the edge device "f" in its middle; one is next to a host, with a switch or '
+            'topology.network.flows[0] crosses the edge device "f" in its middle; an edge device must be next to a host, with a switch or '
             "another edge device behind it",
         ),
         (
@@ -411,7 +411,7 @@ def test_the_scenarios_of_the_next_test_are_sound(celltrain, tmp_path):
             "",
             None,
             'topology.network.flows[0].to = "b" cannot be reached from "a": no links lead there through switches; an edge '
-            "device stands next to a host, not in the middle of a path",
+            "device must be next to a host, not in the middle of a path",
         ),
     ],
 )
@@ -431,7 +431,7 @@ def test_a_range_beyond_the_last_vc_is_warned_of(celltrain, tmp_path):
     path.write_text(INTERNETWORK.replace("tcp1-3", "tcp1-4"))
     answer = celltrain("check", path)
     assert answer.code == 0
-    assert "the range vc.tcp1-4 goes on to tcp4, and tcp3 is the last there is" in answer.err
+    assert "the range vc.tcp1-4 ends at tcp4, but tcp3 is the last one" in answer.err
 
 
 @pytest.mark.slow
@@ -489,7 +489,7 @@ def test_a_trace_without_a_folder_says_what_is_missing(celltrain, small):
     [fault] = answer.json["faults"]
     assert (
         fault["message"]
-        == "--trace = queue,cwnd records series; say where they are written to with --out DIR, or drawn with --plot PICTURE"
+        == "--trace = queue,cwnd records series; say where to write them with --out DIR, or to draw them with --plot PICTURE"
     )
 
 

@@ -26,7 +26,7 @@ def test_a_new_scenario_may_start_from_a_shipped_one_and_overwrites_nothing(cell
     assert celltrain("new", "far", "--like", "wan-epd", "--json").json == {"file": "far.toml"}
     assert 'name = "far"' in (tmp_path / "far.toml").read_text()
     again = celltrain("new", "far.toml")
-    assert (again.code, "exists already; choose another name" in again.err) == (2, True)
+    assert (again.code, "already exists; choose another name" in again.err) == (2, True)
     unknown = celltrain("new", "other", "--like", "wan-ep")
     assert (unknown.code, "did you mean wan-epd?" in unknown.err) == (2, True)
     assert not (tmp_path / "other.toml").exists()

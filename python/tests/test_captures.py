@@ -425,11 +425,11 @@ def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> 
     ("options", "words"),
     [
         (["--pcap-kind", "ipv4"], "is not a kind of capture; choose from ip, aal5, cells, wireshark_cells"),
-        (["--pcap-at", "out"], "is not what ip can be looked at; choose from sender, receiver, both"),
+        (["--pcap-at", "out"], "is not a capture point for ip; choose from sender, receiver, both"),
         (["--pcap-kind", "cells", "--pcap-at", "sender"], "choose from out, in, both"),
-        (["--pcap-kind", "cells", "--engine", "fast"], "does not look at single cells"),
+        (["--pcap-kind", "cells", "--engine", "fast"], "does not report single cells"),
         (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
-        (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"),
+        (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
         (["--kinds", "segments"], "say where they are written to with --events DIR"),
     ],
@@ -502,7 +502,7 @@ def test_a_capture_gets_its_folder_and_a_place_of_its_own(celltrain: Command, sm
     for file in (other, tmp_path / "out" / ".." / "other", other / "frames.parquet"):
         answer = celltrain("run", small, "--events", other, "--pcap", file)
         assert answer.code == 2
-        assert "is where the events are written to; name a file of its own" in " ".join(answer.err.split())
+        assert "is where the events are written; name another file" in " ".join(answer.err.split())
     assert not other.exists()
     assert celltrain("run", small, "--pcap", tmp_path / "a" / "b.pcapng", "--window", "1s:2s").code == 2
     assert not (tmp_path / "a").exists()

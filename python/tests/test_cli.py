@@ -333,7 +333,7 @@ def test_two_runs_differ_in_their_timing_only(celltrain):
 
 def test_plan_and_result_schemas_exclude_each_other(celltrain):
     answer = celltrain("schema", "--plan", "--result")
-    assert (answer.code, answer.err) == (2, "--plan and --result exclude each other; give one of them\n")
+    assert (answer.code, answer.err) == (2, "--plan cannot be combined with --result; give one of them\n")
 
 
 def test_the_schema_is_the_cores(celltrain):

@@ -212,7 +212,7 @@ def test_any_client_will_do_from_python(tmp_path, client):
     assert (told[-1].done, told[-1].total) == (240, 240)
     assert store.verify() == []
     assert client.status == "running"
-    with pytest.raises(ct.PlanError, match="client = given says where to run, and so does jobs"):
+    with pytest.raises(ct.PlanError, match="client = given selects where to run, as jobs"):
         ct.sweep(plan(), client=client, jobs=2)
 
 
@@ -272,7 +272,7 @@ def test_a_worker_of_another_version_is_named_and_the_rest_is_kept(tmp_path, cli
     [fault] = refused.value.faults
     here = _core.build()["version"]
     assert f"worker {second} on " in fault.message
-    assert f"runs celltrain 0.0.9 (release), and this is celltrain {here} (release): install the same" in fault.message
+    assert f"runs celltrain 0.0.9 (release), but this is celltrain {here} (release): install the same" in fault.message
     assert first not in fault.message
     end = run_plan(plan(400), tmp_path / "t", Cluster(client), resume=True)
     assert (end.done, end.failed) == (1600, 0)
@@ -335,7 +335,7 @@ def test_ctrl_c_on_the_command_line_ends_with_130(tmp_path, machines):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130, out + err
-    assert err == "interrupted: what is done is kept; go on with --resume\n"
+    assert err == "interrupted: finished runs are kept; continue with --resume\n"
     answer = json.loads(out)
     assert answer["interrupted"]
     assert sweeps.stored(store) >= answer["done"] >= 80
@@ -357,7 +357,7 @@ def test_a_scheduler_that_dies_ends_the_sweep_and_another_goes_on(tmp_path):
     finally:
         before.stop()
     assert (process.returncode, out) == (2, "")
-    assert "the scheduler was lost; what is done is kept" in err
+    assert "the scheduler was lost; finished runs are kept" in err
     assert err.count("\n") == 1
     assert 120 <= sweeps.stored(store) < 480
     before.file.unlink()
@@ -450,7 +450,7 @@ def test_what_is_no_scheduler_is_named(tmp_path, celltrain, client):
         address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
         told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", address, "--dask-timeout", "500ms")
     assert told.code == 2
-    assert f"--dask = {address} is not a scheduler that answers" in told.err
+    assert f"--dask = {address} is not a scheduler that responds" in told.err
 
 
 # A stand-in for SLURM that runs every task here.
@@ -535,5 +535,5 @@ def test_a_search_on_a_cluster_finds_what_one_here_does(tmp_path, machines, clie
 
 
 def test_a_search_knows_one_place_to_run(client):
-    with pytest.raises(ct.PlanError, match="says where to run, and so does jobs"):
+    with pytest.raises(ct.PlanError, match="selects where to run, as jobs"):
         ct.tune(TunePlan.of_toml(TUNE), jobs=2, client=client)

@@ -43,11 +43,11 @@ def test_a_scheduler_that_is_not_there_is_named(tmp_path, celltrain, address, wh
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (None, "is not there: start the scheduler with dask scheduler --scheduler-file"),
+        (None, "does not exist: start the scheduler with dask scheduler --scheduler-file"),
         ("{", "is not JSON"),
         ("[]", "holds no address"),
         ("{}", "holds no address"),
-        ('{"address": 3}', "has 3 for an address"),
+        ('{"address": 3}', "has 3 as its address"),
     ],
 )
 def test_a_scheduler_file_with_a_fault_is_named(tmp_path, celltrain, content, problem):
@@ -70,12 +70,12 @@ def test_one_place_to_run_is_enough(tmp_path, celltrain):
         chosen = where[first : first + 2] + where[second : second + 2]
         told = celltrain("sweep", path, "--store", tmp_path / "s", *chosen)
         assert told.code == 2
-        assert "says where to run, and so does" in told.err
+        assert "selects where to run, as" in told.err
     # Regression: a wait longer than a clock can count blocked silently.
     for wait in ("soon", "0s", "86401s", "18446744073709551615s"):
         told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://h:1", "--dask-timeout", wait)
         assert told.code == 2
-        assert f"--dask-timeout = {wait} is not a time above 0, such as 60s or 500ms, and at most a day" in told.err
+        assert f"--dask-timeout = {wait} is not a time above 0 and up to 86400s (one day)" in told.err
 
 
 def test_without_the_extra_it_says_what_to_install(tmp_path, celltrain, monkeypatch):
@@ -93,7 +93,7 @@ def test_an_asynchronous_client_is_refused():
             LocalCluster(n_workers=0, processes=False, dashboard_address=":0", asynchronous=True) as machines,
             Client(machines, asynchronous=True, set_as_default=False) as client,
         ):
-            with pytest.raises(ct.ClusterError, match="is asynchronous, and a sweep is not"):
+            with pytest.raises(ct.ClusterError, match="is asynchronous, but a sweep is not"):
                 Cluster(client)
 
     asyncio.run(refused())

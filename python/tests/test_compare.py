@@ -118,7 +118,10 @@ def test_names_are_what_the_table_and_the_figure_call_what_is_compared(lan, cell
     assert all(text in drawn for text in ("Tail drop", "SD", "means of 2 seeds; bars: 95 % intervals"))
     two = ct.compare(lan, lan.replace(seed=2), names=["first", "second"], seeds=1, vary={"duration": ["5ms"]})
     assert two.names == ("first", "second")
-    for names, problem in (("one", "is not a name for each of 2 values of port.bottleneck.policy"), ("a,a", "twice")):
+    for names, problem in (
+        ("one", "must be one name for each of the 2 values of port.bottleneck.policy"),
+        ("a,a", "twice"),
+    ):
         refused = celltrain("compare", small, *policies, *options, "--names", names)
         assert (refused.code, problem in refused.err) == (2, True), refused.err
 
@@ -269,7 +272,7 @@ def test_several_seeds_have_their_fingerprints_listed(celltrain, small):
 def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tmp_path):
     answer = celltrain("run", small, "--seeds", 4, "--trace", "queue", "--out", tmp_path / "out")
     assert answer.code == 2
-    assert "--trace looks into a single run; it goes with --seed, not with --seeds 4" in answer.err
+    assert "--trace applies to a single run; use --seed instead of --seeds 4" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -283,12 +286,12 @@ def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tm
         (["lan-epd", "--vary", "port.bottleneck.policy=edp"], "Did you mean epd? Policies: tail_drop"),
         (
             ["lan-epd", "--vary", "port.bottleneck.policy=epd:800"],
-            "has '800' for a setting of epd; write epd:KEY=VALUE",
+            "has '800' as a setting of epd; write epd:KEY=VALUE",
         ),
         (["lan-epd", "--vary", "port.bottleneck.buffer=500"], '(a share such as "80%" goes with the buffer)'),
         (
             ["lan-epd", "--vary", "port.bottleneck.policy=formula,epd"],
-            "formula:admit=..., and as-is for what the file has",
+            "formula:admit=..., and as-is to use the file's value",
         ),
         (
             ["lan-epd", "--measures", "throughput"],
@@ -303,7 +306,7 @@ def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tm
         (["lan-epd", "--measures", "ports.nowhere.lost_cells"], "is not a measure of these runs"),
         (["lan-epd", "lan-fba", "--names", "A"], "--names has 1 name for 2 scenarios."),
         (["lan-epd", "--plot", "figure.jpg"], "Cannot draw figure.jpg: use .svg, .pdf or .png."),
-        (["lan-epd", "--plot", "figure.svg", "--width", "poster"], "is not a width of a figure; choose column or page"),
+        (["lan-epd", "--plot", "figure.svg", "--width", "poster"], "is not a figure width; choose column or page"),
         (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),
     ],
 )
@@ -399,7 +402,7 @@ def test_every_condition_has_its_place_in_the_figure(lan):
     assert figure.axes[2].get_xlabel() == "buffer (cells)"
     [legend] = figure.legends
     assert [text.get_text() for text in legend.get_texts()] == ["tail_drop", "selective_drop"]
-    with pytest.raises(ct.InputError, match="was not measured; there are efficiency, fairness"):
+    with pytest.raises(ct.InputError, match="was not measured; choose from efficiency, fairness"):
         crossed.plot(measures=["goodput_mbps"])
 
 

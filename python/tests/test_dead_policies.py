@@ -234,7 +234,7 @@ def test_check_warns_and_exits_with_0(dead, celltrain, tmp_path):
 def test_a_comparison_says_first_what_carried_nothing(dead):
     with pytest.warns(ct.CelltrainWarning) as told:
         both = ct.compare(dead, lan(ct.Epd(threshold="80%"), name="epd"), seeds=2, measures=["fairness", "efficiency"])
-    first = "dead carried nothing in any of 2 runs: its fairness is undefined, and a comparison with it says nothing"
+    first = "dead carried nothing in any of 2 runs: its fairness is undefined, and a comparison with it is meaningless"
     assert both.warnings[0] == first
     assert first in [str(one.message) for one in told]
     assert str(both).splitlines()[0].startswith("dead (carried nothing), epd: seeds 1 to 2 each")

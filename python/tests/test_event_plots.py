@@ -71,12 +71,12 @@ def test_a_folder_of_csv_gives_the_same_tables(result: ct.RunResult, tmp_path: P
 
 
 def test_what_was_not_kept_is_named(result: ct.RunResult, tmp_path: Path) -> None:
-    with pytest.raises(ct.NotTracedError, match=r"the run kept no events: run it with events=ct.Events"):
+    with pytest.raises(ct.NotTracedError, match=r"the run recorded no events: run it with events=ct.Events"):
         ct.run(scenario(duration="1ms")).events["segments"]
     some = ct.run(scenario(duration="1ms"), events=ct.Events(folder=tmp_path, kinds=["timers"]))
-    with pytest.raises(ct.NotTracedError, match="the run kept no frames, only timers"):
+    with pytest.raises(ct.NotTracedError, match="the run recorded no frames, only timers"):
         some.events["frames"]
-    with pytest.raises(ct.NotTracedError, match="there is no kind of event 'packets'; there are segments, timers"):
+    with pytest.raises(ct.NotTracedError, match="there is no kind of event 'packets'; choose from segments, timers"):
         result.events["packets"]
     with pytest.raises(ct.NotTracedError, match="kept no segments"):
         some.plot.sequence("tcp1")
@@ -85,14 +85,14 @@ def test_what_was_not_kept_is_named(result: ct.RunResult, tmp_path: Path) -> Non
 def test_a_folder_that_has_no_events_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ct.InputError, match="there is no such folder"):
         ct.read_events(tmp_path / "nowhere")
-    with pytest.raises(ct.InputError, match="has no tables of events; celltrain run FILE --events DIR writes them"):
+    with pytest.raises(ct.InputError, match="has no tables of events; write them with celltrain run FILE --events DIR"):
         ct.read_events(tmp_path)
     for kind, name, text in (("cells", "cells.parquet", "no table"), ("frames", "frames.csv", "a,b\n1,2\n")):
         folder = tmp_path / kind
         folder.mkdir()
         (folder / name).write_text(text)
         log = ct.read_events(folder)
-        with pytest.raises(ct.InputError, match=f"is not a table of {kind} as celltrain writes it"):
+        with pytest.raises(ct.InputError, match=f"is not a table of {kind} that celltrain wrote"):
             log[kind]
 
 
@@ -343,7 +343,7 @@ def test_the_same_run_draws_the_same_files(celltrain: Command, small: Path, tmp_
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["sequence", "--flow", "tcp9"], "is not a flow of these events; did you mean tcp3? (there are tcp1, tcp2"),
+        (["sequence", "--flow", "tcp9"], "is not a flow of these events; did you mean tcp3? (choose from tcp1, tcp2"),
         (["sequence", "--flow", "tcp1", "--window", "soon"], "window = soon has an end that is not a time such as"),
         (["sequence", "--flow", "tcp1", "--window", "1ms"], "is not a window such as 1.2s:1.3s"),
         (["sequence", "--flow", "tcp1", "--window", "90ms:"], "has nothing to draw"),

@@ -190,10 +190,10 @@ def abr(folder: Path) -> Path:
         (["--window", "5ms:1ms"], "ends before it begins"),
         (["--window", "soon"], "is not a window such as 1.2s:1.3s"),
         (["--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
-        (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"),
+        (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"),
         (["--vc", "tcp9"], "is not a VC of this network; did you mean tcp1?"),
         (["--format", "xlsx"], "is not a format; choose from parquet, csv"),
-        (["--engine", "fast"], "does not look at frames, cells, rates"),
+        (["--engine", "fast"], "does not report frames, cells, rates"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_and_leaves_nothing(
@@ -221,7 +221,7 @@ def test_a_flow_and_a_vc_that_exclude_each_other_are_refused(celltrain: Command,
     for file in (["--events", tmp_path / "events"], ["--pcap", tmp_path / "run.pcapng"]):
         answer = celltrain("run", small, *file, "--flow", "tcp1", "--vc", "tcp2")
         assert answer.code == 2
-        problem = 'vcs = "tcp2" excludes all that flows chooses, whose VCs are tcp1, tcp1-acks'
+        problem = 'vcs = "tcp2" excludes every VC that flows selects: tcp1, tcp1-acks'
         assert problem in " ".join(answer.err.split())
 
 
@@ -240,7 +240,7 @@ def test_a_folder_has_the_events_of_one_run(celltrain: Command, small: Path, tmp
     for options in (["--seed", "9"], ["--format", "csv"]):
         answer = celltrain("run", small, "--events", out, "--kinds", "frames", *options)
         assert answer.code == 2
-        assert "segments.parquet: is there already; name another folder" in answer.err
+        assert "segments.parquet: already exists; name another folder" in answer.err
     assert sorted(path.name for path in out.iterdir()) == ["segments.parquet"]
 
 

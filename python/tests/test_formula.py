@@ -32,16 +32,16 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
     "formula, words",
     [
         ('{ admit = "X + 1" }', ["formula.admit", "is in cells; admit is a condition"]),
-        ('{ admit = "X <= N" }', ["one is in cells, the other a number without unit"]),
+        ('{ admit = "X <= N" }', ["one is in cells and the other a number without unit"]),
         ('{ admit = "(X <= 3" }', ["ends where ) is expected for the ( at 1"]),
-        ('{ admit = "X <= A", constants = { A = "B", B = "A" } }', ["constants.B", "goes in a circle"]),
-        ('{ admit = "X <= 3", on_frame = { avg = "X" } }', ["on_frame.avg", "is no state"]),
+        ('{ admit = "X <= A", constants = { A = "B", B = "A" } }', ["constants.B", "is circular"]),
+        ('{ admit = "X <= 3", on_frame = { avg = "X" } }', ["on_frame.avg", "is not a state"]),
         ('{ admit = "Y <= W", constants = { W = { tcp9 = 3, default = 1 } } }', ["constants.W.tcp9", "names no VC"]),
         ('{ admit = "Y <= W", constants = { W = { tcp1 = 3 } } }', ["constants.W", 'has no value for "tcp2"']),
         ('{ admit = "X <= 3", when_full = "lose" }', ["when_full", "lose_cell"]),
         ('{ admit = "X <= K - s", constants = { s = 3 } }', ["constants.s", "is the unit of seconds"]),
-        ('{ admit = "X <= B", constants = { A = "B / 2", B = nan } }', ["constants.B = nan", "is no finite number"]),
-        ('{ admit = "X <= A", state = { a = inf } }', ["state.a = inf", "is no finite number"]),
+        ('{ admit = "X <= B", constants = { A = "B / 2", B = nan } }', ["constants.B = nan", "is not a finite number"]),
+        ('{ admit = "X <= A", state = { a = inf } }', ["state.a = inf", "is not a finite number"]),
         ("{ constants = { A = 3 } }", ["formula.admit", "is missing; it must be a formula"]),
         ("{ admit = 3 }", ["formula.admit", "is not a formula"]),
     ],
@@ -68,15 +68,15 @@ def test_a_name_that_no_formula_has_is_a_warning(celltrain, tmp_path):
     unused = '{ admit = "X <= alpha", constants = { alpha = 9, alhpa = 8 }, state = { n = 0 }, on_frame.n = "n + 1" }'
     told = celltrain("check", mine(tmp_path, unused))
     assert told.code == 0
-    assert "formula.constants.alhpa is used by no formula" in told.out + told.err
-    assert "formula.state.n is used by no formula" in told.out + told.err
+    assert "formula.constants.alhpa is not used by any formula" in told.out + told.err
+    assert "formula.state.n is not used by any formula" in told.out + told.err
     assert "constants.alpha is" not in told.out + told.err
 
 
 def test_a_formula_of_a_megabyte_is_refused_in_a_few_lines(celltrain, tmp_path):
     told = celltrain("check", mine(tmp_path, '{ admit = "' + "X + " * 250_000 + 'X <= 3" }'))
     assert told.code == 2
-    assert "4000 is the most" in told.err
+    assert "at most 4000 are possible" in told.err
     assert len(told.err) < 3000
 
 

@@ -140,7 +140,7 @@ def test_a_search_asks_the_defaults_first_never_twice_and_stops_the_worse(wan: S
 
 def test_an_unknown_question_is_named(wan: Space, tmp_path: Path) -> None:
     runs = Runs(wan, tmp_path / "store.sqlite")
-    with pytest.raises(SystemExit, match="no question is called weather; there are ties, service"):
+    with pytest.raises(SystemExit, match="no question is called weather; choose from ties, service"):
         Search(runs, "all", 1, 1).go(1, float("inf"), ["weather"])
     runs.close()
 

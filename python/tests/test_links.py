@@ -70,7 +70,7 @@ def test_a_folder_in_a_folder_that_is_a_link_is_refused(tmp_path, store, celltra
     elsewhere.mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "figures").symlink_to(elsewhere)
-    with pytest.raises(ct.OutputError, match=r"figures: is a link, and celltrain did not make it: take it away"):
+    with pytest.raises(ct.OutputError, match=r"figures: is a link that celltrain did not create: delete it"):
         ct.report(store).write(tmp_path / "out")
     (store.path / "report").symlink_to(elsewhere)
     told = celltrain("report", store.path)
@@ -115,7 +115,7 @@ def test_a_pipe_or_a_device_is_not_written_to(tmp_path, celltrain, command):
         graph = ("import", tmp_path / "graph.json", "--flows", "1", "--delay", "1ms", "-o", path)
         told = celltrain(*graph if command == "import" else ("check", base, "--plot", path))
         assert (told.code, told.out) == (2, "")
-        assert f"{path}: is not a regular file, and nothing is written to it: name another file" in told.err
+        assert f"{path}: is not a regular file; name another file" in told.err
 
 
 @pytest.mark.slow

@@ -99,7 +99,7 @@ def test_a_run_that_outgrows_the_memory_ends_in_words(engine: str, tmp_path: Pat
     scripts = os.pathsep.join([str(ROOT / "scripts"), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": scripts})
     assert done.returncode == 2, done.stderr
-    assert f"does not fit: {GROWING + 1} nodes and" in done.stderr and "take more than" in done.stderr, done.stderr
+    assert f"does not fit: {GROWING + 1} nodes and" in done.stderr and "need more than" in done.stderr, done.stderr
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")

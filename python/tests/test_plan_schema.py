@@ -103,13 +103,13 @@ def test_pages_have_plans_of_both_kinds():
         (IN_FULL, '["efficiency"]', '"efficiency"', "measures"),
         (IN_FULL, '["efficiency"]', "[1]", "measures[0]"),
         (IN_FULL, "[1000, 2000]", "5", 'axes."port.bottleneck.buffer"'),
-        (IN_FULL, "[1000, 2000]", "{ from = 1, to = 5 }", 'axes."port.bottleneck.buffer" lacks a step or a count'),
-        (IN_FULL, "[1000, 2000]", "{ values = [1], count = 3 }", "it is a list or a range"),
+        (IN_FULL, "[1000, 2000]", "{ from = 1, to = 5 }", 'axes."port.bottleneck.buffer" needs a step or a count'),
+        (IN_FULL, "[1000, 2000]", "{ values = [1], count = 3 }", "give a list or a range"),
         (IN_FULL, "points = 4\n", "", "sample lacks points"),
         (IN_FULL, "points = 4\n", "points = 0\n", "sample.points = 0"),
         (IN_FULL, '"log"', '"lag"', 'sample.axes.d.scale = "lag" must be one of "linear", "log"'),
         (IN_FULL, 'from = "5us", ', "", "sample.axes.d lacks from"),
-        (IN_FULL, "first = 3", "count = 3", "it is one or the other"),
+        (IN_FULL, "first = 3", "count = 3", "give one of them"),
         (IN_FULL, ", at_most = 9", "", "seeds.until lacks at_most"),
         (IN_FULL, "interval = 0.1", "interval = 0", "seeds.until.interval = 0"),
         (IN_FULL, '"60s"', '"60"', "limits.time"),
@@ -121,7 +121,7 @@ def test_pages_have_plans_of_both_kinds():
         (TUNED, "from = 0.5, ", "", "tune.parameters.Z lacks from"),
         (TUNED, "trials = 4", "trials = 0", "tune.trials = 0 is not a whole number from 1 to 10,000"),
         (TUNED, "{ Z = 1 }", "5", "tune.references.usual = 5 is not a table"),
-        (TUNED, "[tune]", "[seeds]\n[tune]", "seeds is what [tune.seeds] is for"),
+        (TUNED, "[tune]", "[seeds]\n[tune]", "seeds cannot be set here; use [tune.seeds]"),
     ],
 )
 def test_what_has_the_wrong_form_is_refused_by_the_schema_and_by_the_reader(plan, old, new, path):
@@ -145,7 +145,7 @@ def test_a_fault_is_reported_once_and_the_rest_is_still_checked():
     assert "at_most = 99999999999999999999 is not" in most
     name, twice = _faults('["efficiency"]', '[3, "efficiency", "efficiency"]')
     assert 'measures[0] = 3 is not a measure such as "efficiency"' in name
-    assert 'measures[2] = "efficiency" is there twice' in twice
+    assert 'measures[2] = "efficiency" appears twice' in twice
 
 
 def _faults(old, new):

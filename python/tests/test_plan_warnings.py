@@ -181,7 +181,7 @@ def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(
 @pytest.mark.usefixtures("empty_figures")
 def test_the_warnings_of_the_check_reach_every_command(celltrain, tmp_path):
     """A constant that no formula uses is reported once for all points, seeds and scenarios."""
-    told = "used by no formula; leave it out, or look whether another name was meant"
+    told = "not used by any formula; leave it out, or check the spelling"
     file, store = tmp_path / "fs.toml", tmp_path / "store"
     file.write_text('[policy.formula]\nadmit = "Y < f * K"\nconstants = { f = 0.5, ff = 1 }\n')
     plan = planned(tmp_path, f'[axes]\n"port.bottleneck.policy" = ["@{file}"]\n"duration" = ["10ms", "20ms"]\n')

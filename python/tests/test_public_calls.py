@@ -557,7 +557,9 @@ def test_anything_with_a_paths_protocol_is_a_path(lan):
 def test_answers_are_made_by_calls_alone(store):
     for kind in (ct.Compared, ct.Report, ct.Tuned):
         for given in ((), (5,), ({}, []), (Path("st"), {})):
-            with pytest.raises(ct.InputError, match=rf"^{kind.__name__} is made by celltrain\."):
+            with pytest.raises(
+                ct.InputError, match=rf"^{kind.__name__} cannot be created directly; it comes from celltrain\."
+            ):
                 kind(*given)
     assert pickle.loads(pickle.dumps(store)).wide() == store.wide()
 
@@ -569,7 +571,7 @@ def test_a_measure_named_twice_is_there_once(store):
 
 def test_a_store_to_read_refuses_to_be_written(store):
     for call in (lambda: store.drop_failed(lambda _: True), lambda: store.database):
-        with pytest.raises(ct.StoreError, match="is open to read"):
+        with pytest.raises(ct.StoreError, match="is open for reading"):
             call()
     for call in (
         lambda: store.drop_failed(5),

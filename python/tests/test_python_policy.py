@@ -86,7 +86,7 @@ def test_a_class_gives_the_run_of_the_formula_it_expresses_on_both_engines(polic
     "policy, words",
     [
         (Raises(), ["Raises.admit(view, ", " for tcp", " at sw1->sw2, 0.0", "ZeroDivisionError: division by zero"]),
-        (ReturnsNone(), ["ReturnsNone.admit(view, ", "it returned NoneType, and must return True or False"]),
+        (ReturnsNone(), ["ReturnsNone.admit(view, ", "it returned NoneType, but must return True or False"]),
     ],
 )
 @pytest.mark.parametrize("engine", ["fast", "reference"])
@@ -159,7 +159,7 @@ def test_what_is_wrong_with_a_class_is_said():
         (Empty(), "has no admit(self, view, vc)"),
         (ct.Python(class_="Mine"), "write its module, a colon and its name"),
         (ct.Python(class_="no_such_module:Mine"), "a scenario loads no code"),
-        (ct.Python(class_=f"{__name__}:Nobody"), "names no class of"),
+        (ct.Python(class_=f"{__name__}:Nobody"), "is not a class of"),
         (ct.Python(class_=f"{__name__}:lan"), "is not a subclass of celltrain.PythonPolicy"),
         (ct.Python(class_=f"{__name__}:Fba", settings={"zz": 3}), "is not a setting; did you mean z"),
     ]:
@@ -288,6 +288,6 @@ def test_a_compiled_class_refuses_settings_which_it_would_not_see():
         share = 0.5
         admit = half
 
-    with pytest.raises(ct.ScenarioError, match=r"share = 0\.3 is not known to a compiled admit"):
+    with pytest.raises(ct.ScenarioError, match=r"share = 0\.3 cannot be used in a compiled admit"):
         Half(share=0.3)
     assert Half(when_full="lose_cell").when_full == "lose_cell"

@@ -471,7 +471,7 @@ def test_bad_input_is_named_with_what_would_be_right(celltrain, grid, tmp_path):
         ([tmp_path / "none"], "is not there"),
         ([tmp_path], "has no store.sqlite"),
         ([empty], "holds no runs yet"),
-        ([torn.path], "take it from a backup"),
+        ([torn.path], "restore it from a backup"),
         ([grid.path, "--measures", "eficiency"], "did you mean efficiency?"),
         ([grid.path, "--measures", ","], "names no measure"),
         ([grid.path, "--front", "efficiency"], "is not two measures"),

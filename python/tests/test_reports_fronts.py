@@ -110,7 +110,7 @@ def test_where_every_point_is_its_own_network_there_is_one_front(tmp_path):
 @pytest.mark.parametrize(
     ("said", "expected"),
     [
-        ("bufer", "did you mean buffer? There are network, buffer"),
+        ("bufer", "did you mean buffer? Choose from network, buffer"),
         ("nothing", "is not an axis that is varied on a grid"),
     ],
 )

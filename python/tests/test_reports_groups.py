@@ -192,12 +192,12 @@ def test_the_command_says_how_many_points_differ(celltrain, store, tmp_path):
     ("options", "expected"),
     [
         (["--baseline", "policy"], "is not AXIS=VALUE, such as policy=tail_drop"),
-        (["--baseline", "polcy=tail"], "did you mean policy? There are network, policy, buffer"),
-        (["--baseline", "policy=epd"], "is not a value of policy; there are tail, fba, ppd"),
-        (["--lines", "bufer"], "is not an axis that is varied on a grid; did you mean buffer?"),
-        (["--lines", "buffer,buffer"], "is there twice, or moves together with another of them"),
+        (["--baseline", "polcy=tail"], "did you mean policy? Choose from network, policy, buffer"),
+        (["--baseline", "policy=epd"], "is not a value of policy; choose from tail, fba, ppd"),
+        (["--lines", "bufer"], "is not an axis of a grid; did you mean buffer?"),
+        (["--lines", "buffer,buffer"], "appears twice, or is paired with another of these axes; leave it out"),
         (["--lines", "a,b,c,d"], "is not one to three axes"),
-        (["--style", "grayscal"], "is not a style of matplotlib, nor a file; did you mean grayscale?"),
+        (["--style", "grayscal"], "is neither a matplotlib style nor a file; did you mean grayscale?"),
     ],
 )
 def test_an_unknown_axis_value_or_style_is_named(celltrain, store, tmp_path, options, expected):
@@ -211,7 +211,7 @@ def test_an_invalid_style_file_is_named(store, tmp_path):
     style.write_text("lines.linewidth: 3\n")
     report = ct.report(store[0], style=str(style), measures=["efficiency"])
     assert next(report.drawings()).figure is not None
-    with pytest.raises(ct.InputError, match="is not a style of matplotlib, nor a file"):
+    with pytest.raises(ct.InputError, match="is neither a matplotlib style nor a file"):
         ct.report(store[0], style=str(tmp_path / "nowhere.mplstyle"))
 
 

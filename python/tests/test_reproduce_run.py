@@ -318,10 +318,10 @@ def test_large_runs_of_a_paper_have_processes_of_their_own(monkeypatch: pytest.M
             "claims.toml",
             'quantity = "efficiency"',
             'quantity = "efficency"',
-            "'efficency' is not a quantity; there are",
+            "'efficency' is not a quantity; choose from",
         ),
-        ("claims.toml", 'over = { table = "1" }', 'over = { table = "7" }', "a selection finds no row"),
-        ("claims.toml", 'form = "bound"', 'form = "bund"', "no form 'bund'; there are greater,"),
+        ("claims.toml", 'over = { table = "1" }', 'over = { table = "7" }', "a selection matches no row"),
+        ("claims.toml", 'form = "bound"', 'form = "bund"', "no form 'bund'; choose from greater,"),
     ],
 )
 def test_wrong_names_in_a_paper_are_refused_before_anything_runs(

@@ -97,7 +97,7 @@ def test_it_goes_with_resume(tmp_path, celltrain):
     (tmp_path / "plan.toml").write_text(PLAN)
     told = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "s", "--retry-failed")
     assert told.code == 2
-    assert "--retry-failed = given goes with --resume" in told.err
+    assert "--retry-failed = given needs --resume" in told.err
     with pytest.raises(ct.PlanError, match="retry_failed = True needs resume=True"):
         ct.sweep(plan(), store=tmp_path / "s", retry_failed=True)
     run_plan(plan(), tmp_path / "s", Local(2))
@@ -120,7 +120,7 @@ print(fault.message)
 @pytest.mark.skipif(sys.platform != "linux", reason="memory that is free is known on Linux")
 def test_runs_that_did_not_fit_are_tried_again_with_more_memory(monkeypatch):
     error = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True).stdout
-    assert "of memory, and of the " in error, error
+    assert "of memory; a run may use three quarters of the " in error, error
     # The run needs 4.6 GiB, and may use three quarters of the memory.
     for gigabytes, again in ((0.1, False), (6, False), (7, True), (64, True)):
         monkeypatch.setattr(_core, "memory_limit", lambda size=int(gigabytes * (1 << 30)): size)

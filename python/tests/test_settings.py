@@ -129,7 +129,7 @@ def test_a_policy_file_goes_wherever_a_policy_goes() -> None:
     lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=policy, duration="5ms")  # type: ignore[arg-type]
     assert lan.port["bottleneck"].policy == ct.Formula(**policy.table["formula"])
     vary = {"port.bottleneck.policy": [policy, "@sah.toml"]}
-    with pytest.raises(ct.InputError, match="vary = SAH is there twice"):
+    with pytest.raises(ct.InputError, match="vary = SAH appears twice"):
         ct.compare(lan, vary=vary)
     compared = ct.compare(lan, vary={"port.bottleneck.policy": ["epd:threshold=80%", policy, ct.Fba()]}, seeds=1)
     assert compared.names == ("epd:threshold=80%", "SAH", "fba")
@@ -256,8 +256,8 @@ def test_a_class_is_loaded_by_permission_only(celltrain: Command, monkeypatch: p
         assert answer.err.count("\n") == 1
         is_refused(answer, [f"{said}: is a Python class", "CELLTRAIN_POLICIES=settingsmine", "docs/python-policies.md"])
     monkeypatch.setenv("CELLTRAIN_POLICIES", "settingsmine")
-    is_refused(celltrain("vet", "settingsmine.py"), ["names no class; write settingsmine.py:CLASS"])
-    is_refused(celltrain("vet", "settingsmine.py:Whole"), ["settingsmine.py:Whole: names no class of settingsmine"])
+    is_refused(celltrain("vet", "settingsmine.py"), ["does not name a class; write settingsmine.py:CLASS"])
+    is_refused(celltrain("vet", "settingsmine.py:Whole"), ["settingsmine.py:Whole: is not a class of settingsmine"])
     options = ("--scenarios", "lan-5", "--seeds", 1, "--beside", "fba", "--json")
     answer = celltrain("vet", "settingsmine.py:Half", *options).json
     assert answer["policy"] == "Half"
@@ -390,7 +390,7 @@ def test_check_tells_a_policy_file_from_a_scenario(celltrain: Command) -> None:
         celltrain("check", "wrong.toml"), ["wrong.toml:3: policy.epd.treshold is unknown; did you mean threshold?"]
     )
     Path("wrong.toml").write_text('policy.formula.admit = "X + now < 3"\n')
-    is_refused(celltrain("check", "wrong.toml"), ["wrong.toml:1: policy.formula.admit", "does not fit in its units"])
+    is_refused(celltrain("check", "wrong.toml"), ["wrong.toml:1: policy.formula.admit", "mixes units"])
     is_refused(celltrain("check", "sah.toml", "--plot", "a.svg"), ["Cannot draw sah.toml: it is a policy"])
     is_refused(celltrain("check", "sah.toml", "--set", "tcp=reno"), ["--set tcp changes nothing in a policy file"])
     option = "port.bottleneck.policy.formula.constants.Z=0.5"
@@ -455,7 +455,7 @@ def test_networks_whose_measures_differ_in_meaning_are_not_compared(celltrain: C
     Path("wan.toml").write_text(WAN.replace("20ms", "30ms"))
     options = ("--vary", "port.bottleneck.policy=tail_drop,fba", "--seeds", 2)
     refused = celltrain("compare", "small.toml", "wan.toml", *options)
-    words = "wan lasts 30ms, and small 20ms: rates and counts would be of different times. Give all one length, such as"
+    words = "wan lasts 30ms, but small 20ms: rates and counts would cover different times. Give all the same length, such as"
     is_refused(refused, [f"{words} --vary duration=20ms"])
     answer = celltrain("compare", "small.toml", "wan.toml", *options, "--set", "duration=10ms", "--json").json
     assert answer["set"] == {"duration": 0.01}
@@ -538,7 +538,7 @@ def test_a_comparison_has_no_points_with_numbers(celltrain: Command) -> None:
         (["check", "plan.toml"], "plan.toml: is a plan, not a scenario; to check it: celltrain sweep plan.toml"),
         (
             ["check", "small.toml", "--set", "port.bottleneck.policy=sah.toml:Z=1"],
-            "gives settings to the file sah.toml",
+            "cannot give settings to the file sah.toml",
         ),
         (["check", "red.toml"], "is unknown; RED is a formula: compare the scenario lan-formula-red."),
         (["run", "small.toml", "--port", "sw1->sw2"], "chooses where queues, events and cells are recorded"),

@@ -80,10 +80,10 @@ def test_classes_are_spelt_as_the_field_spells_them():
 def test_an_unknown_port_gets_the_list_of_ports(celltrain, lan, tmp_path):
     """The ports of the node in the name come first."""
     with pytest.raises(
-        ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; there are sw\d->'
+        ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; choose from sw\d->'
     ) as refused:
         ct.run(lan, trace="queue", ports="sw2")
-    named = str(refused.value).partition("there are ")[2].split(", ")
+    named = str(refused.value).partition("choose from ")[2].split(", ")
     assert "sw2" in named[0]
     assert "sw1->sw2" in named
     answer = celltrain("run", "lan-epd", "--trace", "queue", "--port", "sw2", "--out", tmp_path / "out")

@@ -93,9 +93,9 @@ def test_impossible_requests_are_refused_with_a_valid_alternative():
     with pytest.raises(ct.NotTracedError, match="delivered"):
         ct.run(lan("10ms")).steady()
     result = ct.run(lan("10ms"), trace=["delivered"], step="1ms")
-    with pytest.raises(ct.InputError, match="take a shorter step"):
+    with pytest.raises(ct.InputError, match="use a shorter step"):
         result.steady()
-    with pytest.raises(ct.InputError, match="is no flow; there are tcp1, tcp2, tcp3"):
+    with pytest.raises(ct.InputError, match="is not a flow; choose from tcp1, tcp2, tcp3"):
         result.steady("tcp9")
 
 

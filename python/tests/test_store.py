@@ -155,9 +155,9 @@ def test_folders_that_are_not_stores_and_existing_stores_are_refused(tmp_path, m
     (tmp_path / "file").write_text("")
     (tmp_path / "old").mkdir()
     (tmp_path / "old" / "manifest.json").write_text("{}")
-    already = "is a store already: go on with it (--resume), or name another folder"
+    already = "is already a store: continue it with --resume, or name another folder"
     for name, words in (
-        ("full", "holds other files: name a folder that is new or empty"),
+        ("full", "contains other files: name a folder that is new or empty"),
         ("file", "is a file, not a folder"),
         ("old", already),
         (made, already),
@@ -197,8 +197,8 @@ def test_a_store_of_another_version_or_plan_is_not_resumed_but_can_be_read(store
     with pytest.raises(ct.StoreError) as refusal:
         run_plan(plan(), store, Local(2), resume=True)
     [fault] = refusal.value.faults
-    assert fault.problem.startswith("was made by celltrain 0.0.7, and this is ")
-    assert "install celltrain 0.0.7 to go on, or name a new folder" in fault.problem
+    assert fault.problem.startswith("was made by celltrain 0.0.7, but this is ")
+    assert "install celltrain 0.0.7 to continue, or name a new folder" in fault.problem
     assert len(Store.open(store).wide()) == 24
     told = celltrain("store", "verify", store)
     assert (told.code, "only the version that made it can verify it" in told.err) == (2, True)
@@ -261,7 +261,7 @@ def test_a_file_that_is_no_database_is_said(store, tmp_path, celltrain, content,
     told = celltrain(*(resume if command == "resume" else ("store", command, store)))
     assert (told.code, told.out, told.err.count("\n")) == (2, "", 1), told.err
     assert f"{store / 'store.sqlite'}: is " in told.err
-    assert "take it from a backup, or run its plan into a new folder" in told.err
+    assert "restore it from a backup, or run its plan into a new folder" in told.err
     assert (store / "store.sqlite").read_bytes() == content
 
 
@@ -474,7 +474,7 @@ def test_a_full_disk_is_reported_and_loses_no_stored_run(tmp_path):
         if limit:
             assert done.returncode == 2, ends
             assert "cannot be written" in done.stderr, ends
-            assert "what was stored before is whole: mend that, then --resume" in done.stderr, ends
+            assert "earlier results are intact: fix the problem, then use --resume" in done.stderr, ends
             assert done.stderr.count("\n") == 1, ends
     assert ends[-1][1] == 0, ends
     run_plan(plan(text), tmp_path / "one", Local(2))
@@ -574,5 +574,5 @@ def test_a_damaged_series_is_reported(tmp_path):
     with edited(tmp_path / "s") as connection:
         connection.execute("DELETE FROM series WHERE run < 3")
     assert messages(tmp_path / "s") == [
-        f"{tmp_path / 's' / 'store.sqlite'}: lacks the series of 2 runs: take it from a backup, or run its plan into a new folder"
+        f"{tmp_path / 's' / 'store.sqlite'}: lacks the series of 2 runs: restore it from a backup, or run its plan into a new folder"
     ]

@@ -105,7 +105,7 @@ def test_a_link_in_the_place_of_the_lock_is_not_written_through(store, tmp_path)
     mine.write_text("mine")
     (store / "lock").unlink()
     (store / "lock").symlink_to(mine)
-    with pytest.raises(ct.StoreError, match=r"lock: .*, and celltrain did not make it: take it away"):
+    with pytest.raises(ct.StoreError, match=r"lock: .*, and celltrain did not create it: delete it"):
         Lock(store / "lock")
     with pytest.raises(ct.StoreError, match="take it away"):
         run_plan(plan(), store, Local(2), resume=True)

@@ -165,8 +165,8 @@ def test_the_python_call_gives_the_same_as_the_command(celltrain: Command, short
     [
         ("study", "af-97-0831", "is a paper, not a study; type: celltrain reproduce af-97-0831"),
         ("reproduce", "tagging", "is a study, not a paper; type: celltrain study tagging"),
-        ("study", "nope", "there is no study 'nope'; there are different-rtts, edge-different-rtts"),
-        ("reproduce", "nope", "there is no paper 'nope'; there are af-96-1269, af-97-0831"),
+        ("study", "nope", "there is no study 'nope'; choose from different-rtts, edge-different-rtts"),
+        ("reproduce", "nope", "there is no paper 'nope'; choose from af-96-1269, af-97-0831"),
     ],
 )
 def test_an_id_that_is_not_one_says_what_to_type(celltrain: Command, command: str, named: str, says: str) -> None:

@@ -47,11 +47,11 @@ def test_a_network_that_cannot_be_partitioned_runs_on_one_thread_with_a_warning(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"threads": 0}, "threads = 0 is not a number of threads that a run may have here; from 1 to 4"),
+        ({"threads": 0}, "threads = 0 is not a number of threads from 1 to 4"),
         ({"threads": -2}, "threads = -2 is not a number of threads"),
-        ({"threads": 5}, "from 1 to 4, a core for each"),
-        ({"threads": 2, "trace": "queue"}, "threads = 2 does not go with trace"),
-        ({"threads": 2, "engine": "reference"}, "threads = 2 does not go with engine"),
+        ({"threads": 5}, "from 1 to 4, one for each core"),
+        ({"threads": 2, "trace": "queue"}, "threads = 2 cannot be combined with trace"),
+        ({"threads": 2, "engine": "reference"}, "threads = 2 cannot be combined with engine"),
         ({"threads": "2"}, "threads"),
     ],
 )
@@ -66,9 +66,7 @@ def test_the_command_says_the_same(celltrain: Command) -> None:
     """Exit code 2, and one line."""
     refused = celltrain("run", "lan-epd", "--threads", "5")
     assert refused.code == 2
-    assert refused.err.strip() == (
-        "threads = 5 is not a number of threads that a run may have here; from 1 to 4, a core for each"
-    )
+    assert refused.err.strip() == ("threads = 5 is not a number of threads from 1 to 4, one for each core")
 
 
 def at_once(sources: int = 6) -> str:

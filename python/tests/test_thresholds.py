@@ -318,5 +318,5 @@ def test_a_range_of_thresholds_is_one_of_shares_or_of_cells():
     assert values(values=[0.5, 60])[1] == ""
     with pytest.raises(ct.PlanError, match=r"from = 0\.5 is not a whole number"):
         values(**{"from": 0.5, "to": 70, "count": 4})
-    with pytest.raises(ct.PlanError, match="from = 0 is a share of the buffer, and to = 70 is a number of cells"):
+    with pytest.raises(ct.PlanError, match="from = 0 is a share of the buffer, but to = 70 is a number of cells"):
         values(**{"from": 0, "to": 70, "count": 4})

@@ -160,7 +160,7 @@ def test_a_picture_that_cannot_be_is_refused(celltrain, tmp_path, plot, word):
 
 def test_one_picture_is_of_one_scenario(celltrain, tmp_path):
     answer = celltrain("check", CHAIN, SCENARIOS / "star-incast.toml", "--plot", tmp_path / "two.png")
-    assert (answer.code, "draws one scenario; 2 are given" in answer.err) == (2, True)
+    assert (answer.code, "draws one scenario, not 2: name one" in answer.err) == (2, True)
 
 
 def test_a_faulty_scenario_is_not_drawn(celltrain, tmp_path):
@@ -241,7 +241,7 @@ def edges(*ends: str, **values: object) -> list[dict[str, object]]:
     "changes, words",
     [
         ({"links": edges("ab", "bc", "cc")}, "edge 'c' - 'c' is a loop"),
-        ({"links": edges("ab", "bc", "cb")}, "edge 'b' - 'c' is there 2 times; two nodes have one link"),
+        ({"links": edges("ab", "bc", "cb")}, "edge 'b' - 'c' appears 2 times; two nodes can have only one link"),
         ({"links": edges("ab")}, "has 2 parts that no edge joins: 'c' cannot be reached"),
         ({"links": edges("ab", "bc", delay=None)}, "edge 'a' - 'b' has no 'delay'; give every edge a delay"),
         ({"links": edges("ab", "bc", delay=5)}, "has delay = 5 without a unit"),
@@ -302,7 +302,7 @@ def test_more_links_than_a_scenario_has_are_counted_not_shown(line):
     names = [f"n{i}" for i in range(100_002)]
     links = [{"source": a, "target": b} for a, b in pairwise(names)]
     text = refusal(line(nodes=[{"id": name} for name in names], links=links), delay="1ms")
-    assert text.endswith("has 100001 links, and its flows 4 more; a scenario has at most 100000")
+    assert text.endswith("has 100001 links, and its flows 4 more; a scenario can have at most 100000")
     many = tuple(ct.Link(between=("a", "b"), delay="1ms") for _ in range(100_001))
     with pytest.raises(ct.ScenarioError, match="at most 100000 items") as refused:
         ct.GeneralNetwork(hosts=(), switches=(), links=many, flows=())
@@ -314,7 +314,7 @@ def test_numbers_without_a_unit_are_taken_with_the_one_that_is_said(line):
     assert links[0].delay == "2.5us"
     assert "which is negative" in refusal(line(links=edges("ab", "bc", delay=-5)), delay_unit="ms")
     assert "parsecs" in refusal(line(links=edges("ab", "bc", delay=5)), delay_unit="parsecs")
-    assert "has delay = nan, which is no delay" in refusal(line(links=edges("ab", delay="nan")), delay_unit="ms")
+    assert "has delay = nan, which is not a delay" in refusal(line(links=edges("ab", delay="nan")), delay_unit="ms")
 
 
 def test_all_faults_of_a_graph_are_told_at_once(line):
@@ -337,7 +337,7 @@ def test_all_faults_of_a_graph_are_told_at_once(line):
         ("x.json", "", "is not JSON"),
         ("x.json", "{", "is not JSON"),
         ("x.json", "[1, 2]", "is not a node-link graph"),
-        ("x.json", "[" * 100_000, "nests too deep"),
+        ("x.json", "[" * 100_000, "is nested too deep"),
         ("x.json", '{"nodes": 1}', "is not a node-link graph"),
         ("x.txt", "a b", "its name ends in .graphml or .json"),
         ("x.json", b"\xff\xfe", "is not text in UTF-8"),
@@ -446,7 +446,7 @@ def line_of_hosts(links: int) -> str:
 def test_more_than_a_hundred_thousand_links_are_refused(celltrain, tmp_path):
     answer = Reading.of_core(_core.parse_json(line_of_hosts(100_001), "large"))
     [fault] = answer.faults
-    assert fault.message == "large: topology.network.links has 100001 items; 100000 is the most"
+    assert fault.message == "large: topology.network.links has 100001 items; at most 100000 are possible"
     assert Reading.of_core(_core.parse_json(line_of_hosts(100_000), "large")).faults == []
     path = tmp_path / "large.toml"
     link = '{ between = ["h%d", "sw"], delay = "1us" },\n'
@@ -490,7 +490,7 @@ policy.epd = {{ threshold = 800 }}
     "number, words",
     [
         # Regression: written out, these were a gigabyte or more of zeros.
-        ("1e-99999999999", "has delay = 1e-99999999999, which is no delay"),
+        ("1e-99999999999", "has delay = 1e-99999999999, which is not a delay"),
         ("1e-999999999", "exponent beyond 30"),
         ("1e" + "9" * 5000, "exponent beyond 30"),
         ("9" * 5000, "it has more than 40 digits"),
@@ -499,7 +499,7 @@ policy.epd = {{ threshold = 800 }}
         # Only Python accepts these as numbers.
         ("1_0", "is not a time"),
         ("\u0663", "is not a time"),
-        ("-infinity", "has delay = -infinity, which is no delay"),
+        ("-infinity", "has delay = -infinity, which is not a delay"),
     ],
 )
 def test_numbers_of_a_graph_are_short_decimal_ones(line, number, words):
@@ -527,9 +527,13 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
         (
             {"nodes": STAR, "links": [{"source": 0, "target": i} for i in range(1, 3000)]},
             {"name_attribute": "label"},
-            "has a name of 1,000,000 characters; a name has at most 1,000",
+            "has a name of 1,000,000 characters; a name can have at most 1,000",
         ),
-        ({"nodes": [{"id": LONG, "flow_to": "," * 3000}, {"id": "b"}], "links": []}, {}, "a name has at most 1,000"),
+        (
+            {"nodes": [{"id": LONG, "flow_to": "," * 3000}, {"id": "b"}], "links": []},
+            {},
+            "a name can have at most 1,000",
+        ),
         (
             {"nodes": [{"id": "a" * 900, "flow_to": "," * 20000}, {"id": "b"}], "links": []},
             {},
@@ -551,7 +555,7 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
                 "links": [{"source": i, "target": i + 1, "delay": "1ms"} for i in range(len(MIDDLING) - 1)],
             },
             {"name_attribute": "label"},
-            "characters at its links and flows; a scenario has at most 16,777,216: take shorter names",
+            "characters in its links and flows; a scenario can have at most 16,777,216: take shorter names",
         ),
     ],
     ids=["links", "no delays", "targets", "empty targets", "many targets", "nested", "all names"],

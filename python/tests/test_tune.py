@@ -339,7 +339,7 @@ def test_from_python_with_scenario_classes():
     assert (
         ct.tune(lan, parameters={"Z": z}, trials=1, seeds=seeds, over={"policy": policies}).searches[1].title == "again"
     )
-    with pytest.raises(PlanError, match="needs the folder it goes on with"):
+    with pytest.raises(PlanError, match="needs the folder to continue"):
         ct.tune(plan(), resume=True)
 
 

@@ -21,7 +21,7 @@ from celltrain.running import Local
         (
             PLAN[PLAN.index("[tune]") :],
             "",
-            ["plan:1: lacks a table [tune]: what is searched; a plan without one is for celltrain sweep"],
+            ["plan:1: lacks a table [tune], which says what to search; without one, use celltrain sweep"],
         ),
         (
             "selective_drop.z",
@@ -36,7 +36,7 @@ from celltrain.running import Local
         (
             ', "cells.lost" = "minimize"',
             "",
-            ["plan:14: tune.objectives names one measure: a front is of two; two measures, such as"],
+            ["plan:14: tune.objectives names one measure, but a front needs two measures, such as"],
         ),
         ('"minimize"', '"least"', ['= "least" must be one of "maximize", "minimize"']),
         ('"cells.lost" = "minimize"', '"cells.(" = "minimize"', ["is not a measure"]),
@@ -58,13 +58,13 @@ from celltrain.running import Local
         ),
         ("from = 0.3, to = 1.0", "from = 0.3, to = inf", ["tune.parameters.R.to = Infinity is not a plain number"]),
         ("step = 0.05", "step = 5", ["plan:20: tune.parameters.Z.step = 5 is more than the whole range"]),
-        ("step = 0.05", 'step = 0.05, scale = "log"', ["tune.parameters.Z.step = 0.05 goes with a linear scale only"]),
+        ("step = 0.05", 'step = 0.05, scale = "log"', ["tune.parameters.Z.step = 0.05 works only with a linear scale"]),
         (
             "{ R = 0.9, Z = 0.8 }",
             "{ R = 0.9 }",
-            ['plan:22: tune.references."the paper\'s" lacks Z: a reference has a value for every parameter'],
+            ['plan:22: tune.references."the paper\'s" lacks Z: a reference needs a value for every parameter'],
         ),
-        ("{ R = 0.9, Z = 0.8 }", "{ R = 0.9, Z = 0.8, Y = 1 }", [".Y = 1 is no parameter; parameters are R, Z"]),
+        ("{ R = 0.9, Z = 0.8 }", "{ R = 0.9, Z = 0.8, Y = 1 }", [".Y = 1 is not a parameter; choose from R, Z"]),
         ("{ R = 0.9, Z = 0.8 }", '{ R = 0.9, Z = "a" }', ['.Z = "a" is not a plain number']),
         (
             "{ R = 0.9, Z = 0.8 }",
@@ -75,7 +75,7 @@ from celltrain.running import Local
         ("trials = 10", "trails = 10", ["plan:15: tune.trails is unknown; did you mean trials?"]),
         ("search = 2", "search = 0", ["plan:24: tune.seeds.search = 0 is not a whole number from 1"]),
         ("confirmation = 5", "confirmation = 1", ["tune.seeds.confirmation = 1 is not a whole number from 2"]),
-        ("[axes]\n", "[seeds]\ncount = 3\n[axes]\n", ["plan:11: seeds is what [tune.seeds] is for"]),
+        ("[axes]\n", "[seeds]\ncount = 3\n[axes]\n", ["plan:11: seeds cannot be set here; use [tune.seeds]"]),
         ("[axes]\n", "[sample]\npoints = 3\n[axes]\n", ["plan:11: sample has no place in a plan for celltrain tune"]),
         (
             'buffer = { path = "port.bottleneck.buffer", values = [60, 100] }',
@@ -115,7 +115,7 @@ rows = [["5us", "epd"], [5, "epd"], ["1ms", "fba"]]
 """
         )
     assert "points.rows[1][0] = 5 is not a time" in str(refused.value)
-    assert 'points.rows[2][1] = "fba" is not a label of policy: epd' in str(refused.value)
+    assert 'points.rows[2][1] = "fba" is not a label of policy; choose from epd' in str(refused.value)
     for rows, message in (
         ("[]", "points has no rows"),
         ('[["5us"], ["5us", 1]]', "points.rows[1] = "),
@@ -145,9 +145,9 @@ def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_pa
     Folder.create(made, plan()).close()
     manifest = json.loads((made / "tune.json").read_text())
     for key, value, message in (
-        ("version", "0.0.9", "was made by celltrain 0.0.9, and this is "),
+        ("version", "0.0.9", "was made by celltrain 0.0.9, but this is "),
         ("profile", "strange", "was made by a strange build"),
-        ("format", 9, "has format 9, and this celltrain reads 1"),
+        ("format", 9, "has format 9, but this celltrain reads 1"),
     ):
         (made / "tune.json").write_text(json.dumps({**manifest, key: value}))
         with pytest.raises(TuneError, match=message):

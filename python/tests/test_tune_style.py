@@ -48,7 +48,7 @@ def test_an_unknown_style_is_refused_before_the_search(celltrain, tmp_path):
     plan.write_text(TWO)
     answer = celltrain("tune", plan, "--out", tmp_path / "out", "--style", "grayscal")
     assert answer.code == 2
-    assert "is not a style of matplotlib, nor a file; did you mean grayscale?" in answer.err
+    assert "is neither a matplotlib style nor a file; did you mean grayscale?" in answer.err
     file = tmp_path / "mine.mplstyle"
     file.write_bytes(b"\xff\xfe\x00\x00")
     answer = celltrain("tune", plan, "--out", tmp_path / "out", "--style", file)

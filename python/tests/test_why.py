@@ -241,7 +241,10 @@ def test_the_command_prints_it_and_json_has_the_rows(celltrain: Command, small: 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--flow", "tcp9", "--at", "1ms"], "is not a flow of this network; did you mean tcp3? (there are tcp1, tcp2"),
+        (
+            ["--flow", "tcp9", "--at", "1ms"],
+            "is not a flow of this network; did you mean tcp3? (choose from tcp1, tcp2",
+        ),
         (["--flow", "tcp1", "--at", "21ms"], "at = 21ms lies outside the run, which lasts 20ms"),
         (["--flow", "tcp1", "--at", "soon"], "at = soon is not a time such as"),
     ],

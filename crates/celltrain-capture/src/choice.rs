@@ -41,8 +41,11 @@ impl CaptureChoice {
         window: Option<&str>,
     ) -> Result<Self, Wrong> {
         let kind = of_word("kind", kind, "is not a kind of capture", &KINDS)?;
-        let (words, problem) =
-            if kind.of_cells() { (&WAYS, "is not a way by a port") } else { (&ENDS, "is not an end of a connection") };
+        let (words, problem) = if kind.of_cells() {
+            (&WAYS, "is not a direction at a port")
+        } else {
+            (&ENDS, "is not an end of a connection")
+        };
         let looks_at = at.map_or(Ok(words[0].1), |at| of_word("at", at, problem, words))?;
         if let Some(ports) = ports.as_ref().filter(|_| !kind.of_cells()) {
             let problem = "chooses among cells; packets are seen at hosts, so choose flows".to_owned();

@@ -83,7 +83,7 @@ impl Selection {
                 let more =
                     if known.len() > SHOWN { format!(" and {} more", known.len() - SHOWN) } else { String::new() };
                 let listed = known[..known.len().min(SHOWN)].join(", ");
-                let problem = format!("excludes all that flows chooses, whose VCs are {listed}{more}");
+                let problem = format!("excludes every VC that flows selects: {listed}{more}");
                 return Err(Wrong { option: "vcs", value: names.join(", "), problem });
             }
         }
@@ -143,7 +143,7 @@ impl Wrong {
         let shown: Vec<&str> = known.iter().take(SHOWN).copied().collect();
         let more = known.len().saturating_sub(SHOWN);
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        write!(problem, " (there are {}{rest})", shown.join(", ")).expect("a text takes all that is written");
+        write!(problem, " (choose from {}{rest})", shown.join(", ")).expect("a text takes all that is written");
         Self { option, value: value.to_owned(), problem }
     }
 }

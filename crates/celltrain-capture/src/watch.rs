@@ -199,7 +199,7 @@ fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<T
         let circuit = |label| match Circuit::of_label(label) {
             None if kind != CaptureKind::Ip => {
                 let name = &network.vcs[vc].name;
-                Err(format!("a link of the VC {name} has more VCs than VPI and VCI can tell apart"))
+                Err(format!("a link of the VC {name} has more VCs than VPI and VCI can distinguish"))
             }
             circuit => Ok(circuit.unwrap_or_default()),
         };

@@ -139,7 +139,7 @@ impl Wire {
                 }
             }
             if number >= MAX_CONNECTIONS {
-                return refuse(format!("a capture has room for {MAX_CONNECTIONS} connections"));
+                return refuse(format!("a capture can hold at most {MAX_CONNECTIONS} connections"));
             }
             if let Some(Tcp { mss, .. }) = connection.tcp {
                 let len = u32::try_from(mss).unwrap_or(u32::MAX);

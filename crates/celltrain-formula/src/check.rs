@@ -33,11 +33,11 @@ impl Vocabulary {
         match (kind, wanted) {
             (Kind::Truth, Kind::Truth) => Ok(()),
             (Kind::Number(_), Kind::Truth) => {
-                let problem = format!("is {kind}; {what} is a condition, such as X <= 900");
+                let problem = format!("is {kind}; {what} must be a condition, such as X <= 900");
                 Err(Fault::new(expression.at.clone(), problem))
             }
             (Kind::Truth, Kind::Number(_)) => {
-                let problem = format!("is a condition; {what} is a number: if c then 1 else 0");
+                let problem = format!("is a condition; {what} must be a number: if c then 1 else 0");
                 Err(Fault::new(expression.at.clone(), problem))
             }
             (Kind::Number(given), Kind::Number(wanted)) => match (given, wanted) {
@@ -87,7 +87,7 @@ impl<'a> Checker<'a> {
                         Ok(Kind::Number(alike(a, b, &parts[2], "then and else give")?))
                     }
                     (a, b) => {
-                        let problem = format!("is {b}, and what stands behind then is {a}; both have to be alike");
+                        let problem = format!("is {b}, but the value after then is {a}; both must be alike");
                         Err(Fault::new(parts[2].at.clone(), problem))
                     }
                 }
@@ -99,7 +99,7 @@ impl<'a> Checker<'a> {
                 if is_known {
                     return Err(Fault::new(
                         at(),
-                        format!("names a value {name}, which is a name already; choose another"),
+                        format!("names a value {name}, which is already a name; choose another"),
                     ));
                 }
                 if let Err(problem) = crate::is_name(name) {
@@ -191,13 +191,13 @@ impl<'a> Checker<'a> {
                 };
                 if let Some(Word { meaning: Meaning::ByVc { sum, .. }, kind, .. }) = word {
                     if !sum.is_finite() {
-                        let problem = "is no number: over the VCs of the port it comes to more than 1.8e308";
+                        let problem = "is not a number: over the VCs of the port it exceeds 1.8e308";
                         return Err(Fault::new(all.at.clone(), problem));
                     }
                     return Ok(*kind);
                 }
                 self.kind(&parts[0])?;
-                let problem = "is no constant by VC, of which sum() adds up those of all VCs";
+                let problem = "is not a constant by VC, whose values sum() adds up";
                 Err(Fault::new(parts[0].at.clone(), problem))
             }
             Function::One(operation @ (OfOne::Absolute | OfOne::Floor | OfOne::Negative)) => {
@@ -207,7 +207,7 @@ impl<'a> Checker<'a> {
             Function::One(OfOne::Root) => match self.number(&parts[0], "sqrt")? {
                 None => Ok(Kind::Number(None)),
                 Some(unit) => unit.root().map(|unit| Kind::Number(Some(unit))).ok_or_else(|| {
-                    Fault::new(parts[0].at.clone(), format!("is in {unit}, which is the square of no unit"))
+                    Fault::new(parts[0].at.clone(), format!("is in {unit}, which is not the square of a unit"))
                 }),
             },
             Function::One(operation @ (OfOne::Exponential | OfOne::Logarithm)) => {
@@ -239,8 +239,7 @@ fn alike(a: Option<Unit>, b: Option<Unit>, at: &Expression, what: &str) -> Resul
     match (a, b) {
         (Some(a), Some(b)) if a != b => {
             let (a, b) = (Kind::Number(Some(a)), Kind::Number(Some(b)));
-            let problem =
-                format!("does not fit in its units: {what} what is alike, and here one is {a}, the other {b}");
+            let problem = format!("mixes units: {what} values in the same unit, but one is {a} and the other {b}");
             Err(Fault::new(at.at.clone(), problem))
         }
         (None, unit) | (unit, _) => Ok(unit),

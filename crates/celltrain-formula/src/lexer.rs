@@ -65,11 +65,11 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Token<'_>>, Fault> {
             if let Some((mark, here)) = elsewhere {
                 return Err(Fault::new(
                     start..start + mark.len(),
-                    format!("has {mark}, which is not of the language; {here}"),
+                    format!("has {mark}, which is not part of the language; {here}"),
                 ));
             }
             let Some(mark) = MARKS.iter().find(|mark| rest.starts_with(**mark)) else {
-                let problem = format!("has {first:?}, which is not of the language");
+                let problem = format!("has {first:?}, which is not part of the language");
                 return Err(Fault::new(start..start + first.len_utf8(), problem));
             };
             (Piece::Mark(mark), mark.len())
@@ -102,7 +102,7 @@ pub(crate) fn words(text: &str) -> Result<Vec<Token<'_>>, Fault> {
                 Ok((piece, length)) if length == word.len() => piece,
                 Ok(_) => Piece::Path(word),
                 Err(fault) => {
-                    let problem = format!("cannot be read: '{word:.40}' is a number beyond all that can be counted");
+                    let problem = format!("cannot be read: '{word:.40}' is too large a number");
                     return Err(Fault::new(fault.at, problem));
                 }
             }
@@ -131,9 +131,7 @@ fn number(rest: &str, start: usize) -> Result<(Piece<'_>, usize), Fault> {
     }
     match rest[..end].parse::<f64>() {
         Ok(value) if value.is_finite() => Ok((Piece::Number(value), end)),
-        Ok(_) => Err(Fault::new(start..start + end, "has a number beyond the largest there is (1.8e308)")),
-        Err(_) => {
-            Err(Fault::new(start..start + end.max(1), "has a number that is none; write one such as 3, 0.8 or 1e-3"))
-        }
+        Ok(_) => Err(Fault::new(start..start + end, "has a number above the largest possible one (1.8e308)")),
+        Err(_) => Err(Fault::new(start..start + end.max(1), "has an invalid number; write one such as 3, 0.8 or 1e-3")),
     }
 }

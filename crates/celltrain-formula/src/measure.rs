@@ -92,13 +92,10 @@ mod tests {
             ("", "lacks a path or a number before its end\n    \n    ^"),
             ("a * )", "lacks a path or a number before ')'\n    a * )\n        ^"),
             ("( a", "lacks a ')'\n    ( a\n       ^"),
-            ("a 2", "cannot be read: '2' stands where a sign should\n    a 2\n      ^"),
-            ("max ( a )", "cannot be read: '(' stands where a sign should\n    max ( a )\n        ^"),
-            ("a % a", "cannot be read: '%' stands where a sign should\n    a % a\n      ^"),
-            (
-                "2 * 1e400",
-                "cannot be read: '1e400' is a number beyond all that can be counted\n    2 * 1e400\n        ^^^^^",
-            ),
+            ("a 2", "cannot be read: an operator is expected before '2'\n    a 2\n      ^"),
+            ("max ( a )", "cannot be read: an operator is expected before '('\n    max ( a )\n        ^"),
+            ("a % a", "cannot be read: an operator is expected before '%'\n    a % a\n      ^"),
+            ("2 * 1e400", "cannot be read: '1e400' is too large a number\n    2 * 1e400\n        ^^^^^"),
         ] {
             assert_eq!(written(text), expected, "{text}");
         }

@@ -14,8 +14,10 @@ use crate::tree::{Binary, Expression, MOST_DEPTH, Node};
 /// Returns the first syntax error.
 pub fn parse(text: &str) -> Result<Expression, Fault> {
     if text.len() > MOST_TEXT {
-        let problem =
-            format!("is {} bytes long; {MOST_TEXT} is the most, of which constants can take a part", text.len());
+        let problem = format!(
+            "is {} bytes long; at most {MOST_TEXT} are possible, so move parts of it into constants",
+            text.len()
+        );
         return Err(Fault::new(0..0, problem));
     }
     let tokens = pieces(text)?;
@@ -79,13 +81,13 @@ impl<'a> Parser<'a> {
         match self.peek() {
             Piece::End => Ok(expression),
             _ if self.language == Language::Measure => {
-                Err(self.fault(format!("cannot be read: {} stands where a sign should", self.here())))
+                Err(self.fault(format!("cannot be read: an operator is expected before {}", self.here())))
             }
             Piece::Mark(")") => Err(self.fault("closes a parenthesis that is not open")),
             Piece::Mark("=") => Err(self.fault("has =; write == to compare, or let v = a; b to name a value")),
             Piece::Mark(";") => Err(self.fault("has a ; that belongs to no let; write let v = a; b")),
             Piece::Mark(mark) if is_comparison(mark) => Err(self.fault("compares twice; write a < b and b < c")),
-            _ => Err(self.fault("goes on where an operator or the end is expected")),
+            _ => Err(self.fault("continues where an operator or the end is expected")),
         }
     }
 
@@ -145,7 +147,7 @@ impl<'a> Parser<'a> {
         if self.language == Language::Measure {
             return Err(self.fault(format!("lacks a '{text}'")));
         }
-        let here = if *self.peek() == Piece::End { "ends" } else { "goes on" };
+        let here = if *self.peek() == Piece::End { "ends" } else { "continues" };
         Err(self.fault(format!("{here} where {text} is expected{for_what}")))
     }
 
@@ -154,8 +156,8 @@ impl<'a> Parser<'a> {
         let [_, most] = self.language.most_depths();
         if depth > most {
             let problem = format!(
-                "is {depth} operations deep, and {most} are the most; a long chain is less deep with parentheses \
-                 around its parts: (a + b) + (c + d)"
+                "is {depth} operations deep; at most {most} are possible. Put parentheses \
+                 around the parts of a long chain: (a + b) + (c + d)"
             );
             return Err(Fault::new(at, problem));
         }
@@ -166,9 +168,8 @@ impl<'a> Parser<'a> {
         self.depth += 1;
         let [most, _] = self.language.most_depths();
         if self.depth > most {
-            let problem = format!(
-                "is nested more than {most} deep; give parts of it names: let v = a; b, or make them constants"
-            );
+            let problem =
+                format!("is nested more than {most} deep; name parts of it: let v = a; b, or make them constants");
             return Err(Fault::new(at, problem));
         }
         Ok(())
@@ -190,10 +191,10 @@ impl<'a> Parser<'a> {
 
     fn named(&mut self, start: usize) -> Result<Expression, Fault> {
         let &Piece::Name(name) = self.peek() else {
-            return Err(self.fault("needs a name behind let: let v = a; b"));
+            return Err(self.fault("needs a name after let: let v = a; b"));
         };
         if name.len() > MOST_NAME {
-            return Err(self.fault(format!("has a name of {} letters; {MOST_NAME} are the most", name.len())));
+            return Err(self.fault(format!("has a name of {} letters; at most {MOST_NAME} are possible", name.len())));
         }
         self.next += 1;
         self.needs("=", ": let v = a; b")?;
@@ -269,7 +270,7 @@ impl<'a> Parser<'a> {
                 if let (None, &Piece::Name(name)) = (unit, self.peek()) {
                     let words: Vec<&str> = UNITS.iter().map(|(word, ..)| *word).collect();
                     let problem =
-                        format!("has {name} behind a number; write * between them, or a unit ({})", words.join(", "));
+                        format!("has {name} after a number; write * between them, or a unit ({})", words.join(", "));
                     return Err(self.fault(problem));
                 }
                 self.node(start, number, 1)
@@ -313,8 +314,8 @@ impl<'a> Parser<'a> {
         let Some(word) = FUNCTIONS.iter().find(|word| word.name == name) else {
             let names: Vec<&str> = FUNCTIONS.iter().map(|word| word.name).collect();
             let hint = nearest(name, names.iter().copied());
-            let hint = hint.map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
-            let problem = format!("does not know the function {name:.40}; {hint}there are {}", names.join(", "));
+            let hint = hint.map(|meant| format!("Did you mean {meant}? ")).unwrap_or_default();
+            let problem = format!("does not know the function {name:.40}. {hint}Choose from {}", names.join(", "));
             return Err(Fault::new(start..self.end(), problem));
         };
         self.next += 1;

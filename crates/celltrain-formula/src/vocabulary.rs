@@ -16,7 +16,7 @@ pub fn is_name(text: &str) -> Result<(), String> {
         return Err("is not a name; a name is letters, digits and _, and begins with no digit".into());
     }
     if text.len() > MOST_NAME {
-        return Err(format!("has {} letters; a name has {MOST_NAME} at most", text.len()));
+        return Err(format!("has {} letters; a name can have at most {MOST_NAME}", text.len()));
     }
     if UNITS.iter().any(|(word, ..)| *word == text) {
         let unit = match text {
@@ -82,7 +82,7 @@ impl Vocabulary {
         let meant = nearest(name, self.words.iter().map(|word| word.name.as_str()));
         let all = || -> Vec<&str> { self.words.iter().map(|word| word.name.as_str()).take(SHOWN).collect() };
         let hint =
-            meant.map_or_else(|| format!("there are {}", all().join(", ")), |meant| format!("did you mean {meant}?"));
+            meant.map_or_else(|| format!("choose from {}", all().join(", ")), |meant| format!("did you mean {meant}?"));
         format!("does not know {name:.40}; {hint}")
     }
 }

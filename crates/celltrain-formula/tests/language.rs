@@ -129,50 +129,50 @@ fn what_is_no_number_has_a_value_and_is_counted() {
 #[test]
 fn a_fault_has_its_place_and_what_would_be_right() {
     let faults = [
-        ("X <= Q", "does not know Q; there are X, K, N, tagged, now, R, W, Y\n    X <= Q\n         ^"),
+        ("X <= Q", "does not know Q; choose from X, K, N, tagged, now, R, W, Y\n    X <= Q\n         ^"),
         ("X <= k", "does not know k; did you mean K?\n    X <= k\n         ^"),
         (
             "X <= N",
-            "does not fit in its units: <= compares what is alike, and here one is in cells, the other a number without unit",
+            "mixes units: <= compares values in the same unit, but one is in cells and the other a number without unit",
         ),
         (
             "X + now < K",
-            "does not fit in its units: + takes what is alike, and here one is in cells, the other in s\n    X + now < K\n    ^^^^^^^",
+            "mixes units: + takes values in the same unit, but one is in cells and the other in s\n    X + now < K\n    ^^^^^^^",
         ),
         ("X <", "ends where a number, a name or ( is expected\n    X <\n       ^"),
         ("(X < K", "ends where ) is expected for the ( at 1"),
         ("X < K)", "closes a parenthesis that is not open"),
         ("0 < X < K", "compares twice; write a < b and b < c"),
         ("X = K", "has =; write == to compare"),
-        ("X < K && tagged", "has &&, which is not of the language; write and"),
-        ("!tagged", "has !, which is not of the language; write not"),
-        ("X^2", "has ^, which is not of the language; write x * x"),
-        ("X < 90%", "has %, which is not of the language; write 0.9 for 90 %"),
-        ("2X < K", "has X behind a number; write * between them, or a unit (cells, cell, s, ms, us, bytes, byte)"),
+        ("X < K && tagged", "has &&, which is not part of the language; write and"),
+        ("!tagged", "has !, which is not part of the language; write not"),
+        ("X^2", "has ^, which is not part of the language; write x * x"),
+        ("X < 90%", "has %, which is not part of the language; write 0.9 for 90 %"),
+        ("2X < K", "has X after a number; write * between them, or a unit (cells, cell, s, ms, us, bytes, byte)"),
         ("X < 1e999", "has a number beyond the largest there is"),
-        ("X < 1.2.3", "goes on where an operator or the end is expected"),
+        ("X < 1.2.3", "continues where an operator or the end is expected"),
         ("X < 0,5 * K", "has a comma inside a number; write 0.5, not 0,5\n    X < 0,5 * K\n        ^^^"),
         ("(X < 12,25 * K) and tagged", "write 12.25, not 12,25"),
         ("X < 1,000 cells", "write 1000, not 1,000"),
         ("X < 0,125 * K", "write 0.125, not 0,125"),
-        ("X < 0, 5 * K", "goes on where an operator or the end is expected"),
-        ("X < K,5", "goes on where an operator or the end is expected"),
-        ("mim(X, K) < K", "does not know the function mim; did you mean min? there are min, max,"),
+        ("X < 0, 5 * K", "continues where an operator or the end is expected"),
+        ("X < K,5", "continues where an operator or the end is expected"),
+        ("mim(X, K) < K", "does not know the function mim. Did you mean min? Choose from min, max,"),
         ("min(X) < K", "gives min 1 argument; write min(a, b, ...), 2 to 16 of them"),
         ("let s = 2; s < X", "names a value s, which is the unit of seconds, as in 3 s; choose another name"),
         ("random(1) < 1", "gives random 1 argument; write random()"),
-        ("X + 512 bytes < K", "here one is in cells, the other in bytes"),
+        ("X + 512 bytes < K", "one is in cells and the other in bytes"),
         ("exp(X) < 1", "is in cells; exp takes a number without unit, such as X / K"),
-        ("sqrt(X) < 1", "is in cells, which is the square of no unit"),
-        ("sum(X) < 1", "is no constant by VC"),
+        ("sqrt(X) < 1", "is in cells, which is not the square of a unit"),
+        ("sum(X) < 1", "is not a constant by VC"),
         ("tagged + 1 < X", "is a condition; + takes a number: if c then 1 else 0"),
         ("X and tagged", "is in cells; and takes a condition, such as X > 0"),
-        ("if tagged then X else tagged", "both have to be alike"),
-        ("if tagged then X else N", "then and else give what is alike"),
+        ("if tagged then X else tagged", "both must be alike"),
+        ("if tagged then X else N", "then and else give values in the same unit"),
         ("if X < K then 1", "ends where else is expected: if c then a else b"),
         ("X < Y", "has Y, which no departure knows"),
         ("", "ends where a number, a name or ( is expected"),
-        ("X < \u{e9}", "which is not of the language"),
+        ("X < \u{e9}", "which is not part of the language"),
         ("1 + let a = 2; a", "has let inside an operation; put it into parentheses"),
         ("X; K", "has a ; that belongs to no let"),
     ];
@@ -187,18 +187,21 @@ fn what_is_too_large_is_refused() {
     let sum = vec!["X"; 200].join(" + ");
     // Parentheses help a long chain, but not a text with too many of them.
     let chain = fault(&format!("{sum} < K"));
-    assert!(chain.contains("is 101 operations deep, and 100 are the most; a long chain is less deep with"), "{chain}");
+    assert!(
+        chain.contains("is 101 operations deep; at most 100 are possible. Put parentheses around the parts"),
+        "{chain}"
+    );
     assert_eq!(value(&format!("({}) + ({})", vec!["1"; 90].join(" + "), vec!["1"; 90].join(" + "))), 180.0);
     let nested = fault(&format!("{}1{}", "(".repeat(1000), ")".repeat(1000)));
     assert!(nested.contains("nested more than 100 deep; give parts of it names"), "{nested}");
     assert!(fault(&"-".repeat(1000)).contains("nested more than 100 deep"));
     assert!(fault(&"not ".repeat(900)).contains("nested more than 100 deep"));
-    assert!(fault(&"x".repeat(1 << 20)).contains("is 1048576 bytes long; 4000 is the most"));
+    assert!(fault(&"x".repeat(1 << 20)).contains("is 1048576 bytes long; at most 4000 are possible"));
     let many: Vec<String> = (0..200).map(|i| format!("X * {i}.5")).collect();
     let many = many.chunks(50).map(|part| format!("({})", part.join(" + "))).collect::<Vec<_>>().join(" + ");
     let many = fault(&many);
     let places = "names take 6 of 128 places, which leaves 122 for the different numbers of all formulas";
-    assert!(many.contains(&format!("has one number too many: {places}")), "{many}");
+    assert!(many.contains(&format!("has too many numbers: {places}")), "{many}");
     assert_eq!(value(&format!("min({}) + X", ["X"; 16].join(", "))), 1900.0);
     assert!(
         fault(&format!("min({})", ["X"; 17].join(", "))).contains("17 arguments; write min(a, b, ...), 2 to 16 of")

@@ -195,8 +195,8 @@ mod tests {
         let words = reservations.outgrown(&run, Some(5 << 30)).expect("it took 4 GiB");
         assert!(
             words.starts_with(
-                "does not fit: 3 nodes and 2 VCs, which cross links 4 times, take more than 4.0 GiB of memory, and of the \
-                 4.0 GiB"
+                "does not fit: 3 nodes and 2 VCs, which cross links 4 times, need more than 4.0 GiB of memory; a run may use \
+                 three quarters of the 4.0 GiB"
             ),
             "{words}"
         );

@@ -72,7 +72,7 @@ mod tests {
             let [fault] = &reading.faults[..] else { panic!("{:?}", reading.faults) };
             let begins = format!("x.toml:3: topology.n_source.sources = {sources} makes a network that does not fit: ");
             assert!(fault.message.starts_with(&begins), "{}", fault.message);
-            assert!(fault.message.contains(" times, take more than "), "{}", fault.message);
+            assert!(fault.message.contains(" times, need more than "), "{}", fault.message);
             assert!(fault.message.ends_with("smaller windows take less"), "{}", fault.message);
         }
         // The limit is three quarters of the memory, to the byte.

@@ -122,13 +122,14 @@ pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations
                 let is_refused = refused(&bench.port) > before;
                 let holds = frames.offered(frame, is_refused, last) || overflow == Overflow::LoseCell;
                 outcome.check(Check::WholeFrames, holds, || {
-                    format!("frame {} of {} goes on after a cell of it was refused", frame.1, VCS[vc as usize])
+                    format!("frame {} of {} continues after one of its cells was refused", frame.1, VCS[vc as usize])
                 });
             }
         }
         let occupancy = bench.port.occupancy();
-        outcome
-            .check(Check::Capacity, occupancy <= capacity, || format!("{occupancy} cells wait in {capacity} places"));
+        outcome.check(Check::Capacity, occupancy <= capacity, || {
+            format!("{occupancy} cells wait in a buffer of {capacity}")
+        });
         if occupancy <= SHORT || number.is_multiple_of(BETWEEN_RECOUNTS) {
             outcome.recounts += 1;
             if let Err(what) = recounted(&mut bench.port) {
@@ -195,7 +196,7 @@ impl Frames {
         }
         if counters.discarded_remainder > 0 {
             return Err(format!(
-                "{} cells are discarded behind a loss, and nothing is lost",
+                "{} cells are discarded after a loss, but nothing is lost",
                 counters.discarded_remainder
             ));
         }
@@ -237,7 +238,7 @@ fn recounted(port: &mut Port) -> Result<(), String> {
     for (counters, &waiting) in port.vc_counters().zip(&per_vc) {
         let accounted = counters.forwarded + counters.lost() + counters.discarded() + u64::from(waiting);
         if counters.offered != accounted {
-            return Err(format!("{} cells came, and {accounted} are accounted for", counters.offered));
+            return Err(format!("{} cells arrived, but {accounted} are accounted for", counters.offered));
         }
     }
     Ok(())
@@ -299,7 +300,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
             broken.entry(Check::SameSeed).or_insert_with(|| {
                 let told = |outcome: &Outcome| PortCounters::sum(outcome.counters.iter().copied()).discarded_frames;
                 format!(
-                    "in trial {number} it refuses {} frames the first time and {} the second, or others",
+                    "in trial {number} it refuses {} frames the first time and {} the second, or different ones",
                     told(&outcome),
                     told(&again)
                 )
@@ -333,7 +334,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
         Some(what) => Verdict { check, holds: false, evidence: what.clone() },
         None if trials == 0 => {
             let evidence =
-                format!("no trial: it goes with no buffer of {CAPACITY} cells that {} cross", VCS.join(", "));
+                format!("no trial: it does not work with a buffer of {CAPACITY} cells that {} cross", VCS.join(", "));
             Verdict { check, holds: false, evidence }
         }
         None => Verdict { check, holds: true, evidence: evidence(check) },

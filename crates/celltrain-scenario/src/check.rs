@@ -130,9 +130,8 @@ fn beyond(
             let last = names.iter().filter_map(|name| Some((number_in_range(key, name)?, name))).max();
             if let Some((_, name)) = last.filter(|(number, _)| number < numbers.end()) {
                 let (key, end) = (join(kind, key), numbers.end());
-                let message = format!(
-                    "the range {key} goes on to {stem}{end}, and {name} is the last there is; the rest is about nothing"
-                );
+                let message =
+                    format!("the range {key} ends at {stem}{end}, but {name} is the last one; the rest has no effect");
                 warnings.push(Warning { key, message });
             }
         }
@@ -159,7 +158,7 @@ fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     for (table, names) in of_ports.chain(of_tcps) {
         for name in names {
             let key = format!("{table}.{name}");
-            let message = format!("{key} is used by no formula; leave it out, or look whether another name was meant");
+            let message = format!("{key} is not used by any formula; leave it out, or check the spelling");
             warnings.push(Warning { key, message });
         }
     }

@@ -115,7 +115,7 @@ impl<'a> Form<'a> {
         }
         // Check the length before the items.
         if let Some(most) = schema["maxItems"].as_u64().filter(|&most| items.len() as u64 > most) {
-            let problem = format!("has {} items; {most} is the most", items.len());
+            let problem = format!("has {} items; at most {most} are possible", items.len());
             self.faults.push(KeyFault::of_key(path, problem));
             return false;
         }
@@ -178,7 +178,7 @@ impl<'a> Form<'a> {
         if map.len() != 1 && good {
             let named: Vec<&str> = map.keys().map(String::as_str).collect();
             let problem = match named.as_slice() {
-                [] => format!("names none; it must be one of {list}"),
+                [] => format!("is empty; it must be one of {list}"),
                 named => format!("names {} ({}); it must be one", named.len(), named.join(", ")),
             };
             self.faults.push(KeyFault::of_key(path, problem));

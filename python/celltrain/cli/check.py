@@ -121,7 +121,7 @@ def _can_draw(files: list[Path], plot: Path) -> None:
     from celltrain.drawing.axes import refuse_other, require_matplotlib
 
     if len(files) != 1:
-        raise InputError([Fault.of_option("--plot", shown(plot), f"draws one scenario; {len(files)} are given")])
+        raise InputError([Fault.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")])
     refuse_other(plot, "--plot")
     require_matplotlib()
 

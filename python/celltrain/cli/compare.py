@@ -79,7 +79,7 @@ def compare(
     if plot is not None:
         check(plot, width, style)
     if called is not None and len(files) > 1 and len(called) != len(files):
-        said = f"--names has {counted(len(called), 'name')} for {counted(len(files), 'scenario')}."
+        said = f"--names has {counted(len(called), 'name')} for {counted(len(files), 'scenario')}; give one for each."
         raise InputError([Fault.saying(said, key="--names", value=names or "")])
     try:
         with progress.waiting("comparing") as tell:

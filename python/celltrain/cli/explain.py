@@ -68,7 +68,7 @@ def list_(
     plurals = {singular.replace(" ", "_"): plural for plural, singular in SINGULAR.items()} | {"measure": "measures"}
     wanted = plurals.get(kind, kind)
     if wanted not in completing.KINDS:
-        problem = f"is not a kind of things to list; {among(kind, completing.KINDS)}"
+        problem = f"is not a kind that can be listed; {among(kind, completing.KINDS)}"
         raise InputError([Fault.of_option("KIND", kind, problem)])
     note = "Of several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md"
     entries_of(wanted, output, note=note if wanted == "measures" else "")
@@ -187,7 +187,7 @@ def _changed(entry: Entry, settings: list[str]) -> Entry:
     from celltrain.model.types import Scenario
 
     if entry.kind != "scenarios":
-        problem = f"changes a scenario, and {entry.name} is one of the {entry.kind}"
+        problem = f"applies only to scenarios; {entry.name} is one of the {entry.kind}"
         raise InputError([Fault.of_option("--set", settings[0], problem)])
     scenario = shell.scenario(Path(entry.name), settings)
     assert isinstance(scenario, Scenario), "it has settings of its own"
@@ -262,7 +262,7 @@ def schema(plan: bool = False, result: bool = False, as_json: options.Json = Fal
 
     # The schema is JSON with and without --json.
     if plan and result:
-        raise InputError([Fault.of_option("--plan", "", "and --result exclude each other; give one of them")])
+        raise InputError([Fault.of_option("--plan", "", "cannot be combined with --result; give one of them")])
     shell.answer(result_schema() if result else json_schema() if plan else json.loads(_core.schema()))
 
 

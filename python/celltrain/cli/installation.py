@@ -47,7 +47,7 @@ def bench(quick: bool = False, csv: options.Csv = None, as_json: options.Json = 
     output = shell.Output.of(as_json=as_json, csv=csv)
     profile = _core.build()["profile"]
     if profile != "release":
-        problem = "is not measured: its speed says nothing. Install an optimised build with: pip install ."
+        problem = "is not benchmarked: only a release build has meaningful speeds. Install one with: pip install ."
         raise InputError([Fault.of_option("build", profile, problem)])
     titles = {case["scenario"]: case["title"] for case in cases(quick=quick)}
     measured: list[dict[str, Any]] = []

@@ -49,7 +49,7 @@ def new(
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise OutputError([Fault.of_file(str(path), "exists already; choose another name, or remove it")]) from None
+        raise OutputError([Fault.of_file(str(path), "already exists; choose another name, or delete it")]) from None
     except OSError as error:
         raise OutputError([Fault.of_file(str(path), f"cannot be written: {error.strerror}")]) from None
     typed = shown(shlex.quote(str(path)))

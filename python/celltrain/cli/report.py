@@ -61,14 +61,14 @@ def report(
     output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if (folder is None) == (store is None):
         problem = (
-            "names the store of a sweep" if store is None else "names the store, and so does the argument: give one"
+            "names the store of a sweep" if store is None else "names the store, as the argument does: give only one"
         )
         raise InputError([Fault.of_option("--store", "" if store is None else shown(store), problem)])
     store = store or folder
     assert store is not None, "one of them is given"
     chosen = listed(measures)
     if chosen == []:
-        raise InputError([Fault.of_option("--measures", "", "names no measure; for example efficiency,fairness")])
+        raise InputError([Fault.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")])
     require_matplotlib()
     report = reports.report(
         store,

@@ -115,27 +115,27 @@ def run(
             "--threads": threads,
         }
         of_one |= {"--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds, **chosen, **of_capture}
-        problem = f"looks into a single run; it goes with --seed, not with --seeds {seeds}"
+        problem = f"applies to a single run; use --seed instead of --seeds {seeds}"
         if given := [Fault.saying(f"{name} {problem}", key=name) for name, value in of_one.items() if value]:
             raise InputError(given)
         of_ensemble = seeds, 1 if seed is None else seed
         return _ensemble(shell.scenario(file, settings), *of_ensemble, fingerprints, out=out, plot=plot, output=output)
     series = listed(trace) or []
-    _refuse({"--fingerprints": fingerprints}, "lists those of several runs, with --seeds N; a run alone prints its own")
+    _refuse({"--fingerprints": fingerprints}, "needs --seeds N; a single run prints its fingerprint anyway")
     if not (out or plot):
-        where = "say where they are written to with --out DIR, or drawn with --plot PICTURE"
+        where = "say where to write them with --out DIR, or to draw them with --plot PICTURE"
         _refuse({"--trace": series}, f"records series; {where}")
     if not (series or plot or events or pcap):
-        problem = "chooses where queues, events and cells are recorded: add --trace, --events or --pcap"
+        problem = "selects where queues, events and cells are recorded: add --trace, --events or --pcap"
         _refuse({"--port": port}, problem)
-    of_events = "chooses among events; say where they are written to with --events DIR"
+    of_events = "selects events; say where to write them with --events DIR"
     if not events:
         _refuse({"--kinds": kinds}, of_events)
         _refuse({} if pcap else chosen, f"{of_events}, or packets with --pcap FILE")
     if not pcap:
-        _refuse(of_capture, "chooses what is captured; say where it is written to with --pcap FILE")
+        _refuse(of_capture, "selects what to capture; say where to write it with --pcap FILE")
     if threads is not None and threads > 1:
-        problem = f"needs a single thread, not --threads {threads}"
+        problem = f"needs a single thread; leave out --threads {threads}"
         _refuse({"--plot": plot, "--warm-up": warm_up}, problem)
     if plot is not None:
         require_matplotlib()

@@ -72,9 +72,9 @@ def sweep(
     from celltrain.model.overrides import single
 
     if store is None and not dry_run:
-        raise InputError([Fault.of_option("--store", "", "is missing: say where the results go, or --dry-run")])
+        raise InputError([Fault.of_option("--store", "", "is missing: name a folder for results, or use --dry-run")])
     if retry_failed and not resume:
-        problem = "goes with --resume: a new store has no run that failed"
+        problem = "needs --resume: a new store has no failed runs"
         raise InputError([Fault.of_option("--retry-failed", "given", problem)])
     output = _output("sweep", csv, as_json=as_json, dry_run=dry_run)
     what = Plan.load(plan, settings=single(settings))
@@ -171,7 +171,7 @@ def _interrupted(output: shell.Output, facts: dict[str, Any], latest: list[Any])
     """Prints that Ctrl-C has ended it; returns the exit code."""
     if output.form == "json":
         shell.answer({**facts, "interrupted": True, **(asdict(latest[-1]) if latest else {})})
-    shell.complain("interrupted: what is done is kept; go on with --resume")
+    shell.complain("interrupted: finished runs are kept; continue with --resume")
     return shell.INTERRUPTED
 
 

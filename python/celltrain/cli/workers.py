@@ -32,7 +32,7 @@ def worker(
     where = {"--jobs": jobs, "--dask": dask, "--scheduler-file": scheduler_file}
     chosen = [option for option, value in where.items() if value is not None]
     if len(chosen) > 1:
-        problem = f"says where to run, and so does {chosen[0]}: give one of them"
+        problem = f"selects where to run, as {chosen[0]} does: give only one"
         raise InputError([Fault.of_option(chosen[1], where[chosen[1]], problem)])
     wait = _seconds("--dask-timeout", dask_timeout)
     if dask is None and scheduler_file is None:
@@ -87,5 +87,5 @@ def _seconds(option: str, text: str) -> float:
     with suppress(ValueError):
         if 0 < (value := seconds(text)) <= MOST_SECONDS:
             return value
-    problem = f"is not a time above 0, such as 60s or 500ms, and at most a day, {MOST_SECONDS}s"
+    problem = f"is not a time above 0 and up to {MOST_SECONDS}s (one day), such as 60s or 500ms"
     raise InputError([Fault.of_option(option, text, problem)])

@@ -69,7 +69,7 @@ def span_of(window: str | None) -> tuple[float, float] | None:
     except ValueError as error:
         raise InputError([Fault.of_option("window", window, f"has an end that is not {error}")]) from None
     if not colon or start >= end:
-        problem = "is not a window such as 1.2s:1.3s, from the first time to the second"
+        problem = "is not a window such as 1.2s:1.3s, with the earlier time first"
         raise InputError([Fault.of_option("window", window, problem)])
     return start, end
 
@@ -81,7 +81,7 @@ def one_of(option: str, what: str, wanted: str, known: Sequence[str]) -> str:
         return wanted
     guess = f"; did you mean {near}?" if (near := nearest(wanted, known, cutoff=0.4)) else ""
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    there = f" (there are {', '.join(known[:_SHOWN])}{more})" if known else " (there are none)"
+    there = f" (choose from {', '.join(known[:_SHOWN])}{more})" if known else " (there are none)"
     raise InputError([Fault.of_option(option, shortened(wanted), f"is not {what}{guess}{there}")])
 
 
@@ -146,7 +146,9 @@ def marks(ax: Axes, x: Any, y: Any, marker: str, colour: str, label: str | None,
 
 def nothing(window: str | None) -> InputError:
     """Creates the error for a diagram that would be empty."""
-    return InputError([Fault.of_option("window", window or "", "has nothing to draw: no such event was kept in it")])
+    return InputError(
+        [Fault.of_option("window", window or "", "has no recorded events to draw; choose another window")]
+    )
 
 
 def time_unit(end: float) -> tuple[float, str]:

@@ -91,14 +91,14 @@ class FigureStyle:
         """Creates a style from options; raises `InputError` for an unknown width or style."""
         faults = []
         if width not in WIDTHS:
-            faults.append(Fault.of_option("width", width, f"is not a width of a figure; choose {' or '.join(WIDTHS)}"))
+            faults.append(Fault.of_option("width", width, f"is not a figure width; choose {' or '.join(WIDTHS)}"))
         if style is not None:
             from matplotlib import style as styles
 
             if style not in (*styles.available, "default") and not _is_file(style):
                 near = nearest(style, styles.available)
                 hint = f"; did you mean {near}?" if near else "; for example grayscale"
-                faults.append(Fault.of_option("style", style, f"is not a style of matplotlib, nor a file{hint}"))
+                faults.append(Fault.of_option("style", style, f"is neither a matplotlib style nor a file{hint}"))
         if faults:
             raise InputError(faults)
         return cls(width=width, style=style)

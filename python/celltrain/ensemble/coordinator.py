@@ -224,7 +224,7 @@ class Coordinator:
         manifest = self._store.manifest
         if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
             problem = (
-                f"was made by celltrain {manifest['version']} ({manifest['profile']}), and a worker runs {rows.version} "
+                f"was made by celltrain {manifest['version']} ({manifest['profile']}), but a worker runs {rows.version} "
                 f"({rows.profile}): install the same on all machines"
             )
             raise ClusterError([Fault.of_file(shown(self._store.path), problem)])

@@ -381,14 +381,14 @@ def carried_nothing(name: str, count: int, runs: int) -> str:
     """Returns the warning about runs in which no flow delivered anything.
 
     >>> carried_nothing("mine", 10, 10)
-    'mine carried nothing in any of 10 runs: its fairness is undefined, and a comparison with it says nothing'
+    'mine carried nothing in any of 10 runs: its fairness is undefined, and a comparison with it is meaningless'
     >>> carried_nothing("mine", 3, 10)
     'mine carried nothing in 3 of 10 runs: fairness is undefined there, and its mean leaves them out'
     """
     if count < runs:
         return f"{name} carried nothing in {count:,} of {runs:,} runs: fairness is undefined there, and its mean leaves them out"
     of = "its one run" if runs == 1 else f"any of {runs:,} runs"
-    return f"{name} carried nothing in {of}: its fairness is undefined, and a comparison with it says nothing"
+    return f"{name} carried nothing in {of}: its fairness is undefined, and a comparison with it is meaningless"
 
 
 def carries_little(name: str, share: float, best: str, where: str = "") -> str:

@@ -93,9 +93,9 @@ def sweep(
     document = {"axes": over, "paired": paired or None, "sample": sample, "seeds": seeds, "measures": measures}
     plan = base if isinstance(base, Plan) else Plan.of(base, {**document, "series": series, "limits": limits})
     if resume and store is None:
-        raise PlanError([Fault.of_option("resume", True, "needs the store it goes on with")])
+        raise PlanError([Fault.of_option("resume", True, "needs the store to continue")])
     if retry_failed and not resume:
-        raise PlanError([Fault.of_option("retry_failed", True, "needs resume=True and the store it goes on with")])
+        raise PlanError([Fault.of_option("retry_failed", True, "needs resume=True and the store to continue")])
     where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")

@@ -81,7 +81,9 @@ class Model(BaseModel):
             return super().__getattr__(name)
 
         def __setattr__(self, name: str, value: object) -> None:
-            raise AttributeError(f"a {type(self).__name__} does not change; make a changed copy: .replace({name}=...)")
+            raise AttributeError(
+                f"a {type(self).__name__} cannot be changed; make a changed copy: .replace({name}=...)"
+            )
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
@@ -93,12 +95,12 @@ class Model(BaseModel):
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
         """Makes a table of JSON; raises `ScenarioError`."""
         if not isinstance(json_data, str | bytes | bytearray):
-            raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not JSON: a text, or bytes")])
+            raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not a str or bytes of JSON")])
         try:
             with _refusing(cls):
                 return super().model_validate_json(json_data, **options)
         except UnicodeEncodeError:
-            raise ScenarioError([Fault.of_file(cls.__name__, "is not JSON that UTF-8 can write")]) from None
+            raise ScenarioError([Fault.of_file(cls.__name__, "is not JSON that can be encoded in UTF-8")]) from None
 
     def replace(self, **changes: Any) -> Self:
         """Returns a copy with some fields changed, checked like a new one.
@@ -119,7 +121,7 @@ class Model(BaseModel):
             return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=exclude_defaults)
         except PydanticSerializationError:
             # Copies made by pydantic (`model_copy`, `model_construct`) may hold anything.
-            problem = "holds a value of no type that a scenario has; a copy made with replace() says which"
+            problem = "holds a value that a scenario cannot have; make the copy with replace() to see which"
             raise ScenarioError([Fault.of_file(type(self).__name__, problem)]) from None
 
 
@@ -191,7 +193,7 @@ class Keyed:
             for key, variant in self.variants.items()
         }
         classes = " or ".join(variant.__name__ for variant in self.variants.values())
-        expected = f"is not one of {classes}, nor a table with one of the keys {', '.join(self.variants)}"
+        expected = f"is neither one of {classes} nor a table with one of the keys {', '.join(self.variants)}"
 
         def of_text(value: object, info: ValidationInfo) -> object:
             """Reads a text such as `epd:threshold=80%`."""

@@ -55,7 +55,7 @@ class Cancel:
         return self._handle.cancelled
 
     def __reduce__(self) -> NoReturn:
-        problem = "cannot be copied or pickled: it ends calls of this process. Give the same handle to several calls"
+        problem = "cannot be copied or pickled: it cancels calls in this process. Pass the same handle to several calls instead"
         raise InputError([Fault.of_option("Cancel", "", problem)])
 
     def __repr__(self) -> str:

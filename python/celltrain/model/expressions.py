@@ -120,7 +120,7 @@ def problem(text: str, outline: Mapping[str, Any]) -> str:
 def check_syntax(text: str) -> None:
     """Raises `MeasureError` when a measure is not paths and numbers with signs between, or has no path at all."""
     if not any(isinstance(step, list) for step in _parsed(text)):
-        raise MeasureError(f"{text!r} names nothing that is measured")
+        raise MeasureError(f"{text!r} names no measure")
 
 
 @lru_cache(maxsize=1000)
@@ -166,11 +166,11 @@ def _number_of(answer: Any) -> float:
     if answer is None:
         raise NoValueError("there is no value")
     if isinstance(answer, Mapping | list):
-        raise MeasureError("a table or a list is there, and no number: the path goes on")
+        raise MeasureError("it is a table or a list, not a number: continue the path")
     try:
         return float(answer)
     except ValueError:
-        raise MeasureError("a text is there, and no number") from None
+        raise MeasureError("it is a text, not a number") from None
 
 
 def follow(answer: Any, path: Sequence[str]) -> float:
@@ -181,7 +181,7 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     if isinstance(answer, list) and all(isinstance(member, Mapping) for member in answer):
         answer = {member.get("name", member.get("vc")): member for member in answer}
     if not isinstance(answer, Mapping):
-        raise MeasureError(f"there is nothing inside for {step!r} to be")
+        raise MeasureError(f"a number or a text has no {step!r}")
     members: Mapping[str, Any] = answer
     several = _SEVERAL.fullmatch(step)
     if several is None:
@@ -193,10 +193,10 @@ def follow(answer: Any, path: Sequence[str]) -> float:
         return follow(members[step], rest)
     combine, names = several.groups()
     if combine not in COMBINE:
-        raise MeasureError(f"there is no {combine!r}; there are {', '.join(COMBINE)}")
+        raise MeasureError(f"there is no {combine!r}; choose from {', '.join(COMBINE)}")
     values = [follow(members[name], rest) for name in named(names, list(members))]
     if not values and combine in ("mean", "least", "largest"):
-        raise MeasureError(f"{step!r} is of nothing")
+        raise MeasureError(f"{step!r} has no values")
     return COMBINE[combine](np.array(values))
 
 
@@ -211,16 +211,16 @@ def named(text: str, known: Sequence[str]) -> list[str]:
         pattern = re.sub(r"[?\[]", r"[\g<0>]", text)
         if fitting := [name for name in known if fnmatchcase(name, pattern)]:
             return fitting
-        raise MeasureError(f"no name fits {text!r}")
+        raise MeasureError(f"no name matches {text!r}")
     several = re.fullmatch(r"([^0-9]*)([0-9]{1,19})-([0-9]{1,19})", text)
     if several is None:
         raise MeasureError(f"{text!r} is neither a name nor a range of names")
     stem, first, last = several[1], int(several[2]), int(several[3])
     if first > last:
-        raise MeasureError(f"{text!r} is an empty range: the lower number goes first")
+        raise MeasureError(f"{text!r} is an empty range: put the lower number first")
     # Names are looked for before a range is written out: it may be longer than any memory.
     if last - first >= len(known):
-        raise MeasureError(f"{text!r} is a range of {last - first + 1:,} names, and there are {len(known):,}")
+        raise MeasureError(f"{text!r} is a range of {last - first + 1:,} names, but there are only {len(known):,}")
     there = set(known)
     names = [f"{stem}{number}" for number in range(first, last + 1)]
     if missing := next((name for name in names if name not in there), None):
@@ -283,7 +283,7 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
     try:
         if path[0] == "series":
             if len(path) < 3 or path[1] not in SERIES:
-                raise MeasureError(f"after series comes {' or '.join(SERIES)}, and then a flow")
+                raise MeasureError(f"series must be followed by {' or '.join(SERIES)}, and then a flow")
             if series is None:
                 return follow({flow["name"]: 0.0 for flow in answer["flows"]}, path[2:])
             return follow({name: SERIES[path[1]](series, name) for name in series["flows"]}, path[2:])
@@ -294,7 +294,7 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
         raise NoValueError(f"{'.'.join(path)!r} has no value in this run") from None
     except MeasureError as error:
         hint = "" if "did you mean" in str(error) else "; see: celltrain list measures"
-        raise MeasureError(f"{'.'.join(path)!r} leads nowhere in the answer of a run: {error}{hint}") from None
+        raise MeasureError(f"{'.'.join(path)!r} is not in the result of a run: {error}{hint}") from None
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:

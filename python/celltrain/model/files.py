@@ -86,7 +86,7 @@ def json_of(text: str | bytes) -> Any:
         if "\\ud" in written.lower() and any(broken_texts(value)):
             raise UnreadableError(f"has a text that {BROKEN}")
     except RecursionError:
-        problem = f"nests too deep (more than {MAX_DEPTH} tables and lists inside each other)"
+        problem = f"is nested too deeply (more than {MAX_DEPTH} tables and lists)"
         raise UnreadableError(problem) from None
     except ValueError as error:
         raise UnreadableError(f"is not JSON ({' '.join(str(error).split())[:200]})") from None
@@ -102,7 +102,7 @@ def opened(path: Path, *, what: str = "file") -> BinaryIO:
     except IsADirectoryError:
         raise UnreadableError(f"is a folder, not a {what} file", regular=False) from None
     except PermissionError:
-        raise UnreadableError("may not be read (permission denied)") from None
+        raise UnreadableError("cannot be read (permission denied)") from None
     except (OSError, ValueError) as error:
         raise UnreadableError(f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -186,7 +186,7 @@ def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = Path(path)
     with writing(path):
         if target.exists() and not target.is_file() and not target.is_dir():
-            problem = "is not a regular file, and nothing is written to it: name another file"
+            problem = "is not a regular file; name another file"
             raise OutputError([Fault.of_file(shown(path), problem)])
         with target.open("wb") as file:
             yield file
@@ -219,5 +219,5 @@ def inner(folder: Path) -> Path:
 
 def linked(*paths: Path) -> list[Fault]:
     """Returns the faults of paths that are links, in folders where celltrain makes everything itself."""
-    problem = "is a link, and celltrain did not make it: take it away"
+    problem = "is a link that celltrain did not create: delete it"
     return [Fault.of_file(shown(path), problem) for path in paths if path.is_symlink()]

@@ -92,20 +92,20 @@ def choice(text: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()
     if settings and re.search(r"\.(toml|py)$", written) and kind == "policy":
         path = "python.settings" if written.endswith(".py") else "formula.constants"
         instead = f"give them by path, such as port.bottleneck.policy.{path}.NAME=VALUE"
-        raise ValueError(f"gives settings to the file {written}; {instead}")
+        raise ValueError(f"cannot give settings to the file {written}; {instead}")
     if name not in tables:
         raise ValueError(f"has {written!r}, which {unknown(name, tables, kind, also)}")
     table: dict[str, Any] = {}
     for setting in settings:
         key, sign, own = (part.strip() for part in setting.partition("="))
         if not key or not sign or not own:
-            raise ValueError(f"has {setting!r} for a setting of {name}; write {name}:KEY=VALUE")
+            raise ValueError(f"has {setting!r} as a setting of {name}; write {name}:KEY=VALUE")
         place = table
         *parents, last = key.split(".")
         for parent in parents:
             inner = place.setdefault(parent, {})
             if not isinstance(inner, dict):
-                raise ValueError(f"has {key} for a setting of {name}, and {parent} = {inner} as well")
+                raise ValueError(f"has {key} as a setting of {name}, and also {parent} = {inner}; leave one out")
             place = inner
         place[last] = value(own)
     return {name: table}

@@ -102,7 +102,7 @@ def import_graph(
     """
     file = shown(path)
     if flows is not None and not 1 <= flows <= MOST_FLOWS:
-        raise InputError([Fault.of_option("flows", flows, f"is not a number of flows, from 1 to {MOST_FLOWS}")])
+        raise InputError([Fault.of_option("flows", flows, f"is not a number of flows from 1 to {MOST_FLOWS}")])
     if buffer_cells < 1:
         raise InputError([Fault.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")])
     graph = _read(Path(path), file)
@@ -192,10 +192,12 @@ def _check_size(
     more = sum(kinds[node] != "host" for flow in ends for node in flow)
     if len(links) + more > MOST_LINKS:
         edges = f"{len(links)} links, and its flows {more} more" if more else f"{len(links)} links"
-        problems.append(f"has {edges}; a scenario has at most {MOST_LINKS}")
+        problems.append(f"has {edges}; a scenario can have at most {MOST_LINKS}")
     characters = sum(len(node) for pair in [kinds, *ends, *(link["between"] for link in links)] for node in pair)
     if characters > MAX_BYTES:
-        problem = f"has names of {characters:,} characters at its links and flows; a scenario has at most {MAX_BYTES:,}"
+        problem = (
+            f"has names of {characters:,} characters in its links and flows; a scenario can have at most {MAX_BYTES:,}"
+        )
         problems.append(f"{problem}: take shorter names")
 
 
@@ -220,7 +222,7 @@ class _Quantity:
         written = f"has {self.attribute} = {shortened(text)}"
         number = _NUMBER.fullmatch(text)
         if not isinstance(value, str | int | float) or _NO_NUMBER.fullmatch(text):
-            raise ValueError(f"{written}, which is no {self.word}")
+            raise ValueError(f"{written}, which is not a {self.word}")
         if number and self.unit is None:
             example = "34.368Mbps" if self.word == "rate" else "5ms"
             advice = f"write such as {example!r}, or say the unit of all (--{self.word}-unit)"
@@ -232,7 +234,7 @@ class _Quantity:
             len(number["digits"]) > MOST_DIGITS or len(power) > MOST_DIGITS or abs(int(power)) > MOST_EXPONENT
         ):
             limits = f"it has more than {MOST_DIGITS} digits, or an exponent beyond {MOST_EXPONENT}"
-            raise ValueError(f"{written}, which is no {self.word}: {limits}")
+            raise ValueError(f"{written}, which is not a {self.word}: {limits}")
         if text.startswith("-"):
             raise ValueError(f"{written}, which is negative")
         return f"{Decimal(text):f}{self.unit}" if number else text
@@ -250,11 +252,11 @@ def _nodes(graph: Any, attribute: str | None, problems: _Problems) -> dict[Any, 
             else:
                 name = str(data[attribute])
         if len(name) > MOST_NAME:
-            length = f"{len(name):,} characters; a name has at most {MOST_NAME:,}"
+            length = f"{len(name):,} characters; a name can have at most {MOST_NAME:,}"
             problems.append(f"node {described(name)} has a name of {length}")
         if name in first:
             both = f"{described(first[name])} and {described(node)}"
-            problems.append(f"nodes {both} have one name, {described(name)}; names are different")
+            problems.append(f"nodes {both} have one name, {described(name)}; names must be different")
         nodes[node] = name
         first.setdefault(name, node)
     if any(len(name) > MOST_NAME for name in first):
@@ -284,7 +286,7 @@ def _links(
             except ValueError as error:
                 problems.append(f"edge {_edge(a, b)} {error}")
     problems += [
-        f"edge {_edge(*ends)} is there {times} times; two nodes have one link"
+        f"edge {_edge(*ends)} appears {times} times; two nodes can have only one link"
         for ends, times in counts.items()
         if times > 1
     ]
@@ -375,7 +377,7 @@ def _read(path: Path, file: str) -> Any:
         raise MissingExtraError("importing graphs needs networkx: pip install celltrain[graph]") from error
     form = FORMATS.get(path.suffix.lower())
     if form is None:
-        problem = f"is not a graph this can read; its name ends in {' or '.join(FORMATS)}"
+        problem = f"is not a graph in a known format; its name must end in {' or '.join(FORMATS)}"
         raise InputError([Fault.of_file(file, problem)])
     text = read_text(path, what="graph")
     problems = _Problems(file)
@@ -404,7 +406,7 @@ def _check_graphml(text: str, problems: _Problems) -> None:
     edges: list[tuple[Any, Any]] = []
 
     def refuse(*_: object) -> None:
-        problems.append("has a document type (<!DOCTYPE ...>), which a graph has no use for: take it out")
+        problems.append("has a document type (<!DOCTYPE ...>), which a graph does not need: delete it")
         problems.stop()
 
     def begin(tag: str, attributes: dict[str, str]) -> None:
@@ -443,7 +445,7 @@ def _check_ids(nodes: list[Any], edges: list[tuple[Any, Any]], problems: _Proble
         if name is None:
             problems.append("has a node without an id, which is a text or a whole number")
         elif times > 1:
-            problems.append(f"has {times} nodes with the id {described(name)}; names are different")
+            problems.append(f"has {times} nodes with the id {described(name)}; names must be different")
     for ends in edges:
         for end in ends:
             if not isinstance(end, str | int) or end not in ids:

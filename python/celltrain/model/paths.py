@@ -116,7 +116,9 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
 def _member(members: list[Any], step: str, path: str) -> int:
     """Returns the index that a step of a path writes."""
     if not _INDEX.fullmatch(step) or int(step) >= len(members):
-        raise UnknownKeyError(f"sets {path}, but {step!r} is not a place in a list of {len(members):,}, counted from 0")
+        raise UnknownKeyError(
+            f"sets {path}, but {step!r} is not an index into a list of {len(members):,}, counted from 0"
+        )
     return int(step)
 
 
@@ -173,7 +175,7 @@ def _types(schemas: list[Schema]) -> set[str]:
 def _unknown(step: str, place: list[Schema], parent: str) -> str:
     known = sorted({name for one in place for name in one.get("properties", {})})
     if not known and "array" in _types(place):
-        return f"is not a setting: {parent} is a list, and {step!r} is not a place in it, counted from 0"
+        return f"is not a setting: {parent} is a list, and {step!r} is not an index into it, counted from 0"
     if not known:
         return f"is not a setting: there is nothing below {parent}"
     near = nearest(step, known)

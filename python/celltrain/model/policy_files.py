@@ -159,7 +159,7 @@ def read(
         raise InputError([Fault.of_file(file, f"has no policy; it must have {FORM}, or be a scenario with one policy")])
     policy = tables.pop("policy")
     if tables:
-        problem = f"is unknown; a policy's file has {FORM}, and perhaps a name"
+        problem = f"is unknown; a policy's file has {FORM}, and optionally a name"
         raise InputError(Fault.of(problem, file=file, line=lines.get(key), key=key) for key in tables)
     at: dict[str, Any] = {"file": file, "line": lines.get("policy"), "key": "policy"}
     if isinstance(policy, str):
@@ -222,7 +222,7 @@ def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str) -> str:
         return Path(file).stem
     if isinstance(name, str) and name.strip():
         return name
-    problem = "is not a name; write a text, or leave it out: then the file's name is the policy's"
+    problem = "is not a name; write a text, or leave it out to use the file's name"
     value = json.dumps(name, ensure_ascii=False)
     raise InputError([Fault.of(problem, file=file, line=lines.get("name"), key="name", value=value)])
 
@@ -236,7 +236,7 @@ def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], n
         if isinstance(port, Mapping) and isinstance(port.get("policy"), Mapping)
     }
     if len(found) != 1:
-        problem = f"has {len(found)} policies; what is to be vetted is one: write it into a file of its own as {FORM}"
+        problem = f"has {len(found)} policies; only one can be tested: write it into its own file as {FORM}"
         raise InputError([Fault.of(problem, file=file, line=lines.get("port"), key="port")])
     [(policy, port)] = found.items()
     return Policy(name=name, table=json.loads(policy), file=file, prefix=f"port.{port}.policy.", lines=lines)
@@ -254,7 +254,7 @@ def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
             f"write {text if cls else f'{text}:CLASS'} ({PYTHON_PAGE})"
         )
         if loaded:
-            problem = f"names no class; write {text}:CLASS ({PYTHON_PAGE})"
+            problem = f"does not name a class; write {text}:CLASS ({PYTHON_PAGE})"
         raise InputError([Fault.of_file(shown(text), problem)])
     if file is not None:
         _load(file, module, folder, text)

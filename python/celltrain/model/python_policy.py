@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 SIGNATURE = f"boolean({', '.join(['float64'] * 9)})"
 #: Values of `when_full`.
 WHEN_FULL = ("lose_rest_of_frame", "lose_cell", "push_out_front")
-_NO_ADMIT = "has no admit(self, view, vc), which says whether a frame may enter"
+_NO_ADMIT = "has no admit(self, view, vc); add it to decide whether a frame may enter"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -91,7 +91,7 @@ class PythonPolicy:
             elif name not in known:
                 problem = f"is not a setting; {among(name, known)}"
             elif is_compiled:
-                problem = "is not known to a compiled admit, which sees no settings; make it a constant of the module"
+                problem = "cannot be used in a compiled admit, which has no settings; make it a constant of the module"
             elif not isinstance(value, bool | int | float | str):
                 problem = "is not a number, a text, True or False"
             if problem:
@@ -162,7 +162,7 @@ def compiled(function: Callable[..., Any]) -> Any:
         # The name: an object's address differs from run to run.
         called = getattr(function, "__qualname__", type(function).__name__)
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-        fault = Fault.of_option("function", called, "cannot be compiled; numba says why")
+        fault = Fault.of_option("function", called, "cannot be compiled by numba; fix what it reports")
         raise InputError([dataclasses.replace(fault, excerpt=tuple(lines))]) from None
 
 
@@ -200,7 +200,7 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
     except LookupError as error:
         return [("class", quoted, str(error))]
     if "when_full" in settings:
-        problem = "is not a setting of a class, but of its table: write it beside class"
+        problem = "is not a setting of the class; write it into the table, next to class"
         return [("settings.when_full", json.dumps(settings["when_full"]), problem)]
     if problem := _when_full_problem(cls.when_full):
         return [("class", quoted, f"has when_full = {described(cls.when_full)}, which {problem}")]
@@ -238,11 +238,11 @@ def _class_of(called: str) -> type[PythonPolicy]:
         return _KNOWN[called]
     module, _, name = called.partition(":")
     if not module or not name:
-        raise LookupError('is no class; write its module, a colon and its name, such as "mine:Mine"')
+        raise LookupError('is not a class; write its module, a colon and its name, such as "mine:Mine"')
     if "<locals>" in name:
-        raise LookupError("was made inside a function, and cannot be found in another process; put it into a module")
+        raise LookupError("was defined inside a function and cannot be found by another process; move it to a module")
     if module not in sys.modules and module not in named_modules():
-        problem = f"needs the module {module}, which is not loaded; a scenario loads no code: import it before, or set"
+        problem = f"needs the module {module}, which is not loaded; scenarios never load code: import it first, or set"
         raise LookupError(f"{problem} the environment variable {VARIABLE} to {module}")
     try:
         place: Any = sys.modules.get(module) or importlib.import_module(module)
@@ -253,8 +253,8 @@ def _class_of(called: str) -> type[PythonPolicy]:
     for part in name.split("."):
         place = getattr(place, part, None)
     if place is None:
-        another = "this process, whose program is another; put the class into a module"
-        raise LookupError(f"names no class of {another if module == '__main__' else module}")
+        another = "this process, which runs another program; move the class to a module"
+        raise LookupError(f"is not a class of {another if module == '__main__' else module}")
     if not isinstance(place, type) or not issubclass(place, PythonPolicy):
         raise LookupError("is not a subclass of celltrain.PythonPolicy")
     return place
@@ -264,7 +264,7 @@ def _when_full_problem(value: object) -> str:
     """Returns what is wrong with a value of `when_full`; empty if nothing is."""
     if isinstance(value, str) and value in WHEN_FULL:
         return ""
-    return f"is none of the things a full buffer can do; {among(value if isinstance(value, str) else '', WHEN_FULL)}"
+    return f"is not an action for a full buffer; {among(value if isinstance(value, str) else '', WHEN_FULL)}"
 
 
 def _settings(cls: type[PythonPolicy]) -> dict[str, Any]:

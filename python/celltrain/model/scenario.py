@@ -140,7 +140,7 @@ def read(
 def _table_of(scenario: Any) -> dict[str, Any]:
     """Returns the table of a `celltrain.Scenario`; raises `ScenarioError` for other objects."""
     if not hasattr(scenario, "to_dict"):
-        problem = "is not a celltrain.Scenario, nor the path of a TOML file"
+        problem = "is neither a celltrain.Scenario nor the path of a TOML file"
         raise ScenarioError([Fault.of_option("scenario", scenario, problem)])
     made: dict[str, Any] = scenario.to_dict()
     return made

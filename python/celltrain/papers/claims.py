@@ -126,7 +126,7 @@ def check(paper: Paper) -> None:
                 _form(entry)
                 for quantity in _quantities(entry):
                     if quantity not in paper.quantities:
-                        raise PaperError(f"{quantity!r} is not a quantity; there are {', '.join(paper.quantities)}")
+                        raise PaperError(f"{quantity!r} is not a quantity; choose from {', '.join(paper.quantities)}")
                 _some(_rows(_everything(paper), [entry]))
 
 
@@ -145,7 +145,7 @@ def apply(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 def _form(entry: Entry) -> Callable[[Entry, Sequence[Point]], Verdict]:
     if entry["form"] not in FORMS:
-        raise PaperError(f"no form {entry['form']!r}; there are {', '.join(FORMS)}")
+        raise PaperError(f"there is no form {entry['form']!r}; choose from {', '.join(FORMS)}")
     return FORMS[entry["form"]]
 
 
@@ -291,7 +291,7 @@ def _rows(points: Sequence[Point], tests: Sequence[Entry]) -> list[Point]:
 
 def _some(points: Sequence[Point]) -> Sequence[Point]:
     if not points:
-        raise PaperError("a selection finds no row")
+        raise PaperError("a selection matches no row")
     return points
 
 
@@ -340,7 +340,7 @@ def _ordinal(value: Value) -> float:
     if isinstance(value, str):
         digits = re.match(r"[0-9.]+", value)
         if digits is None:
-            raise PaperError(f"{value!r} has no order")
+            raise PaperError(f"{value!r} cannot be ordered: it does not start with a number")
         return float(digits[0])
     return value
 

@@ -32,7 +32,7 @@ def write(paper: Paper, scored: Sequence[Scored], folder: Path) -> list[Path]:
     written = []
     for spec in paper.figures:
         if spec["kind"] not in KINDS:
-            raise PaperError(f"figure {spec['id']!r} has the kind {spec['kind']!r}; there are {', '.join(KINDS)}")
+            raise PaperError(f"figure {spec['id']!r} has kind {spec['kind']!r}; choose from {', '.join(KINDS)}")
         with styled():
             figure = KINDS[spec["kind"]](Source(paper=paper, scored=scored, spec=spec))
             if figure is None:

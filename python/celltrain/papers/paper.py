@@ -265,7 +265,7 @@ class Paper(Description):
         """Returns the table, or experiment, with this number."""
         by_number = {table.number: table for table in self.tables}
         if number not in by_number:
-            raise PaperError(f"{self.id} has no table {described(number)}; it has {', '.join(by_number)}")
+            raise PaperError(f"{self.id} has no table {described(number)}; choose from {', '.join(by_number)}")
         return by_number[number]
 
     def numbers(
@@ -327,7 +327,7 @@ def load(
         if paper_id in other.ids():
             hint = f"type: celltrain {other.command} {paper_id}"
             raise PaperError(f"{described(paper_id)} is a {other.word}, not a {kind.word}; {hint}")
-        raise PaperError(f"there is no {kind.word} {described(paper_id)}; there are {', '.join(kind.ids())}")
+        raise PaperError(f"there is no {kind.word} {described(paper_id)}; choose from {', '.join(kind.ids())}")
     return _Expansion(folder, kind, overrides or {}, read).paper()
 
 

@@ -129,7 +129,7 @@ def run(
     numbers = paper.numbers(tables=tables, networks=networks)
     if not numbers:
         choice = f"tables = {described(tables)} and networks = {described(networks)}"
-        raise PaperError(f"{choice} leave no number of {paper.id} to run")
+        raise PaperError(f"{choice} select no number of {paper.id}")
     counts = _seed_counts(numbers, seeds)
     claims.check(paper)
     worker = worker_of(jobs, None, None)
@@ -152,7 +152,7 @@ def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> d
     counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
     for network in networks:
         if network not in counts:
-            raise PaperError(f"seeds = {described(counts)} says nothing of the network {network!r}")
+            raise PaperError(f"seeds = {described(counts)} has no entry for the network {network!r}")
         if not 1 <= counts[network] <= MOST_SEEDS:
             few = "few; at least 1" if counts[network] < 1 else f"many; at most {MOST_SEEDS}"
             raise PaperError(f"seeds = {described(counts[network])} is too {few}")

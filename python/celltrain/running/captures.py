@@ -79,9 +79,9 @@ class Capture:
         if kind not in KINDS:
             faults.append(Fault.of_choice("kind", kind, "a kind of capture", KINDS))
         elif at is not None and at not in KINDS[kind]:
-            faults.append(Fault.of_choice("at", at, f"what {kind} can be looked at", KINDS[kind]))
+            faults.append(Fault.of_choice("at", at, f"a capture point for {kind}", KINDS[kind]))
         if self.ports is not None and not self.of_cells:
-            problem = "chooses among cells; packets are seen at hosts, so choose flows"
+            problem = "applies only to cells; packets are captured at hosts, so choose flows"
             faults.append(Fault.of_option("ports", ", ".join(self.ports), problem))
         if faults:
             raise ScenarioError(faults)
@@ -97,7 +97,7 @@ class Capture:
     def engine(self, requested: str | None) -> str:
         """Returns the engine that captures this: the requested one, or the reference engine, which reports losses."""
         if requested == "fast" and self.of_cells:
-            problem = "does not look at single cells: leave it to celltrain to choose, or capture packets at hosts"
+            problem = "does not report single cells: let celltrain choose the engine, or capture packets at hosts"
             raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
         return requested or "reference"
 
@@ -109,7 +109,7 @@ class Capture:
     def taking(self) -> Iterator[Take]:
         """Yields a function that takes the bytes of the file, which gets its name at the end, after Ctrl-C too."""
         if self.path.exists() or self.path.is_symlink():
-            problem = "is there already; name another file, or take it away"
+            problem = "already exists; name another file, or delete it"
             raise OutputError([Fault.of_file(str(self.path), problem)])
         ended: BaseException | None = None
         self._end = b""

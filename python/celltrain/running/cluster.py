@@ -59,7 +59,7 @@ class Cluster:
 
     def __init__(self, client: Client, note: Callable[[str], object] | None = None) -> None:
         if getattr(client, "asynchronous", False):
-            problem = "is asynchronous, and a sweep is not: make it without asynchronous=True"
+            problem = "is asynchronous, but a sweep is not: create it without asynchronous=True"
             raise ClusterError([Fault.of_option("client", client, problem)])
         self.chunk_runs = FIRST_RUNS
         self._client, self._note = client, note
@@ -106,8 +106,8 @@ class Cluster:
     def _is_connected(self) -> bool:
         """Returns whether the scheduler is connected, and updates the number of threads from time to time."""
         if self._client.status in ("closing", "closed"):
-            resume = "start the cluster again, then go on with --resume (resume=True)"
-            raise self._error(f"the scheduler was lost; what is done is kept: {resume}")
+            resume = "start the cluster again, then continue with --resume (resume=True)"
+            raise self._error(f"the scheduler was lost; finished runs are kept: {resume}")
         now = time.monotonic()
         if self._client.status != "running":
             return False
@@ -165,7 +165,9 @@ class Cluster:
                 self._failed(answer, parcel, take)
             else:
                 if parcel.dropped == DROPPED:
-                    raise self._error(f"the cluster has dropped a chunk of runs {DROPPED} times; what is done is kept")
+                    raise self._error(
+                        f"the cluster has dropped a chunk of runs {DROPPED} times; finished runs are kept"
+                    )
                 self._waiting.appendleft(replace(parcel, dropped=parcel.dropped + 1))
             del self._in_flight[future]
             handled += 1
@@ -187,7 +189,7 @@ class Cluster:
 
         if not isinstance(error, KilledWorker):
             reason = f"{type(error).__name__}: {error}"
-            raise self._error(f"a chunk of runs could not be run ({reason}); what is done is kept")
+            raise self._error(f"a chunk of runs could not be run ({reason}); finished runs are kept")
         chunk: Chunk = _unpacked(parcel.content)
         if not parcel.alone:
             singles = map(chunk.single, chunk.tasks)
@@ -250,14 +252,14 @@ def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
             return None, f"{who} has no celltrain ({error}): install {build['version']} on all machines"
         if found != build:
             here, there = (f"celltrain {one['version']} ({one['profile']})" for one in (build, found))
-            return None, f"{who} runs {there}, and this is {here}: install the same on all machines"
+            return None, f"{who} runs {there}, but this is {here}: install the same on all machines"
         try:
             from celltrain.running import run_chunk
 
             rows = run_chunk(pickle.loads(zlib.decompress(content)))
             return zlib.compress(pickle.dumps(rows), 1), time.monotonic() - begun
         except Exception as error:
-            return None, f"{who} could not run a chunk ({type(error).__name__}: {error}); what is done is kept"
+            return None, f"{who} could not run a chunk ({type(error).__name__}: {error}); finished runs are kept"
 
     return celltrain_chunk
 
@@ -281,8 +283,8 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
                 raise OSError(problem)
             client = distributed.Client(address, timeout=timeout, set_as_default=False)
         except (OSError, ImportError) as error:
-            advice = "start one with dask scheduler, or see that its address is right and can be reached from here"
-            problem = f"is not a scheduler that answers ({error}): {advice}"
+            advice = "start one with dask scheduler, or check that the address is right and can be reached from here"
+            problem = f"is not a scheduler that responds ({error}): {advice}"
             raise ClusterError([Fault.of_option(option, address, problem)]) from None
         try:
             yield client
@@ -303,13 +305,13 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
             address = content.get("address") if isinstance(content, dict) else None
             if isinstance(address, str) and address:
                 return address
-            problem = "holds no address" if address is None else f"has {described(address)} for an address"
+            problem = "holds no address" if address is None else f"has {described(address)} as its address"
         except UnreadableError as error:
             problem, final = error.problem, not error.regular
             if error.missing:
-                problem = "is not there: start the scheduler with dask scheduler --scheduler-file, in the same folder"
-        if not problem.startswith("is not there"):
-            problem = f"{problem}: it is not what dask scheduler --scheduler-file writes"
+                problem = "does not exist: start the scheduler with dask scheduler --scheduler-file, in the same folder"
+        if not problem.startswith("does not exist"):
+            problem = f"{problem}: it was not written by dask scheduler --scheduler-file"
         # A half-written file may be completed; anything but a file is an error at once.
         if final or time.monotonic() > deadline:
             raise ClusterError([Fault.of_option("--scheduler-file", shown(path), problem)])

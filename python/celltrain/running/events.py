@@ -111,7 +111,7 @@ class Events:
         needed = [name for name in self.chosen if "fast" not in EVENTS[name].engines]
         if requested == "fast" and needed:
             reported = ", ".join(name for name in EVENTS if "fast" in EVENTS[name].engines)
-            problem = f"does not look at {', '.join(needed)}: leave it to celltrain to choose, or keep only {reported}"
+            problem = f"does not report {', '.join(needed)}: let celltrain choose the engine, or keep only {reported}"
             raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
         return requested or ("reference" if needed else "fast")
 
@@ -149,7 +149,7 @@ class Events:
         """Refuses a folder that has events already: readers could not tell two runs apart."""
         existing = [path for kind in EVENTS for form in FORMATS if _exists(path := self.folder / f"{kind}.{form}")]
         if existing:
-            problem = "is there already; name another folder, or take it away"
+            problem = "already exists; name another folder, or delete it"
             raise OutputError([Fault.of_file(shown(path), problem) for path in existing])
 
 
@@ -288,7 +288,7 @@ def read_events(folder: str | os.PathLike[str]) -> EventLog:
         raise InputError([Fault.of_file(shown(path), problem)])
     log = EventLog(path)
     if not len(log):
-        problem = "has no tables of events; celltrain run FILE --events DIR writes them"
+        problem = "has no tables of events; write them with celltrain run FILE --events DIR"
         raise InputError([Fault.of_file(shown(path), problem)])
     return log
 
@@ -325,14 +325,12 @@ class EventLog(Mapping[str, "pa.Table"]):
 
     def __getitem__(self, kind: str) -> pa.Table:
         if not isinstance(kind, str) or kind not in EVENTS:
-            raise NotTracedError(f"there is no kind of event {described(kind)}; there are {', '.join(EVENTS)}")
+            raise NotTracedError(f"there is no kind of event {described(kind)}; choose from {', '.join(EVENTS)}")
         if self.folder is None:
-            problem = f'the run kept no events: run it with events=ct.Events(folder=..., kinds=["{kind}"])'
+            problem = f'the run recorded no events: run it with events=ct.Events(folder=..., kinds=["{kind}"])'
             raise NotTracedError(problem)
         if kind not in self._paths:
-            raise NotTracedError(
-                f"the run kept no {kind}, only {', '.join(self)}: name them among the kinds that it keeps"
-            )
+            raise NotTracedError(f"the run recorded no {kind}, only {', '.join(self)}: add it to the kinds to record")
         if kind not in self._tables:
             self._tables[kind] = _read(self._paths[kind], kind)
         return self._tables[kind]
@@ -364,7 +362,7 @@ def _read(path: Path, kind: str) -> pa.Table:
     except files.UnreadableError as error:
         raise InputError([Fault.of_file(shown(path), error.problem)]) from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        problem = f"is not a table of {kind} as celltrain writes it ({' '.join(str(error).split())[:200]})"
+        problem = f"is not a table of {kind} that celltrain wrote ({' '.join(str(error).split())[:200]})"
         raise InputError([Fault.of_file(shown(path), problem)]) from None
 
 

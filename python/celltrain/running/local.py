@@ -42,10 +42,12 @@ COMPLAINT = 300
 def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
     """Returns the worker that the arguments of a public call choose; raises `PlanError` if they contradict each other."""
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise PlanError([Fault.of_option("jobs", jobs, f"is not a number of threads; from 1 to {MOST_JOBS}")])
+        raise PlanError([Fault.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")])
     chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
     if len(chosen) > 1:
-        raise PlanError([Fault.of_option(chosen[1], "given", f"says where to run, and so does {chosen[0]}: name one")])
+        raise PlanError(
+            [Fault.of_option(chosen[1], "given", f"selects where to run, as {chosen[0]} does: give only one")]
+        )
     if client is not None:
         from celltrain.running.cluster import Cluster
 

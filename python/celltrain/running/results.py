@@ -112,15 +112,15 @@ def run(
     if seed is not None and not 0 <= seed < 1 << 64:
         faults.append(Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1"))
     if events is not None and capture is not None and _overlap(events, capture):
-        problem = "is where the events are written to; name a file of its own"
+        problem = "is where the events are written; name another file"
         faults.append(Fault.of_option("pcap", shown(capture.path), problem))
     most = cores()
     if not 1 <= threads <= most:
-        problem = f"is not a number of threads that a run may have here; from 1 to {most}, a core for each"
+        problem = f"is not a number of threads from 1 to {most}, one for each core"
         faults.append(Fault.of_option("threads", threads, problem))
     elif threads > 1:
         observers = {"trace": trace, "events": events, "pcap": pcap, "engine": engine == "reference"}
-        problem = "does not go with {}, which needs a single thread"
+        problem = "cannot be combined with {}, which needs a single thread"
         faults += [Fault.of_option("threads", threads, problem.format(name)) for name, on in observers.items() if on]
     if faults:
         raise ScenarioError(faults)
@@ -174,7 +174,7 @@ def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
     node = fault.value.strip('"')
     names.sort(key=lambda name: not (node and node in name.split("->")))
     more = f" and {len(names) - MOST_PORTS:,} more" if len(names) > MOST_PORTS else ""
-    return fault.changed(problem=f"{fault.problem}; there are {', '.join(map(shown, names[:MOST_PORTS]))}{more}")
+    return fault.changed(problem=f"{fault.problem}; choose from {', '.join(map(shown, names[:MOST_PORTS]))}{more}")
 
 
 def _overlap(events: Events, capture: Capture) -> bool:
@@ -326,10 +326,12 @@ class RunResult(Carded):
 
         times, flows, [delivered] = self.series.raw("delivered")
         if flow is not None and flow not in flows:
-            problem = f"is no flow; there are {', '.join(map(shown, flows[:9]))}"
+            problem = f"is not a flow; choose from {', '.join(map(shown, flows[:9]))}"
             raise InputError([Fault.of_option("flow", shown(flow), problem)])
         if len(times) <= statistics.FEWEST_SAMPLES:
-            problem = f"gives {len(times)} samples of the run; take a shorter step, so that there are {statistics.FEWEST_SAMPLES}"
+            problem = (
+                f"gives {len(times)} samples of the run; use a shorter step, for at least {statistics.FEWEST_SAMPLES}"
+            )
             raise InputError([Fault.of_option("step", "", problem)])
         of_all = delivered.sum(axis=1) if flow is None else delivered[:, flows.index(flow)]
         megabits = np.diff(of_all.astype(np.float64)) * 8 / 1e6

@@ -98,7 +98,7 @@ class Series(Mapping[str, "pa.Table"]):
     def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
         """Returns the times, the series' names, and an array of times by series for each measure."""
         if not isinstance(name, str) or name not in SERIES:
-            raise NotTracedError(f"there is no series {described(name)}; there are {', '.join(SERIES)}")
+            raise NotTracedError(f"there is no series {described(name)}; choose from {', '.join(SERIES)}")
         if name not in list(self):
             raise NotTracedError(f'the run did not record {name}: run it with trace=["{name}"]')
         arrays = [self._recorded[column.name] for column in SERIES[name].columns]

@@ -259,10 +259,10 @@ fn what_a_capture_cannot_be_of_is_refused_in_words() {
     };
     assert_eq!(
         said("cell", None, None),
-        "kind = \"cell\" is not a kind of capture; did you mean cells? (there are ip, aal5, cells, wireshark_cells)"
+        "kind = \"cell\" is not a kind of capture; did you mean cells? (choose from ip, aal5, cells, wireshark_cells)"
     );
     assert!(said("ip", Some("out"), None).starts_with("at = \"out\" is not an end of a connection"));
-    assert!(said("cells", Some("sender"), None).ends_with("is not a way by a port (there are out, in, both)"));
+    assert!(said("cells", Some("sender"), None).ends_with("is not a direction at a port (choose from out, in, both)"));
     assert!(said("ip", None, Some("sw1->sw2")).contains("packets are seen at hosts, so choose flows"));
 }
 

@@ -317,7 +317,7 @@ impl<'a> Reading<'a> {
                     self.faults.push(SettingFault::new(key, "", problem));
                 } else if of_host.iter().any(|known| known.name == *name) {
                     let [of, page] = self.host.taken();
-                    let problem = format!("is a name of {of} already; choose another ({page} lists them)");
+                    let problem = format!("is already a name of {of}; choose another ({page} lists them)");
                     self.faults.push(SettingFault::new(key, "", problem));
                 } else if !seen.insert(name) {
                     self.faults.push(SettingFault::new(
@@ -330,11 +330,11 @@ impl<'a> Reading<'a> {
         }
         let own = state.len() + vc_state.len();
         if constants.len() > MOST_CONSTANTS {
-            let problem = format!("has {} names; {MOST_CONSTANTS} are the most", constants.len());
+            let problem = format!("has {} names; at most {MOST_CONSTANTS} are possible", constants.len());
             self.faults.push(SettingFault::new("constants", "", problem));
         }
         if own > MOST_OWN / 2 {
-            let problem = format!("and vc_state have {own} names; {} are the most", MOST_OWN / 2);
+            let problem = format!("and vc_state have {own} names; at most {} are possible", MOST_OWN / 2);
             self.faults.push(SettingFault::new("state", "", problem));
         }
         for (event, updates) in events {
@@ -350,8 +350,8 @@ impl<'a> Reading<'a> {
                     let names = names.chain(self.host.settable().iter().copied());
                     let targets = self.host.targets();
                     let problem = match nearest(name, names) {
-                        Some(meant) => format!("is no state; did you mean {meant}? It must be {targets}"),
-                        None => format!("is no state; it must be {targets}"),
+                        Some(meant) => format!("is not a state; did you mean {meant}? It must be {targets}"),
+                        None => format!("is not a state; it must be {targets}"),
                     };
                     self.faults.push(SettingFault::new(key, "", problem));
                 }
@@ -437,7 +437,7 @@ impl<'a> Reading<'a> {
                     let Some((needed, _)) = self.texts.constants.get_key_value(needed) else { continue };
                     if let Some(from) = self.visiting.iter().position(|visited| visited == needed) {
                         let circle = self.visiting[from..].join(", which needs ");
-                        let problem = format!("goes in a circle: {circle}, which needs {needed}");
+                        let problem = format!("is circular: {circle}, which needs {needed}");
                         self.refuse(&key, text, &Fault::new(tree.place(), problem));
                         self.refused.extend(&self.visiting);
                         return None;
@@ -478,7 +478,7 @@ impl<'a> Reading<'a> {
     fn take_register(&mut self, key: &str) -> u8 {
         let taken = usize::from(self.next - self.texts.first);
         if taken >= MOST_OWN {
-            let problem = format!("is one too many: constants by VC and state have {MOST_OWN} names at most");
+            let problem = format!("is one too many: constants by VC and state can have at most {MOST_OWN} names");
             self.faults.push(SettingFault::new(key, "", problem));
             return self.next;
         }
@@ -530,7 +530,7 @@ impl<'a> Reading<'a> {
         };
         if replaced > 0 && !self.is_unsure(tree) {
             let problem = "gives no number: it divides by zero, takes the root of a negative number or the logarithm of one \
-                           that is not above 0, or comes to more than 1.8e308";
+                           that is not above 0, or exceeds 1.8e308";
             self.refuse(key, text, &Fault::new(tree.place(), problem));
             return None;
         }
@@ -587,7 +587,7 @@ impl<'a> Reading<'a> {
 }
 
 /// The problem with a number that TOML allows and formulas do not.
-const NOT_FINITE: &str = "is no finite number; write one such as 0.8, or 1e300 for what is never reached";
+const NOT_FINITE: &str = "is not a finite number; write one such as 0.8, or 1e300 for what is never reached";
 
 /// Formats such a number as in a scenario.
 fn in_toml(value: f64) -> String {

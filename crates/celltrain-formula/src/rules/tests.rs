@@ -109,28 +109,28 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
     };
     let many = |entries| (0..entries).map(|name| (format!("n{name}"), Start::Number(0.0))).collect();
     let cases: Vec<(Table, &str, &str)> = vec![
-        (Table::new("X <= Q", &[("R", number(1.0))]), "admit", "does not know Q; there are R, X, K, C"),
+        (Table::new("X <= Q", &[("R", number(1.0))]), "admit", "does not know Q; choose from R, X, K, C"),
         (Table::new("X <= rate", &[("Rate", number(1.0))]), "admit", "did you mean Rate?"),
-        (Table::new("X + 1", &[]), "admit", "is in cells; admit is a condition, such as X <= 900"),
+        (Table::new("X + 1", &[]), "admit", "is in cells; admit must be a condition, such as X <= 900"),
         (Table::new("X <= R", &[("R", text("X * 0.9"))]), "constants.R", "has X, which changes"),
         (Table::new("X <= R", &[("R", text("0.9 * (K"))]), "constants.R", "ends where ) is expected"),
         (
             Table::new("X <= R", &[("R", text("S")), ("S", text("R"))]),
             "constants.S",
-            "goes in a circle: R, which needs S, which needs R",
+            "is circular: R, which needs S, which needs R",
         ),
         (Table::new("X <= R", &[("R", text("K / (K - K)"))]), "constants.R", "gives no number: it divides by zero"),
         (Table::new("X <= R", &[("R", text("random()"))]), "constants.R", "and this is worked out once"),
-        (Table::new("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is no finite number"),
-        (Table::new("X <= R", &[("R", text("-inf"))]), "constants.R", "is no finite number"),
+        (Table::new("X <= R", &[("R", number(f64::NAN))]), "constants.R", "is not a finite number"),
+        (Table::new("X <= R", &[("R", text("-inf"))]), "constants.R", "is not a finite number"),
         (
             Table::new("X <= R", &[("R", Constant::Value(PerVc::from([("vc0", f64::INFINITY)])))]),
             "constants.R.vc0",
-            "is no finite number",
+            "is not a finite number",
         ),
-        (with(|t| t.state = start(&[("sum_of", f64::INFINITY)])), "state.sum_of", "is no finite number"),
-        (Table::new("X <= 3", &[("K", number(3.0))]), "constants.K", "is a name of the queue's already"),
-        (with(|t| t.state = start(&[("X", 3.0)])), "state.X", "is a name of the queue's already"),
+        (with(|t| t.state = start(&[("sum_of", f64::INFINITY)])), "state.sum_of", "is not a finite number"),
+        (Table::new("X <= 3", &[("K", number(3.0))]), "constants.K", "is already a name of the queue's"),
+        (with(|t| t.state = start(&[("X", 3.0)])), "state.X", "is already a name of the queue's"),
         (Table::new("X <= 3", &[("if", number(3.0))]), "constants.if", "is a word of the language"),
         (Table::new("X <= 3", &[("a b", number(3.0))]), "constants.a b", "is not a name"),
         (with(|t| t.on_frame = updates(&[("avg", "X")])), "on_frame.avg", "it must be X or a name of state"),
@@ -170,7 +170,7 @@ fn every_kind_of_mistake_is_named_with_its_key_and_place() {
             "vc_state.sum_of",
             "is the name of another constant or state",
         ),
-        (Table { state: many(33), ..with(|_| ()) }, "state", "and vc_state have 33 names; 32 are the most"),
+        (Table { state: many(33), ..with(|_| ()) }, "state", "and vc_state have 33 names; at most 32 are possible"),
     ];
     for (table, key, problem) in cases {
         let [faults, _] = table.faults();
@@ -211,7 +211,7 @@ fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
     let [unknown, known] = Table::new("X <= sum(W)", &[("W", most())]).faults();
     assert_eq!((unknown.len(), known.len()), (0, 1), "{known:?}");
     assert_eq!(known[0].excerpt, ["X <= sum(W)", "     ^^^^^^"]);
-    assert!(known[0].problem.contains("comes to more than 1.8e308"), "{known:?}");
+    assert!(known[0].problem.contains("exceeds 1.8e308"), "{known:?}");
     assert_eq!(Table::new("X <= W", &[("W", most())]).faults()[1], [], "no formula adds it up");
     // A value that depends on a rate is checked when the run starts, and counted then.
     let table = Table::new("X <= sum(w) * 1 s", &[("W", most()), ("w", text("W / 5 * C"))]);

@@ -117,7 +117,7 @@ fn a_choice_is_refused_in_words() {
         |kinds: &[&str], window: Option<&str>| choice(kinds, [None; 3], window).expect_err("it is wrong").to_string();
     assert_eq!(
         said(&["segment"], None),
-        "kinds = \"segment\" is not a kind of event; did you mean segments? (there are segments, timers, frames, cells, rates)"
+        "kinds = \"segment\" is not a kind of event; did you mean segments? (choose from segments, timers, frames, cells, rates)"
     );
     assert_eq!(said(&[], Some("1ms")), "window = \"1ms\" is not a window such as 1.2s:1.3s");
     assert!(said(&[], Some("5ms:1ms")).contains("ends before it begins"));
@@ -134,14 +134,15 @@ fn a_choice_is_refused_in_words() {
             .starts_with("ports = \"sw1->sw3\" is not a port of this network; did you mean sw1->sw2?")
     );
     assert!(
-        there([None, Some(&["tcp9"][..]), None])
-            .starts_with("vcs = \"tcp9\" is not a VC of this network; did you mean tcp1? (there are tcp1, tcp1-acks, ")
+        there([None, Some(&["tcp9"][..]), None]).starts_with(
+            "vcs = \"tcp9\" is not a VC of this network; did you mean tcp1? (choose from tcp1, tcp1-acks, "
+        )
     );
     assert_eq!(
         there([None, Some(&["tcp2"][..]), Some(&["tcp1", "tcp3"][..])]),
-        "vcs = \"tcp2\" excludes all that flows chooses, whose VCs are tcp1, tcp1-acks, tcp3, tcp3-acks"
+        "vcs = \"tcp2\" excludes every VC that flows selects: tcp1, tcp1-acks, tcp3, tcp3-acks"
     );
     assert!(there([None, None, Some(&["tcp9"][..])]).starts_with(
-        "flows = \"tcp9\" is not a flow of this network; did you mean tcp1? (there are tcp1, tcp2, tcp3)"
+        "flows = \"tcp9\" is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"
     ));
 }

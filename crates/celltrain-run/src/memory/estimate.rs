@@ -60,8 +60,8 @@ impl MemoryEstimate {
     pub fn in_words(&self, bytes: u64, free: u64) -> String {
         let Self { nodes, vcs, hops, .. } = self;
         format!(
-            "{nodes} nodes and {vcs} VCs, which cross links {hops} times, take more than {} of memory, and of the {} that \
-             are free a run may have three quarters; fewer connections, shorter paths or smaller windows take less",
+            "{nodes} nodes and {vcs} VCs, which cross links {hops} times, need more than {} of memory; a run may \
+             use three quarters of the {} that are free. Use fewer connections, shorter paths or smaller windows",
             in_units(bytes),
             in_units(free)
         )
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!([recorded.least - least, recorded.likely - likely], [8000, 16_000]);
         let words = estimate.in_words(7 << 30, 5 << 20);
         assert!(words.starts_with(
-            "8 nodes and 6 VCs, which cross links 18 times, take more than 7.0 GiB of memory, and of the 5.0 MiB"
+            "8 nodes and 6 VCs, which cross links 18 times, need more than 7.0 GiB of memory; a run may use three quarters of the 5.0 MiB"
         ));
     }
 

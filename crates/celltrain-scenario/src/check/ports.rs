@@ -116,7 +116,7 @@ fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>
                 for unknown in setting.unknown(&every_vc) {
                     let hint = did_you_mean(closest(unknown, every_vc.iter().map(String::as_str), root.token()));
                     let problem = format!(
-                        "names no VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks"
+                        "is not a VC; {hint}A VC has the name of its flow; with -acks, it carries the acknowledgements"
                     );
                     let mut root = root.at("port");
                     let mut port = root.at(name);
@@ -157,7 +157,7 @@ fn without_table(
         }
         scope.refuse(match filled.filter(|_| !congests[index]) {
             Some((comes, vc)) => format!(
-                "has no table and no allocator, and carries the ABR VC {vc}: up to {} can come to its {}; write its table, \
+                "has no table and no allocator, but carries the ABR VC {vc}: up to {} can arrive for its {}; write its table, \
                  or [port.default] for all others, with an allocator ({})",
                 BitRate::from_bits_per_second(*comes),
                 link.rate,
@@ -261,7 +261,7 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         let mut of_all = root.at("port");
         let mut scope = of_all.at(name);
         if port.scheduler != SchedulerConfig::default() {
-            let problem = format!("has queues of its own, and {link} merges VCs into one queue; leave it out there");
+            let problem = format!("has its own queues, but {link} merges VCs into one queue; leave it out there");
             scope.at("scheduler").at(port.scheduler.name()).once(|scope| scope.refuse(problem));
         }
         let mut policy = port.policy.build(Some(1), &[]);
@@ -271,7 +271,8 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             _ => None,
         };
         if let Some(reason) = reason {
-            let problem = format!("{reason}, and {link} merges VCs, whose frames leave whole; choose another policy");
+            let problem =
+                format!("{reason}, but {link} merges VCs, whose frames must leave whole; choose another policy");
             scope.at("policy").at(port.policy.name()).once(|scope| scope.refuse(problem));
         }
     }
@@ -315,7 +316,7 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
         };
         let write = table.map(|table| format!("write class = \"{}\" into {table}, or ", other.name()));
         let problem = format!(
-            "has nothing to tell apart: every VC that crosses {} is of class {}{as_abr}; {}leave the scheduler out",
+            "has only one class to serve: every VC that crosses {} is of class {}{as_abr}; {}leave the scheduler out",
             layout.graph.links[index].name,
             all.name(),
             write.unwrap_or_default()
@@ -419,7 +420,8 @@ pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scop
     let capacity = config.buffer.cells();
     if let Some(cells) = capacity {
         if cells < largest_frame.max(1) {
-            let problem = format!("is smaller than a frame; a buffer holds at least {} cells", largest_frame.max(1));
+            let problem =
+                format!("is smaller than a frame; a buffer must hold at least {} cells", largest_frame.max(1));
             scope.at("buffer").refuse_value(cells, problem);
         } else if cells > MAX_BUFFER {
             let problem = format!("is more than {MAX_BUFFER} cells; for a buffer without limit write \"infinite\"");

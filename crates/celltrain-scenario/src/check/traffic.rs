@@ -110,7 +110,7 @@ fn packets(pattern: &Pattern<'_>, scenario: &Scenario, scope: &mut Scope<'_>) {
         let (sdu, cells) = (scenario.aal5.packet_sdu(packet.bytes), scenario.aal5.packet_cells(packet.bytes));
         collected(packet, sdu, cells, scenario, &mut scope.at("packet"));
     } else {
-        scope.at("packet").refuse_text(packet, format!("is outside 1B to {MAX_PACKET}B, what UDP and IP carry"));
+        scope.at("packet").refuse_text(packet, format!("is outside 1B to {MAX_PACKET}B, as UDP and IP require"));
     }
     if let Some(bursts) = pattern.bursts {
         burst("on", bursts.on, scope);
@@ -141,7 +141,7 @@ fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut
     } else if sdu > MAX_SDU {
         let largest = size.bytes.saturating_sub(sdu.saturating_sub(MAX_SDU));
         let problem = format!(
-            "makes frames of {sdu} bytes with headers, more than AAL5 can carry ({MAX_SDU}); at most {largest}B is right"
+            "makes frames of {sdu} bytes with headers, more than AAL5 can carry ({MAX_SDU}); use at most {largest}B"
         );
         scope.refuse_text(size, problem);
     }
@@ -155,7 +155,7 @@ fn file_size(scenario: &Scenario, root: &mut Scope<'_>) {
     let least = longest.bytes.clamp(1, MAX_FILE);
     if !(least..=MAX_FILE).contains(&size.bytes) {
         let most = Bytes { bytes: MAX_FILE };
-        let problem = format!("is outside one segment ({least}B) to {most}; the papers have 100kB");
+        let problem = format!("is outside one segment ({least}B) to {most}; the papers use 100kB");
         root.at("measure").at("file_size").refuse_text(size, problem);
     }
 }
@@ -164,13 +164,13 @@ fn file_size(scenario: &Scenario, root: &mut Scope<'_>) {
 fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     let (duration, measure) = (scenario.duration, &scenario.measure);
     if let Some(to) = measure.to.filter(|&to| to == Duration::default() || to > duration) {
-        let problem = format!("is outside the run: a positive time up to its duration of {duration} is right");
+        let problem = format!("is outside the run; use a positive time up to its duration of {duration}");
         root.at("measure").at("to").refuse_text(to, problem);
     }
     let end = measure.to.map_or(duration, |to| to.min(duration));
     if let Some(from) = measure.from.filter(|&from| from >= end) {
         let named = if measure.to.is_some() { "measure.to" } else { "the run" };
-        let problem = format!("leaves nothing to measure: a time before the end of {named}, {end}, is right");
+        let problem = format!("leaves nothing to measure; use a time before the end of {named}, {end}");
         root.at("measure").at("from").refuse_text(from, problem);
     }
 }
@@ -238,7 +238,7 @@ pub(super) fn rates(
             warnings.push(Warning {
                 key: ["traffic", traffic.name(), "rate"].into_iter().fold(join("flow", name), |path, key| join(&path, key)),
                 message: format!(
-                    "{} is above the {} of {}: the source's own queue grows all the time it sends, and what counts as sent \
+                    "{} is above the {} of {}: the source's own queue grows as long as it sends, and what counts as sent \
                      may never leave",
                     pattern.rate, link.rate, link.name
                 ),

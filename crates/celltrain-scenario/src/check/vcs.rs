@@ -46,8 +46,9 @@ pub(super) fn check(
         if vcs.is_empty() {
             let names = channels.vcs.iter().map(|vc| vc.name.as_str());
             let hint = did_you_mean(closest(key, names, token));
-            let problem =
-                format!("is not a VC; {hint}A VC has the name of its flow, its acknowledgements' ends in -acks");
+            let problem = format!(
+                "is not a VC; {hint}A VC has the name of its flow; with -acks, it carries the acknowledgements"
+            );
             root.at("vc").at(key).refuse(problem);
         }
         let Some(gfr) = &options.gfr else { continue };
@@ -136,7 +137,7 @@ fn taken_out(
         let mut scope = of_all.at(table);
         if !scope.is_faulty() {
             let problem = format!(
-                "takes {vc} out of [vc.{all}.{service}]: one table counts for a VC, that of its name or the first range; write \
+                "takes {vc} out of [vc.{all}.{service}]: a VC uses one table, that of its name or of the first range; write \
                  [vc.{table}.{service}] too, or leave {vc} out of the range"
             );
             scope.refuse(problem);
@@ -219,18 +220,19 @@ fn one_way(
 /// Checks that an ABR VC has no other service.
 fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
     if own.gfr.is_some() {
-        let problem = format!("does not go with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR");
+        let problem =
+            format!("cannot be combined with [vc.{key}.abr]; a VC has one service, a guaranteed frame rate or ABR");
         scope.at("gfr").once(|scope| scope.refuse(problem));
     }
     if own.tagged {
         let problem = format!(
-            "does not go with [vc.{key}.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); leave it out"
+            "cannot be combined with [vc.{key}.abr]: cells in rate have CLP = 0 (TM 4.0, source rule 4); leave it out"
         );
         scope.at("tagged").once(|scope| scope.refuse_value(true, problem));
     }
     if own.class != Class::default() {
         let problem = format!(
-            "does not go with [vc.{key}.abr]: a VC has one service, and schedulers by class serve ABR with {}; leave it out",
+            "cannot be combined with [vc.{key}.abr]: a VC has one service, and schedulers by class serve ABR with {}; leave it out",
             Class::default().name()
         );
         scope.at("class").once(|scope| scope.refuse_text(own.class.name(), problem));
@@ -250,7 +252,7 @@ fn with_allocators(resolved: &ResolvedScenario<'_>, vc: VcIndex, root: &mut Scop
         // Do not report a refused or misspelt allocator as missing too.
         if !scope.is_faulty() {
             let problem = format!(
-                "is missing, and {} carries the ABR VC {}; write which allocator tells its source the rate: {}",
+                "is missing, but {} carries the ABR VC {}; choose which allocator tells its source the rate: {}",
                 resolved.layout.graph.links[link].name,
                 vc.name,
                 AllocatorConfig::NAMES.join(", ")

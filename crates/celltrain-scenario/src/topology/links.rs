@@ -41,7 +41,7 @@ impl Access<'_> {
         let names = self.rates.keys().map(|name| (RATES, name));
         for (key, name) in names.chain(self.delays.keys().map(|name| (DELAYS, name))) {
             if !stands_for_some(name, stem, hosts) {
-                let problem = format!("names none of {stem}1 to {stem}{hosts}; write one, a range of them, or default");
+                let problem = format!("is none of {stem}1 to {stem}{hosts}; write one, a range of them, or default");
                 scope.at(key).at(name).refuse(problem);
             }
         }

@@ -158,7 +158,7 @@ impl Topology {
         if size.crossings > MAX_CROSSINGS as u64 {
             let Size { key: (key, _), flows, crossings, .. } = size;
             own.at(key).refuse(format!(
-                "makes {flows} flows, which cross {crossings} links in all; {MAX_CROSSINGS} is the most"
+                "makes {flows} flows, which cross {crossings} links in all; at most {MAX_CROSSINGS} are possible"
             ));
         }
         Ok(layout)

@@ -142,5 +142,5 @@ def _refuse_others(target: Path) -> None:
     except files.UnreadableError:
         is_ours = False
     if not is_ours:
-        problem = "is there already, and celltrain plot did not draw it; name another file, or take it away"
+        problem = "already exists and was not drawn by celltrain plot; name another file, or delete it"
         raise OutputError([Fault.of_file(shown(target), problem)])

@@ -90,7 +90,7 @@ def draw(run: Events, port: str | None, *, window: str | None, notes: list[str],
 def _port(port: str | None, known: list[str]) -> str:
     """Returns the port if it is known, or the only one there is."""
     if port is None and len(known) != 1:
-        problem = f"is needed: cells were kept of {', '.join(known[:12]) or 'no port'}"
+        problem = f"is missing; cells were recorded at {', '.join(known[:12]) or 'no port'}"
         raise InputError([Fault.of_option("port", "", problem)])
     return known[0] if port is None else event_rows.one_of("port", "a port of these events", port, known)
 

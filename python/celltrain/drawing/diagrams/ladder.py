@@ -51,7 +51,7 @@ def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axe
     notes += [note] if note else []
     ports = _ports(own, number)
     if not ports:
-        problem = "has no cells among the events: name one that crossed a port whose cells were kept"
+        problem = "has no recorded cells; name a frame that crossed a port whose cells were recorded"
         raise InputError([Fault.of_option("frame", described(number), problem)])
     ends = [] if judged is None else rows_of(judged, frame=str(number)).to_pylist()
     end = next(((row["time_s"], row["event"]) for row in ends if row["event"] in ("delivered", "failed")), None)

@@ -77,7 +77,7 @@ def _faults(
     durations = [str(settings["duration"]) for settings in (of_first, of_second)]
     if seconds(durations[0]) != seconds(durations[1]):
         problem = (
-            f"lasts {durations[1]}, and {first} {durations[0]}: rates and counts would be of different times. Give all one "
+            f"lasts {durations[1]}, but {first} {durations[0]}: rates and counts would cover different times. Give all the same "
             f"length, such as --vary duration={durations[0]}"
         )
         yield Fault.of_option(second, "", problem)
@@ -90,8 +90,8 @@ def _faults(
         if values[0] != values[1] and concerned:
             written = [json.dumps(value) if value is not None else "nothing" for value in values]
             problem = (
-                f"has measure.{key} = {written[1]}, and {first} {written[0]}: {', '.join(concerned)} would not mean the same. "
-                f"Give all one value, such as --vary measure.{key}=..."
+                f"has measure.{key} = {written[1]}, but {first} {written[0]}: {', '.join(concerned)} would not mean the same. "
+                f"Give all the same value, such as --vary measure.{key}=..."
             )
             yield Fault.of_option(second, "", problem)
 

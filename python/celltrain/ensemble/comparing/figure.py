@@ -89,12 +89,12 @@ def _chosen(compared: Comparison, measures: Sequence[str] | None) -> list[int]:
     if measures is None:
         return list(range(min(len(known), MOST_MEASURES)))
     faults = [
-        Fault.of_option("measures", name, f"was not measured; there are {', '.join(known)}")
+        Fault.of_option("measures", name, f"was not measured; choose from {', '.join(known)}")
         for name in measures
         if name not in known
     ]
     if faults or not measures:
-        raise InputError(faults or [Fault.of_option("measures", "[]", "names nothing to draw")])
+        raise InputError(faults or [Fault.of_option("measures", "[]", "is empty; name at least one measure")])
     return [known.index(name) for name in dict.fromkeys(measures)]
 
 
@@ -115,8 +115,8 @@ def _drawn(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> 
         cells.setdefault(tuple(own[axis.name] for axis in others), []).append(place)
     if len(cells) > MOST_PANELS:
         drawn = ", ".join(axis.name for axis in others)
-        problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} are drawn"
-        raise InputError([Fault.of_option("plot", shown(drawn), f"{problem}: vary less, or draw from the table")])
+        problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} can be drawn"
+        raise InputError([Fault.of_option("plot", shown(drawn), f"{problem}: vary less, or plot the table")])
     values = list(dict.fromkeys(own[across.name] for own in compared.settings))
     order = np.argsort(values) if across.is_number else np.arange(len(values))
     by_tcp = any(axis.name.partition(".")[0] == "tcp" for axis in others)

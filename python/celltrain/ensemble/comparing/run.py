@@ -106,7 +106,7 @@ def compare(
     wanted = list(MEASURES if measures is None else measures)
     faults = [*_wrong_scenarios(flat, names), *wrong_seeds(seeds, first_seed)]
     if SCENARIO in (vary or {}) and not faults:
-        faults.append(Fault.of_option("vary", SCENARIO, "is a name of its own: call the axis something else"))
+        faults.append(Fault.of_option("vary", SCENARIO, "is a reserved name; choose another name for the axis"))
     if faults:
         raise InputError(faults)
     document: dict[str, Any] = {
@@ -152,9 +152,11 @@ def _wrong_scenarios(scenarios: Sequence[Any], names: Sequence[str] | None) -> I
             problem = "is not a Scenario, a path or the name of a shipped scenario"
             yield Fault.of_option("scenarios", described(one), problem)
     if not scenarios:
-        yield Fault.of_option("scenarios", "", "names nothing to run; for example lan-tail-drop and lan-epd")
+        yield Fault.of_option("scenarios", "", "is empty; name the scenarios to run, such as lan-tail-drop and lan-epd")
     if len(scenarios) != 1 and names is not None and len(names) != len(scenarios):
-        problem = f"names has {counted(len(names), 'name')} for {counted(len(scenarios), 'scenario')}."
+        problem = (
+            f"names has {counted(len(names), 'name')} for {counted(len(scenarios), 'scenario')}; give one for each."
+        )
         yield Fault.saying(problem, key="names")
 
 
@@ -217,7 +219,7 @@ def _without_points(fault: Fault, vary: Mapping[str, Any], scenario: str) -> Fau
     if path is None or "is missing" not in fault.problem:
         return fault
     name, _, setting = fault.key.removeprefix(f"{path}.").partition(".")
-    problem = f"{fault.problem}; on the command line {name}:{setting}=..., and {AS_IS} for what the file has"
+    problem = f"{fault.problem}; on the command line, write {name}:{setting}=..., or {AS_IS} to use the file's value"
     return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
 
 
@@ -275,11 +277,11 @@ class _Layout:
 
 def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple[str, ...]:
     """Returns the names of one scenario, or of the values that are compared in it."""
-    what = "the one scenario" if axis is None else f"each of {len(axis)} values of {axis.name}"
+    what = "the one scenario" if axis is None else f"each of the {len(axis)} values of {axis.name}"
     if len(names) != count:
-        raise InputError([Fault.of_option("names", ", ".join(names), f"is not a name for {what}")])
+        raise InputError([Fault.of_option("names", ", ".join(names), f"must be one name for {what}")])
     if again := next((name for name in names if list(names).count(name) > 1), None):
-        raise InputError([Fault.of_option("names", again, "is there twice")])
+        raise InputError([Fault.of_option("names", again, "appears twice; names must differ")])
     return tuple(names)
 
 
@@ -375,7 +377,7 @@ def _axis(name: str, given: Any) -> Any:
         return values
     labels = [called or label for (called, _), label in zip(found, _labels(values), strict=True)]
     if again := next((label for label in labels if labels.count(label) > 1), None):
-        raise InputError([Fault.of_option("vary", again, f"is there twice among the values of {name}")])
+        raise InputError([Fault.of_option("vary", again, f"appears twice among the values of {name}; delete one")])
     # The table of a TCP that a text names depends on the scenario.
     kept = [
         text if isinstance(text, str) and is_tcp(name) else value for text, value in zip(listed, values, strict=True)

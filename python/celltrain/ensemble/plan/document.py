@@ -133,7 +133,7 @@ class Document:
             elif hasattr(scenario, "to_dict"):
                 made.scenario, made.scenario_file = scenario.to_dict(), name_of(scenario)
             else:
-                problem = "is not a scenario, nor the path or the name of one"
+                problem = "is neither a scenario nor the path or name of one"
                 raise PlanError([Fault.of_option("base", described(scenario), problem)])
         except ScenarioError as error:
             raise PlanError(error.faults) from None
@@ -147,7 +147,7 @@ class Document:
         """Returns the plan that a folder keeps."""
         table = document.get("scenario")
         if not isinstance(table, Mapping):
-            raise PlanError([Fault.of_file("plan", "has no scenario as celltrain writes it")])
+            raise PlanError([Fault.of_file("plan", "has no scenario in the form that celltrain writes")])
         made = cls("plan", None, document)
         made.scenario = dict(table)
         return made
@@ -161,9 +161,9 @@ class Document:
         if isinstance(given, Mapping):
             self.scenario = dict(given)
         elif given is None:
-            self.refuse("", "lacks a scenario: a table [scenario], or scenario = the name of a file beside it")
+            self.refuse("", "has no scenario; add a table [scenario], or scenario = the name of a file in its folder")
         elif not isinstance(given, str):
-            self.refuse("scenario", "is not a table, nor the name of a file", given)
+            self.refuse("scenario", "is neither a table nor the name of a file", given)
         else:
             try:
                 # os.path takes names that are longer than the system allows.
@@ -172,7 +172,7 @@ class Document:
                 elif folder is not None and os.path.exists(folder / given):  # noqa: PTH110
                     self._use_text(shown(folder / given), read_text(folder / given))
                 else:
-                    problem = f"is not a file beside the plan{shipped.advice(Path(given), 'scenario')}"
+                    problem = f"is not a file in the plan's folder{shipped.advice(Path(given), 'scenario')}"
                     self.refuse("scenario", problem, given)
             except (ScenarioError, PlanError) as error:
                 self.faults.extend(error.faults)
@@ -322,6 +322,6 @@ class Document:
         before = len(self.faults)
         for place, value in walk(self.document):
             if isinstance(value, int) and value.bit_length() > MOST_BITS:
-                self.refuse(place, "is a number beyond all that can be set", value)
+                self.refuse(place, "is too large for any setting", value)
         if len(self.faults) > before:
             self.finish()

@@ -104,7 +104,7 @@ def _time() -> Says:
         return text
 
     text = core_schema.str_schema(strict=True, pattern=rf"\d\s*({'|'.join(QUANTITIES['time'].units)})\s*$")
-    problem = f'is not a time above zero such as "60s", and at most {MOST_SECONDS}s'
+    problem = f'is not a time above zero, such as "60s", and at most {MOST_SECONDS}s'
     return Says(problem, schema=core_schema.no_info_after_validator_function(judge, text))
 
 
@@ -218,7 +218,7 @@ class ColumnForm(Form):
     values: Annotated[dict[str, Any], Field(min_length=1), Says("is not a table of values with labels")] | None = None
 
 
-_ROWS = Says("is not a list of lists, a value for each axis in each", (list,))
+_ROWS = Says("is not a list of lists with one value for each axis", (list,))
 
 
 class PointsForm(Form):
@@ -231,11 +231,11 @@ class PointsForm(Form):
 
     axes: Annotated[
         dict[str, Annotated[ColumnForm | None, Says("is not a table", (str, Mapping))]] | None,
-        Needed("has no axes: a table of names and paths, in the order of the rows' values"),
+        Needed("has no axes; give a table of names and paths, in the order of the rows' values"),
     ] = None
     rows: Annotated[
         Annotated[list[Annotated[Any, WithJsonSchema({"type": "array"})]], _ROWS] | None,
-        Needed("has no rows: a list of lists, a value for each axis in each"),
+        Needed("has no rows; give a list of lists with one value for each axis"),
     ] = None
 
 
@@ -250,7 +250,9 @@ class SampleForm(Form):
     """
 
     method: Annotated[str, one_of("sobol", "latin_hypercube")] = "sobol"
-    points: Annotated[Annotated[int, whole(1, MAX_SAMPLE)] | None, Needed("lacks points: how many are drawn")] = None
+    points: Annotated[
+        Annotated[int, whole(1, MAX_SAMPLE)] | None, Needed("lacks points, the number of points to draw")
+    ] = None
     seed: Annotated[int, whole(0, MOST_DRAWN)] = 1
     axes: Annotated[dict[str, Annotated[RangeForm | None, _TABLE]] | None, Needed("has no axes to draw from")] = None
 
@@ -319,7 +321,7 @@ class SeriesForm(Form):
     """
 
     record: Annotated[_RECORD | None, Needed(f"lacks record = {_SERIES}")] = None
-    step: Annotated[Time | None, Needed('lacks step: the time between two samples, such as "1ms"')] = None
+    step: Annotated[Time | None, Needed('lacks step, the time between two samples, such as "1ms"')] = None
     ports: Annotated[list[Annotated[str, Field(strict=True)]], Says("is not a list of ports' names")] | None = None
 
 
@@ -365,7 +367,7 @@ class TuneForm(Form):
 
     parameters: Annotated[
         dict[str, Annotated[ParameterForm | None, _TABLE]] | None,
-        Needed("lacks parameters: a table of what is searched, each with path, from and to"),
+        Needed("lacks parameters, a table of what to search, each with path, from and to"),
     ] = None
     objectives: Annotated[
         dict[str, Annotated[str | None, one_of("maximize", "minimize")]] | None,

@@ -53,7 +53,7 @@ COLUMNS = (
     *("fingerprint", "configuration", "version", "profile"),
 )
 #: Keys of a scenario that a run's key leaves out.
-NO_AXES = {"seed": "is what [seeds] is for", "name": "is not a setting of a run"}
+NO_AXES = {"seed": "cannot be varied here; use [seeds]", "name": "is not a setting of a run"}
 #: Ratio of the ends of a logarithmic range, within what a float holds.
 MOST_RATIO = 10**300
 #: Points that are counted in a message.
@@ -94,13 +94,13 @@ class Reader(Document):
         if not texts:
             self.refuse("measures", forms.MEASURES, texts)
         elif len(texts) > MOST_MEASURES:
-            self.refuse("measures", f"has {len(texts):,} measures; a plan has at most {MOST_MEASURES:,}")
+            self.refuse("measures", f"has {len(texts):,} measures; at most {MOST_MEASURES:,} are possible")
             return MEASURES
         for number, text in enumerate(texts):
             if text is not None:
                 self.syntax(("measures", number), text, text)
                 if text in texts[:number]:
-                    self.refuse(("measures", number), "is there twice", text)
+                    self.refuse(("measures", number), "appears twice; delete one", text)
         return tuple(text for text in texts if text is not None)
 
     def syntax(self, place: Place, text: str, value: Any = ...) -> None:
@@ -124,9 +124,9 @@ class Reader(Document):
         setting: dict[str, Axis] = {}
         for axis in (axis for group in groups for axis in group.axes):
             if axis.name in names:
-                self.refuse("", f"has two axes named {axis.name}")
+                self.refuse("", f"has two axes named {axis.name}; rename one")
             elif other := setting.get(axis.path):
-                self.refuse("", f"sets {axis.path} twice: by {other.name} and by {axis.name}")
+                self.refuse("", f"sets {axis.path} twice, by {other.name} and by {axis.name}; delete one")
             self.varied(axis.name, axis.path)
             names.add(axis.name)
             setting.setdefault(axis.path, axis)
@@ -158,9 +158,9 @@ class Reader(Document):
                 self.refuse(place, "pairs nothing")
             elif len(set(counts.values())) > 1:
                 words = ", ".join(f"{name} has {count}" for name, count in counts.items())
-                self.refuse(place, f"moves together what has not as many values: {words}")
+                self.refuse(place, f"must pair axes with the same number of values: {words}")
             elif again := _again(axes):
-                self.refuse(place, f"has {again} twice: what moves together differs in one value at least")
+                self.refuse(place, f"has {again} twice; no two combinations of paired values may be equal")
             elif axes:
                 yield Group(axes=axes)
 
@@ -175,7 +175,7 @@ class Reader(Document):
             if not isinstance(row, list) or len(row) != len(axes):
                 self.refuse(place, f"is not a list of {len(axes)} values, one for each axis", row)
             elif text in seen:
-                self.refuse(place, "is there twice", row)
+                self.refuse(place, "appears twice; delete one", row)
             seen.add(text)
         if len(self.faults) > before:
             return
@@ -192,7 +192,7 @@ class Reader(Document):
             labels = []
             for at, label in values:
                 if not isinstance(label, str) or label not in form.values:
-                    raise self.refused(at, f"is not a label of {name}: {', '.join(form.values)}", label)
+                    raise self.refused(at, f"is not a label of {name}; choose from {', '.join(form.values)}", label)
                 labels.append(label)
             values = [((*place, "values", label), form.values[label]) for label in labels]
             return self._listed(name, form.path, place, values, labels=labels, alone=False)
@@ -225,10 +225,10 @@ class Reader(Document):
         if values is None:
             self.key(name, form.path, place)
             if not self.has(*place, "values"):
-                self.refuse(place, "has no values: a list, or from and to with a step or a count")
+                self.refuse(place, "has no values; give a list, or from and to with a step or a count")
             raise RefusedError
         if ranged:
-            self.refuse(place, f"has values, and {', '.join(ranged)} as well: it is a list or a range")
+            self.refuse(place, f"has both values and {', '.join(ranged)}; give a list or a range")
         at = (*place, "values")
         if isinstance(values, dict):
             entries: list[tuple[Place, Any]] = [((*at, label), value) for label, value in values.items()]
@@ -244,7 +244,7 @@ class Reader(Document):
         if path in NO_AXES:
             raise self.refused(where, NO_AXES[path], path)
         if name in COLUMNS:
-            self.refuse(place, f"is the name of a column of every store; call it something else, such as my_{name}")
+            self.refuse(place, f"is the name of a column in every store; choose another name, such as my_{name}")
         try:
             return follow(path)
         except UnknownKeyError as error:
@@ -266,7 +266,7 @@ class Reader(Document):
         with suppress(RefusedError):
             key = self.key(name, path, place)
         if not values:
-            raise self.refused((*place, "values"), "is empty: an axis has at least one value")
+            raise self.refused((*place, "values"), "is empty; an axis needs at least one value")
         seen: set[str] = set()
         for where, value in values:
             text = json.dumps(value, sort_keys=True)
@@ -274,7 +274,7 @@ class Reader(Document):
             if isinstance(value, float) and not math.isfinite(value):
                 self.refuse(where, "is not a finite number", value)
             elif alone and text in seen:
-                self.refuse(where, "is there twice", value)
+                self.refuse(where, "appears twice; delete one", value)
             elif is_table and labels is None:
                 self.refuse(where, "is a table: give it a label, as in values = { mine = {...} }", value)
             elif not is_table and key is not None and key.quantity is not None:
@@ -292,15 +292,15 @@ class Reader(Document):
         """Returns an axis from one end to another."""
         key = of_range(self.key(name, form.path, place), form)
         if form.step is None and not self.has(*place, "count"):
-            raise self.refused(place, "lacks a step or a count")
+            raise self.refused(place, "needs a step or a count")
         if form.step is not None and self.has(*place, "count"):
-            raise self.refused(place, "has a step and a count: one is enough")
+            raise self.refused(place, "has both a step and a count; give one of them")
         interval, count = self._interval(form, place, key), form.count
         step = self.step(form.step, place, key, interval)
         if step is not None:
             count = math.floor((interval.high - interval.low) / step) + 1
         elif count == 1:
-            raise self.refused((*place, "count"), "is too few for two ends; for one value write values = [...]", 1)
+            raise self.refused((*place, "count"), "is too few for a range; for one value, write values = [...]", 1)
         if count is None:
             # It has been refused.
             raise RefusedError
@@ -309,7 +309,7 @@ class Reader(Document):
             settings = [json.dumps(axis.setting(number)) for number in range(count)]
             for one, other in itertools.pairwise(settings):
                 if one == other:
-                    raise self.refused(place, f"gives {one} twice: the setting takes nothing between")
+                    raise self.refused(place, f"gives {one} twice, with no value in between; use fewer values")
         return axis
 
     def range(self, name: str, form: forms.RangeForm, place: Place) -> tuple[Key, Interval]:
@@ -327,12 +327,12 @@ class Reader(Document):
             raise RefusedError
         (low, high), log, start, end = bounds, form.scale == "log", (*place, "from"), (*place, "to")
         if key.is_threshold and key.whole and low < 2:
-            cells = f"to = {as_text(form.to)} is a number of cells: begin at 2 cells or more"
-            raise self.refused(start, f"is a share of the buffer, and {cells}", form.from_)
+            cells = f"to = {as_text(form.to)} is a number of cells; start at 2 cells or more"
+            raise self.refused(start, f"is a share of the buffer, but {cells}", form.from_)
         if not low < high:
             raise self.refused(end, f"is not above from = {as_text(form.from_)}", form.to)
         if log and low <= 0:
-            raise self.refused(start, "is not above zero, and the scale is logarithmic", form.from_)
+            raise self.refused(start, "is not above zero, as a logarithmic scale requires", form.from_)
         if log and high > MOST_RATIO * low:
             raise self.refused(end, f"is more than 10^300 times from = {as_text(form.from_)}", form.to)
         return Interval(low=low, high=high, log=log)
@@ -343,7 +343,7 @@ class Reader(Document):
             return None
         step, at = self.bound(given, (*place, "step"), key), (*place, "step")
         if interval.log:
-            raise self.refused(at, "goes with a linear scale only", given)
+            raise self.refused(at, "works only with a linear scale", given)
         if step <= 0:
             raise self.refused(at, "is not above zero", given)
         if (interval.high - interval.low) / step >= forms.MOST_VALUES:
@@ -356,9 +356,9 @@ class Reader(Document):
         if key.quantity is not None:
             return self._quantity(given, place, key)
         if not isinstance(given, int | float) or isinstance(given, bool) or not math.isfinite(given):
-            raise self.refused(place, f"is not a plain number, as {key.path} takes", given)
+            raise self.refused(place, f"is not a plain number, as {key.path} requires", given)
         if key.whole and given != int(given):
-            raise self.refused(place, f"is not a whole number, as {key.path} takes", given)
+            raise self.refused(place, f"is not a whole number, as {key.path} requires", given)
         return exact(given)
 
     def _quantity(self, given: Any, place: Place, key: Key) -> Fraction:
@@ -370,7 +370,7 @@ class Reader(Document):
                 return key.quantity.read(given)
         except ValueError as error:
             expected = str(error)
-        raise self.refused(place, f"is not {expected}, as {key.path} takes", given)
+        raise self.refused(place, f"is not {expected}, as {key.path} requires", given)
 
     def seeds(self, measures: Sequence[str]) -> Seeds:
         """Returns the seeds of each point."""
@@ -378,9 +378,9 @@ class Reader(Document):
         if until is None:
             return Seeds(first=seeds.first, count=seeds.count)
         if self.has("seeds", "count"):
-            self.refuse("seeds", "has a count and until: it is one or the other")
+            self.refuse("seeds", "has both a count and until; give one of them")
         if until.measure is not None and until.measure not in measures:
-            problem = f"is not measured; measures are {', '.join(measures)}"
+            problem = f"is not measured; choose from {', '.join(measures)}"
             self.refuse("seeds.until.measure", problem, until.measure)
         most = until.at_most or until.at_least
         least_is_right = all(fault.key != "seeds.until.at_least" for fault in self.faults)
@@ -396,7 +396,7 @@ class Reader(Document):
         if series is None:
             return None
         if traced := next((text for text in measures if needs_series(text)), None):
-            problem = f"cannot be recorded with the measure {traced!r}, which reads a trace of its own"
+            problem = f"cannot be combined with the measure {traced!r}, which needs its own trace"
             self.refuse("series", problem)
         ports = None if series.ports is None else tuple(series.ports)
         return Recording(trace=tuple(series.record or ()), step=series.step or "", ports=ports)
@@ -407,7 +407,7 @@ class Reader(Document):
         if points * seeds > MAX_RUNS and not self.faults:
             few = points <= MOST_COUNTED
             counted = f"{points:,} points and {points * seeds:,} runs" if few else "more than 10^30 points"
-            problem = f"has {counted}; nobody waits for more than {MAX_RUNS:,}: take fewer values, or a [sample]"
+            problem = f"has {counted}; at most {MAX_RUNS:,} runs are possible: use fewer values, or a [sample]"
             self.refuse("", problem)
 
 

@@ -83,7 +83,7 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
     pair = ["efficiency", "fairness"] if wanted is None else list(wanted)
     bare = [name.removeprefix("-") for name in pair]
     if len(bare) != 2 or bare[0] == bare[1]:
-        problem = "is not two measures; for example efficiency,fairness, or efficiency,-cells.lost where less is better"
+        problem = "is not two measures, such as efficiency,fairness, or efficiency,-cells.lost if lower is better"
         raise StoreError([Fault.of_option("front", ",".join(pair), problem)])
     known = f"is not among the measures of the report: {', '.join(names)}"
     if faults := [
@@ -166,17 +166,15 @@ def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None
 
 def _named_layout(data: Data, names: Sequence[str]) -> Layout:
     if not 1 <= len(names) <= 3:
-        problem = (
-            "is not one to three axes: over which, by which colours, by which panels; such as buffer,policy,network"
-        )
+        problem = "is not one to three axes (for x-axis, colours and panels), such as buffer,policy,network"
         raise StoreError([Fault.of_option("lines", ",".join(names), problem)])
     axes = [data.factor(name, "lines") for name in names]
     for name, axis, most in zip(names, axes, (len(data.points), MOST_COLOURS, MOST_PANELS), strict=False):
         problem = ""
         if axes.count(axis) > 1:
-            problem = "is there twice, or moves together with another of them"
+            problem = "appears twice, or is paired with another of these axes; leave it out"
         elif len(axis.values) > most:
-            problem = f"has {len(axis.values)} values; {most} are drawn at most"
+            problem = f"has {len(axis.values)} values; at most {most} can be drawn"
         if problem:
             raise StoreError([Fault.of_option("lines", name, problem)])
     return Layout(**dict(zip(("over", "by", "panel"), axes, strict=False)))
@@ -279,7 +277,7 @@ def baseline(data: Data, text: str) -> Baseline:
     for names in (known, plain):
         if value in names:
             return Baseline(data=data, axis=axis, level=names.index(value))
-    raise StoreError([Fault.of_option("baseline", value, f"is not a value of {name}; there are {', '.join(known)}")])
+    raise StoreError([Fault.of_option("baseline", value, f"is not a value of {name}; choose from {', '.join(known)}")])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,7 +360,7 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
     places, known = {key: place for place, key in enumerate(others)}, set(keys)
     both = np.array([place for place, key in enumerate(keys) if key in places], dtype=np.int64)
     if not len(both):
-        problem = f"have no point in common; each has its own values of {', '.join(axes) or 'everything'}"
+        problem = f"have no point in common: they have different values of {', '.join(axes) or 'everything'}"
         raise StoreError([Fault.of_file(f"{names[0]} and {names[1]}", problem)])
     other = np.array([places[keys[place]] for place in both], dtype=np.int64)
     measures = [measure.name for measure in second.measures]

@@ -209,7 +209,7 @@ class Data:
             if name in (axis.name, *axis.names):
                 return axis
         known = [one for axis in self.grids for one in axis.names]
-        problem = f"is not an axis that is varied on a grid; {among(name, known)}"
+        problem = f"is not an axis of a grid; {among(name, known)}"
         raise StoreError([Fault.of_option(option, name, problem)])
 
     def is_network(self, factor: Axis) -> bool:

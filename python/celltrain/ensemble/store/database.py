@@ -29,7 +29,7 @@ from celltrain.text import shown
 #: Seconds to wait for another connection.
 PATIENCE = 10.0
 #: Advice for a file that cannot be read.
-MEND = "take it from a backup, or run its plan into a new folder"
+MEND = "restore it from a backup, or run its plan into a new folder"
 _DAMAGED = f"is damaged, or not the database of a store ({{}}): {MEND}"
 #: Exceptions raised by values that are not of the type they were written with.
 DAMAGE = (ValueError, TypeError, OverflowError, KeyError, IndexError, MemoryError)
@@ -115,7 +115,7 @@ class Database:
         self._lock = threading.RLock()
         if path.is_symlink() or (path.exists() and not path.is_file()):
             what = "is a link" if path.is_symlink() else "is not a regular file"
-            raise _fault(path, f"{what}, and celltrain did not make it: take it away")
+            raise _fault(path, f"{what}, and celltrain did not create it: delete it")
         with self._explained():
             self._connection = self._writable() if write else self._readable()
 
@@ -347,13 +347,13 @@ def _fault(path: Path, problem: str) -> StoreError:
 @contextmanager
 def _explained(path: Path, *, writing: bool) -> Iterator[None]:
     """Turns the errors of SQLite and of the system into `StoreError`."""
-    unwritable = "cannot be written ({}); what was stored before is whole: mend that, then --resume"
+    unwritable = "cannot be written ({}); earlier results are intact: fix the problem, then use --resume"
     try:
         yield
     except InputError:
         raise
     except sqlite3.IntegrityError as error:
-        problem = f"already has one of these runs ({error}); see what is wrong with: celltrain store verify"
+        problem = f"already has one of these runs ({error}); to see what is wrong, run celltrain store verify"
         raise _fault(path, problem) from None
     except sqlite3.OperationalError as error:
         if str(error).startswith(("no such", "Could not decode")):

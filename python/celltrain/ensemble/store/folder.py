@@ -62,7 +62,7 @@ def sync(folder: Path) -> None:
 def unwritable(path: Path, error: OSError) -> StoreError:
     """Returns the error for a file that could not be written."""
     reason = error.strerror or str(error)
-    problem = f"cannot be written ({reason[:1].lower()}{reason[1:]}); what was stored before is whole: mend that, then --resume"
+    problem = f"cannot be written ({reason[:1].lower()}{reason[1:]}); earlier results are intact: fix the problem, then use --resume"
     return StoreError([Fault.of_file(shown(path), problem)])
 
 
@@ -90,7 +90,7 @@ class Lock:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINK, 0o666)
         except OSError as error:
             if path.is_symlink():
-                problem = "is a link, and celltrain did not make it: take it away"
+                problem = "is a link that celltrain did not create: delete it"
                 raise StoreError([Fault.of_file(shown(path), problem)]) from None
             raise unwritable(path, error) from None
         self._file: IO[str] = open(handle, "a+")  # noqa: PTH123, SIM115, a descriptor, held until the release
@@ -99,7 +99,7 @@ class Lock:
             owner = "".join(c for c in self._file.read(20) if c.isdecimal())
             self._file.close()
             who = f" (process {owner})" if owner else ""
-            problem = f"is being written by another {what}{who}; wait for its end, or stop it and --resume"
+            problem = f"is being written by another {what}{who}; wait until it ends, or stop it and use --resume"
             raise StoreError([Fault.of_file(shown(path.parent), problem)])
         with contextlib.suppress(OSError):
             self._file.truncate(0)
@@ -213,7 +213,7 @@ class Kind:
             if error.missing or not folder.is_dir():
                 problem = f"is not a {self.what}: it has no {self.file}" if folder.exists() else "is not there"
                 raise self._error(folder, problem) from None
-            problem = f"{error.problem}: it is not what celltrain wrote; take it from a backup"
+            problem = f"{error.problem}: it is not what celltrain wrote; restore it from a backup"
             raise self._error(path, problem) from None
         return self.understood(folder, manifest)
 
@@ -222,20 +222,20 @@ class Kind:
         path = folder / self.file
         if not isinstance(manifest, dict) or manifest.get("format") != self.format:
             found = manifest.get("format") if isinstance(manifest, dict) else None
-            problem = f"has format {found!r}, and this celltrain reads {self.format}: use the version that made it"
+            problem = f"has format {found!r}, but this celltrain reads {self.format}: use the version that made it"
             raise self._error(path, problem)
         known = {**_EVERY, **self.needs}
         wrong = [key for key, kind in known.items() if not isinstance(manifest.get(key), kind)]
         if wrong:
-            problem = f"has no {', '.join(wrong)} as celltrain writes {'it' if len(wrong) == 1 else 'them'}"
-            raise self._error(path, f"{problem}: it was changed; take it from a backup")
+            problem = f"has no valid {', '.join(wrong)}"
+            raise self._error(path, f"{problem}: it was changed; restore it from a backup")
         return dict(manifest)
 
     def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
         """Yields the fault of a manifest that was changed, by which nothing is read, verified or resumed."""
         if manifest.get(SHA256) != checksum(manifest):
             found = "differs" if SHA256 in manifest else "is missing"
-            problem = f"was changed (its sha256 {found}): nothing is judged by it, take it from a backup"
+            problem = f"was changed (its sha256 {found}): it cannot be trusted, so restore it from a backup"
             yield Fault.of_file(shown(folder / self.file), problem)
 
     def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:
@@ -244,12 +244,12 @@ class Kind:
         if manifest["version"] != build["version"]:
             yield Fault.of_file(
                 shown(folder),
-                f"was made by celltrain {manifest['version']}, and this is {build['version']}: results of two versions do "
-                f"not mix; install celltrain {manifest['version']} to go on, or name a new folder",
+                f"was made by celltrain {manifest['version']}, but this is {build['version']}: results of two versions do "
+                f"not mix; install celltrain {manifest['version']} to continue, or name a new folder",
             )
         elif manifest["profile"] != build["profile"]:
             problem = (
-                f"was made by a {manifest['profile']} build, and this is a {build['profile']} build: do not mix them"
+                f"was made by a {manifest['profile']} build, but this is a {build['profile']} build: name a new folder"
             )
             yield Fault.of_file(shown(folder), problem)
         else:

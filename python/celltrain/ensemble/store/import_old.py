@@ -119,7 +119,7 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (UnreadableError, sqlite3.Error, pa.ArrowException, OSError, AttributeError, *DAMAGE) as error:
-        problem = f"is damaged, or not what celltrain 0.2 wrote ({first_line(error)})"
+        problem = f"is damaged, or was not written by celltrain 0.2 ({first_line(error)})"
         raise StoreError(
-            [Fault.of_file(shown(path), f"{problem}: mend it with celltrain 0.2 and its store repair")]
+            [Fault.of_file(shown(path), f"{problem}: repair it with celltrain 0.2, using its store repair")]
         ) from None

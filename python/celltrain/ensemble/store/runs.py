@@ -110,7 +110,7 @@ class StoredRuns(RunTable):
         known = self.manifest["measures"]
         for name in measures or ():
             if name not in known:
-                problem = f"was not measured; there are {', '.join(known)}"
+                problem = f"was not measured; choose from {', '.join(known)}"
                 raise StoreError([Fault.of_option("measures", repr(name), problem)])
         return np.array(
             [known.index(name) for name in dict.fromkeys(known if measures is None else measures)], np.int64
@@ -165,7 +165,7 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
         totals = database.totals()
         [count] = query("SELECT count(*) FROM runs").fetchone()
         if count != totals.runs:
-            raise ValueError(f"it has {count:,} runs, and {totals.runs:,} were written")
+            raise ValueError(f"it has {count:,} runs, but {totals.runs:,} were written")
 
         def column(expression: str, kind: Any) -> NDArray[Any]:
             return np.array([value for (value,) in query(f"SELECT {expression} FROM runs ORDER BY run")], kind)
@@ -201,7 +201,7 @@ def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
             wrong = int(np.flatnonzero(own != checked)[0])
             raise ValueError(f"run {key[wrong].tobytes().hex()} is not what was written")
         if wrapped(int(own.sum())) != totals.checks or len(failed) != totals.failed:
-            raise ValueError("runs are missing or there twice")
+            raise ValueError("runs are missing or duplicated")
         if not np.isin(point, points).all():
             raise ValueError("a run's case is missing")
     order = np.lexsort((runs.seed, point))

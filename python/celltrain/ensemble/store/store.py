@@ -214,7 +214,7 @@ class Store(Carded, Answer):
         """
         version = _core.build()["version"]
         if self.version != version:
-            problem = f"was made by celltrain {self.version}, and this is {version}: only the version that made it can verify it"
+            problem = f"was made by celltrain {self.version}, but this is {version}: only the version that made it can verify it"
             raise self._error(f"{problem}; install celltrain {self.version}")
         if faults := list(KIND.changed(self.path, self.manifest)):
             raise StoreError(faults)
@@ -233,7 +233,7 @@ class Store(Carded, Answer):
             [lost] = query("SELECT count(*) FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)").fetchone()
             [count] = query("SELECT count(*) FROM repeats").fetchone()
             if double or lost or count != database.totals().repeats:
-                problem = "counts runs of other points that are not there, or twice"
+                problem = "refers to runs of other points that are missing, or to some twice"
                 yield Fault.of_file(shown(database.path), f"{problem}: it was changed; {MEND}")
             if self.manifest["plan"].get("series") is not None:
                 text = "SELECT count(*) FROM runs WHERE error IS NULL AND run NOT IN (SELECT run FROM series)"
@@ -244,7 +244,7 @@ class Store(Carded, Answer):
     def _wrong_keys(self, runs: StoredRuns) -> Iterator[Fault]:
         for key, seed, case in zip(runs.keys, runs.seed.tolist(), runs.case.tolist(), strict=True):
             if key != run_key(runs.configurations[case], seed, version=self.version):
-                problem = f"holds the run {key}, whose scenario and seed are others'"
+                problem = f"holds the run {key}, whose key does not match its scenario and seed"
                 yield Fault.of_file(shown(self.path), f"{problem}: it was changed; {MEND}")
                 return
 
@@ -285,11 +285,11 @@ class Store(Carded, Answer):
         problem = None
         try:
             if _is_store(folder):
-                problem = "is a store already: go on with it (--resume), or name another folder"
+                problem = "is already a store: continue it with --resume, or name another folder"
             elif folder.exists() and not folder.is_dir():
                 problem = "is a file, not a folder"
             elif folder.is_dir() and any(folder.iterdir()) and not _half_made(folder):
-                problem = "holds other files: name a folder that is new or empty"
+                problem = "contains other files: name a folder that is new or empty"
         except OSError as error:
             raise _not_made(folder, error) from None
         if problem is not None:
@@ -357,7 +357,7 @@ class Store(Carded, Answer):
     def database(self) -> Database:
         """The connection that writes; only of a store that is open to write."""
         if self._lock is None or self._database is None:
-            raise self._error("is open to read; Store.create and Store.resume open a store to write")
+            raise self._error("is open for reading; use Store.create or Store.resume to open a store for writing")
         return self._database
 
     @checked(StoreError)

@@ -97,7 +97,7 @@ class _TuneReader(Reader):
     """Judges the contents of a tuning plan."""
 
     elsewhere: ClassVar = {
-        "seeds": "is what [tune.seeds] is for: search, selection and confirmation have seeds of their own",
+        "seeds": "cannot be set here; use [tune.seeds]: search, selection and confirmation have their own seeds",
         "sample": "has no place in a plan for celltrain tune: a search draws by itself, from [tune.parameters]",
         "series": "has no place in a plan for celltrain tune: it keeps measures of its many runs, and no series",
     }
@@ -108,7 +108,7 @@ class _TuneReader(Reader):
             self.syntax(("tune", "objectives", text), text)
         if objectives and len(objectives) != 2:
             count = "one measure" if len(objectives) == 1 else f"{len(objectives)} measures"
-            self.refuse("tune.objectives", f"names {count}: a front is of two; {OBJECTIVES}")
+            self.refuse("tune.objectives", f"names {count}, but a front needs {OBJECTIVES}")
         return [
             Objective(
                 measure=text,
@@ -126,15 +126,15 @@ class _TuneReader(Reader):
             key, interval = self.range(name, form, place)
             step = self.step(form.step, place, key, interval)
             if step is not None and step > interval.high - interval.low:
-                problem = "is more than the whole range: there would be one value"
+                problem = "is more than the whole range, which would leave one value; use a smaller step"
                 raise self.refused((*place, "step"), problem, form.step)
             self.varied(name, key.path)
             for other, taken in others.items():
                 if name == other:
-                    self.refuse(place, f"has the name of an axis, {other}")
+                    self.refuse(place, f"has the same name as the axis {other}; rename one")
                 elif f"{taken}.".startswith(f"{key.path}."):
                     # An axis may set the table around the parameter.
-                    self.refuse((*place, "path"), f"sets what {other} sets too, {taken}", key.path)
+                    self.refuse((*place, "path"), f"sets {taken}, which {other} also sets; leave one out", key.path)
             others[name] = key.path
             every = Fraction(1) if key.whole and not interval.log else None
             return Parameter(name=name, key=key, interval=interval, step=step or every)
@@ -147,14 +147,14 @@ class _TuneReader(Reader):
 
         def reference(label: str, values: Mapping[str, Any], place: Place) -> None:
             for name in values.keys() - known:
-                self.refuse((*place, name), f"is no parameter; parameters are {', '.join(known)}", values[name])
+                self.refuse((*place, name), f"is not a parameter; choose from {', '.join(known)}", values[name])
             if missing := [name for name in known if name not in values]:
-                problem = f"lacks {' and '.join(missing)}: a reference has a value for every parameter"
+                problem = f"lacks {' and '.join(missing)}: a reference needs a value for every parameter"
                 raise self.refused(place, problem)
             own = {name: values[name] for name in known}
             numbers = tuple(self.each(own, place, lambda name, one, at: self.bound(one, at, known[name].key)))
             if any(other.numbers == numbers for other in found):
-                self.refuse(place, "has the values of another reference")
+                self.refuse(place, "has the same values as another reference; delete one")
             if len(numbers) == len(known):
                 found.append(Reference(label=label, numbers=numbers))
 
@@ -164,7 +164,7 @@ class _TuneReader(Reader):
     def check(self, plan: TunePlan) -> None:
         """Checks that corners and references can be run, and that the measures exist."""
         if plan.most_runs > MAX_RUNS:
-            problem = f"asks for {plan.most_runs:,} runs; nobody waits for more than {MAX_RUNS:,}: take fewer trials"
+            problem = f"asks for {plan.most_runs:,} runs; at most {MAX_RUNS:,} are possible: use fewer trials"
             self.refuse("tune", problem)
             return
         count = len(plan.configurations.points)
@@ -247,7 +247,7 @@ class TunePlan(Planned):
     def _read(cls, reader: _TuneReader, *, check: bool = True) -> Self:
         """Judges a plan."""
         if reader.document.get("tune") is None:
-            reader.refuse("", "lacks a table [tune]: what is searched; a plan without one is for celltrain sweep")
+            reader.refuse("", "lacks a table [tune], which says what to search; without one, use celltrain sweep")
             reader.finish()
         tune = reader.read().form.tune or TuneForm()
         objectives = reader.objectives(tune)

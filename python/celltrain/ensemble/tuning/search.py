@@ -488,7 +488,7 @@ def tune(
     document = {"axes": over, "measures": measures, "limits": limits, "tune": given}
     plan = base if isinstance(base, TunePlan) else TunePlan.of(base, document)
     if resume and out is None:
-        raise PlanError([Fault.of_option("resume", True, "needs the folder it goes on with")])
+        raise PlanError([Fault.of_option("resume", True, "needs the folder to continue")])
     where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")

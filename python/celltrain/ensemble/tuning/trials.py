@@ -160,11 +160,11 @@ class Folder(Locked):
             raise _error(path, f"cannot be made ({error.strerror})") from None
         # A creation that was killed may have left the lock and an empty folder.
         if MANIFEST not in names and names - {LOCK, RUNS}:
-            raise _error(path, "holds other files: name a folder that is new or empty")
+            raise _error(path, "contains other files: name a folder that is new or empty")
         folder = cls(path, KIND.new(plan, optuna=silent_optuna().__version__), plan)
         try:
             if (path / MANIFEST).exists():
-                raise _error(path, "is a search already: go on with it (--resume), or name another folder")
+                raise _error(path, "is already a search: continue it with --resume, or name another folder")
             _refuse_links(path / RUNS)
             (path / RUNS).mkdir(exist_ok=True)
             sync(path)
@@ -227,9 +227,9 @@ class Folder(Locked):
             generations = read_json(path, what="list of trials")["generations"]
             asked = [[[tuple(map(exact, numbers)) for numbers in of] for of in one] for one in generations]
         except (UnreadableError, ValueError, ArithmeticError, TypeError, KeyError) as error:
-            raise _error(path, f"is not what celltrain wrote ({error}): start anew in another folder") from None
+            raise _error(path, f"is not what celltrain wrote ({error}): start again in another folder") from None
         if any(len(one) != len(self.plan.configurations.points) for one in asked):
-            raise _error(path, "is of other configurations: start anew in another folder")
+            raise _error(path, "has other configurations: start again in another folder")
         return asked
 
 

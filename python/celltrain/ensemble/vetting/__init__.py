@@ -111,7 +111,7 @@ def vet(
     others = list(standard.CLASSICS) if beside is None else _names("beside", beside, _listed())
     faults = list(wrong_seeds(seeds, first_seed))
     if not named:
-        faults.append(Fault.of_option("scenarios", "[]", "names nothing to run"))
+        faults.append(Fault.of_option("scenarios", "[]", "is empty; name at least one scenario"))
     if faults:
         raise InputError(faults)
     mine = policy_of(policy)

@@ -40,7 +40,7 @@ fn names(config: &Config, scope: &mut Scope<'_>) {
                 list.item(i).refuse_text(name, "is not a name; it must not be empty or contain \"->\"");
             }
             if !known.insert(name) {
-                list.item(i).refuse_text(name, "names two nodes; names are different");
+                list.item(i).refuse_text(name, "is the name of two nodes; names must be different");
             }
         }
     }
@@ -99,14 +99,15 @@ fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize
         if first != i {
             let mut key = scope.at("name");
             match (&config.flows[first].name, &flow.name) {
-                (Some(_), Some(_)) => key.refuse_text(name, "names two flows; names are different"),
+                (Some(_), Some(_)) => key.refuse_text(name, "is the name of two flows; names must be different"),
                 (None, Some(_)) => {
-                    let problem =
-                        format!("names two flows: flows[{first}] has no name and is that; names are different");
+                    let problem = format!(
+                        "is the name of two flows: flows[{first}] has no name and gets it; names must be different"
+                    );
                     key.refuse_text(name, problem);
                 }
                 (_, None) => key.refuse(format!(
-                    "is missing and would be \"{name}\", which flows[{first}] is; names are different"
+                    "is missing and would be \"{name}\", the name of flows[{first}]; names must be different"
                 )),
             }
         }
@@ -144,7 +145,7 @@ fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
 fn path_form(flow: &FlowConfig, path: &[String], nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     if path.first() != Some(&flow.from) || path.last() != Some(&flow.to) {
         let FlowConfig { from, to, .. } = flow;
-        scope.refuse(format!("does not lead from \"{from}\" to \"{to}\"; both ends belong to it"));
+        scope.refuse(format!("does not lead from \"{from}\" to \"{to}\"; a path includes both ends"));
     }
     let mut seen = BTreeSet::new();
     for (j, name) in path.iter().enumerate() {
@@ -154,7 +155,7 @@ fn path_form(flow: &FlowConfig, path: &[String], nodes: &Nodes<'_>, scope: &mut 
             scope.refuse_text(name, "is a host; only switches forward");
         }
         if !seen.insert(name) {
-            scope.refuse_text(name, "is a loop: the path has been there before");
+            scope.refuse_text(name, "is a loop: the path has already passed it");
         }
     }
 }
@@ -176,8 +177,7 @@ fn routes(
         }
     }
     let Some(paths) = config.data_paths(&graph, nodes, sound_flows, scope.token())? else {
-        let problem =
-            format!("cross more than {MAX_CROSSINGS} links in all; fewer flows, or shorter paths, can be run");
+        let problem = format!("cross more than {MAX_CROSSINGS} links in all; use fewer flows, or shorter paths");
         scope.at("flows").refuse(problem);
         return Ok(None);
     };
@@ -209,7 +209,7 @@ fn without_a_path(
         let Some(path) = &flow.path else {
             let mut problem = format!("cannot be reached from \"{}\": no links lead there through switches", flow.from);
             if !config.edge_devices.is_empty() {
-                problem.push_str("; an edge device stands next to a host, not in the middle of a path");
+                problem.push_str("; an edge device must be next to a host, not in the middle of a path");
             }
             scope.at("to").refuse_text(&flow.to, problem);
             continue;
@@ -258,7 +258,7 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>) -> Result
             continue;
         };
         if branches.len() > Merge::MAX_BRANCHES {
-            let problem = format!("merges {} sources; {} is the most", branches.len(), Merge::MAX_BRANCHES);
+            let problem = format!("merges {} sources; at most {} are possible", branches.len(), Merge::MAX_BRANCHES);
             refuse(branches[Merge::MAX_BRANCHES], problem);
         }
         for pair in branches.windows(2) {
@@ -288,7 +288,7 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>) {
         };
         if let Some((_, &node)) = inner.iter().enumerate().find(misplaced) {
             list.item(i).refuse(format!(
-                "crosses the edge device \"{}\" in its middle; one is next to a host, with a switch or another edge device \
+                "crosses the edge device \"{}\" in its middle; an edge device must be next to a host, with a switch or another edge device \
                  behind it",
                 layout.graph.nodes[node].name
             ));
