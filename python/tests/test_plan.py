@@ -239,7 +239,7 @@ def test_ten_million_points_are_not_built():
         ),
         (
             '[[paired]]\n"topology.n_source.sources" = [5, 5]\n"port.bottleneck.buffer" = [100, 100]',
-            ["plan.toml:3: paired[0] has topology.n_source.sources = 5, port.bottleneck.buffer = 100 twice: "],
+            ["plan.toml:3: paired[0] has topology.n_source.sources = 5, port.bottleneck.buffer = 100 twice; "],
         ),
         (
             '[axes]\na = { path = "duration", values = ["1s"] }\nb = { path = "duration", values = ["2s"] }',

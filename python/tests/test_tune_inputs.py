@@ -140,7 +140,7 @@ def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_pa
         run_tune(plan(), tmp_path / "nowhere", Local(1), resume=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("x")
-    with pytest.raises(TuneError, match="holds other files"):
+    with pytest.raises(TuneError, match="contains other files"):
         run_tune(plan(), tmp_path / "full", Local(1))
     with pytest.raises(TuneError, match="is a file, not a folder"):
         run_tune(plan(), tmp_path / "full" / "letter.txt", Local(1))
