@@ -291,20 +291,20 @@ def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tm
         (["lan-epd", "--vary", "port.bottleneck.buffer=500"], '(a share such as "80%" goes with the buffer)'),
         (
             ["lan-epd", "--vary", "port.bottleneck.policy=formula,epd"],
-            "formula:admit=..., and as-is to use the file's value",
+            "formula:admit=..., or as-is to use the file's value",
         ),
         (
             ["lan-epd", "--measures", "throughput"],
             'Unknown measure "throughput". Did you mean goodput_mbps or flows.sum(*)',
         ),
-        (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, and so does another"),
+        (["lan-epd", "--vary", "duration=1s", "--vary", "duration=2s"], "sets duration, as another one does"),
         (["lan-epd", "--vary", "topology.n_source.link_delay=5"], 'is not a time such as "5us"'),
         (
             ["lan-epd", "--measures", "efficency"],
             'Unknown measure "efficency". Did you mean efficiency? (See: celltrain list measures)',
         ),
         (["lan-epd", "--measures", "ports.nowhere.lost_cells"], "is not a measure of these runs"),
-        (["lan-epd", "lan-fba", "--names", "A"], "--names has 1 name for 2 scenarios."),
+        (["lan-epd", "lan-fba", "--names", "A"], "--names has 1 name for 2 scenarios; give one for each."),
         (["lan-epd", "--plot", "figure.jpg"], "Cannot draw figure.jpg: use .svg, .pdf or .png."),
         (["lan-epd", "--plot", "figure.svg", "--width", "poster"], "is not a figure width; choose column or page"),
         (["lan-epd", "--plot", "figure.svg", "--style", "grayscal"], "did you mean grayscale?"),

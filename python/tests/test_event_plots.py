@@ -78,7 +78,7 @@ def test_what_was_not_kept_is_named(result: ct.RunResult, tmp_path: Path) -> Non
         some.events["frames"]
     with pytest.raises(ct.NotTracedError, match="there is no kind of event 'packets'; choose from segments, timers"):
         result.events["packets"]
-    with pytest.raises(ct.NotTracedError, match="kept no segments"):
+    with pytest.raises(ct.NotTracedError, match="recorded no segments"):
         some.plot.sequence("tcp1")
 
 
@@ -346,10 +346,10 @@ def test_the_same_run_draws_the_same_files(celltrain: Command, small: Path, tmp_
         (["sequence", "--flow", "tcp9"], "is not a flow of these events; did you mean tcp3? (choose from tcp1, tcp2"),
         (["sequence", "--flow", "tcp1", "--window", "soon"], "window = soon has an end that is not a time such as"),
         (["sequence", "--flow", "tcp1", "--window", "1ms"], "is not a window such as 1.2s:1.3s"),
-        (["sequence", "--flow", "tcp1", "--window", "90ms:"], "has nothing to draw"),
+        (["sequence", "--flow", "tcp1", "--window", "90ms:"], "has no recorded events to draw"),
         (["sequence", "--flow", "tcp1", "--out", "x.gif"], "Cannot draw x.gif: use .svg, .pdf or .png."),
         (["anatomy", "--port", "sw1"], "is not a port of these events; did you mean sw1->sw2?"),
-        (["ladder", "--flow", "tcp1", "--frame", "100000"], "has no cells among the events"),
+        (["ladder", "--flow", "tcp1", "--frame", "100000"], "has no recorded cells"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(

@@ -201,7 +201,7 @@ def test_ten_million_points_are_not_built():
         ),
         (
             '[axes]\nb = { path = "port.bottleneck.buffer", from = "1s", to = 5, count = 3 }',
-            ['plan.toml:4: axes.b.from = "1s" is not a plain number, as port.bottleneck.buffer takes'],
+            ['plan.toml:4: axes.b.from = "1s" is not a plain number, as port.bottleneck.buffer requires'],
         ),
         (
             '[axes]\nb = { path = "port.bottleneck.buffer", from = 5, to = 5, count = 3 }',
@@ -215,7 +215,7 @@ def test_ten_million_points_are_not_built():
             '[axes]\nb = { path = "port.bottleneck.buffer", from = 0, to = 3, count = 3, scale = "log" }',
             ["plan.toml:4: axes.b.from = 0 is not above zero, as a logarithmic scale requires"],
         ),
-        ('[axes]\nb = { path = "port.bottleneck.buffer" }', ["plan.toml:4: axes.b has no values: "]),
+        ('[axes]\nb = { path = "port.bottleneck.buffer" }', ["plan.toml:4: axes.b has no values; "]),
         (
             '[axes]\nb = { path = "port.bottleneck.buffer", from = 1, to = 3 }',
             ["plan.toml:4: axes.b needs a step or a count"],
@@ -239,7 +239,7 @@ def test_ten_million_points_are_not_built():
         ),
         (
             '[[paired]]\n"topology.n_source.sources" = [5, 5]\n"port.bottleneck.buffer" = [100, 100]',
-            ["plan.toml:3: paired[0] has topology.n_source.sources = 5, port.bottleneck.buffer = 100 twice: "],
+            ["plan.toml:3: paired[0] has topology.n_source.sources = 5, port.bottleneck.buffer = 100 twice; "],
         ),
         (
             '[axes]\na = { path = "duration", values = ["1s"] }\nb = { path = "duration", values = ["2s"] }',
@@ -254,7 +254,7 @@ def test_ten_million_points_are_not_built():
                 "plan.toml:4: seeds.until.at_most = 3 is below at_least = 5",
             ],
         ),
-        ('limits = { time = "60" }', ['plan.toml:3: limits.time = "60" is not a time above zero such as "60s"']),
+        ('limits = { time = "60" }', ['plan.toml:3: limits.time = "60" is not a time above zero, such as "60s"']),
         ('limit = { time = "60s" }', ["plan.toml:3: limit is unknown; did you mean limits? Known keys: "]),
         (
             'measures = ["efficiency", "efficency", "cells.lost +"]',
@@ -489,7 +489,7 @@ BUFFER = 'path = "port.bottleneck.buffer"'
             f"[[paired]]\nb = {{ {BUFFER}, from = 1, to = {10**18}, step = 1 }}\n"
             f'z = {{ path = "{SD}.z", from = 1, to = 4e18, count = {1 << 62} }}',
             3,
-            "paired[0] moves together what has not as many values",
+            "paired[0] must pair axes with the same number of values",
         ),
         (f'scenario = "{"a" * 10**5}"', 3, "is not a file in the plan's folder, and no shipped scenario"),
     ],
@@ -543,5 +543,5 @@ def test_what_is_far_too_large_is_refused_at_once():
     assert "has more than 10^30 points; at most 100,000,000" in message
     many = ",".join(f'"m{i}"' for i in range(2000))
     [message] = refused(f"measures = [{many}]")
-    assert "has 2,000 measures; a plan can have at most 1,000" in message
+    assert "has 2,000 measures; at most 1,000 are possible" in message
     assert time.process_time() - begun < 10

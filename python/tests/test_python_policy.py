@@ -158,7 +158,7 @@ def test_what_is_wrong_with_a_class_is_said():
     for policy, words in [
         (Empty(), "has no admit(self, view, vc)"),
         (ct.Python(class_="Mine"), "write its module, a colon and its name"),
-        (ct.Python(class_="no_such_module:Mine"), "a scenario loads no code"),
+        (ct.Python(class_="no_such_module:Mine"), "scenarios never load code"),
         (ct.Python(class_=f"{__name__}:Nobody"), "is not a class of"),
         (ct.Python(class_=f"{__name__}:lan"), "is not a subclass of celltrain.PythonPolicy"),
         (ct.Python(class_=f"{__name__}:Fba", settings={"zz": 3}), "is not a setting; did you mean z"),
@@ -232,7 +232,7 @@ def test_a_module_is_imported_for_a_scenario_only_where_its_user_names_it(tmp_pa
 
     refused = run()
     assert refused.returncode == 2
-    assert "a scenario loads no code" in refused.stdout + refused.stderr
+    assert "scenarios never load code" in refused.stdout + refused.stderr
     done = run(CELLTRAIN_POLICIES="other, elsewhere_mine")
     assert done.returncode == 0, done.stderr
     missing = run(CELLTRAIN_POLICIES="elsewhere_mine", path="")

@@ -122,7 +122,7 @@ def test_a_trace_is_read_only_where_it_is_asked_for() -> None:
         ("flows.sum(tcp4-3).goodput_mbps", "'tcp4-3' is an empty range"),
         ("flows.sum(tcp\u0661-\u0663).goodput_mbps", "is neither a name nor a range of names"),
         ("flows.tcp1.name", "it is a text, not a number"),
-        ("flows.tcp1", "a table or a list is there, and no number"),
+        ("flows.tcp1", "it is a table or a list, not a number"),
         ("efficiency.mean", "a number or a text has no 'mean'"),
         ("scenario.hosts.a", "a number or a text has no 'a'"),
         ("contracts.mean(*).goodput_mbps", "'mean(*)' has no values"),

@@ -541,7 +541,7 @@ def test_a_comparison_has_no_points_with_numbers(celltrain: Command) -> None:
             "cannot give settings to the file sah.toml",
         ),
         (["check", "red.toml"], "is unknown; RED is a formula: compare the scenario lan-formula-red."),
-        (["run", "small.toml", "--port", "sw1->sw2"], "chooses where queues, events and cells are recorded"),
+        (["run", "small.toml", "--port", "sw1->sw2"], "selects where queues, events and cells are recorded"),
         (["run", "small.toml", "--plot", "picture"], "Cannot draw picture: use .svg, .pdf or .png."),
         (["compare", "small.toml", "lan-epd", "--csv", "table"], "--csv table has no ending: write table.csv."),
         (["new"], "NAME is missing: celltrain new mine writes mine.toml"),

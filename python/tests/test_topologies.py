@@ -249,7 +249,7 @@ def edges(*ends: str, **values: object) -> list[dict[str, object]]:
         ({"links": edges("ab", "bc", delay=-5)}, "without a unit"),
         ({"links": edges("ab", "bc", delay="-5ms")}, "has delay = -5ms, which is negative"),
         ({"links": edges("ab", "bc", delay="5 miles")}, "is not a time"),
-        ({"links": edges("ab", "bc", delay=[1])}, "which is no delay"),
+        ({"links": edges("ab", "bc", delay=[1])}, "which is not a delay"),
         ({"links": edges("ab", "bc", delay="2000s")}, "is not a delay up to 1800s"),
         ({"links": edges("ab", "bc", rate="0bps")}, "is not a positive rate"),
         ({"links": edges("ab", "bx")}, "edge 'b' - 'x' joins 'x', which is not the id of a node"),
@@ -339,7 +339,7 @@ def test_all_faults_of_a_graph_are_told_at_once(line):
         ("x.json", "[1, 2]", "is not a node-link graph"),
         ("x.json", "[" * 100_000, "is nested too deep"),
         ("x.json", '{"nodes": 1}', "is not a node-link graph"),
-        ("x.txt", "a b", "its name ends in .graphml or .json"),
+        ("x.txt", "a b", "its name must end in .graphml or .json"),
         ("x.json", b"\xff\xfe", "is not text in UTF-8"),
     ],
 )

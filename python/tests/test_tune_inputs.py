@@ -80,14 +80,17 @@ from celltrain.running import Local
         (
             'buffer = { path = "port.bottleneck.buffer", values = [60, 100] }',
             '"port.bottleneck.policy.selective_drop.z" = [1.0]',
-            ["tune.parameters.Z.path", "sets what port.bottleneck.policy.selective_drop.z sets too"],
+            [
+                "tune.parameters.Z.path",
+                "sets port.bottleneck.policy.selective_drop.z, which port.bottleneck.policy.selective_drop.z also sets",
+            ],
         ),
         (
             PLAN[PLAN.index("[tune.parameters]") : PLAN.index("[tune.references]")],
             "",
             ["plan:13: tune lacks parameters"],
         ),
-        ("search = 2", "search = 90000000", ["plan:13: tune asks for ", "nobody waits for more than 100,000,000"]),
+        ("search = 2", "search = 90000000", ["plan:13: tune asks for ", "at most 100,000,000 are possible"]),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(old, new, messages):
@@ -127,7 +130,7 @@ rows = [["5us", "epd"], [5, "epd"], ["1ms", "fba"]]
 
 def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_path):
     _, folder = undisturbed
-    with pytest.raises(TuneError, match="is a search already"):
+    with pytest.raises(TuneError, match="is already a search"):
         run_tune(plan(), folder, Local(1))
     with pytest.raises(TuneError, match="was made from another plan: it differs in tune; name a new folder"):
         run_tune(plan(PLAN.replace("trials = 10", "trials = 11")), folder, Local(1), resume=True)
@@ -137,7 +140,7 @@ def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_pa
         run_tune(plan(), tmp_path / "nowhere", Local(1), resume=True)
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "letter.txt").write_text("x")
-    with pytest.raises(TuneError, match="holds other files"):
+    with pytest.raises(TuneError, match="contains other files"):
         run_tune(plan(), tmp_path / "full", Local(1))
     with pytest.raises(TuneError, match="is a file, not a folder"):
         run_tune(plan(), tmp_path / "full" / "letter.txt", Local(1))

@@ -301,8 +301,8 @@ def _links(
             links[a, b] = {"between": (a, b), **way, **other}
     if lonely:
         problems.append(
-            f"is directed, and no edge leads back from {_some(lonely)}; acknowledgements go back the way data came: add "
-            "the edges, or take each as a link both ways (--both-ways)"
+            f"is directed, and no edge leads back from {_some(lonely)}; acknowledgements return the way data came: add "
+            "the edges, or use each in both directions (--both-ways)"
         )
     return list(links.values())
 
