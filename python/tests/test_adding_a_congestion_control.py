@@ -45,5 +45,5 @@ def test_every_call_of_a_control_is_on_the_page():
     trait = (ROOT / "crates/celltrain-core/src/tcp/congestion/mod.rs").read_text()
     trait = trait.split("pub trait CongestionControl")[1].split("\n}\n")[0]
     calls = re.findall(r"^    fn (\w+)\(", trait, re.MULTILINE)
-    asked = section(PAGE.read_text(), "What a control is asked")
+    asked = section(PAGE.read_text(), "Methods of a control")
     assert calls == [call for call in calls if f"`{call}`" in asked]

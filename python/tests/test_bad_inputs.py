@@ -50,7 +50,7 @@ def test_a_file_that_may_not_be_read(celltrain, small, monkeypatch):
         raise PermissionError(13, "permission denied", str(path))
 
     monkeypatch.setattr(os, "open", refuse)
-    expect_refusal(celltrain, small, "may not be read")
+    expect_refusal(celltrain, small, "cannot be read (permission denied)")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")

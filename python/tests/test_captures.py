@@ -431,7 +431,7 @@ def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> 
         (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
         (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
-        (["--kinds", "segments"], "say where they are written to with --events DIR"),
+        (["--kinds", "segments"], "say where to write them with --events DIR"),
     ],
 )
 def test_an_impossible_capture_is_refused_and_leaves_no_file(
@@ -444,7 +444,7 @@ def test_an_impossible_capture_is_refused_and_leaves_no_file(
 
 
 def test_packets_are_seen_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
-    with pytest.raises(ct.ScenarioError, match="packets are seen at hosts, so choose flows"):
+    with pytest.raises(ct.ScenarioError, match="packets are captured at hosts, so choose flows"):
         ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2")
 
 
@@ -464,7 +464,7 @@ def test_a_file_that_is_there_is_not_written_over(celltrain: Command, small: Pat
         there.write_text("mine")
     answer = celltrain("run", small, "--pcap", there)
     assert answer.code == 2
-    assert "mine.pcapng: is there already" in answer.err
+    assert "mine.pcapng: already exists" in answer.err
     assert there.is_symlink() if link else there.read_text() == "mine"
     assert sorted(tmp_path.iterdir()) == sorted([small, there])
 

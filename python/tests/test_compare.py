@@ -266,7 +266,7 @@ def test_several_seeds_have_their_fingerprints_listed(celltrain, small):
     ]
     refused = celltrain("run", small, "--fingerprints")
     assert refused.code == 2
-    assert "--fingerprints = on lists those of several runs, with --seeds N" in refused.err
+    assert "--fingerprints = on needs --seeds N" in refused.err
 
 
 def test_what_looks_into_a_single_run_goes_with_no_ensemble(celltrain, small, tmp_path):
@@ -323,7 +323,7 @@ def test_measures_that_do_not_mean_the_same_are_refused(lan):
     """Counts and rates over different times, and delays of files of different sizes."""
     policy = ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())
     longer = lan.replace(name="longer", duration="60ms", port={"bottleneck": policy})
-    with pytest.raises(ct.InputError, match="longer lasts 60ms, and lan 50ms: rates and counts would be of different"):
+    with pytest.raises(ct.InputError, match="longer lasts 60ms, but lan 50ms: rates and counts would cover different"):
         ct.compare(lan, longer, seeds=1)
     assert ct.compare(lan, longer, seeds=1, vary={"duration": ["20ms"]}).names == ("lan", "longer")
     small, large = (

@@ -319,7 +319,7 @@ def test_a_file_that_was_not_drawn_here_is_not_written_over(
         there.write_text("mine")
         answer = celltrain("plot", "sequence", events, "--flow", "tcp1", "--out", there)
         assert (answer.code, there.read_text()) == (2, "mine")
-        assert f"{name}: is there already, and celltrain plot did not draw it" in " ".join(answer.err.split())
+        assert f"{name}: already exists and was not drawn by celltrain plot" in " ".join(answer.err.split())
         there.unlink()
         for flow in ("tcp1", "tcp2"):
             assert celltrain("plot", "sequence", events, "--flow", flow, "--out", there).code == 0

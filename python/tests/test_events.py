@@ -331,14 +331,14 @@ def test_a_file_that_is_there_is_not_written_over(celltrain: Command, small: Pat
     there.write_text("mine")
     answer = celltrain("run", small, "--events", tmp_path)
     assert (answer.code, there.read_text()) == (2, "mine")
-    assert "timers.parquet: is there already" in answer.err
+    assert "timers.parquet: already exists" in answer.err
     assert list(tmp_path.iterdir()) == [there]
 
 
 def test_a_choice_without_a_folder_is_refused(celltrain: Command, small: Path) -> None:
     answer = celltrain("run", small, "--window", "1ms:2ms")
     assert answer.code == 2
-    assert "say where they are written to with --events DIR" in answer.err
+    assert "say where to write them with --events DIR" in answer.err
 
 
 def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:

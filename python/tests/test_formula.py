@@ -31,12 +31,12 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
 @pytest.mark.parametrize(
     "formula, words",
     [
-        ('{ admit = "X + 1" }', ["formula.admit", "is in cells; admit is a condition"]),
+        ('{ admit = "X + 1" }', ["formula.admit", "is in cells; admit must be a condition"]),
         ('{ admit = "X <= N" }', ["one is in cells and the other a number without unit"]),
         ('{ admit = "(X <= 3" }', ["ends where ) is expected for the ( at 1"]),
         ('{ admit = "X <= A", constants = { A = "B", B = "A" } }', ["constants.B", "is circular"]),
         ('{ admit = "X <= 3", on_frame = { avg = "X" } }', ["on_frame.avg", "is not a state"]),
-        ('{ admit = "Y <= W", constants = { W = { tcp9 = 3, default = 1 } } }', ["constants.W.tcp9", "names no VC"]),
+        ('{ admit = "Y <= W", constants = { W = { tcp9 = 3, default = 1 } } }', ["constants.W.tcp9", "is not a VC"]),
         ('{ admit = "Y <= W", constants = { W = { tcp1 = 3 } } }', ["constants.W", 'has no value for "tcp2"']),
         ('{ admit = "X <= 3", when_full = "lose" }', ["when_full", "lose_cell"]),
         ('{ admit = "X <= K - s", constants = { s = 3 } }', ["constants.s", "is the unit of seconds"]),
@@ -230,7 +230,7 @@ def test_weights_as_a_formula_give_the_run_of_the_weights_it_computes(celltrain,
     [
         ('{ weight = "w", constants = { W = 3 } }', ["weighted.toml:11", "wfq_formula.weight", "did you mean W?", "^"]),
         ('{ weight = "W", constants.W = { tcp2 = 0, default = 1 } }', ["weight", "gives 0 for the VC tcp2"]),
-        ('{ weight = "W", constants.W = { tcp9 = 1, default = 1 } }', ["constants.W.tcp9", "names no VC"]),
+        ('{ weight = "W", constants.W = { tcp9 = 1, default = 1 } }', ["constants.W.tcp9", "is not a VC"]),
         ('{ weight = "W", constants.W = { tcp1 = 1 } }', ["constants.W", 'has no value for "tcp2"']),
         ('{ weight = "random()" }', ["weight", "worked out once, as the run starts"]),
         ("{}", ["wfq_formula.weight", "is missing; it must be a formula"]),

@@ -100,7 +100,14 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
     assert answer["numbers"]
     assert json.loads((tmp_path / "reproduce.json").read_text())["numbers"] == answer["numbers"]
     # Regression: drawing took seconds, and simulated again for some figures.
-    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".csv", ".csv", ".json", ".parquet", ".parquet"]
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [
+        ".csv",
+        ".csv",
+        ".html",
+        ".json",
+        ".parquet",
+        ".parquet",
+    ]
 
 
 # The signal arrives at one of three instants: while a module is imported, or early or late after the command's answer.

@@ -87,7 +87,9 @@ def test_what_does_not_fit_is_refused_by_name(command: str, tmp_path: Path) -> N
     done = limited(command, path)
     assert done.returncode == 2, done.stderr
     begins = f"{path}:4: topology.star.hosts = {LARGE} makes a network that does not fit: {LARGE + 1} nodes and"
-    assert begins in done.stderr and "GiB of memory" in done.stderr and "take less" in done.stderr, done.stderr
+    assert begins in done.stderr and "GiB of memory" in done.stderr and "Use fewer connections" in done.stderr, (
+        done.stderr
+    )
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no limit is known")

@@ -82,7 +82,7 @@ def test_tcp_variants_share_their_options_and_stay_apart():
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
     # The options alone do not determine a variant.
-    with pytest.raises(ct.ScenarioError, match="not one of Vanilla or Tahoe or Reno"):
+    with pytest.raises(ct.ScenarioError, match="neither one of Vanilla or Tahoe or Reno"):
         lan(tcp=ct.TcpOptions())
 
 

@@ -507,7 +507,7 @@ def test_an_unchecked_copy_is_refused_with_our_message(lan):
             lambda copy=copy: ct.save(copy, "copy.toml"),
             lambda copy=copy: ct.sweep(copy, over={"seed": [1]}, seeds=1),
         ):
-            with pytest.raises(ct.InputError, match="of no type that a scenario has"):
+            with pytest.raises(ct.InputError, match="that a scenario cannot have"):
                 call()
         assert ct.check(copy)
 

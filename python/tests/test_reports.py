@@ -473,7 +473,7 @@ def test_bad_input_is_named_with_what_would_be_right(celltrain, grid, tmp_path):
         ([empty], "holds no runs yet"),
         ([torn.path], "restore it from a backup"),
         ([grid.path, "--measures", "eficiency"], "did you mean efficiency?"),
-        ([grid.path, "--measures", ","], "names no measure"),
+        ([grid.path, "--measures", ","], "name measures"),
         ([grid.path, "--front", "efficiency"], "is not two measures"),
         ([grid.path, "--front", "efficiency,-efficiency"], "is not two measures"),
         ([grid.path, "--front", "efficiency,loss"], "is not among the measures"),

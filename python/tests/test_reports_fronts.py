@@ -111,7 +111,7 @@ def test_where_every_point_is_its_own_network_there_is_one_front(tmp_path):
     ("said", "expected"),
     [
         ("bufer", "did you mean buffer? Choose from network, buffer"),
-        ("nothing", "is not an axis that is varied on a grid"),
+        ("nothing", "is not an axis of a grid"),
     ],
 )
 def test_an_unknown_axis_is_named(celltrain, two, tmp_path, said, expected):

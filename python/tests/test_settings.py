@@ -357,7 +357,7 @@ def test_the_folder_of_runs_is_called_store_on_every_command(
     assert celltrain("report", "--store", "store").code == 0
     assert Path("store/report/report.html").is_file()
     is_refused(celltrain("report"), ["--store names the store of a sweep"])
-    is_refused(celltrain("report", "store", "--store", "store"), ["and so does the argument: give one"])
+    is_refused(celltrain("report", "store", "--store", "store"), ["as the argument does: give only one"])
     is_refused(celltrain("tune", "tune-selective-drop", "--store", "a", "--out", "b"), ["--out is the former name"])
 
 

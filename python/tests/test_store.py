@@ -318,7 +318,7 @@ def test_a_store_of_celltrain_0_2_is_imported(old, made, tmp_path, celltrain):
     assert rows(tmp_path / "new") == rows(made)
     assert run_plan(plan(), tmp_path / "new", Local(2), resume=True).done == 24
     again = celltrain("store", "import", old, "--store", tmp_path / "new")
-    assert (again.code, "is a store already" in again.err) == (2, True)
+    assert (again.code, "is already a store" in again.err) == (2, True)
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "ledger.sqlite", "parts/part-000002.parquet"])
@@ -384,7 +384,7 @@ def test_a_store_that_cannot_be_resumed_gets_one_sentence(store, tmp_path, cellt
     remade(store, profile="debug")
     assert "was made by a debug build" in words()
     remade(store, version="0.0.7", profile=_core.build()["profile"])
-    assert "install celltrain 0.0.7 to go on" in words()
+    assert "install celltrain 0.0.7 to continue" in words()
     remade(store, version=_core.build()["version"])
     assert rows(store) == before
     assert run_plan(plan(), store, Local(2), resume=True).done == 24
@@ -435,7 +435,7 @@ def test_special_files_do_not_block(store, tmp_path, celltrain, kind, command):
     resume = ("sweep", tmp_path / "plan.toml", "--store", store, "--resume")
     told = celltrain(*(resume if command == "resume" else ("store", command, store)))
     assert (told.code, told.out, told.err.count("\n")) == (2, "", 1)
-    assert "celltrain did not make it: take it away" in told.err
+    assert "celltrain did not create it: delete it" in told.err
     assert (tmp_path / "mine").read_bytes() == before
 
 

@@ -368,7 +368,7 @@ def test_the_command_line(tmp_path, celltrain):
     assert "24 runs done, 0 failed" in told.out
     again = celltrain("sweep", path, "--store", tmp_path / "s")
     assert again.code == 2
-    assert "is a store already" in again.err
+    assert "is already a store" in again.err
     assert celltrain("sweep", path, "--store", tmp_path / "s", "--resume", "--json").json["done"] == 24
     assert celltrain("sweep", path).code == 2
     assert celltrain("store", "show", tmp_path / "s", "--json").json["runs"] == 24

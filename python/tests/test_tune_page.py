@@ -56,7 +56,7 @@ def test_the_command_line(tmp_path, celltrain, monkeypatch):
     assert "2 searches of 10 trials" in again.out
     refused = celltrain("tune", path, "--json")
     assert refused.code == 2
-    assert "is a search already" in refused.json["faults"][0]["message"]
+    assert "is already a search" in refused.json["faults"][0]["message"]
 
 
 def test_the_page_opens_in_a_browser_without_a_word_in_its_console(undisturbed, tmp_path):

@@ -155,7 +155,7 @@ def test_a_fault_that_depends_on_the_scenario_says_which_it_is(tmp_path, celltra
         ("[policy", ["mine.toml:1"]),
         (
             '[policy.formula]\nadmit = "Y <= W"\nconstants.W = { tcp9 = 3, default = 1 }\n',
-            ["mine.toml:3: policy.formula.constants.W.tcp9", "names no VC"],
+            ["mine.toml:3: policy.formula.constants.W.tcp9", "is not a VC"],
         ),
     ],
 )

@@ -35,7 +35,10 @@ WRITE_SECONDS = 0.2
 
 #: The core's messages for a run past its time limit, and for a network that does not fit into memory.
 _TOOK_LONGER = re.compile(r"took longer than (\d+(?:\.\d+)?) s of real time")
-_DID_NOT_FIT = re.compile(r"take more than (\d+\.\d) ([GM])iB of memory, and of the (\d+\.\d) ([GM])iB that are free")
+# Stores have errors in the words of earlier versions too.
+_DID_NOT_FIT = re.compile(
+    r"(?:need|take) more than (\d+\.\d) ([GM])iB of memory[,;] .*?the (\d+\.\d) ([GM])iB that are free"
+)
 #: The share of the free memory that one run may have.
 SHARE = 0.75
 _BYTES = {"G": 1 << 30, "M": 1 << 20}

@@ -260,7 +260,8 @@ FormulaStart: TypeAlias = float | str
 
 
 class CongestionFormula(Model):
-    """A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is carried on.
+    """A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is kept from one
+    evaluation to the next.
 
     Source: the scenario.
     """
@@ -555,9 +556,7 @@ ProcessingTimes: TypeAlias = Literal["fixed", "uniform"]
 
 
 class HostOptions(Model):
-    """What all hosts have in common. With the defaults they take no time, their clocks are right, and all is as it
-    would be without.
-    """
+    """What all hosts have in common. With the defaults they take no time, and their clocks are right."""
 
     clock_offset: str = Field(
         default="0s",

@@ -6,7 +6,6 @@ import json
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -224,6 +223,9 @@ class _Writer:
         self._writers: dict[str, Any] = {}
         # pyarrow calls Python from C++: a process that exits meanwhile would abort.
         self._awaited = _core.AwaitedAtExit()
+        # It cannot be imported once the interpreter ends, and runs without events may start then.
+        from concurrent.futures import ThreadPoolExecutor
+
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="celltrain events")
         self._pending = deque([self._pool.submit(self._open, files, file_format, run)])
 

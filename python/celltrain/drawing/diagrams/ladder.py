@@ -49,7 +49,8 @@ def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axe
     own, judged = rows_of(table, vc=vc), run.rows("frames", vc=vc)
     number, note = _worth_seeing(vc, own, judged) if frame is None else (frame, "")
     notes += [note] if note else []
-    ports = _ports(own, number)
+    # Numbers of frames are 64 bits wide.
+    ports = _ports(own, number) if 0 <= number < 1 << 64 else {}
     if not ports:
         problem = "has no recorded cells; name a frame that crossed a port whose cells were recorded"
         raise InputError([Fault.of_option("frame", described(number), problem)])
