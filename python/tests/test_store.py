@@ -497,7 +497,7 @@ def test_a_disk_that_is_full_from_the_first_is_reported_and_can_be_resumed(tmp_p
         done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
         ends.append((done.returncode, done.stderr))
     assert [code for code, _ in ends] == [2, 0], ends
-    assert "then --resume" in ends[0][1], ends
+    assert "then use --resume" in ends[0][1], ends
     assert messages(tmp_path / "s") == []
     assert len(Store.open(tmp_path / "s").wide()) == 24
 

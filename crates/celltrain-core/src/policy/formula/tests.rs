@@ -186,7 +186,7 @@ fn what_a_port_does_not_offer_is_refused_by_key() {
             "constants.R",
             "has X, which changes, and this is worked out once",
         ),
-        (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is a name of the port's already"),
+        (formula("X <= 3", &[("K", number(3.0))]), "constants.K", "is already a name of the port's"),
         (with(|c| c.on_frame = table(&[("avg", "X")])), "on_frame.avg", "must be a name of state or vc_state"),
         (with(|c| c.on_cells = table(&[("sum_of", "X")])), "every", "is missing"),
         (with(|c| c.every = Some(3)), "every", "says how often on_cells is worked out, and there is no on_cells"),

@@ -158,7 +158,7 @@ fn a_mistake_is_told_with_its_place() {
     told(on_ack("rwnd", "1"), "on_ack.rwnd", "It must be cwnd, ssthresh or a name of state");
     let on_loss = table([&[], &[("cwnd", "acked")], &[]], &[]);
     told(on_loss, "on_loss.cwnd", "which only an acknowledgement of new data has");
-    told(table([&[("cwnd", "1")], &[], &[]], &[("srtt", 0.0)]), "state.srtt", "is a name of the sender's");
+    told(table([&[("cwnd", "1")], &[], &[]], &[("srtt", 0.0)]), "state.srtt", "is already a name of the sender's");
     told(Table::default(), "formula", "says nothing of cwnd and ssthresh");
     let start = Table { constants: [("a".into(), Start::Formula("cwnd".into()))].into(), ..on_ack("cwnd", "a") };
     told(start, "constants.a", "which changes, and this is worked out once");
