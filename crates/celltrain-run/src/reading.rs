@@ -73,7 +73,7 @@ mod tests {
             let begins = format!("x.toml:3: topology.n_source.sources = {sources} makes a network that does not fit: ");
             assert!(fault.message.starts_with(&begins), "{}", fault.message);
             assert!(fault.message.contains(" times, need more than "), "{}", fault.message);
-            assert!(fault.message.ends_with("smaller windows take less"), "{}", fault.message);
+            assert!(fault.message.ends_with("shorter paths or smaller windows"), "{}", fault.message);
         }
         // The limit is three quarters of the memory, to the byte.
         let needs = read_with("5", None).memory.expect("it has no fault").least;
