@@ -198,7 +198,10 @@ def test_nonsense_for_what_a_full_buffer_does_is_refused():
     with pytest.raises(ct.InputError, match="when_full"):
         lan(Nonsense())
     for policy, words in [
-        (ct.Python(class_=f"{__name__}:Fba", settings={"when_full": "lose_cell"}), "write it into the table, next to class"),
+        (
+            ct.Python(class_=f"{__name__}:Fba", settings={"when_full": "lose_cell"}),
+            "write it into the table, next to class",
+        ),
         (ct.Python(class_=f"{__name__}:Nonsense"), "has when_full = 'lose_all', which is not an action"),
     ]:
         [fault] = ct.check(lan(policy))

@@ -140,7 +140,9 @@ impl PortBuilder<'_> {
             }
             _ if !is_far => (trains, format!("its cells have an effect elsewhere within {FAR} cell times")),
             _ if !is_crossed_by_many => (trains, format!("fewer than {MANY} VCs cross it, which often keep in step")),
-            _ => (cells, "another contended port feeds it or follows, so single cells come or go".into()),
+            PortMode::Planned => {
+                (cells, "another contended port feeds it or follows, so single cells come or go".into())
+            }
         }
     }
 
