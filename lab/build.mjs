@@ -37,7 +37,8 @@ const common = {
   target: "es2022",
   jsx: "automatic",
   jsxImportSource: "preact",
-  loader: { ".md": "text", ".toml": "text", ".csv": "text", ".html": "text" },
+  plugins: [{ name: "glossary", setup: (builder) => builder.onLoad({ filter: /glossary\.md$/ }, glossary) }],
+  loader: { ".toml": "text", ".csv": "text", ".html": "text" },
   absWorkingDir: here,
   legalComments: "none",
   logLevel: "warning",
@@ -48,6 +49,14 @@ if (options.tests !== undefined) {
   await buildTests(options.tests);
 } else {
   await buildPage();
+}
+
+/** Returns the rows of the glossary whose terms the page explains. The others would only make it larger. */
+function glossary({ path }) {
+  const explained = readFileSync(join(here, "src/page/parts/words.tsx"), "utf8");
+  const rows = readFileSync(path, "utf8").split("\n");
+  const kept = rows.filter((row) => row.startsWith("| ") && explained.includes(`"${row.slice(2).split(" | ")[0]}"`));
+  return { contents: kept.join("\n"), loader: "text" };
 }
 
 async function buildPage() {

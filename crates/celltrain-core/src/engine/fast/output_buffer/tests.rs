@@ -196,8 +196,11 @@ impl Pair {
         match self.batching.fate(first) {
             FrameOutcome::Admitted => {
                 assert!(run.iter().all(|cell| self.naive.offer(cell)));
+                // A cell that waited before leaves after the run.
+                let gone = self.batching.ready().min(1);
+                self.left_naive.extend((0..gone).map(|_| self.naive.take().expect("it is ready")));
                 let least = self.batching.occupancy;
-                self.batching.admit(run, QueueRange { least, largest: least + run.cells }, 0);
+                self.batching.admit(run, QueueRange { least, largest: least + run.cells }, gone);
             }
             FrameOutcome::Refused => {
                 // A cell that ends a frame whose last cell is kept needs a decision of its own.
