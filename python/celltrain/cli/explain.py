@@ -1,4 +1,4 @@
-"""`celltrain list`, `explain` and `schema`: what a scenario or a plan may name, and what each name means."""
+"""`celltrain list`, `explain` and `schema`: the names that a scenario or a plan may use, with their meanings."""
 
 from __future__ import annotations
 

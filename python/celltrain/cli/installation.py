@@ -128,12 +128,12 @@ def doctor(csv: options.Csv = None, as_json: options.Json = False) -> int:
 
 
 def _finding(name: str, value: Any, problem: str = "", advice: str = "") -> dict[str, Any]:
-    """One thing looked at, with what is wrong with it, or advice if nothing is."""
+    """Returns one row of the examination: the value found, and the problem with it or advice."""
     return {"name": name, "value": value, "fine": not problem, "advice": problem or advice}
 
 
 def examine() -> Iterator[dict[str, Any]]:
-    """Looks at everything."""
+    """Yields a row for each part of the installation."""
     from celltrain.cli.catalog import CHOICES, entries
 
     build, memory = _core.build(), _core.memory_limit()
@@ -198,7 +198,7 @@ def _self_test() -> dict[str, Any]:
     return _finding("self test", fingerprint, "" if fingerprint == SELF_TEST_FINGERPRINT else differs)
 
 
-#: Where `make lab` puts the page, and a wheel has it.
+#: Path of the lab's page in a checkout after `make lab`, and in a wheel.
 PAGE = Path(__file__).parent.parent / "lab.html"
 
 
