@@ -95,7 +95,10 @@ def steady(answer: Any) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.nightly] if name.startswith("report-") else []) for name in COMMANDS],
+)
 def test_a_command_gives_its_saved_answer(
     name: str, celltrain: Command, folder: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -460,6 +460,7 @@ exec "$@"
 """
 
 
+@pytest.mark.nightly
 def test_the_script_for_slurm_runs_and_goes_on(tmp_path):
     [script] = [block.text for block in blocks(ROOT / "docs" / "cluster.md") if block.comment == "file: sweep.sbatch"]
     (tmp_path / "sweep.sbatch").write_text(script)

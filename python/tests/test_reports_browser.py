@@ -123,7 +123,9 @@ def test_a_click_on_a_head_sorts_its_table(written, tmp_path):
     assert keys == sorted(keys, reverse=True)
 
 
-@pytest.mark.parametrize(("screen", "narrow", "pixels"), [(400, True, 336), (1280, False, 691)])
+@pytest.mark.parametrize(
+    ("screen", "narrow", "pixels"), [(400, True, 336), pytest.param(1280, False, 691, marks=pytest.mark.nightly)]
+)
 def test_every_figure_fits_its_screen_and_on_a_telephone_nothing_scrolls_sideways(
     written, tmp_path, screen, narrow, pixels
 ):

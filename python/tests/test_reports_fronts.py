@@ -195,7 +195,7 @@ def within(axes):
     )
 
 
-@pytest.mark.parametrize("width", ["page", "column"])
+@pytest.mark.parametrize("width", ["page", pytest.param("column", marks=pytest.mark.nightly)])
 def test_no_text_of_any_figure_lies_on_another_and_no_error_bar_is_cut(crowded, width):
     report = ct.report(crowded, baseline="Z=512 B")
     names = []

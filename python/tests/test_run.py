@@ -292,7 +292,7 @@ def test_clocks_that_must_round_are_warned_of():
 
 
 def test_the_interpreter_is_free_while_the_engine_runs():
-    long = lan(duration="2s")
+    long = lan(duration="60s")
     ticks = 0
     done = threading.Event()
 

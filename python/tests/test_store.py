@@ -410,6 +410,7 @@ def test_a_reader_sees_whole_writes_while_a_sweep_goes_on(tmp_path):
     assert messages(tmp_path / "s") == []
 
 
+@pytest.mark.nightly
 def test_a_reader_that_takes_long_does_not_stop_a_sweep(store, failing):
     with contextlib.closing(Database(store / "store.sqlite")) as reader, reader.snapshot() as query:
         assert query("SELECT count(*) FROM runs").fetchone() == (24,)

@@ -297,7 +297,7 @@ def test_hosts_made_for_flows_keep_clear_of_the_names_of_the_graph(line):
     assert topology.hosts == ("source1-host", "destination1")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_more_links_than_a_scenario_has_are_counted_not_shown(line):
     names = [f"n{i}" for i in range(100_002)]
     links = [{"source": a, "target": b} for a, b in pairwise(names)]
@@ -443,6 +443,7 @@ def line_of_hosts(links: int) -> str:
     return json.dumps({"duration": "1ms", "topology": {"network": network}, "port": port}, separators=(",", ":"))
 
 
+@pytest.mark.nightly
 def test_more_than_a_hundred_thousand_links_are_refused(celltrain, tmp_path):
     answer = Reading.of_core(_core.parse_json(line_of_hosts(100_001), "large"))
     [fault] = answer.faults
@@ -457,7 +458,7 @@ def test_more_than_a_hundred_thousand_links_are_refused(celltrain, tmp_path):
     assert (answer.code, "MB; a scenario is at most 16 MiB" in answer.err) == (2, True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_network_of_ten_thousand_nodes_is_checked_drawn_and_run(celltrain, tmp_path):
     draws = random.Random(1)
     switches, hosts = 1000, 9000

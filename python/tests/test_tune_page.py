@@ -72,6 +72,7 @@ def test_the_page_opens_in_a_browser_without_a_word_in_its_console(undisturbed, 
     assert "cells lost, smaller is better" in text
 
 
+@pytest.mark.nightly
 def test_at_400_pixels_nothing_of_the_page_scrolls_sideways(undisturbed, tmp_path):
     from test_reports_browser import BROWSER, framed
 
