@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import random
-import re
 import shlex
 import subprocess
 import sys
