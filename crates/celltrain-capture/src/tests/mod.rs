@@ -15,7 +15,7 @@ use reader::{Options, Packet, big16, big32, crc10_is_right, crc32_is_right, hec_
 
 const MSS: u64 = 512;
 
-/// Returns settings of property tests with this seed.
+/// Returns the settings of a property test with this seed.
 pub(crate) fn proptest_seeded(seed: u64) -> ProptestConfig {
     ProptestConfig { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -103,7 +103,7 @@ fn a_file_says_what_made_it_and_what_its_interfaces_are() {
     assert_eq!(file.interfaces, [(0, options("src1")), (0, options("dst1"))]);
 }
 
-/// libpcap refuses a file of several RAW interfaces, and every reader accepts a single one.
+/// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
 #[test]
 fn ipv4_packets_of_one_host_are_raw_and_those_of_several_say_that_they_are_ipv4() {
     let about = About::default();
@@ -140,14 +140,14 @@ fn the_first_blocks_are_these_bytes() {
 fn a_handshake_tells_segment_size_scale_and_selective_acknowledgements_and_says_it_is_made_up() {
     let packets = read(&ip().finish().expect("memory takes it")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
-    // SYN, SYN and ACK, ACK: each leaves one end and arrives at the other.
+    // SYN, SYN and ACK, ACK: each leaves at one end and arrives at the other.
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
     for packet in &packets {
         let comment = packet.comment.as_ref().expect("it has a comment");
         assert!(comment.starts_with("made up: in the model the connection tcp1 is open from the start"), "{comment}");
     }
     let [syn, syn_ack, ack] = [0, 2, 4].map(|at: usize| transport(&packets[at].bytes));
-    // MSS 512; no-operations and SACK permitted; no-operation and a window scale of 4.
+    // MSS 512; two no-operations and SACK permitted; a no-operation and a window scale of 4.
     let options = [2, 4, 2, 0, 1, 1, 4, 2, 1, 3, 3, 4];
     assert_eq!((big32(syn, 4), big32(syn, 8), syn[13], big16(syn, 14), &syn[20..]), (0, 0, 0x02, 65535, &options[..]));
     assert_eq!((big32(syn_ack, 4), big32(syn_ack, 8), syn_ack[13], &syn_ack[20..]), (0, 1, 0x12, &options[..]));
@@ -461,7 +461,7 @@ fn a_long_comment_is_cut_between_two_letters() {
     assert_eq!(packets[0].comment.as_deref(), Some(&comment[..65_535]));
 }
 
-/// A disk with room for this many bytes.
+/// A writer that fails once it has accepted this many bytes, like a full disk.
 struct Disk(usize);
 
 impl Write for Disk {
