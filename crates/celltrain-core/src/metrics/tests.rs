@@ -71,7 +71,7 @@ fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
     assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
     assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
     assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), Some(0.5));
-    // Regression: it was 1, which made a run that carried nothing the fairest.
+    // Regression: the index was 1, so a run that delivered nothing was the fairest.
     assert_eq!([jain(&[0.0, 0.0]), jain(&[])], [None, None]);
 }
 
@@ -97,7 +97,7 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
 #[test]
 fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
     let mut stage = Stage::new(|_| ());
-    // A cell takes 265 units; the run lasts 1000 cell times. 150 + 100 cells are a quarter of it; of 1001 the last is
+    // A cell takes 265 units; the run lasts 1000 cell times. 150 + 100 cells take a quarter of it; of 1001, the last is
     // still in service when it ends.
     stage.end = Time(265 * 1000);
     for (cells, expected) in [([0, 0], 0.0), ([150, 100], 0.25), ([1000, 0], 1.0), ([1000, 1], 1.0)] {
@@ -169,7 +169,7 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
     let mut expected = Fingerprint::default();
     stage.end_systems.fold_into(&mut expected);
     expected.fold_all([10, 11, 12, 13, 14, 15, 16, 17, 21, 0, 0, 0, 0, 0, 27]);
-    // The way back has two VCs as well, and each of the eight links of the hosts one; no cell arrived there.
+    // The link back also has two VCs, and each of the hosts' eight links has one. No cells arrived there.
     expected.fold_all([0; 1 + 2 * 7]);
     expected.fold_all([0; 8 * (1 + 7)]);
     // VCs 0 and 1 in turn: 42.4 Mbps are 100,000 cells a second; RM cells sent, and RM cells at the end of their loop.

@@ -16,25 +16,25 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames are
-/// refused with a probability that grows with what it holds; above `z` times its threshold, when the buffer is
-/// congested, and when tagged, they are refused for certain.
+/// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame. Above it, frames are
+/// refused with a probability that grows with the VC's waiting cells. Frames are always refused above `z` times the
+/// threshold, in a congested buffer, and if they are tagged.
 ///
 /// Source: ATM Forum 97-0831, section 4.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Dfba")]
 pub struct Config {
-    /// `R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC that is to
-    /// have the share `W_i` of the link gets `W_i` R.
+    /// `R_i`: the number of waiting cells below which a VC may start any frame; a number, or a table by the VC's name.
+    /// To give a VC the share `W_i` of the link, set `W_i` R.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,
-    /// R: the cells of all VCs from which on a VC above its threshold may not start a frame; the whole buffer when
-    /// absent.
+    /// R: the number of cells in the buffer from which a VC that has reached its threshold may not start a frame; the
+    /// whole buffer when absent.
     #[serde(default)]
     #[schemars(extend("x-former-name" = "congestion_threshold_cells"))]
     pub congestion_threshold: Option<Threshold>,
-    /// Z: how many times its threshold a VC may hold when it starts a frame.
+    /// Z: a VC with more than `z` times its threshold waiting may not start a frame.
     #[serde(default = "z")]
     #[schemars(range(min = 1.0), extend("x-expect" = "a factor (above 1)"))]
     pub z: f64,

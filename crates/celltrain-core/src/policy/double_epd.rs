@@ -16,7 +16,7 @@ use crate::rng::Stream;
 use crate::threshold::Threshold;
 
 /// Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
-/// `tagged_threshold` cells waiting, any other when it finds more than `threshold`.
+/// `tagged_threshold` cells waiting, any other frame when it finds more than `threshold`.
 ///
 /// Source: Bonaventure 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

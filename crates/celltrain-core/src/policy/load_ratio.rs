@@ -11,7 +11,7 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Such a policy; it has no state.
+/// A load-ratio policy; it has no state.
 #[derive(Debug)]
 pub struct LoadRatio {
     /// The condition under which a frame is refused, in words.
@@ -20,7 +20,7 @@ pub struct LoadRatio {
     r: f64,
     z: f64,
     falls: bool,
-    /// Weights of the shares; equal shares of the VCs with cells if `None`.
+    /// Weights of the shares; if `None`, the VCs with waiting cells share equally.
     weights: Option<Weights>,
 }
 
@@ -36,7 +36,7 @@ impl LoadRatio {
         Self { falls: true, ..self }
     }
 
-    /// Weights the shares of these VCs.
+    /// Applies weights to the shares of these VCs.
     pub(super) fn weighted(self, weights: &PerVc, vcs: &[&str]) -> Self {
         Self { weights: Some(Weights::new(weights, vcs)), ..self }
     }

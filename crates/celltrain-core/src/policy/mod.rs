@@ -61,13 +61,14 @@ registry! {
         /// EPD with per-VC accounting, fixed share: past a threshold, a VC that holds more than an equal part of that
         /// threshold may not start a frame.
         per_vc_accounting_fixed: PerVcAccountingFixed,
-        /// Virtual queuing: a FIFO that counts what each VC would have waiting under round robin, and refuses frames by
-        /// that.
+        /// Virtual queuing: a FIFO that counts the cells each VC would have waiting under round robin, and refuses
+        /// frames accordingly.
         virtual_queuing: VirtualQueuing,
-        /// Virtual queuing with real thresholds: each virtual queue has an equal part of the threshold for its own.
+        /// Virtual queuing with real thresholds: each virtual queue has its own threshold, an equal part of a common
+        /// one.
         virtual_queuing_threshold: VirtualQueuingThreshold,
-        /// Virtual queuing with minimum shares: the virtual queues are served at minimum shares first, and round robin
-        /// beyond.
+        /// Virtual queuing with minimum shares: the virtual queues are first served at minimum shares, then round
+        /// robin.
         virtual_queuing_weighted: VirtualQueuingWeighted,
         /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
         selective_drop: SelectiveDrop,
@@ -77,7 +78,8 @@ registry! {
         fba: Fba,
         /// Weighted FBA: Fair Buffer Allocation whose shares are proportional to weights.
         weighted_fba: WeightedFba,
-        /// Single drop: a VC that reaches its threshold loses one frame, and no other before it has fallen below.
+        /// Single drop: a VC that reaches its threshold loses one frame, and no other until it has been below the
+        /// threshold again.
         single_drop: SingleDrop,
         /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
         dfba: Dfba,
@@ -157,7 +159,7 @@ impl PolicyConfig {
     }
 }
 
-/// The decisions of a policy at one port. Both engines ask only these questions.
+/// The decisions of a policy at one port. Both engines call only these methods.
 ///
 /// A policy needs [`admit_frame`](Self::admit_frame) alone; everything else has a default that is right for every
 /// policy.
@@ -205,7 +207,7 @@ pub trait BufferPolicy: Any + Send {
     }
 
     /// Decides whether the frame whose first cell of VC `vc` has arrived may enter. The cell is not yet counted in
-    /// `buffer`. Called once a frame, or not at all if [`admits_up_to`](Self::admits_up_to) has the answer.
+    /// `buffer`. Called once per frame, unless [`admits_up_to`](Self::admits_up_to) has already decided.
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 
     /// Returns the fate of a cell of an admitted frame that finds no room: partial packet discard by default. Called
@@ -214,20 +216,21 @@ pub trait BufferPolicy: Any + Send {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
     }
 
-    /// Returns the largest X up to which every frame is admitted: whatever the cells of its VC, tagged or not, without
-    /// a random draw, and without an effect on the policy. Engines need not ask then. `u32::MAX` if every frame is
+    /// Returns the largest X up to which every frame is admitted, regardless of its tag and its VC's cells, without a
+    /// random draw and without changing the policy. Engines need not ask the policy then. `u32::MAX` if every frame is
     /// admitted, `None` if there is no such number. Called once, when the port is built.
     fn admits_up_to(&self) -> Option<u32> {
         None
     }
 
-    /// Returns whether decisions depend on the cells of each VC that wait. Engines need not count them otherwise.
+    /// Returns whether decisions depend on the number of waiting cells of each VC. Otherwise engines need not count
+    /// them.
     fn reads_counts(&self) -> bool {
         true
     }
 
-    /// Returns the part of the policy that follows single cells, if it has one. The answer is always the same. The
-    /// port of such a policy is first in, first out, no VCs merge there, and no cell is pushed out.
+    /// Returns the part of the policy that follows single cells, if it has one. The answer never changes. The port of
+    /// such a policy is first in, first out, no VCs merge there, and no cell is pushed out.
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         None
     }
@@ -273,9 +276,9 @@ fn whole_cells(threshold: f64) -> Option<u32> {
 /// The buffer as a policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// X: cells waiting now, all VCs together, the one in service not counted.
+    /// X: cells waiting now, all VCs together, without the cell in service.
     pub occupancy: u32,
-    /// K: places for waiting cells; `u32::MAX` for a buffer without limit.
+    /// K: number of cells that can wait; `u32::MAX` if unlimited.
     pub capacity: u32,
     /// `N_a`: VCs with at least one cell waiting.
     pub active_vcs: u32,
@@ -287,18 +290,18 @@ pub struct View<'a> {
     pub now: Time,
 }
 
-/// The numbers of a policy's rule at a decision.
+/// The rule and the numbers behind a decision of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// The condition under which a frame is refused, in words; empty if no frame ever is.
+    /// The condition under which a frame is refused, in words; empty if every frame is admitted.
     pub rule: &'static str,
     /// The threshold of the buffer, in cells.
     pub threshold: Option<f64>,
     /// The share of the VC, in cells.
     pub share: Option<f64>,
-    /// The cells that are compared with the share, if they are not `Y_i`.
+    /// The number of cells compared with the share, if it is not `Y_i`.
     pub held: Option<f64>,
-    /// The probability of a refusal, if the policy draws.
+    /// The probability of refusal, if the policy draws a random number.
     pub probability: Option<f64>,
 }
 
@@ -309,11 +312,11 @@ pub enum Overflow {
     LoseCell,
     /// This cell is lost and the frame's remaining cells are refused.
     LoseRestOfFrame {
-        /// True if the last cell is still admitted when there is room, so that the next frame is not glued to the
-        /// remains.
+        /// True if the last cell is still admitted when there is room, so that the receiver does not join the next
+        /// frame to the remains.
         keep_last_cell: bool,
     },
-    /// The cell nearest to transmission makes room, and the rest of its frame goes with it, last cells excepted.
+    /// The cell nearest to transmission makes room, together with the rest of its frame except the last cell.
     PushOutFront,
 }
 
@@ -351,8 +354,8 @@ pub trait Configure {
         Settings::default()
     }
 
-    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite). Called without VCs first, then for each
-    /// port with the names of its VCs, by label: faults of their values together are reported once.
+    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite). Called first without VCs, then for each
+    /// port with the names of its VCs, by label, to check their values together. Each fault is reported once.
     fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         check_thresholds(self, capacity)
@@ -366,7 +369,7 @@ pub trait Configure {
 /// Settings that are treated alike for all policies.
 #[derive(Debug, Default)]
 pub struct Settings<'a> {
-    /// Thresholds of the buffer, by key: a warning is given if one probably means something else.
+    /// Thresholds of the buffer, by key: a warning is given for a value that probably means something else.
     pub thresholds: Vec<(&'static str, Threshold)>,
     /// Settings that may differ from VC to VC, by key: every VC must have a value.
     pub per_vc: Vec<(&'static str, &'a PerVc)>,

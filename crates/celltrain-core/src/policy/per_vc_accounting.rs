@@ -26,7 +26,7 @@ pub struct Config {
     /// Th: the threshold up to which every frame may start.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
-    /// k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.
+    /// k: a VC may start a frame while it holds at most `k` times its part Q / `N_a` of the queue.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,
@@ -37,7 +37,7 @@ pub(super) fn k() -> f64 {
     1.0
 }
 
-/// The policy, and `per_vc_accounting_fixed`; it has no state.
+/// This policy and `per_vc_accounting_fixed`; neither has state.
 #[derive(Debug)]
 pub struct PerVcAccounting {
     pub(super) th: u32,

@@ -59,7 +59,7 @@ impl<A: Arbiter> CellFollower for VirtualQueues<A> {
         }
     }
 
-    /// Returns true if no turn finds the virtual queue truly empty but not empty here.
+    /// Returns false if recording the cells early could hide that a turn finds the virtual queue empty.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         (A::FORGIVES && close) || self.cells[vc] >= left
     }

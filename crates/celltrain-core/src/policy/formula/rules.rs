@@ -84,7 +84,7 @@ impl Host for AtPort<'_> {
     }
 }
 
-/// Returns whether this is an event of single cells.
+/// Returns whether this event concerns single cells.
 fn is_of_cells(on: On) -> bool {
     matches!(on, On::Event("on_departure" | "on_cells"))
 }
