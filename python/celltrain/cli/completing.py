@@ -48,7 +48,7 @@ def measures(incomplete: str) -> list[str]:
 
 
 def paths(incomplete: str) -> list[str]:
-    """The next step of a path into a scenario, such as `port.bottleneck.buffer=`; after `=` the policies and the like."""
+    """The next step of a path into a scenario, such as `port.bottleneck.buffer=`; after `=`, values such as `epd`."""
     from celltrain.errors import CelltrainError
     from celltrain.model.paths import choices, steps
 
