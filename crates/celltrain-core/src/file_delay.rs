@@ -103,8 +103,8 @@ mod tests {
         delays.iter().map(|&delay| Span(delay)).collect()
     }
 
-    /// Returns the delays of files of 1024 bytes after each of these steps: segments of 512 bytes acknowledged and sent,
-    /// and the time.
+    /// Returns the delays of files of 1024 bytes after each of these steps: segments of 512 bytes acknowledged and
+    /// sent, and the time.
     fn delays(steps: &[(u64, u64, u64)]) -> Vec<Vec<Span>> {
         let mut files = Files::of(1024);
         let mut after = |&(acknowledged, sent, now)| {

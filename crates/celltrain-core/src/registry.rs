@@ -19,8 +19,8 @@
 //! ```
 //!
 //! Each line names a module and a variant. The module's name is the name in scenarios (`[edge.discard.tail_drop]`); it
-//! has to equal the variant in snake case as serde writes it, or the line carries `#[serde(rename = "dfba_1998")]`. The
-//! list above expands to `enum DiscardConfig { TailDrop(tail_drop::Config) }` with its serde and schema derives,
+//! must be the variant's name in snake case, as serde writes it, or the line needs `#[serde(rename = "dfba_1998")]`.
+//! The list above expands to `enum DiscardConfig { TailDrop(tail_drop::Config) }` with its serde and schema derives,
 //! `DiscardConfig::NAMES`, `name`, and `build` with a `match` over the variants.
 //!
 //! There are three kinds of lists:

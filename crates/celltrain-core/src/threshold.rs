@@ -54,7 +54,7 @@ impl Threshold {
         match self {
             Threshold::Whole(number @ (0 | 1)) => f64::from(number) * k,
             Threshold::Share(share) => share * k,
-            // In this order: 29 % of 100 cells are 29.
+            // In this order, 29 % of 100 cells are exactly 29.
             Threshold::Percent(percent) => percent * k / 100.0,
             Threshold::Whole(cells) | Threshold::Cells(cells) => cells.into(),
             Threshold::Below(cells) => k - f64::from(cells),
@@ -62,7 +62,7 @@ impl Threshold {
     }
 
     /// Returns R in whole cells, rounded down: a whole number X exceeds R exactly if it exceeds this. The rounding
-    /// error of the product does not count, so 0.29 of 100 cells is 29 although 0.29 * 100.0 is 28.999999999999996.
+    /// error of the product is ignored, so 0.29 of 100 cells is 29 although 0.29 * 100.0 is 28.999999999999996.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the capacity, rounded down")]
     pub fn whole_cells(self, capacity: u32) -> u32 {
         (self.cells(capacity) * (1.0 + 4.0 * f64::EPSILON)) as u32

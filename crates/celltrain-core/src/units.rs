@@ -86,7 +86,7 @@ pub struct Clock {
 
 impl Clock {
     /// Returns the coarsest clock on which every cell time at `rates` and every one of `times` is a whole number of
-    /// units. If that needs more than [`MAX_UNITS_PER_SECOND`], returns a rounding clock of picoseconds (`exact` is
+    /// units. If that needs more than [`MAX_UNITS_PER_SECOND`], returns a picosecond clock that rounds (`exact` is
     /// false).
     #[expect(
         clippy::arithmetic_side_effects,
@@ -155,7 +155,7 @@ fn div_round(numerator: u128, denominator: u64) -> u64 {
     u64::try_from((numerator + denominator / 2) / denominator).expect("scenario checks keep times below 2^62 units")
 }
 
-/// Returns the greatest common divisor of two whole numbers: 64 bits are several times as fast as 128.
+/// Returns the greatest common divisor. Generic because 64 bits are several times as fast as 128.
 #[expect(clippy::arithmetic_side_effects, reason = "b is positive")]
 pub(crate) fn gcd<T: Copy + Default + PartialEq + Rem<Output = T>>(a: T, b: T) -> T {
     if b == T::default() { a } else { gcd(b, a % b) }

@@ -1,4 +1,4 @@
-//! Tests that hold for every scheduler in the list.
+//! Tests of every scheduler in the list; listing a new scheduler adds it to them.
 
 use super::{Class, Configure, SchedulerConfig, VcKind};
 use crate::cell::tests::cell;

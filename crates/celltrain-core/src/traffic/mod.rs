@@ -17,16 +17,16 @@ use crate::rng::Stream;
 use crate::units::{BitRate, Bytes, CELL_BITS, Clock, Duration, PS_PER_SECOND, Span, Time};
 
 registry! {
-    /// What a flow has to send, as a scenario names it: one table whose key is the kind's name.
+    /// The traffic of a flow, as a scenario names it: one table whose key is the kind's name.
     #[schemars(rename = "Traffic")]
     pub enum TrafficConfig(module::Config) {
         /// TCP with an endless source.
         greedy: Greedy,
         /// TCP with a file: the flow ends when all of it is acknowledged.
         file: File,
-        /// TCP with one file after the other, and pauses between them.
+        /// TCP with one file after another, and pauses between them.
         bursts: Bursts,
-        /// Packets at a constant rate, whatever becomes of them.
+        /// Packets at a constant rate, regardless of loss.
         constant_rate: ConstantRate,
         /// Packets at a constant rate in bursts.
         on_off: OnOff,
@@ -49,14 +49,14 @@ pub enum Load<'a> {
     Stream(Option<Bytes>),
     /// TCP sends a burst of bytes, then pauses, repeatedly.
     Bursts(&'a bursts::Config),
-    /// The source sends packets at times of its own.
+    /// The source sends packets at its own times.
     Packets(Pattern<'a>),
 }
 
 /// Packets of one size at one rate, all the time or in bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pattern<'a> {
-    /// Rate of the line that the packets' cells fill, headers included.
+    /// Rate of the packets' cells on the line, headers included.
     pub rate: BitRate,
     /// Payload of a packet.
     pub packet: Bytes,
@@ -98,7 +98,7 @@ pub trait Configure {
 }
 
 /// The times at which a source sends its packets. Each is computed from a burst's start by one exact division, so
-/// nothing drifts on any clock.
+/// rounding errors do not accumulate.
 pub struct Emissions {
     start: Time,
     clock: Clock,
@@ -120,7 +120,8 @@ pub struct Emissions {
     reason = "a packet has 21 bits of bits and is one of 62 bits of them; times end at 2^62 units, all in 128 bits"
 )]
 impl Emissions {
-    /// Starts at `start`; a packet takes `cells`. Exponential times are drawn from `rng`.
+    /// Creates the times of a source that starts at `start`; a packet takes `cells` cells. Exponential times are drawn
+    /// from `rng`.
     pub fn new(pattern: &Pattern<'_>, cells: u32, start: Time, clock: Clock, rng: Stream) -> Self {
         let mut emissions = Self {
             start,
