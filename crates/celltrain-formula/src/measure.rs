@@ -18,7 +18,8 @@ pub enum Step {
     Operator(&'static str),
 }
 
-/// Parses a measure. Returns its tree in postfix order, so that a chain of any length can be evaluated without recursion.
+/// Parses a measure. Returns its tree in postfix order, so that a chain of any length can be evaluated without
+/// recursion.
 ///
 /// # Errors
 /// Returns the first syntax error.

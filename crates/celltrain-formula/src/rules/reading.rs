@@ -188,11 +188,11 @@ impl<'a> Reading<'a> {
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
             self.vocabulary.words[word].kind = kind;
-            // Constants computed from it have another unit now.
+            // Constants computed from it may have another unit now.
             for word in 0..self.vocabulary.words.len() {
                 let key = format!("constants.{}", self.vocabulary.words[word].name);
                 let kind = self.trees.get(&key).and_then(|tree| self.vocabulary(On::Start).check(tree).ok());
-                // A unit that was found is never lost again, so this ends.
+                // A unit that was found never becomes unknown again, so the loop ends.
                 if let Some(kind @ Kind::Number(Some(_))) = kind {
                     self.vocabulary.words[word].kind = kind;
                 }
@@ -589,7 +589,7 @@ impl<'a> Reading<'a> {
 /// The problem with a number that TOML allows and formulas do not.
 const NOT_FINITE: &str = "is not a finite number; write one such as 0.8, or 1e300 for what is never reached";
 
-/// Formats such a number as in a scenario.
+/// Formats a number as in a TOML file.
 fn in_toml(value: f64) -> String {
     value.to_string().to_lowercase()
 }
