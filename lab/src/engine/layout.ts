@@ -8,7 +8,7 @@ export type Described = Omit<Network, "positions">;
 /** Larger networks are not drawn, because computing their positions would block the page. */
 const MOST_NODES = 5000;
 
-/** Computes positions from 0 to 1. Columns are the distance from the senders, ordered within to reduce crossings. */
+/** Computes positions from 0 to 1: columns by distance from the senders, each ordered to reduce crossings. */
 export function positions(network: Described): Network["positions"] {
   const count = network.nodes.length;
   if (count > MOST_NODES) {

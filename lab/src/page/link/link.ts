@@ -143,7 +143,7 @@ function isView(value: unknown): value is View | null {
   return typeof port === "string" && port.length <= MOST_CHARACTERS && isTime(from) && isTime(to) && from < to && whole(step, 0, MOST_STEPS);
 }
 
-/** Maximum step in a view. No window that the microscope can record has more. */
+/** Maximum step in a view: more than the microscope ever records in a window. */
 const MOST_STEPS = 1e9;
 
 function isLarge({ toml, settings, formula }: Pick<Shared, "toml" | "settings" | "formula">): boolean {

@@ -41,9 +41,7 @@ export function thin(times: Float64Array, values: Float64Array, from: number, to
   return kept;
 }
 
-/**
- * Number of points per block of precomputed extremes. They avoid scanning all points of a view with a million of them.
- */
+/** Number of points per block of precomputed extremes, so that drawing a million points does not scan them all. */
 const BLOCK = 64;
 
 /** Alternating indices of the smallest and largest value of each block. Values never change once they are drawn. */
