@@ -1,4 +1,4 @@
-//! Capturing a run's traffic for Python: the bytes are delivered block by block.
+//! Captures a run's traffic for Python, which receives the bytes block by block.
 
 use celltrain_capture::CaptureChoice;
 use celltrain_core::units::Duration;

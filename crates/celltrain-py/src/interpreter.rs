@@ -109,7 +109,7 @@ impl Gate {
     }
 }
 
-/// A passage of [`CALLS`].
+/// An entry into [`CALLS`].
 struct Call;
 
 impl Call {

@@ -74,7 +74,7 @@ fn schema() -> String {
     celltrain_scenario::scenario::schema().to_string()
 }
 
-/// Checks a policy (the JSON of a port's `policy`, already checked) against the rules for every policy.
+/// Checks a policy (the valid JSON of a port's `policy`) against the rules for all policies.
 #[pyfunction]
 fn conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
     interpreter::detach(py, || describe::conformance(policy, seed)).map_err(|error| Failure(error).into())

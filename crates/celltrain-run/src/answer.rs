@@ -49,7 +49,7 @@ impl Answer<'_> {
     ///
     /// # Errors
     ///
-    /// If interrupted. No other error is possible, as all keys are strings.
+    /// Returns an error if interrupted. No other error is possible, as all keys are strings.
     pub fn text(&self) -> Result<String, Interrupted> {
         serde_json::to_string(self).map_err(|_| Interrupted)
     }

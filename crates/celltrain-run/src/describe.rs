@@ -92,7 +92,7 @@ pub fn plan(network: &Network, token: &CancellationToken<'_>) -> Result<Value, I
 /// this seed.
 ///
 /// # Errors
-/// If the text is not the JSON of a policy, or the policy fails to answer.
+/// Returns an error if the text is not the JSON of a policy, or the policy raises an error.
 pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
     let config: PolicyConfig = serde_json::from_str(policy).map_err(|error| error.to_string())?;
     let make = |capacity| {

@@ -118,7 +118,7 @@ impl Progress {
         Self { callback: Some(callback), ..Self::default() }
     }
 
-    /// Returns the share done.
+    /// Returns the completed fraction.
     pub fn done(&self) -> f64 {
         f64::from_bits(self.done.load(Ordering::Relaxed))
     }

@@ -168,7 +168,7 @@ impl Bench {
     }
 }
 
-/// Number of cells offered of each frame, and frames of which a cell was refused.
+/// Number of offered cells by frame, and the set of frames with a refused cell.
 #[derive(Default)]
 struct Frames {
     offered: BTreeMap<(u32, u32), u32>,

@@ -130,7 +130,7 @@ fn every_policy_is_named_where_there_is_none() {
 
 #[test]
 fn a_network_that_is_too_large_is_refused() {
-    // First before layout, then once the network is built.
+    // The first is refused before layout, the second once the network is built.
     for is_built in [false, true] {
         let fits = |candidate: Candidate<'_>| match candidate {
             Candidate::Planned(size) if !is_built => Err(format!("{} nodes are too many", size.nodes)),
@@ -166,7 +166,7 @@ fn a_chain_has_long_connections_over_all_switches_and_others_over_two() {
     let path = |flow: &str| links(&network, network.flows.iter().find(|own| own.name == flow).unwrap().data_vc);
     let long = ["long-source2->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->long-destination2"];
     assert_eq!(path("long2"), long);
-    // There are two on each link between switches, in the order of the links.
+    // There are two cross connections on each link between switches, in link order.
     assert_eq!(path("cross1")[1..2], ["sw1->sw2"]);
     assert_eq!(path("cross4"), ["cross-source4->sw2", "sw2->sw3", "sw3->cross-destination4"]);
     assert_eq!(path("cross6")[1], "sw3->sw4");

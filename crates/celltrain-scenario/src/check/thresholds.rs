@@ -1,9 +1,9 @@
-//! Hints for thresholds that are valid but probably mistaken.
+//! Hints about thresholds that are valid but probably not intended.
 
 use celltrain_core::threshold::Threshold;
 
-/// Returns a hint if a threshold is probably mistaken for a buffer of `capacity` cells: a small number of cells may be
-/// meant as a percentage, 1 may be meant as one cell, and a tiny share may be a typing error.
+/// Returns a hint if a threshold is probably not what the user meant, given a buffer of `capacity` cells: a small
+/// number of cells may be meant as a percentage, 1 may be meant as one cell, and a tiny share may be a typing error.
 pub(super) fn doubt(threshold: Threshold, capacity: u32) -> Option<String> {
     match threshold {
         Threshold::Whole(1) => {

@@ -100,7 +100,7 @@ fn state_that_never_opens_or_closes_for_good_is_named() {
     let expected = "refuses every frame while the buffer is empty, after the first 6 of 64: sent < 40 is 40 < 40; add \"X <= ... or\"";
     assert_eq!(refusals(closing), [expected]);
 
-    // This policy starts to admit after its first refusal, and continues.
+    // This policy starts to admit frames after its first refusal, and never stops.
     let opens = Table { state: open(), on_refusal: texts(&[("open", "1")]), ..table("open > 0") };
     assert_eq!(refusals(opens), [""; 0]);
 }

@@ -14,10 +14,10 @@ use super::{Configure, Congests, Layout, Route, Size};
 use crate::scope::Scope;
 
 /// A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections that
-/// cross all m links, and c connections that cross only one link, on each link. Nodes are `sw1` to `sw(m+1)`,
-/// `long-source1`, `long-destination1`, `cross-source1`, `cross-destination1` and so on. Flows are `long1` and so on,
-/// then `cross1` and so on, link by link: those on the first link are `cross1` to `crossC`, where C = `cross`. The port
-/// `bottleneck` is `sw1->sw2`.
+/// cross all m links, and c connections on each link that cross no other. Nodes are `sw1` to `sw(m+1)`, `long-source1`,
+/// `long-destination1`, `cross-source1`, `cross-destination1` and so on. Flows are `long1` and so on, then `cross1` and
+/// so on, link by link: those on the first link are `cross1` to `crossC`, where C = `cross`. The port `bottleneck` is
+/// `sw1->sw2`.
 ///
 /// Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! A general network of hosts, switches, edge devices, links and flows.
 //!
-//! Source: this project. A path that is not given is one with the fewest links.
+//! Source: this project. A flow without a given path takes one with the fewest links.
 
 mod check;
 
