@@ -1,8 +1,8 @@
 //! GFR at the edge of the network: tests which cells of a VC conform to its contract and which frames are eligible for
 //! its guarantee, and tags the frames that are not.
 //!
-//! Source: ATM Forum TM 4.1 as `docs/mechanisms.md` 2.13 recalls it \[R\]; its names PCR, MCR, MBS, MFS, CDVT, T and
-//! tau are kept.
+//! Source: ATM Forum TM 4.1 as recalled in `docs/mechanisms.md` 2.13 \[R\]; its names PCR, MCR, MBS, MFS, CDVT, T and
+//! tau are used.
 //! Departures: all cells of a frame have the CLP of its first, so the test for a CLP that changes within a frame never
 //! fails. Cells that do not conform are counted and forwarded.
 
@@ -155,8 +155,8 @@ impl Policer {
         let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
         let cdvt = clock.span(contract.cdvt);
         let mbs = contract.mbs.map_or(2 * u64::from(contract.mfs), u64::from);
-        // (MBS - 1) (1/MCR - 1/PCR), in the unit of the MCR's bucket; each 1/rate is a cell in the unit of its own
-        // bucket.
+        // (MBS - 1) (1/MCR - 1/PCR), in the unit of the MCR's bucket. Each 1/rate is one cell in the unit of that
+        // rate's bucket.
         let at_pcr = frame_rate.cell * frame_rate.rate / peak_rate.rate;
         let burst = u128::from(mbs.saturating_sub(1)) * (frame_rate.cell - at_pcr);
         Self {

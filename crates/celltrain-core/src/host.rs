@@ -42,7 +42,7 @@ pub enum ProcessingTimes {
     Uniform,
 }
 
-/// A longer processing time is probably a wrong unit.
+/// A longer processing time is probably given in the wrong unit.
 const MAX_PROCESSING: Duration = Duration::from_milliseconds(10_000);
 const MAX_OFFSET: Duration = Duration::from_milliseconds(10_000);
 const MAX_SKEW: f64 = 0.1;

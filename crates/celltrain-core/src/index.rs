@@ -1,5 +1,5 @@
-//! Index types for a network's parts, one for each kind. Swapping two of them, or indexing a list with another kind of
-//! index, does not compile.
+//! Index types for a network's parts, one for each kind. Code that swaps two of them, or indexes a list with another
+//! kind of index, does not compile.
 //!
 //! Lists are from `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An index
 //! is 32 bits wide, because frequently accessed records contain many of them. A position within one structure, such as

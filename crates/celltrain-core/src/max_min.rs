@@ -362,7 +362,7 @@ mod tests {
             let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
             TrafficConfig::ConstantRate(constant_rate::Config { rate, packet })
         };
-        // The first two flows share the first VC and want 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
+        // The first two flows share the first VC and demand 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
         network.flows[SECOND].data_vc = VcIndex::new(0);
         (network.flows[FIRST].traffic, network.flows[SECOND].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
         let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();

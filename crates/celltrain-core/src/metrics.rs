@@ -30,13 +30,14 @@ pub struct RunResult {
     pub measured_from_s: f64,
     /// End of the measured time, in seconds.
     pub measured_to_s: f64,
-    /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most the link could carry.
+    /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most the bottleneck could
+    /// carry.
     pub efficiency: f64,
     /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all flows if no VC is. `None` if these
     /// flows delivered nothing.
     pub fairness: Option<f64>,
-    /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows have
-    /// the same part of their fair share. `None` if these flows delivered nothing.
+    /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows get the
+    /// same fraction of their fair share. `None` if these flows delivered nothing.
     pub fairness_max_min: Option<f64>,
     /// Sum of the goodputs of all flows, in megabits per second.
     pub goodput_mbps: f64,
@@ -68,7 +69,7 @@ pub struct FlowResult {
     pub name: String,
     /// The name of its traffic.
     pub traffic: &'static str,
-    /// Bytes passed to the application in order, each once, in megabits per second.
+    /// Bytes passed to the application in order, each counted once, in megabits per second.
     pub goodput_mbps: f64,
     /// The goodput it would have at its max-min fair share of the network, in megabits per second:
     /// [`max_min::goodputs_mbps`].
@@ -135,7 +136,7 @@ pub struct ContractResult {
     pub name: String,
     /// Counters at the edge of the network.
     pub edge: EdgeCounters,
-    /// Frames discarded whole by the policies of the ports used by this VC alone, before any merge.
+    /// Frames discarded whole by the policies of the ports that the VC crosses before any merge.
     pub discarded_frames: u64,
     /// Frames that lost a cell at these ports for lack of room.
     pub cut_frames: u64,

@@ -1,4 +1,4 @@
-//! The network an engine runs: nodes, links, VCs and flows under dense indices.
+//! The network an engine runs: nodes, links, VCs and flows with dense indices.
 //!
 //! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path
 //! of links. On each link it has a separate label, numbered from 0 without gaps, because VPI and VCI are swapped at
@@ -41,7 +41,7 @@ pub struct Network {
     pub merges: TiVec<MergeIndex, Merge>,
     /// TCP connections, and packet flows without acknowledgements.
     pub flows: TiVec<FlowIndex, Flow>,
-    /// The link whose capacity efficiency is measured against.
+    /// The link whose capacity is the reference for efficiency.
     pub bottleneck: LinkIndex,
     /// Order of cells that reach a port at the same instant.
     pub tie_order: TieOrder,
@@ -78,7 +78,7 @@ pub struct Node {
 /// The role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Sends and receives; its output queue has no limit.
+    /// Sends and receives; its output queue is unlimited.
     Host,
     /// Forwards cells, with one buffer at each output.
     Switch,
@@ -254,7 +254,7 @@ impl Network {
         routing.vcs[link].iter().map(name).collect()
     }
 
-    /// Returns the largest share of its data's rate that a flow's application receives: the payload part of its full
+    /// Returns the largest share of a flow's data rate that its application can receive: the payload part of its full
     /// frames, reduced by the RM cells of an ABR VC (`docs/mechanisms.md` 1.1).
     pub fn payload_share(&self, flow: &Flow) -> f64 {
         let (payload, cells) = flow.frame(&self.aal5);
@@ -301,8 +301,8 @@ impl Network {
         atm_part(&self.nodes, &self.links, &vc.path)
     }
 
-    /// Returns the propagation delay there and back over a VC's ATM part, which its RM cells cross, limited to the
-    /// longest `Duration`.
+    /// Returns the round-trip propagation delay over a VC's ATM part, which its RM cells cross, limited to the longest
+    /// `Duration`.
     pub fn round_trip(&self, vc: &Vc) -> Duration {
         let one_way = |vc: &Vc| -> u64 {
             let delays = vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds);

@@ -31,7 +31,7 @@ pub struct Place {
 pub struct RateControl {
     ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,
     allocators: TiVec<LinkIndex, Option<Box<dyn Allocator>>>,
-    /// By VC: the place where it is shaped, if it is.
+    /// By VC: the place where it is shaped; `None` if it is not.
     places: TiVec<VcIndex, Option<Place>>,
     loops: TiVec<VcIndex, Option<Loop>>,
     /// By link and label of a VC: the place where the data of the other direction leaves the same switch, if the
@@ -130,7 +130,7 @@ impl RateControl {
         })
     }
 
-    /// Returns the place where a VC is shaped, if it is.
+    /// Returns the place where a VC is shaped; `None` if it is not.
     pub fn place(&self, vc: VcIndex) -> Option<Place> {
         self.places[vc]
     }
@@ -215,7 +215,7 @@ impl RateControl {
         self.passes.get(link)?[label]
     }
 
-    /// Returns whether RM cell `number`, on its way on `vc`, goes backward.
+    /// Returns whether RM cell `number`, in flight on `vc`, goes backward.
     pub fn goes_backward(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
         self.rm_content(vc, number).backward
     }
@@ -245,7 +245,7 @@ impl RateControl {
         }
     }
 
-    /// Returns the content of RM cell `number`, on its way on `vc`.
+    /// Returns the content of RM cell `number`, in flight on `vc`.
     pub fn rm_content(&self, vc: VcIndex, number: FrameNumber) -> RmCell {
         let home = self.of(vc).home;
         self.port(home.link).expect("an ABR VC is shaped").rm_content(home.label, number)

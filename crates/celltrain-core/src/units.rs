@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const CELL_BITS: u64 = 424;
 /// Picoseconds in a second.
 pub const PS_PER_SECOND: u64 = 1_000_000_000_000;
-/// The finest clock: a scenario that needs a finer one has its times rounded, with a warning.
+/// The finest clock: if a scenario needs a finer one, its times are rounded, with a warning.
 pub const MAX_UNITS_PER_SECOND: u64 = 1 << 40;
 
 /// An instant, in units of the scenario's clock since the start of the run.
@@ -75,12 +75,12 @@ impl Mul<u64> for Span {
     }
 }
 
-/// The scenario's clock, defined by its units per second.
+/// The scenario's clock, defined by the number of units per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Units in a second.
     pub units_per_second: u64,
-    /// True if every cell time and delay it was made for is a whole number of units.
+    /// True if every cell time and delay for which it was created is a whole number of units.
     pub exact: bool,
 }
 

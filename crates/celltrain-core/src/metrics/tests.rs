@@ -89,7 +89,7 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
     stage.ports[N_SOURCE_BOTTLENECK].counters[Label::new(0)] = others;
     stage.edge.on_cell(VcIndex::new(2), Time::default(), cell(1, 0, true));
     let edge = EdgeCounters { frames: 1, eligible_frames: 1, ..EdgeCounters::default() };
-    // 1 + 300 + 7 and 20 + 4000 + 80; the other three VCs have no contract.
+    // 1 + 300 + 7 = 308 and 20 + 4000 + 80 = 4100; the other three VCs have no contract.
     let expected = ContractResult { name: "vc1".into(), edge, discarded_frames: 308, cut_frames: 4100 };
     assert_eq!(stage.final_state().contracts(), vec![expected]);
 }
@@ -156,7 +156,7 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
                 lost_pushed_out: 14,
                 discarded_frame: 15,
                 discarded_remainder: 16,
-                // Not folded: they follow from the cells.
+                // Not folded in, because they follow from the cell counts.
                 discarded_frames: 99,
                 cut_frames: 99,
             },
@@ -172,7 +172,8 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
     // The link back also has two VCs, and each of the hosts' eight links has one. No cells arrived there.
     expected.fold_all([0; 1 + 2 * 7]);
     expected.fold_all([0; 8 * (1 + 7)]);
-    // VCs 0 and 1 in turn: 42.4 Mbps are 100,000 cells a second; RM cells sent, and RM cells at the end of their loop.
+    // VCs 0 and 1 in turn: the rate (42.4 Mbps are 100,000 cells a second), the RM cells sent, and the RM cells that
+    // reached the end of their loop.
     for _ in 0..2 {
         expected.fold_all([100_000.0_f64.to_bits(), 0, 0]);
     }

@@ -1,6 +1,6 @@
-//! Differential Fair Buffer Allocation (DFBA) of 1997: above a threshold of its own a VC loses frames at random.
+//! Differential Fair Buffer Allocation (DFBA) of 1997: a VC above its own threshold loses frames at random.
 //!
-//! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are kept;
+//! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are used;
 //! `docs/mechanisms.md` 2.10.
 //! Departures: the ceiling Z `R_i` is a rule, as in the source's text; the pseudo-code lacks it. The scenario
 //! sets `R_i`, as in the source's Table 4, and `W_i` = `R_i` / R follows. The source sets `W_i`, and `R_i` = `W_i` R
@@ -196,12 +196,13 @@ mod tests {
 
     #[test]
     fn from_its_threshold_to_its_ceiling_the_drop_probability_grows_from_zero_to_the_weight() {
-        // VC 0: 0.4 (X_i - 400) / 200. At 500 it is 0.2, at 600 0.4. 10,000 draws: five standard deviations are 0.025.
+        // VC 0: the probability is 0.4 (X_i - 400) / 200, so 0.2 at 500 and 0.4 at 600. With 10,000 draws, five
+        // standard deviations are 0.025.
         let refused = |x_i| share_refused(&config(), &view(&[x_i, 0]), 0);
         assert_eq!(refused(400), 0.0);
         assert!((refused(500) - 0.2).abs() < 0.02, "{}", refused(500));
         assert!((refused(600) - 0.4).abs() < 0.025, "{}", refused(600));
-        // VC 1: 0.2 (X_i - 200) / 100, at 250 0.1.
+        // VC 1: the probability is 0.2 (X_i - 200) / 100, so 0.1 at 250.
         let refused = share_refused(&config(), &view(&[0, 250]), 1);
         assert!((refused - 0.1).abs() < 0.015, "{refused}");
     }

@@ -1,7 +1,8 @@
-//! Differential Fair Buffer Allocation (DFBA) of 1998: in a filling buffer a VC above its share loses frames at random.
+//! Differential Fair Buffer Allocation (DFBA) of 1998: as the buffer fills, VCs above their shares lose frames at
+//! random.
 //!
-//! Source: ATM Forum 98-0405, as remembered and checked against an implementation; `docs/mechanisms.md` 2.11, whose
-//! symbols K, L, H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are kept.
+//! Source: ATM Forum 98-0405, from memory and checked against an implementation; `docs/mechanisms.md` 2.11, whose
+//! symbols K, L, H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are used.
 //! Departures: W is the sum of the weights of all VCs that cross the port. `X_i` counts all cells of a VC, tagged or
 //! not.
 

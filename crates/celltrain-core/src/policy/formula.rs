@@ -106,8 +106,8 @@ pub struct Formula {
     config: Config,
     capacity: u32,
     vcs: Vec<String>,
-    /// Created when the port is known, or on the first use before that. Compiling formulas takes as long as a few
-    /// hundred frames.
+    /// Created when the port is known, or on the first use before that. Compiling formulas takes as long as deciding
+    /// about a few hundred frames.
     running: OnceCell<Running>,
 }
 

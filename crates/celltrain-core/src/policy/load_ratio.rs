@@ -2,7 +2,7 @@
 //! weights.
 //!
 //! Source: ATM Forum 96-1269, sections 6 and 7, and 97-0607; `docs/mechanisms.md` 2.5, 2.6 and 2.12, whose symbols are
-//! kept.
+//! used.
 
 use typed_index_collections::TiVec;
 

@@ -1,8 +1,8 @@
 //! Buffer policies: which frames an output port admits, and how it treats a cell that finds no room.
 //!
 //! The port owns the queue, the per-VC counts and the frame bookkeeping. A policy only makes decisions and sees only
-//! its arguments. A new policy is one file next to these, two lines below, one page under `docs/models/` and one
-//! scenario. Its name in scenarios, its Python class and the conformance tests follow.
+//! its arguments. To add a policy, add a file here, two lines below, one page under `docs/models/` and one scenario.
+//! Its name in scenarios, its Python class and the conformance tests then exist automatically.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -55,16 +55,16 @@ registry! {
         epd: Epd,
         /// Double EPD: early packet discard with a lower threshold for tagged frames.
         double_epd: DoubleEpd,
-        /// EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not
+        /// EPD with per-VC accounting: past a threshold, a VC that holds more than an equal share of the queue may not
         /// start a frame.
         per_vc_accounting: PerVcAccounting,
-        /// EPD with per-VC accounting, fixed share: past a threshold, a VC that holds more than an equal part of that
+        /// EPD with per-VC accounting, fixed share: past a threshold, a VC that holds more than an equal share of that
         /// threshold may not start a frame.
         per_vc_accounting_fixed: PerVcAccountingFixed,
         /// Virtual queuing: a FIFO that counts the cells each VC would have waiting under round robin, and refuses
         /// frames accordingly.
         virtual_queuing: VirtualQueuing,
-        /// Virtual queuing with real thresholds: each virtual queue has its own threshold, an equal part of a common
+        /// Virtual queuing with real thresholds: each virtual queue has its own threshold, an equal share of a common
         /// one.
         virtual_queuing_threshold: VirtualQueuingThreshold,
         /// Virtual queuing with minimum shares: the virtual queues are first served at minimum shares, then round
@@ -81,9 +81,9 @@ registry! {
         /// Single drop: a VC that reaches its threshold loses one frame, and no other until it has been below the
         /// threshold again.
         single_drop: SingleDrop,
-        /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
+        /// Differential Fair Buffer Allocation of 1997: a VC above its own threshold loses frames at random.
         dfba: Dfba,
-        /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at
+        /// Differential Fair Buffer Allocation of 1998: as the buffer fills, VCs above their shares lose frames at
         /// random.
         #[serde(rename = "dfba_1998")]
         dfba_1998: Dfba1998,
@@ -106,7 +106,7 @@ registry! {
         |config| Box::new(config.build(capacity.unwrap_or(u32::MAX), vcs))
     }
 
-    /// Returns every policy, with default settings if it has them, for tests that hold for all policies.
+    /// Returns every policy, with default settings if it has them, for tests of all policies.
     #[cfg(any(test, feature = "samples"))]
     pub fn samples(capacity: u32) -> Vec<Self> { |mod policy| policy::sample(capacity).into() }
 }

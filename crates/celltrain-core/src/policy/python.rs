@@ -97,7 +97,7 @@ impl Configure for Config {
     type Policy = Python;
 
     fn check(&self, _capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        // The class is the same at every port.
+        // The class is the same at every port, so one check is enough.
         if !vcs.is_empty() {
             return Vec::new();
         }

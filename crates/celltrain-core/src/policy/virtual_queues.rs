@@ -1,6 +1,7 @@
 //! Virtual queues: counters that grow and shrink like the queues of a port that serves each VC separately.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, as `docs/mechanisms.md` 2.8 recalls it, whose symbols `M_j` and `N_v` are kept.
+//! Source: Chiussi, Xia and Kumar 1997, as recalled in `docs/mechanisms.md` 2.8, whose symbols `M_j` and `N_v` are
+//! used.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 

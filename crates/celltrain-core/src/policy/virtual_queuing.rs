@@ -1,9 +1,9 @@
 //! Virtual queuing: a FIFO that counts what each VC would have waiting if VCs were served in turns.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
-//! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: the source's rule for discarding is not at hand. Here it is the rule of per-VC accounting, with
-//! `M_j` instead of `Y_j`.
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as recalled in
+//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere).
+//! Departures: the source's rule for discarding was not available. Here it is the rule of per-VC accounting,
+//! with `M_j` instead of `Y_j`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -39,7 +39,7 @@ pub struct Config {
 pub struct VirtualQueuing {
     th: u32,
     k: f64,
-    /// True if each virtual queue has an equal part of the threshold, regardless of the real queue's length.
+    /// True if each virtual queue has an equal share of the threshold, regardless of the real queue's length.
     real_thresholds: bool,
     queues: VirtualQueues<RoundRobin>,
 }

@@ -1,9 +1,10 @@
 //! Virtual queuing with minimum shares: the virtual queues are first served at minimum shares, then round robin.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
-//! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: the source's rules for discarding and for the minimum rates are not at hand. Here a VC's part of
-//! the queue is its part of the link: its minimum share, and an equal part of the shares not promised to active VCs.
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as recalled in
+//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere).
+//! Departures: the source's rules for discarding and for the minimum rates were not available. Here a VC's share
+//! of the queue is its share of the link: its minimum share, and an equal part of the shares not promised to active
+//! VCs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ use crate::rng::Stream;
 use crate::threshold::Threshold;
 
 /// Virtual queuing with minimum shares: like `virtual_queuing`, but the virtual queues are first served at their VCs'
-/// minimum shares of the link, then round robin. A VC's part of the queue is its part of the link.
+/// minimum shares of the link, then round robin. A VC's share of the queue is its share of the link.
 ///
 /// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -31,7 +32,7 @@ pub struct Config {
     /// Th: the threshold up to which every frame may start.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
-    /// k: a VC may start a frame while its virtual queue holds at most `k` times its part of the queue.
+    /// k: a VC may start a frame while its virtual queue holds at most `k` times its share of the queue.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,

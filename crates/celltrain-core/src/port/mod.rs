@@ -56,7 +56,7 @@ impl PortCounters {
         self.lost_overflow + self.lost_pushed_out
     }
 
-    /// Returns the number of cells discarded by decision of the policy.
+    /// Returns the number of cells discarded by the policy.
     pub fn discarded(&self) -> u64 {
         self.discarded_frame + self.discarded_remainder
     }

@@ -1,6 +1,6 @@
 //! Guaranteed rate: the UBR class yields to the others, except for a share of the link.
 //!
-//! Source: ATM Forum 97-0424, as `docs/mechanisms.md` 2.14 recalls it; its symbol g is kept.
+//! Source: ATM Forum 97-0424, as recalled in `docs/mechanisms.md` 2.14; its symbol g is used.
 //! Departures: time is counted in cells sent, so the credit does not change while the link is idle (it could have grown
 //! by one cell at most). The credit does not fall below 0: cells that UBR sends while no other class has any do not
 //! count against it.
@@ -46,7 +46,7 @@ const CELL: u64 = ONE;
 
 /// The scheduler.
 struct GuaranteedRate {
-    /// g: growth of the credit in a cell time.
+    /// g: growth of the credit per cell time.
     g: u64,
     /// Credit that UBR may still claim.
     credit: u64,

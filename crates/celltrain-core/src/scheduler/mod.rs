@@ -2,7 +2,7 @@
 //!
 //! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one
 //! queue. Under any other scheduler there are several queues, by class or by VC, each first in, first out, and the
-//! scheduler chooses the next one. A new scheduler is one file next to these, two lines below and one page under
+//! scheduler chooses the next one. To add a scheduler, add a file here, two lines below and one page under
 //! `docs/models/`.
 
 pub(crate) mod waiting;
@@ -55,7 +55,7 @@ registry! {
     /// Creates the queues of a port crossed by these VCs, by label; `None` if all share one queue, first in, first out.
     pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> { |config| config.build(vcs) }
 
-    /// Returns every scheduler with settings for any VCs, for tests that hold for all schedulers.
+    /// Returns every scheduler with settings for any VCs, for tests of all schedulers.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod scheduler| scheduler::sample().into() }
 }

@@ -1,7 +1,7 @@
 //! Weighted fair queuing on cells, by self-clocked tags: a queue for each VC, served in proportion to weights.
 //!
 //! Source: Golestani 1994 (self-clocked fair queuing), `docs/mechanisms.md` 2.15, whose symbols F, v and `w_v` are
-//! kept.
+//! used.
 //! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large.
 //! Only the tag of a queue's first cell is kept, and the others follow from it: while a VC has cells waiting,
 //! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
@@ -326,7 +326,7 @@ mod tests {
         let mut wide = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u128>::new(&steps)));
         let mut rng = Stream::new(1, "arrivals");
         let (mut waiting, mut passed) = (0, 0);
-        // The 64-bit tags are lowered some tens of times, the 128-bit tags never.
+        // The 64-bit tags are lowered dozens of times, the 128-bit tags never.
         for _ in 0..100_000 {
             if waiting == 0 {
                 let label = Label::new(rng.below(4));
@@ -352,7 +352,7 @@ mod tests {
     fn who_was_idle_neither_catches_up_nor_pays_for_it() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
-        // It does not get four in a row for the four it missed, nor wait until the other's backlog is gone.
+        // The VC neither gets four turns in a row for the four it missed, nor waits until the other's backlog is gone.
         assert_eq!(sent(&mut queues, &[1; 4], 6), [0, 1, 0, 1, 1, 1]);
     }
 

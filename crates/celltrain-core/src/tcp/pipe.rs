@@ -253,7 +253,8 @@ fn random_losses_give_the_square_root_law() {
 
 #[test]
 fn delayed_acknowledgements_halve_the_climb() {
-    // With an acknowledgement for every second segment the window climbs half as fast: 1 / sqrt(2) of the rate.
+    // With an acknowledgement for every second segment the window grows half as fast, so the rate is 1 / sqrt(2) times
+    // as high.
     follows_the_square_root_law(0.75f64.sqrt(), &[2_000], DelayedAcks::On, one_in);
 }
 

@@ -35,7 +35,8 @@ impl SackBlocks {
         self.count == 0
     }
 
-    /// Returns the bytes of TCP options they take: two no-operations, kind and length, eight per block (RFC 2018, 3).
+    /// Returns the bytes of TCP options that the blocks take: two no-operations, kind and length, eight per block (RFC
+    /// 2018, 3).
     pub fn option_bytes(&self) -> u64 {
         option_bytes(self.count as u64)
     }

@@ -1,6 +1,6 @@
 //! On and off: bursts of packets at a constant rate.
 //!
-//! Source: the VBR background of ATM Forum 97-0424, as `docs/mechanisms.md` 2.14 recalls it.
+//! Source: the VBR background of ATM Forum 97-0424, as recalled in `docs/mechanisms.md` 2.14.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

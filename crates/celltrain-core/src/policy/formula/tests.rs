@@ -62,7 +62,7 @@ fn an_average_goes_on_before_a_frame_is_judged() {
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
     assert_eq!(config.check(Some(1000), &[]), []);
     let mut bench = Bench::new(&config, 1000, 1);
-    // Averages 0, 2, 5: the frame that finds 8 cells is refused; then the average falls with the queue.
+    // The averages are 0, 2 and 5, so the frame that finds 8 cells is refused. Then the average falls with the queue.
     for expected in [4, 8, 8] {
         bench.offer_frame(0, 4);
         assert_eq!(bench.port.occupancy(), expected);

@@ -1,7 +1,7 @@
 //! CUBIC: after a loss, cwnd returns to its old value as a cubic function of the time since the loss, regardless of the
 //! round-trip time.
 //!
-//! Source: RFC 9438, whose symbols are kept: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
+//! Source: RFC 9438, whose symbols are used: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
 //! in seconds and windows are in segments, as in the RFC.
 //! Departures: the round-trip time is smoothed as in RFC 6298 (2.3) from one exact sample per round trip, separately
 //! from the retransmission timer's, which counts coarse ticks. min(cwnd, rwnd) replaces the flight size (4.6); they are
@@ -150,7 +150,7 @@ fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    // From above the root, every step comes closer until rounding stops it.
+    // Starting above the root, every step gets closer until rounding stops it.
     let mut root = x.max(1.0);
     loop {
         let next = (2.0 * root + x / (root * root)) / 3.0;

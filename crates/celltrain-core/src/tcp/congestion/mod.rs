@@ -1,8 +1,8 @@
 //! Congestion controls, which grow and shrink the congestion window; one file each.
 //!
-//! The sender keeps the windows and grows them in slow start. A control decides how cwnd grows in congestion avoidance
+//! The sender stores the windows and grows cwnd in slow start. A control decides how cwnd grows in congestion avoidance
 //! and how much congestion shrinks it. To add a control, add a file here, two lines below and one page under
-//! `docs/models/`. Its name in scenarios, its Python access and the shared tests follow.
+//! `docs/models/`. Its name in scenarios, its Python access and the shared tests then exist automatically.
 
 pub mod cubic;
 pub mod formula;
@@ -124,7 +124,7 @@ pub struct NewAck {
     pub now: Time,
     /// Number of segments it acknowledges.
     pub acked: f64,
-    /// cwnd, in segments: ssthresh or above.
+    /// cwnd, in segments; at least ssthresh.
     pub cwnd: f64,
     /// rwnd, in segments.
     pub rwnd: f64,
@@ -360,7 +360,7 @@ mod tests {
         ) {
             let options = TcpOptions {
                 mss: Bytes { bytes: mss.into() },
-                // A multiple of 1024, so that scaling keeps it.
+                // A multiple of 1024, so that window scaling does not round it.
                 receive_window: Bytes { bytes: u64::from(wnd >> 10 << 10) },
                 initial_ssthresh: Some(Bytes { bytes: u64::from(65_535 / mss * mss) }),
                 ssthresh_rule: SsthreshRule::HalfOfWindow,
@@ -404,7 +404,7 @@ mod tests {
             bsd.on_loss();
             let mut ours = Windows {
                 arithmetic: SsthreshArithmetic::WholeSegments,
-                // Only whole segments of it are used; half of it in whole segments is the same.
+                // Only whole segments of rwnd are used, and half of them gives the same whole number.
                 rwnd: f64::from(wnd / mss),
                 ..windows(SsthreshRule::HalfOfWindow, f64::from(cwnd.max(mss)) / f64::from(mss))
             };

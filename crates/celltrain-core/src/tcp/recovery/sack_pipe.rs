@@ -1,8 +1,8 @@
 //! SACK with Fall and Floyd's pipe: an estimate of the data in the network decides when to send, and the scoreboard
 //! decides what.
 //!
-//! Source: Fall and Floyd 1996, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", section 3.4, its `pipe`
-//! kept; RFC 2018; `docs/mechanisms.md` 3.7, the default of A-27.
+//! Source: Fall and Floyd 1996, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", section 3.4, with its
+//! variable `pipe`; RFC 2018; `docs/mechanisms.md` 3.7, the default of A-27.
 //! Departures: no new recovery starts until everything sent before a timeout is acknowledged, as in RFC 6675 (5.1); the
 //! source does not cover this case.
 
