@@ -1,5 +1,5 @@
 //! Measures of a run, such as `flows.sum(tcp1-3).goodput_mbps / goodput_mbps`: paths and numbers in the language's
-//! arithmetic, with spaces around every sign.
+//! arithmetic, with spaces around every operator.
 
 use crate::fault::Fault;
 use crate::parser;

@@ -18,7 +18,7 @@ use crate::{Kind, PerVc, Program, Registers, Unit, Word, parse};
 pub enum Constant {
     /// A formula of other constants.
     Formula(String),
-    /// A number, or one for each VC.
+    /// A number for all VCs, or one for each.
     Value(PerVc),
 }
 

@@ -183,7 +183,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Gives a constant or state that is a plain number the unit of the terms it is added to or compared with. State
+    /// Gives a constant or state that is a plain number the unit of the values it is added to or compared with. State
     /// also gets the unit of its new values.
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
@@ -360,7 +360,7 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, key: &str, text: &str) {
-        // TOML's `nan` and `inf` arrive as texts.
+        // TOML's `nan` and `inf` arrive here as texts.
         let bare = text.trim_start_matches(['+', '-']);
         if matches!(bare, "nan" | "inf") && !self.texts.constants.contains_key(bare) {
             self.faults.push(SettingFault::new(key, text, NOT_FINITE));
