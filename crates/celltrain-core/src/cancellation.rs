@@ -43,7 +43,7 @@ impl<'a> CancellationToken<'a> {
     /// Checks now whether the work is cancelled.
     ///
     /// # Errors
-    /// If it is.
+    /// If the work is cancelled.
     pub fn check(&self) -> Result<(), Interrupted> {
         self.left.set(self.every);
         if (self.go_on)() { Ok(()) } else { Err(Interrupted) }

@@ -144,7 +144,7 @@ impl Cell {
         Self { label_and_bits: self.label_and_bits | LAST_CELL, ..self }
     }
 
-    /// Returns the same cell under the label of the next link.
+    /// Returns the same cell with the label of the next link.
     #[inline]
     #[must_use]
     pub fn relabelled(self, label: Label) -> Self {

@@ -272,7 +272,7 @@ pub struct Judged {
     pub active_vcs: u32,
     /// True if the frame is tagged (CLP = 1).
     pub tagged: bool,
-    /// Numbers of the policy's rule.
+    /// The policy's rule and its numbers.
     pub decision: Decision,
 }
 

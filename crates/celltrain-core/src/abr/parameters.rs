@@ -69,7 +69,7 @@ pub struct Parameters {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateFormat {
-    /// As they are.
+    /// Not rounded.
     #[default]
     Exact,
     /// In the 16 bits of a real cell, rounded down by less than 0.2 %.

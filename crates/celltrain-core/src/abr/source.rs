@@ -5,7 +5,7 @@
 //!
 //! Choices that the rules leave open: a forward RM cell required by rule 3(a) is not sent until data or a backward RM
 //! cell waits, so an idle source is silent. ER of a forward RM cell is PCR. Of the optional use-it-or-lose-it behaviour
-//! (rule 13), only rule 5 is implemented. Where rule 8 says "at least" or "at most", the bound itself is used.
+//! (rule 13), only rule 5 is implemented. If rule 8 says "at least" or "at most", the bound itself is used.
 //! Out-of-rate forward RM cells (rule 11) are sent if the VC enables them, while ACR is below TCR and something waits.
 
 use super::{Parameters, RateFormat, Rates, RmCell, Rule};
@@ -86,7 +86,7 @@ pub struct Source {
 struct Pace {
     /// Start of the last in-rate cell.
     last: Option<Time>,
-    /// Earliest start of the next.
+    /// Earliest start of the next in-rate cell.
     next: Time,
 }
 

@@ -20,7 +20,7 @@ use crate::units::{Duration, Span, Time};
 /// The two engines. Both give exactly the same result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// Processes whole frames where nothing can happen to a single cell.
+    /// Processes whole frames if nothing can happen to a single cell.
     #[default]
     Fast,
     /// Uses a single event list, with an event for every arrival and departure of a cell.
@@ -49,7 +49,7 @@ impl Engine {
     /// from 0 to 1. Once it has returned false it must not return true again.
     ///
     /// # Errors
-    /// [`Interrupted`] when `keep_going` returned false.
+    /// Returns [`Interrupted`] if `keep_going` returned false.
     pub fn run(self, network: &Network, probe: &mut impl Probe, keep_going: impl FnMut(f64) -> bool) -> Outcome {
         self.run_by(PortMode::default(), network, probe, keep_going)
     }

@@ -14,8 +14,8 @@ use crate::error::Fault;
 use crate::units::Duration;
 
 /// ERICA: in an overload, each VC gets its equal share of the link, or its own rate divided by the overload factor if
-/// that is larger. Without overload, it gets the largest rate any VC was given. The target load is a fixed
-/// part of the capacity that other classes leave.
+/// that is larger. Without overload, it gets the largest rate any VC was given. The target load is a fixed part of the
+/// capacity that other classes leave.
 ///
 /// Source: ATM Forum 96-1172.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,8 +27,8 @@ pub struct Config {
     #[serde(default = "target_utilisation")]
     #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
     pub target_utilisation: f64,
-    /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets
-    /// one rate per interval.
+    /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets one
+    /// rate per interval.
     #[serde(default = "interval")]
     pub interval: Duration,
     /// delta: how far the load may exceed its target before it counts as an overload, as a part of the target, 0 to 1.

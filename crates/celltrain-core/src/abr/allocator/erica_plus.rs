@@ -36,8 +36,8 @@ pub struct Config {
     #[serde(default = "qdlf")]
     #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
     pub qdlf: f64,
-    /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets
-    /// one rate per interval.
+    /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets one
+    /// rate per interval.
     #[serde(default = "erica::interval")]
     pub interval: Duration,
     /// delta: how far the load may exceed its target before it counts as an overload, as a part of the target, 0 to 1.

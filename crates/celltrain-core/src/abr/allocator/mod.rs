@@ -25,7 +25,7 @@ registry! {
     /// The allocator of a port in a scenario: a table with one key, the allocator's name.
     #[schemars(rename = "Allocator")]
     pub enum AllocatorConfig(module::Config) {
-        /// EFCI: data cells that leave while more cells wait than a threshold are marked.
+        /// EFCI: data cells are marked if they leave while more cells wait than a threshold.
         efci: Efci,
         /// Equal share: the link's rate over the number of active VCs.
         equal_share: EqualShare,

@@ -87,7 +87,7 @@ impl ContendedPort {
         }
     }
 
-    /// Starts a new range for a sample. `look_at` must be called before.
+    /// Starts a new range for a sample. Call `look_at` first.
     pub(super) fn start_range(&mut self) {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
@@ -98,7 +98,7 @@ impl ContendedPort {
         }
     }
 
-    /// Returns a probe's view of the buffer. `look_at` must be called before.
+    /// Returns a probe's view of the buffer. Call `look_at` first.
     pub(super) fn view<'a>(&'a self, at_once: &'a TiSlice<AtOnceIndex, AtOncePort>) -> BufferView<'a> {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
@@ -109,7 +109,7 @@ impl ContendedPort {
         }
     }
 
-    /// Returns the state at the horizon. `look_at` must be called before.
+    /// Returns the state at the horizon. Call `look_at` first.
     pub(super) fn end(&self, at_once: &TiSlice<AtOnceIndex, AtOncePort>) -> PortEnd {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
@@ -190,8 +190,8 @@ pub(super) struct Worked {
 /// cells pushed out from the front, marks, frames that wait until they are whole, a policy that follows cells, or an
 /// allocator.
 ///
-/// A cell's start is certain once everything that arrives before it is settled. Only then is the cell added to the next
-/// port's stream.
+/// A cell's start is certain once everything that arrives before that start is settled. Only then is the cell added
+/// to the next port's stream.
 pub(super) struct QueuePort {
     pub(super) ingress: CellIngress,
     pub(super) output: Output,

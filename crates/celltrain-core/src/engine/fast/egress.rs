@@ -120,7 +120,7 @@ impl PartialFrames {
     }
 }
 
-/// Sends a single-cell port's cells to hosts.
+/// The part of a port of single cells that sends them to hosts.
 pub(super) struct ToHosts {
     pub(super) link: LinkIndex,
     pub(super) cell_time: Span,

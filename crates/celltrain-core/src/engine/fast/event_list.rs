@@ -114,7 +114,7 @@ const TIME: u32 = 64;
 impl Key {
     /// Stands for "no event", and sorts after all events.
     pub const NEVER: Key = Key(u128::MAX);
-    /// Most leaves of a tree.
+    /// Maximum number of leaves of a tree.
     pub const MAX_LEAVES: usize = 1 << LINK;
 
     /// Creates the key of the event of `leaf` at `time`. At the same instant, lower ranks come first.

@@ -188,7 +188,7 @@ impl Fifo {
         u32::try_from(self.admitted.rest().len()).expect("a queue stays below 2^32 cells")
     }
 
-    /// Returns a probe's view of the buffer. `look_at` must be called before.
+    /// Returns a probe's view of the buffer. Call `look_at` first.
     pub(super) fn view(&self) -> BufferView<'_> {
         let occupancy = self.occupancy();
         BufferView { occupancy, range: self.tracked().range(occupancy), per_vc: &self.counts.per_vc }
@@ -208,14 +208,14 @@ impl Fifo {
         tracker
     }
 
-    /// Starts a new range for a sample. `look_at` must be called before.
+    /// Starts a new range for a sample. Call `look_at` first.
     pub(super) fn start_range(&mut self) {
         self.tracker = self.tracked();
         self.tracker.start_range(self.occupancy());
         (self.longest, self.shortest) = (0, u64::MAX);
     }
 
-    /// Returns the port's state for the results. `look_at` must be called before.
+    /// Returns the port's state for the results. Call `look_at` first.
     pub(super) fn state(&self) -> PortState {
         PortState {
             counters: self.admission.counters(&self.counts.per_vc).collect(),

@@ -154,7 +154,7 @@ impl Batch {
         self.cells.len()
     }
 
-    /// Begins the cells of the next link, which may be none.
+    /// Begins the cells of the next link, which may have none.
     pub(super) fn begin_input(&mut self) {
         self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
     }

@@ -68,7 +68,7 @@ pub(super) trait Depart: FnMut(Run, Time, Span) {}
 impl<F: FnMut(Run, Time, Span)> Depart for F {}
 
 impl Output {
-    /// `reports_each`: from the beginning.
+    /// If `reports_each`, each start is reported from the beginning.
     pub(super) fn new(buffer: OutputBuffer, timing: Timing, reports_each: bool) -> Self {
         Self {
             defers_order: buffer.defers_order() || timing.marks_above.is_some(),
@@ -207,7 +207,7 @@ impl Output {
         self.may_bypass_queue && self.next_start <= now && self.buffer.ready() == 0 && !cell.is_rm()
     }
 
-    /// [`Output::offer`] for such a cell, which is not put in a queue.
+    /// [`Output::offer`] for a cell that may bypass the queue.
     #[inline]
     pub(super) fn bypass_queue(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         if !self.defers_order {

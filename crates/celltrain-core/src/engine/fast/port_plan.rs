@@ -21,7 +21,7 @@ use crate::units::{Clock, Time};
 /// How the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortMode {
-    /// Whichever is faster.
+    /// The one expected to be faster.
     #[default]
     Planned,
     /// Trains everywhere, for tests and measurements.
@@ -185,7 +185,7 @@ pub struct PortExplanation {
     pub code: &'static str,
     /// The port's methods for processing several cells at once.
     pub details: Vec<&'static str>,
-    /// The reason for the code.
+    /// The reason for choosing it.
     pub why: String,
     /// The names of the ports and hosts that its cells reach next.
     pub feeds: Vec<String>,

@@ -7,8 +7,8 @@ use crate::engine::fast::train::InputArrival;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
-/// A train with more consecutive cells than this is handled by itself. Interleaving does not begin with trains that
-/// have no more cells left.
+/// A train with more than this many consecutive cells is handled by itself. Interleaving does not begin with trains
+/// that have this many cells left or fewer.
 const FEW_IN_A_ROW: u32 = 4;
 
 /// The queue while interleaved cells are added.
