@@ -123,7 +123,7 @@ def tried(plan: Plan) -> list[str]:
 
 
 def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
-    """Returns the warnings of thresholds that stay while the buffer changes; a comparison has no `[[paired]]` to offer."""
+    """Returns warnings about thresholds that stay constant while the buffer changes; plans can use `[[paired]]`."""
     # Only axes of ports can change buffers.
     if not any(axis.path.startswith("port.") for axis in plan.axes):
         return []
