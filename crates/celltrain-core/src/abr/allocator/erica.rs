@@ -14,8 +14,8 @@ use crate::error::Fault;
 use crate::units::Duration;
 
 /// ERICA: in an overload, each VC gets its equal share of the link, or its own rate divided by the overload factor if
-/// that is larger. Without overload, it gets the largest rate any VC was given. The target load is a fixed part of the
-/// capacity that other classes leave.
+/// that is larger. Without overload, it gets at least the largest rate of the previous interval. The target load is a
+/// fixed part of the capacity that other classes leave.
 ///
 /// Source: ATM Forum 96-1172.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,10 +1,10 @@
 //! A run on several threads, by conservative parallel simulation. Each thread simulates a partition of the network.
 //!
-//! The length of a window is the lookahead: the shortest path from one partition to another. A cell that starts within
-//! a window arrives in another partition after the window. So once everything before the window is settled, each
-//! partition knows all arrivals within it and can simulate it independently. At the end of the window it sends messages
-//! to each other partition, and waits for theirs. `docs/design/threads.md` explains why the result is the same, and how
-//! much faster it is.
+//! The length of a window is the lookahead: the shortest time in which a cell gets from one partition to another. A
+//! cell that starts within a window arrives in another partition after the window. So once everything before the window
+//! is settled, each partition knows all arrivals within it and can simulate it independently. At the end of the window
+//! it sends messages to each other partition, and waits for theirs. `docs/design/threads.md` explains why the result is
+//! the same, and how much faster it is.
 
 mod partitioning;
 mod routes;
