@@ -26,7 +26,7 @@ CAUGHT = 0.95
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign: a command, or a function of COUNT and SEED that returns several. Its time is for two cores."""
+    """A campaign: a command, or a function of COUNT and SEED that yields commands. Its duration is for two cores."""
 
     about: str
     time: str
@@ -49,7 +49,7 @@ def studies(count: int, _: int) -> Iterable[str]:
 
 
 def tune_study(_: int, __: int) -> Iterable[str]:
-    """Searches for both policies, continuing a search that was interrupted, and fills the page."""
+    """Searches with both policies, resumes interrupted searches, and fills the page."""
     stores = [f"out/tune-{policy}" for policy in ("selective-drop", "fba")]
     for store in stores:
         resume = "--resume" if (ROOT / store / "tune.json").exists() else ""
@@ -70,7 +70,7 @@ def formulas(count: int, seed: int) -> Iterable[str]:
 
 
 def fuzz(count: int, _: int) -> Iterable[str]:
-    """Fuzzes each reader for a number of seconds."""
+    """Fuzzes each parser for a number of seconds."""
     for target in ("scenario_reader", "aal5_reassembler"):
         yield f"cd fuzz && cargo +nightly fuzz run {target} -- -max_total_time={count}"
     yield "python -m pip install --requirement fuzz/python/requirements.txt"
@@ -79,12 +79,12 @@ def fuzz(count: int, _: int) -> Iterable[str]:
 
 
 def mutants(count: int, seed: int) -> Iterable[str]:
-    """Draws mutants of the core, has the tests judge them, and exits with 1 if they miss too many."""
+    """Draws mutants of the core and runs the tests on them; exits with 1 if too many survive."""
     listed = ["cargo", "mutants", "--package", "celltrain-core", "--list"]
     names = subprocess.run(listed, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     drawn = random.Random(seed).sample(names, min(count, len(names)))
     chosen = " ".join(shlex.join(["--re", f"^{re.escape(name)}$"]) for name in drawn)
-    # 2: some mutants were missed. 3: a test timed out, so it noticed the mutant.
+    # Exit code 2: some mutants were missed. Exit code 3: a test timed out, so it noticed the mutant.
     yield f"CELLTRAIN_DIFFERENTIAL=90 cargo mutants --package celltrain-core --output out {chosen} || test $? = 2 -o $? = 3"
     outcomes = json.loads((ROOT / "out/mutants.out/outcomes.json").read_text())
     caught, missed = outcomes["caught"] + outcomes["timeout"], outcomes["missed"]

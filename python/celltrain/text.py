@@ -20,7 +20,7 @@ MOST_CLAUSE = 1000
 #: Maximum length of a CSV cell that Excel accepts. A series repeats the name of its port in every row.
 MOST_CELL = 32_767
 
-#: What is wrong with a text that cannot be encoded.
+#: The problem with a text that cannot be encoded.
 BROKEN = "has half of a character (a surrogate), which UTF-8 cannot write"
 
 # Characters that begin a formula in a spreadsheet, the mark that prevents that, and numbers, which may begin with such

@@ -207,12 +207,12 @@ def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) ->
 
 
 def in_words(settings: Mapping[str, Setting]) -> str:
-    """Returns settings as they are appended to a scenario's name."""
+    """Formats settings for the end of a scenario's name."""
     return ", ".join(f"{path}={one.label}" for path, one in settings.items())
 
 
 def plain(value: Any) -> Any:
-    """Converts a value to what JSON and TOML can represent: scenario classes to tables, arrays to lists."""
+    """Converts a value to types of JSON and TOML: scenario classes become tables, arrays become lists."""
     if isinstance(value, policy_files.Table):
         return value
     if not isinstance(value, str | int | float | Mapping):

@@ -71,7 +71,7 @@ class PythonPolicy:
     Class attributes that are numbers, texts, True or False are settings, which the constructor can change.
     """
 
-    #: What happens when a cell of an admitted frame finds the buffer full, as for `celltrain.Formula`.
+    #: Action if a cell of an admitted frame finds the buffer full, as for `celltrain.Formula`.
     when_full: str = "lose_rest_of_frame"
 
     _called: ClassVar[str] = ""

@@ -39,7 +39,7 @@ from celltrain.running.statistics import rank_correlation
 
 #: A test, an entry of `claims.toml`.
 Entry = Mapping[str, Any]
-#: Whether a test passes, and the figures behind that.
+#: Result of a test: True if it passes, and the figures as evidence.
 Verdict = tuple[bool, str]
 
 

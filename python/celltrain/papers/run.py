@@ -94,7 +94,7 @@ def study(
     overrides: Mapping[str, Any] | None = None,
     cancel: Cancel | None = None,
 ) -> Reproduction:
-    """Runs a study: tables of our own design, with verdicts on what theory predicts.
+    """Runs a study: tables of our own design, with verdicts on the expectations from theory.
 
     Ctrl-C, or `cancel`, stops the runs and returns the results so far, marked as `interrupted`.
 
