@@ -89,7 +89,7 @@ impl HostOptions {
     }
 }
 
-/// Draws a time from 0 to `most`, both included, uniformly.
+/// Draws a time uniformly from 0 to `most`, both included.
 pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     let units = (u128::from(rng.next_u64()) * (u128::from(most.0) + 1)) >> 64;
     Span(u64::try_from(units).expect("a product of 64 bits and a share"))

@@ -49,7 +49,7 @@ macro_rules! indices {
                 self.0
             }
 
-            /// Returns all indices from 0 on. Zipping them with a list requires no check of its length.
+            /// Returns all indices from 0 on. Zipping them with a list needs no length check.
             #[inline]
             pub fn counting() -> impl Iterator<Item = Self> + Clone {
                 (0..).map(Self)

@@ -56,7 +56,7 @@ fn filled(
             crossing[link].push(vc);
         }
     }
-    // Sorted this way, one pass over a link's VCs finds its level.
+    // In this order, one pass over a link's VCs finds its level.
     for on in &mut crossing {
         token.tick(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));

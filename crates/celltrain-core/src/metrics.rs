@@ -53,7 +53,7 @@ pub struct RunResult {
     pub abr: Vec<AbrResult>,
     /// All VCs together.
     pub cells: CellTotals,
-    /// Cells counted once for each link they crossed.
+    /// Number of cells that crossed a link, summed over all links.
     pub cell_hops: u64,
     /// 64-bit digest that changes if the time of any segment or acknowledgement changes.
     pub fingerprint: Fingerprint,
@@ -207,8 +207,8 @@ impl FinalState<'_> {
         self.measure_if(true)
     }
 
-    /// Measures the part of a run that a partition has simulated. Its counters need not balance, because cells that
-    /// have moved to or from other partitions are counted there.
+    /// Measures the part of a run that a partition has simulated. Its counters need not balance, because other
+    /// partitions count the cells that have moved there.
     pub(crate) fn measure_partition(&self) -> Outcome {
         self.measure_if(false)
     }

@@ -278,7 +278,7 @@ impl RateControl {
         self.loops[vc].as_mut().expect("RM cells are of ABR VCs")
     }
 
-    /// Returns the port at which an ABR VC is shaped, on this link.
+    /// Returns the port at the start of this link, at which an ABR VC is shaped.
     #[inline]
     fn shaped(&mut self, link: LinkIndex) -> &mut ShapedPort {
         self.port_mut(link).expect("an ABR VC is shaped")

@@ -64,7 +64,7 @@ impl TieBreaker {
         }
     }
 
-    /// Draws the same random numbers as [`TieBreaker::order`] for `cells` cells whose order does not matter.
+    /// Draws or rotates as [`TieBreaker::order`] does, for `cells` cells whose order does not matter.
     #[inline]
     pub fn pass_over(&mut self, cells: u32) {
         if cells < 2 {

@@ -118,7 +118,7 @@ impl Clock {
         }
     }
 
-    /// Returns the time of one cell on a link of this rate: 424 bits over the rate, at least one unit.
+    /// Returns the transmission time of one cell on a link with this rate: 424 bits over the rate, at least one unit.
     #[expect(clippy::arithmetic_side_effects, reason = "424 by 64 bits, in 128 bits")]
     pub fn cell_time(&self, rate: BitRate) -> Span {
         Span(div_round(u128::from(CELL_BITS) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
@@ -155,7 +155,7 @@ fn div_round(numerator: u128, denominator: u64) -> u64 {
     u64::try_from((numerator + denominator / 2) / denominator).expect("scenario checks keep times below 2^62 units")
 }
 
-/// Returns the greatest common divisor. Generic because 64 bits are several times as fast as 128.
+/// Returns the greatest common divisor. Generic, because 64-bit division is several times as fast as 128-bit division.
 #[expect(clippy::arithmetic_side_effects, reason = "b is positive")]
 pub(crate) fn gcd<T: Copy + Default + PartialEq + Rem<Output = T>>(a: T, b: T) -> T {
     if b == T::default() { a } else { gcd(b, a % b) }
@@ -231,7 +231,7 @@ const SIZE: Quantity =
     Quantity { kind: "size", base: "B", units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1)], example: "512B" };
 
 impl Quantity {
-    /// Returns why a text is not this quantity: a clause that follows "is not".
+    /// Returns why a string is not this quantity: a clause that follows "is not".
     fn refuse(&self, why: &str) -> String {
         let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
         format!(

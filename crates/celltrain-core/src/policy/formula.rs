@@ -138,7 +138,7 @@ impl Configure for Config {
         if vcs.is_empty() {
             return [self.events_that_follow_cells(), faults(None)].concat();
         }
-        // Compiling formulas takes long, so they are checked without VCs again only if there are faults.
+        // Compiling formulas is slow, so they are checked again without VCs only if there are faults.
         let of_vcs = faults(Some(vcs));
         if of_vcs.is_empty() || self.check(capacity, &[]).is_empty() { of_vcs } else { Vec::new() }
     }
@@ -152,7 +152,7 @@ impl Configure for Config {
 impl BufferPolicy for Formula {
     fn at_port(&mut self, port_info: &PortInfo<'_>) {
         let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
-        // VC names take up a lot of memory, and nothing needs them again.
+        // VC names take up a lot of memory and are not needed again.
         let vcs = std::mem::take(&mut self.vcs);
         let running = Running::new(&self.config, &port_info, &vcs);
         debug_assert!(vcs.is_empty() || running.is_ok(), "formulas of a checked scenario can be read: {running:?}");
@@ -187,7 +187,7 @@ impl BufferPolicy for Formula {
 }
 
 impl Formula {
-    /// Returns the policy if it is a formula.
+    /// Returns the policy as a formula, if it is one.
     pub fn of(policy: &dyn BufferPolicy) -> Option<&Self> {
         (policy as &dyn Any).downcast_ref()
     }

@@ -95,13 +95,14 @@ registry! {
         python: Python,
     }
 
-    /// Returns the settings that are treated alike for all policies.
+    /// Returns the settings that are handled in the same way for all policies.
     pub fn settings(&self) -> Settings<'_> { |config| config.settings() }
 
     /// Checks the settings, as [`Configure::check`] does.
     fn check_for(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> { |config| config.check(capacity, vcs) }
 
-    /// Creates the policy for a buffer of `capacity` cells (`None`: infinite) crossed by VCs of these names, by label.
+    /// Creates the policy for a buffer of `capacity` cells (`None`: infinite) crossed by VCs with these names, by
+    /// label.
     pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
         |config| Box::new(config.build(capacity.unwrap_or(u32::MAX), vcs))
     }
@@ -117,7 +118,7 @@ impl PolicyConfig {
         self.check_for(capacity, &[])
     }
 
-    /// Checks the settings of VCs of these names, by label, that share a buffer of `capacity` cells. Every VC has a
+    /// Checks the settings of VCs with these names, by label, that share a buffer of `capacity` cells. Every VC has a
     /// value for every setting. Returns only faults that [`check`](Self::check) does not.
     pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let mut faults = self.check_for(capacity, vcs);
@@ -349,7 +350,7 @@ pub trait Configure {
     /// The policy that it configures.
     type Policy: BufferPolicy + 'static;
 
-    /// Returns the settings that are treated alike for all policies.
+    /// Returns the settings that are handled in the same way for all policies.
     fn settings(&self) -> Settings<'_> {
         Settings::default()
     }
@@ -361,12 +362,12 @@ pub trait Configure {
         check_thresholds(self, capacity)
     }
 
-    /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite), crossed by VCs of these names, by
+    /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite), crossed by VCs with these names, by
     /// label.
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
 }
 
-/// Settings that are treated alike for all policies.
+/// Settings that are handled in the same way for all policies.
 #[derive(Debug, Default)]
 pub struct Settings<'a> {
     /// Thresholds of the buffer, by key: a warning is given for a value that probably means something else.

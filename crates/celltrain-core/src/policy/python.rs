@@ -58,7 +58,7 @@ pub trait Interpreter: Send + Sync {
     /// Returns the class's choice for a cell that finds no room, if the class can be found.
     fn when_full(&self, config: &Config) -> Option<WhenFull>;
 
-    /// Creates an object of the class for a port crossed by VCs of these names. Stores errors of the constructor for
+    /// Creates an object of the class for a port crossed by VCs with these names. Stores errors of the constructor for
     /// the caller of the run.
     fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object>;
 }

@@ -34,7 +34,7 @@ pub struct Config {
     pub k: f64,
 }
 
-/// The policy, and `virtual_queuing_threshold`.
+/// This policy and `virtual_queuing_threshold`.
 #[derive(Debug)]
 pub struct VirtualQueuing {
     th: u32,

@@ -19,7 +19,7 @@ use crate::policy::PerVc;
 /// Minimum rate: every VC has its own queue and gets its minimum share of the link while it has cells waiting; the rest
 /// of the link is shared round robin.
 ///
-/// Source: Wu and others 1997 on UBR+, as far as its abstract goes.
+/// Source: Wu and others 1997 on UBR+, as far as its abstract describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "MinimumRate")]

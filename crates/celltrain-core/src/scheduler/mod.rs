@@ -102,7 +102,7 @@ pub struct VcKind<'a> {
     pub class: Class,
 }
 
-/// A service discipline. Both engines use only these methods; the reference engine for one cell at a time.
+/// A service discipline. Both engines use only these methods, and the reference engine sends one cell at a time.
 ///
 /// It is generic over single cells and runs of cells; a port stores it as [`AnyScheduler`].
 pub trait Scheduler: Send {
@@ -231,8 +231,8 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// Checks the settings of VCs of these names, by label, that share a link. Called for every port, when every VC has
-    /// a value for every setting.
+    /// Checks the settings of VCs with these names, by label, that share a link. Called for every port, when every VC
+    /// has a value for every setting.
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         Vec::new()

@@ -290,7 +290,8 @@ mod tests {
     #[test]
     fn of_two_backlogged_vcs_the_one_of_weight_three_goes_three_times_as_often() {
         let mut queues = queues(&[3.0, 1.0]);
-        // Tags of the first are 1, 2, 3, 4, ..., of the second 3, 6, ...; the first VC goes first among equals.
+        // The first VC's tags are 1, 2, 3, 4, ..., and the second's 3, 6, ...; if tags are equal, the first VC is
+        // served first.
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 0, 0, 0, 1, 1, 1], 8), [0, 0, 0, 1, 0, 0, 0, 1]);
     }
 

@@ -213,7 +213,7 @@ impl Sender {
         self.next_in_order(now)
     }
 
-    /// Returns when to call `next_segment` again if only the pace held back a segment at the last call.
+    /// Returns when to call `next_segment` again, if the last call held back a segment only because of the pace.
     pub fn next_departure(&self, now: Time) -> Option<Time> {
         self.pace.filter(|pace| pace.waiting && pace.next > now).map(|pace| pace.next)
     }
@@ -421,8 +421,7 @@ impl Sender {
         Segment { seq: self.snd_una, len: 1 }
     }
 
-    /// Describes the outstanding data. It borrows only the scoreboard, so that recovery and windows can change
-    /// meanwhile.
+    /// Describes the outstanding data. Borrows only the scoreboard, so that recovery and windows can change meanwhile.
     fn flight<'a>(&self, board: &'a Scoreboard) -> Flight<'a> {
         Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board }
     }

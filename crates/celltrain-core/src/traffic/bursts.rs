@@ -21,7 +21,7 @@ use crate::units::{Bytes, Clock, Duration, Span};
 pub struct Config {
     /// Size of a burst.
     pub bytes: Bytes,
-    /// Time from the acknowledgement of a burst's last byte to the next burst: always, or on average.
+    /// Time from the acknowledgement of a burst's last byte to the next burst; the mean if times are drawn.
     #[schemars(example = "300ms")]
     pub pause: Duration,
     /// Whether the pause is always the same or drawn.

@@ -18,9 +18,9 @@ pub struct Config {
     pub rate: BitRate,
     /// Payload of a packet, without the headers of UDP and IP.
     pub packet: Bytes,
-    /// Duration of a burst: of each, or on average.
+    /// Duration of a burst; the mean if times are drawn.
     pub on: Duration,
-    /// Duration of the pause between two bursts: of each, or on average.
+    /// Duration of the pause between two bursts; the mean if times are drawn.
     pub off: Duration,
     /// Whether these times are always the same or drawn.
     pub times: Times,

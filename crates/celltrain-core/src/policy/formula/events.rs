@@ -28,7 +28,7 @@ pub(super) struct Running {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: places of names, and counts of cells that are there")]
 impl Running {
-    /// Creates the policy of a port crossed by VCs of these names.
+    /// Creates the policy of a port crossed by VCs with these names.
     ///
     /// # Errors
     /// Returns everything that is wrong with the formulas.

@@ -1,6 +1,6 @@
 //! Loss recovery variants, one file each.
 //!
-//! The sender keeps the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A
+//! The sender stores the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A
 //! variant decides how to react to a duplicate acknowledgement and to an acknowledgement of new data. While
 //! [`Recovery::chooses`] is true it also picks the next segment. Offsets count bytes of the stream; an end is
 //! exclusive.
