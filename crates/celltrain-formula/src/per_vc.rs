@@ -30,7 +30,8 @@ impl<const N: usize> From<[(&str, f64); N]> for PerVc {
 const DEFAULT: &str = "default";
 
 impl PerVc {
-    /// Returns the value for the VC of this name: under its name, in the first range that contains it, or the default.
+    /// Returns the value for the VC with this name: under its name, in the first range that contains it, or the
+    /// default.
     pub fn of(&self, name: &str) -> Option<f64> {
         match self {
             PerVc::Same(value) => Some(*value),
@@ -38,7 +39,7 @@ impl PerVc {
         }
     }
 
-    /// Returns the values of VCs of these names.
+    /// Returns the values of VCs with these names.
     ///
     /// # Panics
     /// If a VC has no value; the scenario's checks refuse that.

@@ -119,7 +119,7 @@ pub struct Texts<'a> {
     pub state: &'a BTreeMap<String, Start>,
     /// Names of state that the host keeps for each VC.
     pub vc_state: &'a BTreeMap<String, Start>,
-    /// Questions during a run: key, formula, kind of the answer.
+    /// Questions to answer during a run: key, formula, kind of the answer.
     pub questions: &'a [(&'static str, &'a str, Kind)],
     /// New values by event.
     pub events: &'a [(&'static str, &'a BTreeMap<String, String>)],
@@ -135,9 +135,9 @@ pub type Updates = Vec<(u8, Program)>;
 /// Compiled formulas.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Programs of the questions, in their order.
+    /// Programs that answer the questions, in the same order.
     pub answers: Vec<Program>,
-    /// Updates of the events, in their order.
+    /// Updates for the events, in the same order.
     pub updates: Vec<Updates>,
     /// Registers with constants and shared state filled in.
     pub registers: Box<Registers>,

@@ -135,7 +135,7 @@ impl<'a> Reading<'a> {
         self.compiled(per_vc)
     }
 
-    /// Evaluates the formula of a number as the run starts, by label.
+    /// Evaluates a formula that gives a number when the run starts. Returns the values by label.
     fn number(&mut self, key: &str, text: &str) -> Option<Vec<f64>> {
         let tree = self.trees[key].clone();
         match self.worked_out(key, text, &tree, None)? {
@@ -360,7 +360,7 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, key: &str, text: &str) {
-        // TOML's `nan` and `inf` arrive here as texts.
+        // TOML's `nan` and `inf` arrive here as strings.
         let bare = text.trim_start_matches(['+', '-']);
         if matches!(bare, "nan" | "inf") && !self.texts.constants.contains_key(bare) {
             self.faults.push(SettingFault::new(key, text, NOT_FINITE));
