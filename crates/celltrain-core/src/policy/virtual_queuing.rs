@@ -28,7 +28,8 @@ pub struct Config {
     /// Th: the threshold up to which every frame may start.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
-    /// k: a VC may start a frame while its virtual queue holds at most `k` times the average Q / `N_v`.
+    /// k: above the threshold, a VC may start a frame while its virtual queue holds at most `k` times the average Q /
+    /// `N_v`.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,

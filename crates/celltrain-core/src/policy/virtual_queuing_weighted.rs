@@ -32,7 +32,8 @@ pub struct Config {
     /// Th: the threshold up to which every frame may start.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
-    /// k: a VC may start a frame while its virtual queue holds at most `k` times its share of the queue.
+    /// k: above the threshold, a VC may start a frame while its virtual queue holds at most `k` times its share of the
+    /// queue.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,
