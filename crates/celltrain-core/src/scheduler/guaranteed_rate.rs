@@ -21,7 +21,7 @@ use crate::arbiter::{ONE, billionths};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "GuaranteedRate")]
 pub struct Config {
-    /// g: the share of the link that UBR gets at least while it has cells waiting, 0 to 1, in whole billionths.
+    /// g: the minimum share of the link for UBR while it has cells waiting, 0 to 1, in whole billionths.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the link (0 to 1)"))]
     pub share: f64,
 }

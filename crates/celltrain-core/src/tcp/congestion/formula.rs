@@ -26,8 +26,8 @@ use crate::units::{Clock, Span, Time};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CongestionFormula")]
 pub struct Table {
-    /// New values of cwnd, ssthresh and state after an acknowledgement that lets cwnd grow, also in slow start: `cwnd =
-    /// "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd"`.
+    /// New values of cwnd, ssthresh and state after an acknowledgement that lets cwnd grow, also in slow start:
+    /// `cwnd = "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd"`.
     #[serde(default)]
     pub on_ack: BTreeMap<String, String>,
     /// New values when duplicate acknowledgements start a fast retransmit.
