@@ -17,10 +17,10 @@ INTERRUPTED = 130
 
 
 def end_at_once() -> None:
-    """Makes Ctrl-C end the process with a message and exit code 130, as nothing is lost; an ignored signal stays ignored."""
+    """Makes Ctrl-C end the process with a message and exit code 130; nothing is lost. Ignored signals stay ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-        # Registered first, so called last: Ctrl-C while the interpreter shuts down would kill it with a signal.
+        # Registered first, so called last: Ctrl-C while the interpreter shuts down would kill the process.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 

@@ -12,10 +12,9 @@ and parenthesis:
 
 A path follows the keys of the run's answer (`celltrain run --json`) step by step. A step into a list is the name of a
 member, or the VC of a contract. `bottleneck` is the congested port, whatever its name. `sum`, `mean`, `least`,
-`largest`,
-`variation` (standard deviation over mean) and `fairness` (Jain's index) combine the numbers of several members: of a range
-of names such as `tcp1-3`, of all (`*`), or of a pattern such as `edge*->sw1`. A path that begins with `scenario` reads
-the scenario of the run; one that begins with `series` reads a trace (see `SERIES`).
+`largest`, `variation` (standard deviation over mean) and `fairness` (Jain's index) combine the numbers of several
+members: of a range of names such as `tcp1-3`, of all (`*`), or of a pattern such as `edge*->sw1`. A path that begins
+with `scenario` reads the scenario of the run; one that begins with `series` reads a trace (see `SERIES`).
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ def check_syntax(text: str) -> None:
 
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> Sequence[float | list[str] | str]:
-    """The tree of a measure in postfix order."""
+    """Parses a measure; returns its terms in postfix order."""
     try:
         # Text from JSON may contain half of a surrogate pair; no name does.
         return _core.parse_expression(text.encode(errors="replace").decode())
@@ -163,7 +162,7 @@ def needs_series(text: str) -> bool:
 
 
 def _number_of(answer: Any) -> float:
-    """The number at the end of a path."""
+    """Returns the number at the end of a path."""
     if answer is None:
         raise NoValueError("there is no value")
     if isinstance(answer, Mapping | list):
@@ -175,7 +174,7 @@ def _number_of(answer: Any) -> float:
 
 
 def follow(answer: Any, path: Sequence[str]) -> float:
-    """The number at a path; raises `MeasureError` with a clause that says why there is none."""
+    """Returns the number at a path; raises `MeasureError` with a clause that says why there is none."""
     if not path:
         return _number_of(answer)
     step, *rest = path
@@ -280,7 +279,7 @@ SERIES: dict[str, Callable[[Series, str], float]] = {"climb": climb, "mean_windo
 
 
 def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> float:
-    """The number at a path of a measure."""
+    """Returns the number at a path of a measure."""
     try:
         if path[0] == "series":
             if len(path) < 3 or path[1] not in SERIES:

@@ -175,7 +175,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Writes a file as `replacing` does."""
+    """Writes a complete file by `replacing`."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
@@ -209,7 +209,7 @@ def making(folder: Path) -> Iterator[None]:
 
 
 def inner(folder: Path) -> Path:
-    """Makes a folder in a folder; raises `OutputError` if it is a link."""
+    """Makes a folder inside an output folder; raises `OutputError` if there is a link in its place."""
     if faults := linked(folder):
         raise OutputError(faults)
     with writing(folder):

@@ -350,7 +350,7 @@ def _flows(graph: Any, nodes: dict[Any, str], attribute: str, problems: _Problem
 
 
 def _edge(start: object, end: object, way: str = "-") -> str:
-    """Names an edge in a fault."""
+    """Returns the name of an edge for a fault."""
     return f"{described(start)} {way} {described(end)}"
 
 
@@ -372,7 +372,7 @@ def _draw(kinds: dict[str, str], flows: int, seed: int, problems: _Problems) -> 
 
 
 def _read(path: Path, file: str) -> Any:
-    """Reads the graph in a file."""
+    """Reads a graph from a file."""
     try:
         import networkx as nx
     except ImportError as error:

@@ -77,7 +77,7 @@ class Grid:
         return "\n".join("".join(piece for piece, _ in line).rstrip() for line in self.lines(width))
 
     def markdown(self) -> str:
-        """The table in Markdown, as GitHub and pandoc read it."""
+        """Returns the table in Markdown for GitHub and pandoc."""
         rules = ["---" if column in self.left else "---:" for column in range(len(self.heads))]
         lines = [[_for_markdown(head) or " " for head in self.heads], rules]
         for number, row in enumerate(self.rows):
@@ -87,7 +87,7 @@ class Grid:
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
     def latex(self) -> str:
-        r"""The table in LaTeX with `booktabs`, to put into your own `table` environment."""
+        r"""Returns the table in LaTeX with `booktabs`, to put into your own `table` environment."""
         kinds = "".join("l" if column in self.left else "r" for column in range(len(self.heads)))
         count = len(self.heads)
         lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", _row(self.heads), r"\midrule"]

@@ -103,7 +103,7 @@ EVENTS = {line["name"]: Kind(**{**line, "columns": _measures(line["columns"])}) 
 
 
 def result_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of the answer of `celltrain run --json`. A value that a run does not have is null.
+    """Returns the JSON Schema of the answer of `celltrain run --json`. Values that a run does not have are null.
 
     >>> result_schema()["properties"]["efficiency"]["type"]
     ['number', 'null']

@@ -62,7 +62,7 @@ class Network:
     """The scenario's."""
     nodes: tuple[Node, ...]
     links: tuple[OneWayLink, ...]
-    """In pairs, one for each direction."""
+    """The links in pairs, one for each direction."""
     flows: tuple[Route, ...]
     bottleneck: int
     """The link to which `efficiency` refers, as an index into the list of links."""

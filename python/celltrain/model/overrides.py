@@ -138,7 +138,7 @@ def with_settings_of(scenario: Mapping[str, Any], path: str, table: Any) -> Any:
     [(kind, settings)], [kept] = table.items(), own.values()
     if not isinstance(kept, Mapping):
         return table
-    # Formulas belong to the congestion control that they describe.
+    # Drop a formula if another congestion control is chosen.
     replaced = settings.get("congestion", "formula") != "formula"
     return {kind: _merged({key: one for key, one in kept.items() if not (replaced and key == "formula")}, settings)}
 

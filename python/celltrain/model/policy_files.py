@@ -92,7 +92,7 @@ class Policy:
 
 
 class Table(dict[str, Any]):
-    """A policy's table as a setting of scenarios. It keeps the policy, so that faults can name its file; copies do not."""
+    """A policy's table as a setting. It refers to the policy, so that faults can name its file; copies do not."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.table)

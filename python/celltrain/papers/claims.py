@@ -14,8 +14,8 @@ forms:
 `ratio`        the mean over `a` divided by the mean over `b` lies in [`low`, `high`].
 `bound`        each row over `over` (or, with `of = "mean"`, their mean) lies in [`low`, `high`]; limits may be expressions
                of the row's keys.
-`trend`        the quantity goes with `key` in the direction of `sign`: the mean, over the `groups`, of the rank correlation
-               has this sign, and the correlation of at least `share` of the groups has it, too.
+`trend`        the quantity changes with `key` in the direction of `sign`: the mean of the rank correlation over the
+               `groups` has this sign, and the correlation of at least `share` of the groups has it, too.
 `correlation`  over all rows the rank correlation of quantities `x` and `y` has this sign.
 `steady`       in each of the `groups`, largest minus smallest value is at most `within` of their mean.
 `spread`       in at least `share` of the `groups`, largest minus smallest value is at least `at_least`.

@@ -355,7 +355,7 @@ def _number(node: ast.AST, names: Mapping[str, Value]) -> float:
 
 
 def substitute(template: Any, names: Mapping[str, Value]) -> Any:
-    """Replaces every `{expression}` in a value, a table or a list. A text that is one expression keeps its type."""
+    """Replaces every `{expression}` in a value, a table or a list. A lone expression in a text keeps its type."""
     if isinstance(template, dict):
         return {key: substitute(value, names) for key, value in template.items()}
     if isinstance(template, list):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
 
-#: Meaning of the verdicts and of the columns of a summary, in their order.
+#: Meaning of the verdicts and of the columns of the summary, in the order of the columns.
 LEGEND = {
     "inside": "counted as a hit, by the rule of the paper's file: in range, near mean, or either",
     "in range": "between the lowest and the highest seed, give or take a unit of the last digit",

@@ -64,7 +64,7 @@ class Events:
 
         Args:
             folder: Folder for one file per kind, such as `segments.parquet`. It is made if needed, and must not contain
-                events of another run.
+                event files yet, in either format.
             kinds: `"segments"`, `"timers"`, `"frames"`, `"cells"`, `"rates"`; all when empty. Only the reference engine
                 reports the last three.
             ports: Ports whose frames and cells are recorded; when None, the frames of all ports and the cells of the

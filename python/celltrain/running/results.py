@@ -1,4 +1,4 @@
-"""Simulates scenarios; results of runs."""
+"""Runs of a scenario, and their results."""
 
 from __future__ import annotations
 
@@ -289,7 +289,7 @@ class RunResult(Carded):
 
     @cached_property
     def contracts(self) -> pa.Table:
-        """The VCs with a contract, one row each: how the network's edge judged their frames, and how these fared."""
+        """The VCs with a contract, one row each: the verdicts on their frames at the network's edge, and their losses."""
         return self._table("contracts")
 
     @cached_property

@@ -95,7 +95,7 @@ def student(freedom: Floats | Ints | float) -> Floats:
 
 #: The upper 2.5 % quantile of the normal distribution.
 _NORMAL = 1.959963984540054
-#: Above this limit the expansion in 1 / freedom is exact to the last digit; below it, the log-gamma functions are.
+#: Above this limit, the expansion in 1 / freedom is exact to the last digit; below it, `math.lgamma` is.
 _MANY = 1000.0
 
 
@@ -238,7 +238,7 @@ def explained(levels: Ints, values: Floats, count: int) -> float:
 
 
 def pareto_front(x: Floats, y: Floats) -> Flags:
-    """Marks the Pareto front: points that no other matches in both and beats in one. Larger is better; never NaN."""
+    """Marks the Pareto front: no other is as good in both and better in one. Larger is better; NaN is never on it."""
     front = np.zeros(len(x), dtype=np.bool_)
     good = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if not len(good):
