@@ -68,7 +68,6 @@ def flowing(page: Path) -> str:
 
 
 def headings(text: str) -> list[str]:
-    """Returns the level-2 headings of a page."""
     return re.findall(r"^## (.+)$", text, re.MULTILINE)
 
 

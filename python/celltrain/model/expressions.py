@@ -1,7 +1,7 @@
 """Measure expressions: paths into a result, and arithmetic on them.
 
-A *measure* is a path, or paths and plain numbers added, subtracted, multiplied and divided, with spaces around every sign
-and parenthesis:
+A *measure* is a path, or paths and plain numbers added, subtracted, multiplied and divided, with spaces around every
+sign and parenthesis:
 
     efficiency
     file_delay_ms.mean
@@ -162,7 +162,6 @@ def needs_series(text: str) -> bool:
 
 
 def _number_of(answer: Any) -> float:
-    """Returns the number at the end of a path."""
     if answer is None:
         raise NoValueError("there is no value")
     if isinstance(answer, Mapping | list):
@@ -279,7 +278,6 @@ SERIES: dict[str, Callable[[Series, str], float]] = {"climb": climb, "mean_windo
 
 
 def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> float:
-    """Returns the number at a path of a measure."""
     try:
         if path[0] == "series":
             if len(path) < 3 or path[1] not in SERIES:

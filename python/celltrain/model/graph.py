@@ -355,7 +355,6 @@ def _edge(start: object, end: object, way: str = "-") -> str:
 
 
 def _some(names: list[str]) -> str:
-    """Lists the first few of many names."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
 
@@ -372,7 +371,6 @@ def _draw(kinds: dict[str, str], flows: int, seed: int, problems: _Problems) -> 
 
 
 def _read(path: Path, file: str) -> Any:
-    """Reads a graph from a file."""
     try:
         import networkx as nx
     except ImportError as error:

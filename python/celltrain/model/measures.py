@@ -96,9 +96,7 @@ ROWS = {name: _measures(_TABLES[name]) for name in ("flows", "ports", "contracts
 FLOWS, PORTS, CONTRACTS, ABR = ROWS.values()
 #: The measures of a whole run.
 RUN = _measures(_TABLES["run"])
-#: The series that can be recorded, by name.
 SERIES = {line["name"]: Series(**{**line, "columns": _measures(line["columns"])}) for line in _TABLES["series"]}
-#: The kinds of events, by name.
 EVENTS = {line["name"]: Kind(**{**line, "columns": _measures(line["columns"])}) for line in _TABLES["events"]}
 
 

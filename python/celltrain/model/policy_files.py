@@ -64,8 +64,8 @@ class Policy:
         """Reads a policy file: a table `policy` and perhaps a `name`, or a scenario that has one policy.
 
         Args:
-            path: The file, the name of a shipped scenario, a policy such as `"epd:threshold=80%"`, or `mine.py:Mine` for a Python class whose module the
-                environment variable CELLTRAIN_POLICIES names.
+            path: The file, the name of a shipped scenario, a policy such as `"epd:threshold=80%"`, or `mine.py:Mine`
+                for a Python class whose module the environment variable CELLTRAIN_POLICIES names.
 
         Raises:
             InputError: If the form of the file is wrong; lists every fault. The valid range of settings depends on the

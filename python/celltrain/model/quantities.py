@@ -43,7 +43,6 @@ class Quantity:
 
 
 def _units(**units: int) -> dict[str, Fraction]:
-    """Makes units that are powers of ten."""
     return {name: Fraction(10) ** power for name, power in units.items()}
 
 

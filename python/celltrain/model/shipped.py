@@ -135,7 +135,7 @@ def toml(text: str, file: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:
-    """Reads a text file that is no larger than a scenario may be; raises `ScenarioError` if that is impossible."""
+    """Reads a text file of at most the size of a scenario; raises `ScenarioError` if that is impossible."""
     name = shown(path)
     try:
         content = files.read_bytes(path, what=what)

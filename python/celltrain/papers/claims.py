@@ -8,19 +8,19 @@ one, and to the printed numbers, because a text may claim more than its own tabl
 A test examines rows. A *selection* names them: a table, and values of keys (a list matches any of its members). The
 forms:
 
-`greater`      the mean of a quantity over selection `a` exceeds that over `b`, by more than `margin`; with `share`, also in
-               at least this share of the rows of `a` and `b` that match in their other keys.
+`greater`      the mean of a quantity over selection `a` exceeds that over `b`, by more than `margin`; with `share`,
+               also in at least this share of the rows of `a` and `b` that match in their other keys.
 `difference`   the mean over `a` minus the mean over `b` lies in [`low`, `high`].
 `ratio`        the mean over `a` divided by the mean over `b` lies in [`low`, `high`].
-`bound`        each row over `over` (or, with `of = "mean"`, their mean) lies in [`low`, `high`]; limits may be expressions
-               of the row's keys.
+`bound`        each row over `over` (or, with `of = "mean"`, their mean) lies in [`low`, `high`]; limits may be
+               expressions of the row's keys.
 `trend`        the quantity changes with `key` in the direction of `sign`: the mean of the rank correlation over the
                `groups` has this sign, and the correlation of at least `share` of the groups has it, too.
 `correlation`  over all rows the rank correlation of quantities `x` and `y` has this sign.
 `steady`       in each of the `groups`, largest minus smallest value is at most `within` of their mean.
 `spread`       in at least `share` of the `groups`, largest minus smallest value is at least `at_least`.
-`best`         of all values of some keys (a `setting`), the stated one has the highest mean of the `quantities`, or comes
-               within `within` of it.
+`best`         of all values of some keys (a `setting`), the stated one has the highest mean of the `quantities`, or
+               comes within `within` of it.
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
 
 
 def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
-    """Returns a row for each published number: its key, the paper's value, ours, the range of the seeds, the verdict."""
+    """Returns a row for each published number: key, the paper's value, ours, the range of the seeds, the verdict."""
     keys = [key for key in table.keys if key != "network"]
     heads = [*map(_words, keys), "paper", "ours", "range", "agrees", "PIT"]
     grid = Grid(heads=heads, left=[*_word_columns(keys, members), len(heads) - 2], keys=len(keys))

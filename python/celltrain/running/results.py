@@ -289,7 +289,7 @@ class RunResult(Carded):
 
     @cached_property
     def contracts(self) -> pa.Table:
-        """The VCs with a contract, one row each: the verdicts on their frames at the network's edge, and their losses."""
+        """The VCs with a contract, one row each: verdicts on frames at the network's edge, and losses."""
         return self._table("contracts")
 
     @cached_property

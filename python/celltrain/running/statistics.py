@@ -124,8 +124,9 @@ def _student(freedom: float) -> float:
 
 
 def _upper_tail(t: float, freedom: float, log_scale: float) -> float:
-    """Returns the probability that Student's t is above t > 0: half of I_x(freedom / 2, 1 / 2) at x = freedom / (freedom + t^2).
+    """Returns the probability that Student's t exceeds t > 0.
 
+    It is half of I_x(freedom / 2, 1 / 2) at x = freedom / (freedom + t^2).
     Evaluates the continued fraction of the incomplete beta function (Abramowitz and Stegun, 26.5.8) by Lentz's method.
     """
     x, y = freedom / (freedom + t * t), t * t / (freedom + t * t)
