@@ -225,7 +225,7 @@ class Baseline:
         return tuple(self.data.over(column, self.axis.levels, len(self.axis.values)) for column in self.values.T)
 
     def beyond(self, measure: int, level: int) -> tuple[int, int, int]:
-        """Counts the points of a value with a significant positive difference, a negative one, and any interval."""
+        """Counts a value's points with a significant increase, with a significant decrease, and with an interval."""
         above, below = self._significant(measure, level)
         known = (self.axis.levels == level) & ~np.isnan(self.of_points[measure].half)
         return int(above.sum()), int(below.sum()), int(known.sum())
@@ -255,7 +255,7 @@ class Baseline:
             return mine & (means.mean > means.half), mine & (means.mean < -means.half)
 
     def _separate(self, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> tuple[str, str] | None:
-        """Returns values of the only axis that separates the points above from those below; None if there is none."""
+        """Returns values of the only axis that separates points above from those below; None if there is no such."""
         found = []
         for axis in self.data.factors:
             sides = [np.unique(axis.levels[side]) for side in (above, below)]

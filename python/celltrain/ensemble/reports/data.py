@@ -301,7 +301,7 @@ def _together(axes: Sequence[Axis]) -> Axis:
 
 
 def _ranges(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Divides sampled values into ranges of equally many; returns each value's range, and the mean of each range."""
+    """Divides sampled values into equally populated ranges; returns each value's range, and the mean of each range."""
     distinct, place = np.unique(values, return_inverse=True)
     count = max(1, min(MOST_RANGES, len(distinct) // LEAST_POINTS))
     levels = np.minimum(place * count // len(distinct), count - 1)

@@ -185,7 +185,7 @@ class Findings:
         return tables
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer of `celltrain report --json`; the means of all points are in `summary` and in its CSV."""
+        """Returns the answer of `celltrain report --json`, without the means of all points, which `summary` has."""
         data = self.data
         fewest, most = data.seeds
         return {
