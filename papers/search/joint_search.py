@@ -80,8 +80,7 @@ class Search:
         return 2 * parts["goodput_mbps"] + parts["delay_ms"]
 
     def examine(self, configuration: str, *, run: bool = True) -> tuple[list[float], bool]:
-        """Returns the score at each stage reached, and whether the last stage was reached. Without `run`, only uses the
-        store."""
+        """Returns the score at each stage reached, and whether it was the last; without `run`, only from the store."""
         values: list[float] = []
         for place, stage in enumerate(self.space.stages):
             seeds = range(1, stage.seeds + 1)
@@ -172,8 +171,7 @@ class Search:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
-        """Returns the best configurations of the last stage. Of those with equal scores it keeps the one with fewest
-        changes."""
+        """Returns the best of the last stage. Of those with equal scores it keeps the one with the fewest changes."""
         last = len(self.space.stages) - 1
         found = {}
         for configuration in configurations or self.runs.asked:
@@ -192,8 +190,7 @@ class Search:
             print(f"{len(numbers)} numbers: {figures}  the defaults, seeds {pair[0]} and {pair[1]}", flush=True)
 
     def confirm(self, selected: int, confirmed: int, until: float) -> None:
-        """Selects among the best with other seeds, then confirms them with new seeds on the screened rows and on all
-        rows."""
+        """Selects among the best with other seeds, then confirms with new ones on the screened rows and on all."""
         chosen = self.best(selected)
         if len(chosen) > confirmed:
             some = self.space.stages[min(2, len(self.space.stages) - 1)].numbers

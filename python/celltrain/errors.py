@@ -157,7 +157,7 @@ class PlanError(InputError):
 
 
 class PaperError(InputError):
-    """A request about a paper or a study is invalid, or the contents of its folder; the message has the correction."""
+    """A request about a paper or a study, or its folder, is invalid; the message has the correction."""
 
 
 class StoreError(InputError):

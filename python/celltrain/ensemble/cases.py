@@ -148,7 +148,7 @@ def trial_run(configuration: str, seed: int, seconds: float) -> tuple[dict[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The cost of a sweep, before it is started.
+    """The estimated cost of a sweep.
 
     Attributes:
         points: Points of the plan.

@@ -26,7 +26,7 @@ from celltrain.text import shown
 
 #: Number of points in a block. A block runs seed by seed, so that after an early stop many points have a few seeds.
 BLOCK = 1000
-#: Number of these runs that are looked up together, so that memory does not grow with the plan.
+#: Number of runs in a block that are looked up together, so that memory does not grow with the plan.
 BLOCK_RUNS = 100_000
 #: Maximum number of runs to collect before a write.
 WRITE_RUNS = 4096
@@ -286,7 +286,7 @@ class Coordinator:
     # Adding seeds until intervals are narrow.
 
     def _until_narrow(self, first: int, last: int) -> None:
-        """Runs rounds over some points, until each has a narrow enough interval or the maximum number of seeds.
+        """Runs some points in rounds, until each has a narrow enough interval or the maximum number of seeds.
 
         The number of seeds of a point depends only on the values of its earlier seeds, not on where and when they run.
         """

@@ -1,4 +1,4 @@
-"""Sweeps: a scenario over many settings and seeds, from Python.
+"""Sweeps from Python: run a scenario with many settings and seeds.
 
 >>> import celltrain as ct
 >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.SelectiveDrop(), duration="20ms")

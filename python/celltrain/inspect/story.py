@@ -16,7 +16,7 @@ from celltrain.text import shown
 
 #: The reason for a fast retransmission in the table of segments.
 _FAST = "third duplicate ACK"
-#: Reasons for retransmissions, by the word in the table of segments.
+#: Phrases for the reasons for retransmissions, by the reason in the table of segments.
 _BECAUSE = {
     "timeout": "because of the timeout",
     _FAST: "because of the third duplicate ACK",
@@ -253,7 +253,7 @@ class _Story:
         history, episode = self.history, self.episode
         expired = np.flatnonzero((history.expired >= episode.start) & (history.expired <= episode.end))
         notices = [(float(history.expired[place]), "timeout", int(place)) for place in expired]
-        # After going back, a sender sends many segments for the same reason. Only the first coincides with the
+        # A sender that goes back retransmits many segments for the same reason. Only the first coincides with a
         # duplicate ACK that requests it.
         requests = {(history.time[place], history.ack[place]) for place in history.duplicates}
         fast = self.retransmitted[history.reason[self.retransmitted] == _FAST]

@@ -37,7 +37,7 @@ class Why:
     Attributes:
         is_well: True if nothing was lost or retransmitted at the instant.
         from_s: Start of the episode around the instant; None if there is none.
-        to_s: End of the episode; None if there is none, or if it was still going on at the end of the run.
+        to_s: End of the episode; None if there is none, or if it had not ended by the end of the run.
     """
 
     scenario: str
@@ -190,7 +190,7 @@ def _exactness(at: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Silence:
-    """An episode of a connection: something was lost or retransmitted, and not yet acknowledged.
+    """An episode of a connection, during which lost or retransmitted data was not yet acknowledged.
 
     Attributes:
         from_s: Time at which the first lost or retransmitted segment was sent.

@@ -117,7 +117,7 @@ def _ports(own: pa.Table, number: int) -> dict[str, list[_Visit]]:
 
 
 def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str] | None, index: int, y: Any) -> None:
-    """Draws a vertical line for each port, and the cells between them; `y` converts times."""
+    """Draws a vertical line for each port, and the cells between them; `y` converts times to positions."""
     at_ports = list(ports.values())
     causes = Counter(visit.cause for visits in at_ports for visit in visits if visit.lost is not None)
     count = max(map(len, at_ports))

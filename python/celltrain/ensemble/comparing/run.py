@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     Comparable: TypeAlias = Scenario | str | os.PathLike[str]
 else:
-    # `_wrong_scenarios` checks each scenario instead of `checked`.
+    # `_wrong_scenarios` checks the scenarios instead of the decorator `checked`.
     Comparable = Any
 
 #: Default measures.

@@ -206,7 +206,7 @@ def _text(setting: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Until:
-    """Seeds are added to a point until half the width of the 95 % interval of a measure's mean is at most `interval`."""
+    """Condition to stop adding seeds to a point: half the width of a mean's 95 % interval is at most `interval`."""
 
     measure: str
     interval: float

@@ -255,7 +255,7 @@ class Baseline:
             return mine & (means.mean > means.half), mine & (means.mean < -means.half)
 
     def _separate(self, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> tuple[str, str] | None:
-        """Returns values of the only axis that separates points above from those below; None if there is no such."""
+        """Returns values of the only axis that separates points above from those below, or None."""
         found = []
         for axis in self.data.factors:
             sides = [np.unique(axis.levels[side]) for side in (above, below)]

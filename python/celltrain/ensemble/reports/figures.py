@@ -205,7 +205,8 @@ def pairs(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         return None
     cells = []
     for pair in itertools.combinations(grids, 2):
-        # Numbers are on the horizontal axis, as words need more room there. Among equals, the axis with more values is.
+        # Numbers are on the horizontal axis, as words need more room there. Otherwise the axis with more values is
+        # horizontal.
         across, up = sorted(pair, key=lambda one: (not one.words, len(one.values)), reverse=True)
         cells.append(_map(across, up, means, ""))
     figure = points.heat_maps(cells, _label(about), look, height=3.0)

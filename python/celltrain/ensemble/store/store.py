@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
-#: Version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger.
+#: Format version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger.
 FORMAT = 2
 DATABASE, LOCK = "store.sqlite", "lock"
 #: The file that identifies a store of format 1.

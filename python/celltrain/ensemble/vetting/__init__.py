@@ -89,14 +89,14 @@ def vet(
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Returns:
-        A dict as printed by `celltrain vet --json`. `policy`: its name. `conformance`: for each check `check`, `holds` and
-        `evidence`. `metrics`: by name `mean`, and `low` and `high` of the 95 % interval (Student's over the seeds; None of
-        one seed): `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on those of one.
-        `beside`: the same of each other policy. `differences`: by other policy what this one has more, paired by seed.
-        `remarks`: what to read first, for example that the policy carries next to nothing. `tcp`: the TCP of each scenario.
-        `ranking`: texts, one for each measure in which another TCP reverses the ranking of this policy and another one;
-        `ranking_by_clocks`: the same if random clocks reverse it.
-        `artifacts`: texts for people and programs: `policy`, `table`, `warnings`, `failures`.
+        A dict as printed by `celltrain vet --json`. `policy`: the name. `conformance`: `check`, `holds` and `evidence`
+        of each check. `metrics`: by name, `mean` with `low` and `high` of its 95 % interval (Student's over the seeds;
+        None for a single seed). `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on
+        are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this policy
+        minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries almost
+        nothing. `tcp`: the TCP of each scenario. `ranking`: a text for each measure in which another TCP reverses the
+        ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `artifacts`: `policy` as
+        JSON, `table` as Markdown, `warnings`, and `failures` of runs.
 
     Raises:
         InputError: With every fault of the policy and its place; also for invalid options.
