@@ -1,6 +1,6 @@
-"""Measures the speedup of a second Dask worker: a sweep on one and two single-threaded workers, and on local threads.
+"""Measures the speedup by a second Dask worker: a sweep on one and two single-threaded workers, and on local threads.
 
-Needs a quiet machine with two cores or more; prints the load. Exits with 1 if two workers are less than 1.8 times as
+Needs an idle machine with at least two cores; prints the load. Exits with 1 if two workers are less than 1.8 times as
 fast as one.
 """
 
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def on_cluster(plan: Plan, workers: int) -> float:
-    """Returns the seconds taken by this number of workers with one thread each."""
+    """Returns the seconds that the plan takes on this number of single-threaded workers."""
     with (
         LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=":0") as machines,
         Client(machines, set_as_default=False) as client,
@@ -66,7 +66,7 @@ def on_cluster(plan: Plan, workers: int) -> float:
 
 
 def timed(plan: Plan, worker: Worker) -> float:
-    """Returns the seconds taken by the sweep, including its store."""
+    """Returns the seconds that the sweep takes, including its store."""
     with tempfile.TemporaryDirectory(prefix="celltrain-") as folder:
         return run_plan(plan, Path(folder) / "store", worker).elapsed_seconds
 

@@ -25,7 +25,7 @@ CAUGHT = 0.95
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign: a command, or a function of COUNT and SEED that returns several. Its time is for two cores."""
+    """A campaign: a command, or a function of COUNT and SEED that yields commands. Its duration is for two cores."""
 
     about: str
     time: str
@@ -48,7 +48,7 @@ def studies(count: int, _: int) -> Iterable[str]:
 
 
 def tune_study(_: int, __: int) -> Iterable[str]:
-    """Searches for both policies, continuing a search that was interrupted, and fills the page."""
+    """Searches with both policies, resumes interrupted searches, and fills the page."""
     stores = [f"out/tune-{policy}" for policy in ("selective-drop", "fba")]
     for store in stores:
         resume = "--resume" if (ROOT / store / "tune.json").exists() else ""
@@ -69,7 +69,7 @@ def formulas(count: int, seed: int) -> Iterable[str]:
 
 
 def fuzz(count: int, _: int) -> Iterable[str]:
-    """Fuzzes each reader for a number of seconds."""
+    """Fuzzes each parser for a number of seconds."""
     for target in ("scenario_reader", "aal5_reassembler"):
         yield f"cd fuzz && cargo +nightly fuzz run {target} -- -max_total_time={count}"
     yield "python -m pip install --requirement fuzz/python/requirements.txt"
@@ -83,7 +83,7 @@ def mutants(count: int, seed: int) -> Iterable[str]:
     names = subprocess.run(listed, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     shards = max(1, len(names) // count)
     drawn = f"--sharding round-robin --shard {random.Random(seed).randrange(shards)}/{shards}"
-    # 2: some mutants were missed. 3: a test timed out, so it noticed the mutant.
+    # Exit code 2: some mutants were missed. Exit code 3: a test timed out, so it noticed the mutant.
     yield f"CELLTRAIN_DIFFERENTIAL=90 cargo mutants --package celltrain-core --output out {drawn} || test $? = 2 -o $? = 3"
     outcomes = json.loads((ROOT / "out/mutants.out/outcomes.json").read_text())
     caught, missed = outcomes["caught"] + outcomes["timeout"], outcomes["missed"]

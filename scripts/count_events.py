@@ -4,7 +4,7 @@
     python scripts/count_events.py --page                   the same, and updates the table in docs/performance.md
     python scripts/count_events.py mesh --port-mode trains   one scenario, with the code for contended ports forced
 
-A count is the difference between a short and a longer run, which excludes reading the scenario, building the engine and
+Counts are differences between a short and a longer run, which excludes reading the scenario, building the engine and
 the first round trips. valgrind models the caches of this machine, with a last level of 2 MiB.
 """
 

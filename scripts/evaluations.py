@@ -1,4 +1,4 @@
-"""Measures how many formulas `vet` checks per hour, and the cost of each way to write a policy.
+"""Measures how many formulas `vet` checks per hour, and the cost of policies written in different ways.
 
 python scripts/evaluations.py                  both, in CPU seconds, which other work hardly affects
 python scripts/evaluations.py --count 20       with this number of formulas
@@ -35,7 +35,7 @@ class Fba(ct.PythonPolicy):
 
 
 def seconds(work: Callable[[], object]) -> float:
-    """Returns the CPU seconds of all threads."""
+    """Returns the CPU seconds that the work takes in all threads."""
     begun = time.process_time()
     work()
     return time.process_time() - begun
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def vetted(count: int) -> None:
-    """Measures vetting a formula in the LAN of five sources, including the check and the conformance trials."""
+    """Measures vetting formulas in the LAN with five sources, including the check and the conformance trials."""
 
     def vet(number: int) -> None:
         constants = {"R": f"{0.3 + 0.6 * number / count:.3f} * K", "Z": 0.5 + number / count}
@@ -72,7 +72,7 @@ def vetted(count: int) -> None:
 
 
 def compared(times: int) -> None:
-    """Measures runs of FBA written in each way: the minimum of several runs, and the ratio to the native policy."""
+    """Measures runs with FBA written in each way: the minimum of several runs, and the ratio to the native policy."""
     policies: dict[str, Any] = {
         "native": ct.Fba(),
         "formula": ct.Formula(admit=FBA, constants={"R": "0.9 * K", "Z": 0.8}),

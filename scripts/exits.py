@@ -1,10 +1,10 @@
-"""Counts processes that end abnormally after completing their work: exiting must work too.
+"""Counts processes that exit abnormally after completing their work.
 
     python scripts/exits.py --count 2000
     python scripts/exits.py --count 2000 --control
 
 Each process opens two stores and uses them in one of several ways: tables, summaries, verification, series, the data of
-a report, or a resumed sweep. Other processes exit at a random time during a run in a daemon thread: alone, with a
+a report, or a resumed sweep. Other processes exit at a random time while a daemon thread runs a scenario: alone, with a
 Python policy, with events, or with a capture. --only selects among these. With --control, each process only reads two
 files with pyarrow, once with its thread pool and once as celltrain does; the result shows where an abnormal exit comes
 from. Any exit code but 0 is counted and printed with the number of its process, which together with the seed reproduces
@@ -25,7 +25,7 @@ from pathlib import Path
 
 from small_sweep import SCENARIO
 
-#: Ways in which a process uses the paths of two stores.
+#: Ways in which a process uses two stores, given their paths.
 USES = {
     "tables": "for s in stores: s.table(); s.wide()",
     "summaries": "for s in stores: s.summary()",
@@ -53,7 +53,7 @@ RUNS = {
     "run, cells": "ct.run(lan(seconds, ct.Ppd()), pcap=ct.Capture(f'{folder}/cells.pcapng', kind='cells'))",
     "run, Python policy and events": "ct.run(lan(seconds, Half()), events=ct.Events(folder, kinds=['segments']))",
 }
-#: A short run that first imports everything.
+#: A short first run makes sure that everything is imported.
 RUN = """
 import random, sys, threading, time
 import celltrain as ct
@@ -133,7 +133,7 @@ def _options() -> argparse.Namespace:
 
 
 def _sweep(store: str) -> None:
-    """Creates a store of several runs with series, in a separate process, because this one keeps running."""
+    """Creates a store with several runs and their series, in a separate process, because this one keeps running."""
     program = (
         "import sys\nfrom celltrain.ensemble.plan import Plan\nfrom celltrain.ensemble.coordinator import run_plan\nfrom celltrain.running import Local\n"
         "from pathlib import Path\nrun_plan(Plan.of_toml(sys.argv[2]), Path(sys.argv[1]), Local(2))"

@@ -23,14 +23,14 @@ Schema = dict[str, Any]
 
 PACKAGE = Path(__file__).parent.parent / "python" / "celltrain"
 MODELS = PACKAGE / "model" / "types.py"
-#: Public modules that list the classes of a subject, and their starting definitions.
+#: Public modules by subject, and the definitions from which their classes are collected.
 SUBJECTS = {
     "abr": ["Abr", "Allocator", "Times", "VcOptions"],
     "policies": ["Policy"],
     "tcp": ["Tcp"],
     "topologies": ["Topology"],
 }
-#: Line of `__init__.pyi` that ends its hand-written part.
+#: The line of `__init__.pyi` that ends its hand-written part.
 MARK = "# The tables of a scenario; scripts/generate_models.py writes what follows.\n"
 
 HEADER = '''\
@@ -48,7 +48,7 @@ from celltrain.model.base import Experiment, Keyed, Model, Threshold
 
 #: Words with their own capitalization.
 SPELT = {"newreno": "NewReno"}
-#: Types for which `celltrain` has a class of the same name with more than a table.
+#: Types for which `celltrain` has a hand-written class of the same name.
 NOT_EXPORTED = {"Policy"}
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
 LIMITS = {
@@ -75,7 +75,7 @@ class Writer:
         self.code: list[str] = []
         keyed = [d for d in self.definitions.values() if is_keyed(d)]
         tables = (next(iter(choice["properties"].values())) for d in keyed for choice in d["oneOf"])
-        # A table shared by several keys becomes one class, and each key a subclass.
+        # If several keys share a table, the table becomes one class and each key a subclass.
         self.shared = {name for name, uses in Counter(t["$ref"] for t in tables if "$ref" in t).items() if uses > 1}
 
     def module(self) -> str:
@@ -90,7 +90,7 @@ class Writer:
         return sorted(name for name in self.written if name not in NOT_EXPORTED)
 
     def definition(self, reference: str) -> str:
-        """Writes the definition of a reference unless already written. Returns its Python name."""
+        """Writes the definition of a reference unless it has been written. Returns its Python name."""
         schema, name = self.definitions[key_of(reference)], class_name(reference)
         if name in self.written:
             return name
@@ -103,12 +103,12 @@ class Writer:
         return name
 
     def alias(self, name: str, expression: str, schema: Schema) -> None:
-        """Writes a name for a type."""
+        """Writes an alias for a type."""
         self.written.append(name)
         self.code.append(f"{name}: TypeAlias = {expression}\n{docstring(schema.get('description', name), indent='')}")
 
     def choice(self, name: str, schema: Schema) -> None:
-        """Writes a choice among tables, where the key that holds a table tells which one it is."""
+        """Writes a choice among tables that is tagged by the key of the table."""
         variants = {}
         for variant in schema["oneOf"]:
             [(key, table)] = variant["properties"].items()
@@ -137,12 +137,12 @@ class Writer:
         if former:
             fields.append(f"    _former_names: ClassVar[dict[str, str]] = {former!r}")
         self.written.append(name)
-        # Scenarios have a rich display in print and notebooks; their parts are printed as code.
+        # Scenarios have a card for print and notebooks; their parts are printed as code.
         parent = "Experiment" if name == "Scenario" else "Model"
         self.code.append("\n".join([f"class {name}({parent}):", docstring(schema["description"]), "", *fields]))
 
     def field(self, key: str, schema: Schema, required: bool) -> str:
-        """Returns a line of a class: a setting with its type, default, limits and meaning."""
+        """Returns the line of a class for a setting, with its type, default, limits and meaning."""
         arguments = [] if required else [self.default(key, schema)]
         name = self.python_name(key, schema)
         if name != key:
@@ -180,7 +180,7 @@ class Writer:
         return repr(value)
 
     def instance(self, cls: str, schema: Schema, value: Schema) -> str:
-        """Returns a Python expression that creates a table, without settings at their defaults."""
+        """Returns a Python expression that creates a table; leaves out settings with default values."""
         properties = schema.get("properties", {})
         given = {k: v for k, v in value.items() if v != properties[k].get("default")}
         settings = (f"{self.python_name(k, properties[k])}={self.value(properties[k], v)}" for k, v in given.items())
@@ -233,7 +233,7 @@ def key_of(reference: str) -> str:
 
 
 def class_name(reference: str) -> str:
-    """Returns the Python name of a definition: `PortConfig`, which Rust needs next to the port itself, is `Port`."""
+    """Returns the Python name of a definition. `PortConfig`, so called because Rust also has a `Port`, is `Port`."""
     return key_of(reference).removesuffix("Config")
 
 
@@ -260,7 +260,7 @@ def is_nullable(schema: Schema) -> bool:
 
 
 def limits(schema: Schema) -> list[str]:
-    """Returns the arguments that limit a value."""
+    """Returns the arguments that express the limits of a value."""
     return [f"{LIMITS[word]}={value!r}" for word, value in schema.items() if word in LIMITS]
 
 
@@ -302,7 +302,7 @@ def names_of(schema: Schema, roots: list[str]) -> list[str]:
 
 
 def formatted(code: str, path: Path) -> str:
-    """Returns the code as ruff formats it."""
+    """Formats code with ruff."""
     ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"]
     return subprocess.run(ruff, input=code, capture_output=True, text=True, check=True).stdout
 
@@ -321,7 +321,7 @@ def generate(schema: Schema) -> dict[Path, str]:
 
 
 def exported(names: list[str], module: str) -> str:
-    """Returns imports that a stub re-exports."""
+    """Returns the imports that a stub re-exports."""
     return "".join(f"from {module} import {name} as {name}\n" for name in sorted(names, key=str.lower))
 
 

@@ -1,11 +1,11 @@
-"""Compares the fast engine with a budget of instructions. Unlike times, counts do not depend on the load.
+"""Compares the instruction counts of the fast engine with budgets. Unlike times, counts do not depend on the load.
 
     python scripts/instruction_guard.py            builds, runs eight short scenarios under valgrind, compares
     python scripts/instruction_guard.py --bless    saves the counts as this compiler's budgets
 
-The budgets are in crates/celltrain-bench/budgets.csv, by compiler and machine, because others give other counts.
-Without budgets for a compiler, the script passes; bless it and commit only that change. Without valgrind it counts
-nothing.
+The budgets are in crates/celltrain-bench/budgets.csv, by compiler and machine, because counts depend on both. If a
+compiler has no budgets, the script passes; run --bless and commit only that change. Without valgrind, nothing is
+counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 CRATE = ROOT / "crates" / "celltrain-bench"
 BUDGETS = CRATE / "budgets.csv"
-# Fraction of a budget. Counts differ by several dozen instructions between runs.
+# Tolerance as a fraction of the budget. Counts differ by a few dozen instructions between runs.
 TOLERANCE = 0.05
 
 Budgets = dict[str, dict[str, int]]
@@ -80,7 +80,7 @@ def main() -> int:
 
 
 def count(program: Path, scenario: str) -> tuple[int, float]:
-    """Returns the instructions of one run, including reading the scenario, and the instructions of a cell-hop."""
+    """Returns the instructions of a run, including reading the scenario, and the instructions per cell-hop."""
     with tempfile.TemporaryDirectory() as folder:
         profile = Path(folder) / "callgrind.out"
         under = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={profile}"]

@@ -109,14 +109,14 @@ int ftruncate(int h, off_t n) { if (last("truncate", path_of(h))) die(); return 
 int ftruncate64(int h, off64_t n) { if (last("truncate", path_of(h))) die(); return REAL(ftruncate64)(h, n); }
 int unlink(const char *p) { if (last("unlink", p)) die(); return REAL(unlink)(p); }
 """
-#: Files at which a driver is killed, identified by a part of their path.
+#: Files at which a driver is killed, by a part of their path.
 FILES = {"database": "store.sqlite", "log": "store.sqlite-wal", "journal": "store.sqlite-journal"}
-#: Timeout in seconds for progress in a sweep: machines may be busy.
+#: Seconds to wait for progress in a sweep: machines may be busy.
 PATIENCE = 300.0
 
 
 class WrongError(Exception):
-    """A killed sweep left something different from an undisturbed one."""
+    """Raised if a killed sweep left a result that differs from an undisturbed one."""
 
 
 @dataclass
@@ -143,7 +143,7 @@ class Campaign:
         return driver(self.plan, store, *arguments, **variables)
 
     def finish(self, store: Path, process: subprocess.Popen[str]) -> None:
-        """Waits for the end and compares the results. Raises `WrongError` if they differ."""
+        """Waits until the sweep has completed and compares the results. Raises `WrongError` if they differ."""
         out, err = process.communicate(timeout=PATIENCE)
         if process.returncode != 0:
             raise WrongError(f"{store.name}: --resume ended with {process.returncode}: {err or out}")
@@ -160,7 +160,7 @@ class Campaign:
 
 
 def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | None = None) -> Counter[str]:
-    """Kills a number of drivers, `each` of them in every sweep, and workers if there are machines."""
+    """Kills a number of drivers, `each` of them in every sweep, and workers if machines are given."""
     done: Counter[str] = Counter()
     where = () if machines is None else ("--scheduler-file", machines.file)
     for number in range(-(-kills // each)):
@@ -201,7 +201,7 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
         count = max(len(first), kills // len(FILES))
         places = first + campaign.chance.sample(others, min(len(others), count - len(first)))
         for place in places:
-            # Runs are also written by the clock, so another sweep may make fewer calls.
+            # Runs are also written after a time, so another sweep may make fewer calls.
             if forced_at(campaign, library, name, str(place)):
                 done[f"{name}: {calls[place - 1]}"] += 1
         print(f"{name}: killed at {len(places)} of {len(calls)} calls", flush=True)
@@ -209,7 +209,7 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
 
 
 def forced_at(campaign: Campaign, library: Path, name: str, place: str, call: str | None = None) -> bool:
-    """Kills a driver at the n-th call on a file, of one kind or any, and completes its sweep. False: too few calls."""
+    """Kills a driver at the n-th call on a file (of one kind or any) and completes its sweep. False: too few calls."""
     store = campaign.folder / f"forced-{name}"
     only = {} if call is None else {"KILL_CALL": call}
     variables = {"LD_PRELOAD": str(library), "KILL_FILE": FILES[name], "KILL_AT": place, **only}
@@ -262,7 +262,7 @@ class Machines:
     def _client(self) -> Any:
         from distributed import Client
 
-        # Allow as many failures as this script kills workers.
+        # Allow as many failures per task as this script kills workers.
         client = Client(scheduler_file=str(self.file), set_as_default=False)
         client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", 1000))
         return client

@@ -52,12 +52,12 @@ def papers() -> list[dict[str, Any]]:
 
 
 def data() -> dict[str, Any]:
-    """Returns the data built into the page; the schema as text, so that its numbers are not rewritten."""
+    """Returns the data to build into the page. The schema is text, so that its numbers stay as written."""
     return {"schema": _core.schema(), "measures": json.loads(_core.measures()), "papers": papers()}
 
 
 def answers(every: int = 1) -> dict[str, Any]:
-    """Returns the object of `celltrain run --json` for every shipped scenario, or for every n-th."""
+    """Returns the result of `celltrain run --json` for every shipped scenario, or for every n-th."""
     return {name: ct.run(ct.load(name)).to_dict() for name in shipped.names("scenario")[::every]}
 
 

@@ -36,7 +36,7 @@ def pictures() -> None:
 
 
 def captured(capture: bytes) -> Iterator[bytes]:
-    """Yields the cells of a capture: the packets of a little-endian pcapng file."""
+    """Yields the cells in a capture: the packets of a little-endian pcapng file."""
     at = 0
     while at < len(capture):
         kind, length = (int.from_bytes(capture[at + word : at + word + 4], "little") for word in (0, 4))
@@ -48,7 +48,7 @@ def captured(capture: bytes) -> Iterator[bytes]:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of bytes in the drawing of a cell: the part they belong to, the length of each field, and labels."""
+    """A row of bytes in the drawing of a cell: the section it belongs to, the length of each field, and labels."""
 
     part: str
     fields: tuple[int, ...]
@@ -56,7 +56,7 @@ class Row:
 
 
 def first_rows(cell: bytes) -> list[Row]:
-    """Describes the first cell of a frame that carries TCP over IPv4 over LLC/SNAP, which only has headers."""
+    """Describes the first cell of a frame with TCP over IPv4 over LLC/SNAP; it contains only headers."""
     ip, tcp = cell[13:33], cell[33:]
     source, destination = (".".join(str(byte) for byte in ip[at : at + 4]) for at in (12, 16))
     ports = f"{number(tcp, 0, 2)} to {number(tcp, 2, 2)}"

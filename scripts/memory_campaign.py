@@ -1,10 +1,10 @@
-"""Checks that runs refused for lack of memory would not fit, and that other runs complete.
+"""Checks that runs refused for lack of memory would indeed not fit, and that all other runs complete.
 
     python scripts/memory_campaign.py                       50 random large networks
     python scripts/memory_campaign.py --networks 20 --seed 7 --limit 100
 
-Each run has its own process, limited to this number of megabytes above its initial memory. Fails if a process dies, or
-if a refused network needs less than the refusal claims: the script runs it again without a limit.
+Each run has its own process, limited to this number of megabytes above its initial memory. The script fails if a
+process dies. It runs refused networks again without a limit, and fails if one needs less than the refusal claims.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-#: The number of bytes in a refusal.
+#: The number of bytes in the message of a refusal.
 REFUSED = re.compile(r"take more than (\d+\.\d) ([GM])iB of memory")
 
 POLICIES = (
@@ -114,7 +114,7 @@ def status(name: str) -> int:
 
 
 def star(hosts: int, pattern: str, duration: str, port: str) -> str:
-    """Returns a star whose ports are all alike."""
+    """Returns a star in which all ports have the same settings."""
     return f"""
 duration = "{duration}"
 [topology.star]

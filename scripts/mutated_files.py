@@ -12,7 +12,7 @@ traceback, a signal or a timeout. If the store can be read afterwards, its rows 
 Cases are numbered; a number and the seed reproduce a case (--case). Supervised processes run them, so a process that
 dies or hangs costs one case and is reported. The script exits with 1 if anything was wrong.
 
-Nothing connects to the network: an address in a scheduler file gets the answer that it cannot be reached.
+Nothing connects to the network: every address in a scheduler file is reported as unreachable.
 """
 
 from __future__ import annotations
@@ -128,13 +128,13 @@ class Case:
 
 
 class Bench:
-    """Intact files in a folder, copied for each case."""
+    """Intact files in a folder, which each case copies."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.whole, self.case = folder, folder / "whole", folder / f"case-{os.getpid()}"
 
     def set_up(self, *, search: bool = True) -> None:
-        """Creates the intact files; a search takes longest."""
+        """Creates the intact files; the search takes longest."""
         from celltrain.ensemble.coordinator import run_plan
         from celltrain.ensemble.plan import Plan
         from celltrain.running import Local
@@ -186,7 +186,7 @@ class Bench:
         return graph, ["import", graph, "--flows", 2, "--delay", "5us", *chance.choice([[], ["--json"]])]
 
     def other_rows(self) -> str:
-        """Returns how the rows of the damaged store differ from the original, if it can be read."""
+        """Returns a complaint if the damaged store can be read and has other rows than the original; else empty."""
         from celltrain.ensemble.store import Store
         from celltrain.errors import StoreError
 
@@ -382,7 +382,7 @@ def run(command: Sequence[object]) -> tuple[int, str]:
 
 
 def calm() -> None:
-    """Disables network access and run-time estimates: the cases test files only."""
+    """Disables network access and run-time estimates, because the cases only test files."""
     cases = importlib.import_module("celltrain.ensemble.cases")
     cluster = importlib.import_module("celltrain.running.cluster")
 
@@ -407,7 +407,7 @@ def work(folder: Path, seed: int, numbers: Sequence[int]) -> None:
 
 
 def _batches(folder: Path, seed: int, numbers: Sequence[int]) -> list[dict[str, object]]:
-    """Returns the results of cases, run by a process that is replaced when it dies."""
+    """Runs cases in a process that is replaced if it dies. Returns their results."""
     left, found = list(numbers), []
     while left:
         some = left[:BATCH]

@@ -3,9 +3,9 @@
     python scripts/ns2_comparison.py            runs both, prints a table, exits with 1 if they disagree
     python scripts/ns2_comparison.py --page     also writes the table into docs/tcp-verification.md
 
-ns-2 (the command `ns`; Debian's package ns2) has no cells. The network is therefore one in which cells do not matter.
-Every segment and every acknowledgement is a frame of two cells and a packet of 106 bytes, and EPD loses whole frames,
-like a queue of packets. If `ns` is not installed, the script compares nothing and succeeds.
+ns-2 (the command `ns`; Debian's package ns2) has no cells. The network is therefore one in which cells make no
+difference. Every segment and every acknowledgement is a frame of two cells and a packet of 106 bytes, and EPD loses
+whole frames, like a queue of packets. If `ns` is not installed, the script compares nothing and succeeds.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import celltrain as ct
 PAGE = Path(__file__).parent.parent / "docs" / "tcp-verification.md"
 BEGIN, END = "<!-- ns2:begin -->", "<!-- ns2:end -->"
 
-# Name of a variant in celltrain, in ns-2, and of its receiver in ns-2.
+# Names of a variant in celltrain and in ns-2, and of its receiver in ns-2.
 VARIANTS = [
     ("reno", "Reno", "TCPSink"),
     ("newreno", "Newreno", "TCPSink"),
@@ -154,7 +154,7 @@ def ours(variant: str, sources: int) -> Run:
         window_growth="capped",
     )
     threshold = BUFFER_PACKETS * CELLS
-    # Room for the remaining cells of every frame that has started.
+    # Leave room for the remaining cells of every frame that has started.
     port = ct.Port(buffer_cells=threshold + CELLS * sources, policy=ct.Epd(threshold=threshold - CELLS))
     scenario = ct.Scenario.model_validate(
         {
@@ -200,7 +200,7 @@ def theirs(variant: str, sink: str, sources: int) -> Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """The results of both, and their differences."""
+    """The results of both simulators, and their differences."""
 
     variant: str
     sources: int
@@ -257,7 +257,7 @@ def table(comparisons: list[Comparison]) -> str:
 
 
 def main() -> int:
-    """Compares, prints and fills the page."""
+    """Compares, prints the table, and fills the page if requested."""
     parser = argparse.ArgumentParser(description="Compare celltrain's TCP with that of ns-2.")
     parser.add_argument("--page", action="store_true", help="write the table into docs/tcp-verification.md")
     arguments = parser.parse_args()

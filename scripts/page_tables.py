@@ -59,13 +59,13 @@ def measures() -> dict[str, str]:
 
 
 def events() -> dict[str, str]:
-    """Returns the table of docs/looking-inside.md: one line for each column of each kind."""
+    """Returns the table of docs/looking-inside.md: one line for each column of each kind of event."""
     rows = [(f"`{kind.name}`", *described(one)) for kind in EVENTS.values() for one in kind.columns]
     return {"events": markdown(("kind", "column", "unit", "type", "what it is"), rows)}
 
 
 def described(measure: Measure) -> tuple[str, str, str, str]:
-    """Returns a measure's name, unit, type and meaning; texts have no unit."""
+    """Returns the name, unit, type and meaning of a measure; texts have no unit."""
     return f"`{measure.name}`", measure.unit or "-", measure.kind, measure.meaning
 
 

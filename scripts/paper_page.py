@@ -95,9 +95,9 @@ def relative_errors(answer: dict[str, Any]) -> str:
 
 
 def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
-    """Returns a line for each row: for each quantity the printed value, ours, and the three verdicts.
+    """Returns one line per row of a table: for each quantity the printed value, ours, and the three verdicts.
 
-    A table without tolerances on the mean has no column for it.
+    Tables without tolerances on the mean have no column for that verdict.
     """
     marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
     heads = [words(key) for key in table.keys]
@@ -120,7 +120,7 @@ def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> s
 
 
 def verdicts(number: dict[str, Any]) -> list[str]:
-    """The three verdicts on a number in words: "-" if there is none, or if the number is not scored."""
+    """Returns the three verdicts on a number as text: "-" if there is none, or if the number is not scored."""
     if not number["scored"]:
         return ["-"] * len(VERDICTS)
     words = {True: "yes", False: "no", None: "-"}
@@ -128,7 +128,7 @@ def verdicts(number: dict[str, Any]) -> list[str]:
 
 
 def counted_by(numbers: list[dict[str, Any]]) -> str:
-    """The verdict by which the scored numbers of a table count as inside; empty if none is scored."""
+    """Returns the rule by which the scored numbers of a table count as inside; empty if none is scored."""
     by: dict[str, list[str]] = {}
     for number in numbers:
         quantities = by.setdefault(number["judged_by"], []) if number["scored"] else [number["quantity"]]
@@ -140,7 +140,7 @@ def counted_by(numbers: list[dict[str, Any]]) -> str:
 
 
 def counts(verdicts: dict[str, Any], scored: int) -> str:
-    """Returns all three verdicts on several numbers, as counts."""
+    """Returns the three verdicts on several numbers, as counts."""
     return (
         f"in range {verdicts['inside_range']} of {scored}, "
         f"near mean {verdicts['inside_tolerance']} of the {verdicts['with_tolerance']} with a tolerance, "
@@ -166,12 +166,12 @@ def claims(answer: dict[str, Any], in_print: bool) -> str:
 
 
 def place(claim: dict[str, Any]) -> str:
-    """Returns the part of a text that a claim is from."""
+    """Returns the place of a claim in the text."""
     return f"section {claim['section']}" if claim["section"][:1].isdigit() else claim["section"].lower()
 
 
 def verdict(holds: bool | None, evidence: str | None) -> str:
-    """Returns whether a claim holds, and by which numbers; "-" if there are none."""
+    """Returns whether a claim holds, and the numbers behind that; "-" if there are none."""
     if holds is None:
         return "-"
     return f"{'yes' if holds else '**no**'}: {evidence}" if evidence else "yes" if holds else "**no**"
@@ -185,9 +185,9 @@ def alone(claim: dict[str, Any]) -> str:
 
 
 def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
-    """Returns every table of a study or experiment of a paper, each quantity by itself, the values of one key side by side.
+    """Returns every table of a study, or experiment of a paper: each quantity separately, one key across the columns.
 
-    The meaning of a quantity is given at its first table.
+    The meaning of each quantity is given with its first table.
     """
     ours = answer["numbers"] + answer["experiments"]
     seeds = {table.number: max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables}

@@ -1,4 +1,4 @@
-"""Draws how the engines' cost grows, and fills the page docs/performance.md.
+"""Draws how the cost of the engines grows, and fills the page docs/performance.md.
 
     python scripts/performance_plots.py                  draws docs/images/scaling.svg and .png from the saved numbers
     python scripts/performance_plots.py --page           measures (several minutes), saves, draws, fills the page
@@ -32,9 +32,9 @@ MEASURED = CRATE / "measured"
 PAGE = ROOT / "docs" / "performance.md"
 IMAGE = ROOT / "docs" / "images" / "scaling"
 ENGINES = ("fast", "reference")
-# Number of runs of a whole scenario on each engine, alternating; odd, so that one of them is the median.
+# Number of runs of a whole scenario on each engine, alternating; odd, so that one run is the median.
 ROUNDS = 7
-# The axes, their names on the page and in the figure, and whether they grow by factors.
+# The axes, their names on the page and in the figure, and whether they are logarithmic.
 SERIES = {
     "sources": ("sources", True),
     "buffer": ("buffer (cells)", True),
@@ -44,7 +44,7 @@ SERIES = {
     "degree": ("trunks of a switch of a mesh", True),
     "vcs": ("VCs of a mesh", True),
 }
-# The LAN for 10 s, as timed in other simulators. Without loss, a segment of 512 bytes is 12 cells and its
+# The LAN for 10 s, the scenario timed in other simulators. Without loss, a segment of 512 bytes is 12 cells and its
 # acknowledgement 2 cells, over three links each.
 COMPARED = ("seconds", "10")
 CELL_HOPS_PER_SEGMENT = 3 * (12 + 2)
@@ -95,7 +95,7 @@ def measure(scaling: Path) -> None:
 
 
 def draw(scaling: list[Row]) -> None:
-    """Draws a panel for each axis: the cost of a cell-hop against the varied quantity."""
+    """Draws one panel per axis: the cost of a cell-hop against the quantity that varies."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -116,7 +116,7 @@ def draw(scaling: list[Row]) -> None:
         for axes in panels[:, 0]:
             axes.set_ylabel("cost of a cell-hop (ns)")
         handles, labels = panels[0, 0].get_legend_handles_labels()
-        # Use the place without a panel.
+        # Put the legend in the unused panel.
         panels.flat[-1].legend(handles, labels, loc="center")
         IMAGE.parent.mkdir(parents=True, exist_ok=True)
         for ending, metadata in (("png", {}), ("svg", {"Date": None})):

@@ -19,7 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 
-#: The most hits per 1,000 words in each kind of file.
+#: Maximum number of hits per 1,000 words in each kind of file.
 LIMIT = 1.5
 
 PATTERNS = {
@@ -56,12 +56,12 @@ PATTERNS = {
 }
 COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERNS.items()}
 
-#: Texts of others, this list, and entries of versions that are out.
+#: Texts by others, this list itself, and changelog entries of released versions.
 SKIPPED = {"CHANGELOG.md", "scripts/prose.py", "python/tests/test_prose.py"}
 
 
 def markdown(text: str) -> list[str]:
-    """Returns the prose of each line of a page."""
+    """Returns the prose in each line of a page."""
     lines, fenced = [], False
     for line in text.split("\n"):
         fence = line.startswith("```")
@@ -72,7 +72,7 @@ def markdown(text: str) -> list[str]:
 
 
 def python(text: str) -> list[str]:
-    """Returns the comments and docstrings of each line of a module."""
+    """Returns the comments and docstrings in each line of a module."""
     lines = [""] * (text.count("\n") + 2)
     statement = True
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -88,7 +88,7 @@ def python(text: str) -> list[str]:
 
 
 def slashes(text: str) -> list[str]:
-    """Returns the comments of each line of a Rust or TypeScript file."""
+    """Returns the comments in each line of a Rust or TypeScript file."""
     lines, fenced, block = [], False, False
     for line in text.split("\n"):
         if block or line.lstrip().startswith("/*"):
@@ -118,7 +118,7 @@ def hits(path: Path) -> tuple[int, list[tuple[int, str, str]]]:
     text, starts = "", []
     for line, following in zip(lines, [*lines[1:], ""], strict=True):
         starts.append(len(text))
-        # Lines of a paragraph are joined, so that a sentence is found across them.
+        # Join the lines of a paragraph, so that patterns match across line breaks.
         joined = line.strip() and following.strip() and not re.match(r"\s*(?:[-*#>]|\d+\.)", following)
         text += line + (" " if joined else "\n")
     found = [
@@ -130,7 +130,7 @@ def hits(path: Path) -> tuple[int, list[tuple[int, str, str]]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Prints the hits of the named files, or the density of every kind of file of the checkout."""
+    """Prints the hits in the given files, or the density of hits in every kind of file of the checkout."""
     for name in arguments:
         for line, pattern, excerpt in hits(Path(name))[1]:
             print(f"{name}:{line}: {pattern}: {excerpt}")

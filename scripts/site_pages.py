@@ -1,4 +1,4 @@
-"""Writes the pages of lists: `docs/models.md`, `docs/api.md`, and the figures of `docs/gallery.md`.
+"""Writes the pages with lists, `docs/models.md` and `docs/api.md`, and the figures of `docs/gallery.md`.
 
 python scripts/site_pages.py              writes both pages
 python scripts/site_pages.py --check      exits with 1 if one is stale
@@ -25,7 +25,7 @@ from celltrain.cli.catalog import CHOICES, entries, page_of
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 FIGURES = DOCS / "images" / "gallery"
-#: Name of each kind of model.
+#: Heading for each kind of model.
 KINDS = {
     "policies": "Buffer policies: which frames a port admits",
     "schedulers": "Schedulers: what leaves a port next",
@@ -36,7 +36,7 @@ KINDS = {
     "traffic": "Traffic: what a flow sends, and when",
     "topologies": "Topologies",
 }
-#: Functions, results and errors; all other names are tables of a scenario.
+#: Functions, results and errors; all other public names are tables of a scenario.
 CALLS = [
     "n_source",
     "load",

@@ -26,10 +26,10 @@ THRESHOLDS = """
 [axes]
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60, 70, 80] }
 """
-#: Number of runs that `driver` writes at once, and number of runs per chunk on a cluster. Both are small, so that
-#: something is stored early and kills fall between two writes.
+#: Number of runs that `driver` writes at once, and number of runs per chunk on a cluster. Both are small, so that the
+#: first runs are stored early and kills happen between writes.
 WRITE_RUNS, CHUNK_RUNS = 40, 20
-#: The command line with these numbers.
+#: Runs the command line with these numbers.
 PROGRAM = f"""
 import sys
 import celltrain.cli, celltrain.running.cluster as cluster, celltrain.ensemble.coordinator as coordinator
@@ -41,7 +41,7 @@ celltrain.cli.main()
 
 
 def thresholds(seeds: int, duration: str = "5ms") -> str:
-    """Returns a plan of four points, each with this number of seeds."""
+    """Returns a plan with four points and this number of seeds."""
     return f"seeds = {seeds}\n{THRESHOLDS}{SCENARIO}".replace('"5ms"', f'"{duration}"')
 
 

@@ -20,12 +20,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 DIST = ROOT / "dist"
-#: Wheels include the page if it was built before them.
+#: Wheels include the lab page if it was built before.
 PAGE = DIST / "lab.html"
 IN_PACKAGE = ROOT / "python" / "celltrain" / "lab.html"
 BIN = Path(sys.executable).parent
 LINUX = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
-#: One wheel for both, if Rust has both targets.
+#: One universal wheel for both, if Rust has both targets.
 MACOS = ("x86_64-apple-darwin", "aarch64-apple-darwin")
 #: Oldest supported C library: https://peps.python.org/pep-0599/.
 MANYLINUX = "manylinux2014"
@@ -48,7 +48,7 @@ def main() -> int:
     if PAGE.is_file():
         shutil.copyfile(PAGE, IN_PACKAGE)
     else:
-        # Remove an outdated page, which would be included unnoticed.
+        # Remove an outdated page: it would be included without notice.
         IN_PACKAGE.unlink(missing_ok=True)
     for target in targets():
         build(target)
@@ -80,7 +80,7 @@ def build(target: str | None) -> None:
     if target in LINUX:
         command += ["--zig", "--compatibility", MANYLINUX]
     paths = os.pathsep.join([str(BIN), os.environ["PATH"]])
-    # The sdist is unpacked elsewhere; use what is compiled here.
+    # The sdist is unpacked in another folder; use what has been compiled here.
     settings = {"PATH": paths, "CARGO_TARGET_DIR": str(ROOT / "target")}
     if target is not None and target.startswith("aarch64"):
         # Some ARM kernels have pages of 64 KiB, and jemalloc must know the largest possible page size.

@@ -1,4 +1,4 @@
-//! The files shipped with the package are compiled into the module: a new or changed one means a new module.
+//! Rebuilds the module if a shipped file is added or changed, as these files are compiled into it.
 
 fn main() {
     for folder in

@@ -38,18 +38,18 @@ exclude_patterns = [
 myst_enable_extensions = ["colon_fence"]
 # Like GitHub, so that links to headings work in both places.
 myst_heading_anchors = 6
-# The notebooks in docs/notebooks have no saved outputs; other pages have no cells.
+# The notebooks in docs/notebooks have no saved outputs; other pages have no code cells.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_execution_in_temp = True
 nb_merge_streams = True
 suppress_warnings = [
-    # Output in console blocks is not commands, and some scenarios are shown with their faults.
+    # Console blocks also contain output, and some scenarios are shown with their faults.
     "misc.highlighting_failure",
-    # Settings may have the names of Python types, such as the bytes of a burst.
+    # Some settings have the same names as Python types, such as the bytes of a burst.
     "ref.python",
-    # Pages may start with any level of heading.
+    # Pages may start with a heading of any level.
     "myst.header",
 ]
 

@@ -1,4 +1,5 @@
-//! Whatever cells arrive, the byte-exact reassembler never panics and the engine's agrees with it on which frames are whole.
+//! Checks that for any sequence of cells, the byte-exact reassembler does not panic and agrees with the engine's
+//! reassembler on which frames are whole.
 #![no_main]
 
 use celltrain_core::aal5::{Reassembled, Reassembler};
@@ -7,7 +8,7 @@ use celltrain_capture::codec::aal5;
 use celltrain_core::index::Label;
 use libfuzzer_sys::fuzz_target;
 
-// Each byte of the input decides the fate of one cell of a stream of frames: lost or not, and how long its frame is.
+// The input describes a stream of frames: bytes give the length of each frame, and which of its cells are lost.
 fuzz_target!(|data: &[u8]| {
     let mut engine = Reassembler::default();
     let mut bytes = aal5::Reassembler::new();
@@ -15,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
     let mut input = data.iter();
     while let Some(length) = input.next() {
         let frame = lengths.len() as u32;
-        // A payload that differs from frame to frame, so that cells of two frames never make a third.
+        // The payload differs between frames, so that cells of two frames never form a valid third.
         let payload: Vec<u8> = (0..=*length).map(|i| i ^ (frame as u8).wrapping_mul(31)).collect();
         let pdu = aal5::encode(&payload, 0);
         lengths.push((pdu.len() / 48) as u32);

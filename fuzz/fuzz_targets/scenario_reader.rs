@@ -1,11 +1,11 @@
-//! No text may panic the reader, and a scenario that passes must build.
+//! Checks that no text makes the reader panic, and that an accepted scenario can be built.
 #![no_main]
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_scenario::{Candidate, Reader, build};
 use libfuzzer_sys::fuzz_target;
 
-/// Larger networks are refused before they are laid out.
+/// Larger networks are refused before layout.
 const LARGEST: u64 = 100_000;
 
 fuzz_target!(|data: &[u8]| {

@@ -87,7 +87,7 @@ def read_graph_json(data: bytes, folder: Path) -> None:
 
 
 def read_manifest(data: bytes, folder: Path) -> None:
-    """Reads the manifest of a store without other contents."""
+    """Reads the manifest of a store that is otherwise empty."""
     from celltrain import Store
 
     store = folder / "store"

@@ -1,4 +1,4 @@
-/** A page with one plot of a million points, which `measure.mjs` moves frame by frame. */
+/** A page with one plot of a million points. `measure.mjs` moves its view frame by frame. */
 
 import { signal } from "@preact/signals";
 import { render, type JSX } from "preact";
@@ -19,7 +19,7 @@ declare global {
 }
 
 const times = Float64Array.from({ length: POINTS }, (_, i) => (i * SECONDS) / POINTS);
-/** A queue that fills and drains, with peaks of single points. */
+/** A queue that fills and drains, with peaks that are single points. */
 const values = Float64Array.from({ length: POINTS }, (_, i) => ((i * 7919) % 1009) * (0.5 + 0.5 * Math.sin(i / 30_000)));
 const all: readonly [number, number] = [0, SECONDS];
 /** Nine tenths of the points are in view. */

@@ -1,8 +1,8 @@
-"""Writes the output of `joint_search.py --report`: papers/<id>/joint.csv and the page's tables at the marks `joint`.
+"""Writes the output of `joint_search.py --report`: papers/<id>/joint.csv and the page's `joint` tables.
 
-A line of the CSV is a configuration: its answers as digits in the order of joint.toml ("0" is the default), the number
-of stages it reached, and its score there by network or quantity. Confirmed configurations also have their score with
-new seeds on all rows. Without a store, the page is made from the CSV alone.
+Each line of the CSV is a configuration: its answers as digits in the order of joint.toml ("0" is the default), the
+number of stages it reached, and its score in the last of them by network or quantity. Confirmed configurations also
+have a score with new seeds on all rows. Without a store, the page is made from the CSV alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Row = dict[str, str]
 
 
 def report(space: Space, store: Path) -> int:
-    """Writes the table from the store, if it exists, and the page from the table."""
+    """Writes joint.csv from the store, if it exists, and the page from joint.csv."""
     table = ROOT / "papers" / space.paper_id / "joint.csv"
     if store.exists():
         runs = Runs(space, store)
@@ -124,7 +124,7 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
 
 
 def effects(space: Space, rows: Sequence[Row], groups: Sequence[str]) -> str:
-    """Returns a table of all answers other than the default."""
+    """Returns a table of all answers except the defaults."""
     stage = len(space.stages)
     default = rows[0]
     by_answers = {row["answers"]: row for row in rows}
@@ -163,7 +163,7 @@ def total(space: Space, row: Row, groups: Sequence[str]) -> float:
 
 
 def word(space: Space, group: str) -> str:
-    """Returns the heading of a network's or a quantity's column."""
+    """Returns the column heading of a network or a quantity."""
     if space.measure == "likelihood":
         return f"{group} log-likelihood"
     return {"goodput_mbps": "R off by", "delay_ms": "D off by"}[group]

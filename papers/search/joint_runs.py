@@ -1,8 +1,7 @@
-"""The data of `joint_search.py`: questions with their answers, configurations, rows of a paper's tables, scores.
+"""The data of `joint_search.py`: questions and answers, configurations, rows of a paper's tables, scores.
 
-The questions are in papers/<id>/joint.toml. A configuration has an answer to each question, written as digits in the
-order of the questions, "0" for the default. papers/<id>/joint.csv and the store use these names. Append new questions
-at the end.
+The questions are in papers/<id>/joint.toml. A configuration is a string with a digit for the answer to each question,
+in order; "0" is the default. papers/<id>/joint.csv and the store use these strings. Append new questions at the end.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-#: Parameters of the density of a printed number, as in wan_search.py.
+#: Parameters of the probability density of a printed number, as in wan_search.py.
 FLOOR, FREEDOM, PRINTED_UNIT = 0.01, 4, 0.01
-#: Score of a configuration that is refused.
+#: Score of a configuration whose scenario is refused.
 REFUSED = -1e6
 CONSTANT = math.lgamma((FREEDOM + 1) / 2) - math.lgamma(FREEDOM / 2) - math.log(FREEDOM * math.pi) / 2
 
@@ -55,7 +54,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Stage:
-    """Rows added in a stage, their number of seeds, and the fraction of configurations that continues."""
+    """The rows and seeds of a stage, and the fraction of configurations that advances beyond it."""
 
     keep: float
     seeds: int
@@ -98,12 +97,12 @@ class Space:
         return "; ".join(question.text(answer) for question, answer in self.answers(configuration)) or "the defaults"
 
     def with_answer(self, place: int, answer: int, configuration: str | None = None) -> str:
-        """Returns a configuration with one answer changed, by default the defaults."""
+        """Returns a configuration, by default the default one, with one answer changed."""
         before = configuration or self.default
         return f"{before[:place]}{answer}{before[place + 1 :]}"
 
     def alone(self) -> list[str]:
-        """Returns every answer alone."""
+        """Returns the configurations with exactly one answer that is not the default."""
         return [
             self.with_answer(place, answer)
             for place, question in enumerate(self.questions)
@@ -119,17 +118,18 @@ class Space:
         return values
 
     def measured_from(self, configuration: str, network: str | None) -> float | None:
-        """Returns the second at which measuring begins, if not at the start."""
+        """Returns the time in seconds at which measurement begins, if not at the start."""
         froms = [question.answers[answer].get("measured") for question, answer in self.answers(configuration)]
         return next((begin[str(network)] for begin in froms if begin is not None), None)
 
     def scenarios(self, configuration: str, rows: Iterable[int], *, whole: bool = False) -> dict[int, dict[str, Any]]:
-        """Returns the scenarios of rows (indices of the paper's configurations) for a configuration."""
+        """Returns the scenario of each row (an index into the paper's configurations) for a configuration."""
         rows = list(rows)
         network = {row: self.paper.configurations[row].network for row in rows}
         overrides = {name: self.overrides(configuration, name, whole=whole) for name in set(network.values())}
         if any("{" in f"{path}{value}" for values in overrides.values() for path, value in values.items()):
-            # The values use the paper's own keys, which its reader understands. All networks then have the same values.
+            # The values use the paper's own keys, which only the paper's reader resolves. All networks then have the
+            # same values.
             [values] = overrides.values()
             changed = load(self.paper_id, overrides=values)
             tables = list(dict.fromkeys(number.table for number in self.numbers))
@@ -145,7 +145,7 @@ class Space:
         return scenarios
 
     def renamed(self, scenario: dict[str, Any], configuration: str) -> dict[str, Any]:
-        """Replaces a scenario's newreno by the TCP of an answer."""
+        """Replaces NewReno in a scenario with the TCP variant of an answer."""
         for question, answer in self.answers(configuration):
             variant = question.answers[answer].get("variant")
             if variant is not None and "newreno" in scenario["tcp"]:
@@ -154,7 +154,7 @@ class Space:
 
 
 class Runs:
-    """A store of runs, a SQLite file: the values of every number by row, configuration and seed."""
+    """A store of runs in a SQLite file: measured values by configuration, row and seed."""
 
     def __init__(self, space: Space, path: Path) -> None:
         self.space = space
@@ -176,7 +176,7 @@ class Runs:
         )
 
     def ask(self, configuration: str, focus: str) -> None:
-        """Records that the search asks for a configuration."""
+        """Records that the search has tried a configuration."""
         self.asked[configuration] = focus
         self.connection.execute("INSERT INTO asked (configuration, focus) VALUES (?, ?)", (configuration, focus))
         self.connection.commit()
@@ -190,7 +190,7 @@ class Runs:
         *,
         whole: bool = False,
     ) -> None:
-        """Runs the rows of numbers that are missing in the store. A seed is either for screening or for whole runs."""
+        """Runs the rows that are missing from the store. A seed is used either for screening or for whole runs."""
         space = self.space
         rows: dict[int, dict[str, str]] = {}
         for number in map(space.numbers.__getitem__, numbers):
@@ -201,7 +201,7 @@ class Runs:
         scenarios = space.scenarios(configuration, dict.fromkeys(row for row, _ in missing), whole=whole)
         begins = {row: space.measured_from(configuration, space.paper.configurations[row].network) for row in scenarios}
         found: dict[tuple[int, int], dict[str, float] | None] = {}
-        # Runs measured from a later second record series, so they run separately.
+        # Runs with a later start of measurement record series, so they run separately.
         for begin in dict.fromkeys(begins.values()):
             some = [run for run in missing if begins[run[0]] == begin]
             found |= self._run({run[0]: scenarios[run[0]] for run in some}, some, rows, begin, threads)
@@ -257,7 +257,7 @@ class Runs:
         return found
 
     def values(self, configuration: str, number: int, seeds: Sequence[int]) -> list[float] | None:
-        """Returns a number's values with some seeds; None unless all runs have a result."""
+        """Returns a number's value for each seed; None unless all runs have a result."""
         one = self.space.numbers[number]
         figures = [self.figures.get((configuration, one.configuration, seed)) for seed in seeds]
         return None if any(f is None for f in figures) else [f[one.quantity.name] for f in figures if f is not None]
@@ -268,7 +268,7 @@ class Runs:
 
 
 def after(answer: Mapping[str, Any], series: Mapping[str, Any], begin: float) -> dict[str, float]:
-    """Computes efficiency and fairness from an instant in seconds on, by the bytes delivered since."""
+    """Computes efficiency and fairness from a time (in seconds) until the end, from the bytes delivered in between."""
     [place] = np.flatnonzero(np.isclose(series["time_s"], begin))
     whole = np.array([flow["delivered_bytes"] for flow in answer["flows"]], dtype=float)
     late = whole - series["delivered_bytes"][place]
@@ -288,11 +288,11 @@ class Scores:
         self.runs = runs
         self.space = runs.space
         self.reference = reference
-        """Seeds of the defaults whose spread represents every configuration while there are few seeds."""
+        """Seeds of the default configuration, whose spread is used for all configurations while there are few seeds."""
 
     @cached_property
     def spread(self) -> dict[int, float]:
-        """Returns the defaults' standard deviation of every number of the last stage."""
+        """Returns the standard deviation of every number of the last stage with the defaults."""
         found = {}
         for number in self.space.stages[-1].numbers:
             values = self.runs.values(self.space.default, number, self.reference)
@@ -309,11 +309,11 @@ class Scores:
     def final(
         self, configuration: str, seeds: Sequence[int], numbers: Sequence[int] | None = None
     ) -> dict[str, float] | None:
-        """Returns the score on all rows, by default, with the spread of these seeds."""
+        """Returns the score with the spread of these seeds, by default on all rows."""
         return self._sum(configuration, range(len(self.space.numbers)) if numbers is None else numbers, seeds, own=True)
 
     def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
-        """Returns how many numbers are in the seeds' range, within a printed unit, and how many the network has."""
+        """Returns how many of a network's numbers are within a printed unit of the seeds' range, and their total."""
         scored = []
         for place in numbers:
             number = self.space.numbers[place]
@@ -326,7 +326,7 @@ class Scores:
     def near(
         self, configuration: str, seeds: Sequence[int], keys: Sequence[str], most: float = 0.02
     ) -> dict[str, tuple[int, int]]:
-        """Counts the means near the printed values, and all means, by network, quantity and some keys."""
+        """Counts the means near the printed values, and all means, grouped by network, quantity and keys."""
         found: dict[str, tuple[int, int]] = {}
         for place, number in enumerate(self.space.numbers):
             values = self.runs.values(configuration, place, seeds)

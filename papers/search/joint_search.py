@@ -4,20 +4,21 @@
     python scripts/campaign.py joint-search af-96-1269 --confirm
     python scripts/campaign.py joint-search af-96-1269 --report
 
-The questions and their answers are in papers/<id>/joint.toml; no answer applies to single rows. There are three steps:
+The questions and their answers are in papers/<id>/joint.toml. An answer never applies to individual rows. There are
+three steps:
 
-1. search: the defaults and every answer alone. Then a mix of the proposals of Optuna's TPE sampler (categorical,
-   multivariate) and the best configurations so far with a few answers changed at random. A configuration advances
-   through the stages, each with more rows, while it is among the best. --focus searches for one network or one quantity
-   only.
+1. search: tries the defaults and every answer alone. Then it mixes proposals of Optuna's TPE sampler (categorical,
+   multivariate) with the best configurations so far, changing a few of their answers at random. A configuration
+   advances through the stages, each with more rows, while it is among the best. --focus searches for one network or one
+   quantity only.
 2. confirm: runs the best of the last stage with other seeds on the rows of the third stage. The best ten of these run
    with new seeds on the rows of the last stage, and then on all rows of all tables, for the paper's duration. The
-   result also shows how many means are within .02 of the printed values, and the difference between two seeds.
-3. report: papers/<id>/joint.csv, with a line for each configuration, and the tables of the paper's page.
+   output also shows how many means are within .02 of the printed values, and the difference between two seeds.
+3. report: writes papers/<id>/joint.csv, with a line for each configuration, and the tables of the paper's page.
 
-Every run is kept in out/joint/<id>.sqlite and never run again: after a stop, the same command continues. wan_search.py
-defines the likelihood of a printed number, and internetwork_search.py the relative error. With a single seed, the
-spread of a number is the spread of the defaults with six seeds.
+Every run is stored in out/joint/<id>.sqlite and never repeated: after an interruption, the same command continues.
+wan_search.py defines the likelihood of a printed number, and internetwork_search.py the relative error. If there is a
+single seed, the spread of a number is taken from the defaults with six seeds.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ from celltrain.ensemble.tuning.trials import quiet, silent_optuna
 from joint_runs import REFUSED, Runs, Scores, Space
 from paper_page import ROOT
 
-#: Seeds for a number's spread with the defaults, for the selection of the best, and for the confirmation.
+#: Seeds for the spread of each number with the defaults, for the selection of the best, and for their confirmation.
 REFERENCE, SELECTION, CONFIRMATION = range(1, 7), range(11, 13), range(101, 103)
 SELECTED, CONFIRMED = 30, 10
-#: Fraction of proposals that change the defaults or one of the best configurations; how many best; the most changes.
+#: Fraction of proposals that modify the defaults or one of the best configurations; number of the best; most changes.
 NEAR, NEIGHBOURS, MOST_CHANGES = 0.4, 10, 4
-#: Number of configurations in a stage before it stops any.
+#: Number of configurations that a stage examines before it rejects any.
 PATIENCE = 4
 
 
@@ -65,11 +66,11 @@ class Search:
         self.seen: list[list[float]] = [[] for _ in self.space.stages]
 
     def jobs(self) -> int:
-        """Returns the number of threads: as requested, else two if the machine has room for them, or one."""
+        """Returns the number of threads: as requested, else two if the machine is idle enough, or one."""
         return self.threads or (2 if os.getloadavg()[0] < 2 else 1)
 
     def value(self, parts: dict[str, float] | None) -> float:
-        """Returns the score to maximise: of a network, of a quantity, or of all; for errors, R counts twice."""
+        """Returns the score to maximise: for a network, a quantity, or all of them. Among errors, R counts twice."""
         if parts is None:
             return REFUSED
         if self.focus != "all":
@@ -79,7 +80,7 @@ class Search:
         return 2 * parts["goodput_mbps"] + parts["delay_ms"]
 
     def examine(self, configuration: str, *, run: bool = True) -> tuple[list[float], bool]:
-        """Returns the value at each stage reached, and whether it is the last; without `run`, only from the store."""
+        """Returns the score at each stage reached, and whether it was the last; without `run`, only from the store."""
         values: list[float] = []
         for place, stage in enumerate(self.space.stages):
             seeds = range(1, stage.seeds + 1)
@@ -94,12 +95,12 @@ class Search:
         return values, len(values) == len(self.space.stages)
 
     def has(self, configuration: str, numbers: Sequence[int], seeds: Sequence[int]) -> bool:
-        """Returns whether the store has a result or a refusal for all of these."""
+        """Returns whether the store has a result or a refusal for every run."""
         rows = {self.space.numbers[number].configuration for number in numbers}
         return all((configuration, row, seed) in self.runs.figures for row in rows for seed in seeds)
 
     def goes_on(self, place: int, value: float) -> bool:
-        """Returns whether a value is among the best of a stage."""
+        """Returns whether a score is among the best of a stage."""
         seen = self.seen[place]
         return len(seen) < PATIENCE or value >= float(np.quantile(seen, 1 - self.space.stages[place].keep))
 
@@ -149,7 +150,7 @@ class Search:
         return found
 
     def go(self, configurations: int, until: float, crossed: Sequence[str] = ()) -> None:
-        """Searches until the store has this number of configurations, or until an instant."""
+        """Searches until the store has this number of configurations, or until a time."""
         if self.space.measure == "likelihood":
             self.runs.run(self.space.default, self.space.stages[-1].numbers, REFERENCE, self.jobs())
         for configuration in self.runs.asked:
@@ -170,7 +171,7 @@ class Search:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
-        """Returns the best of the last stage. Of those with equal rows it keeps the one with the fewest changes."""
+        """Returns the best of the last stage. Of those with equal scores it keeps the one with the fewest changes."""
         last = len(self.space.stages) - 1
         found = {}
         for configuration in configurations or self.runs.asked:
@@ -181,7 +182,7 @@ class Search:
         return list({found[one]: one for one in reversed(fewest)}.values())[::-1][:count]
 
     def noise(self) -> None:
-        """Runs the defaults with pairs of existing seeds, to estimate the noise of a difference."""
+        """Scores the defaults with pairs of existing seeds, to estimate the noise of a difference."""
         numbers, pairs = self.space.stages[-1].numbers, zip(REFERENCE[::2], REFERENCE[1::2], strict=True)
         for pair in pairs:
             parts = self.scores.final(self.space.default, pair, numbers) or {}
@@ -189,7 +190,7 @@ class Search:
             print(f"{len(numbers)} numbers: {figures}  the defaults, seeds {pair[0]} and {pair[1]}", flush=True)
 
     def confirm(self, selected: int, confirmed: int, until: float) -> None:
-        """Selects among the best with other seeds, and confirms with new ones, on the screened rows and then on all."""
+        """Selects among the best with other seeds, then confirms with new ones on the screened rows and on all."""
         chosen = self.best(selected)
         if len(chosen) > confirmed:
             some = self.space.stages[min(2, len(self.space.stages) - 1)].numbers

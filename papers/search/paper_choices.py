@@ -1,4 +1,4 @@
-"""Measures how much the open choices of a paper matter: runs some of its tables with each declared alternative.
+"""Measures the effect of a paper's open choices: runs some of its tables with each declared alternative.
 
     python scripts/campaign.py choices af-96-1269 --table 2 --table 3 --seeds 10
 
@@ -53,7 +53,7 @@ def main() -> int:
 
 
 def measures(numbers: list[Scored]) -> dict[str, str]:
-    """Returns our mean for each network and quantity, and the mean distance of the printed values from it."""
+    """Returns our mean for each network and quantity, and the mean distance between our values and the printed ones."""
     groups: dict[str, list[Scored]] = {}
     for number in numbers:
         groups.setdefault(f"{number.number.network or ''} {number.number.quantity.name}".strip(), []).append(number)

@@ -10,11 +10,12 @@ True
 >>> result.flows.column_names[:2]
 ['name', 'goodput_mbps']
 
-Make a scenario with `n_source`, `load` or the class `Scenario`; `scenarios()` names those that come with celltrain. `run`
-simulates one, `compare` several with the same seeds. `check` finds faults, `draw` shows the network, `import_graph` reads one.
-`sweep`, `tune` and `report` work on many settings; `reproduce` and `study` run published tables and studies; `vet` tests a policy.
-`episodes` lists when a flow was in trouble, `why` explains one of these times, and `read_events` reads recorded events. A `Cancel` ends any of these calls from another
-thread. Buffer policies are in `ct.policies`, TCP variants in `ct.tcp`, rate control in `ct.abr`, networks in `ct.topologies`, all
+Make a scenario with `n_source`, `load` or the class `Scenario`; `scenarios()` lists those shipped with celltrain. `run`
+simulates one scenario, `compare` several with the same seeds. `check` finds faults, `draw` shows the network, and
+`import_graph` reads a network from a graph. `sweep`, `tune` and `report` handle many settings; `reproduce` and `study`
+run published tables and studies; `vet` tests a policy. `episodes` lists when a flow was in trouble, `why` explains one
+of these times, and `read_events` reads recorded events. A `Cancel` ends any of these calls from another thread. Buffer
+policies are in `ct.policies`, TCP variants in `ct.tcp`, rate control in `ct.abr`, networks in `ct.topologies`, all
 other tables of a scenario in `ct.models`, exceptions in `ct.errors`. Every class is also an attribute of `ct` itself.
 """
 
@@ -22,12 +23,12 @@ from __future__ import annotations
 
 import lazy_loader
 
-# A name imports its module when it is first used; `__init__.pyi` says which.
+# The first use of a name imports its module, which `__init__.pyi` declares.
 _attribute, _, _stubbed = lazy_loader.attach_stub(__name__, __file__)
 
-#: Submodules with the classes of a scenario by subject, and with all of them.
+#: Submodules with a scenario's classes: grouped by subject, or all of them.
 _SUBMODULES = ("abr", "errors", "models", "policies", "tcp", "topologies")
-#: The classes that completion lists here; the others are in the submodules.
+#: The classes that completion lists under `celltrain`; the others are listed in the submodules.
 _LISTED = ("CelltrainError", "CelltrainWarning", "Epd", "InputError", "Port", "Scenario", "SelectiveDrop", "TailDrop")
 #: Deprecated aliases.
 _ALIASES = {"Newreno": "NewReno", "NewrenoHoe": "NewRenoHoe"}

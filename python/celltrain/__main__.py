@@ -1,4 +1,4 @@
-"""`python -m celltrain`, and the `celltrain` command: the command line."""
+"""The entry point of `python -m celltrain` and of the `celltrain` command."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from celltrain import stopping
 
 
 def main() -> None:
-    """Runs the command line; the entry point of the `celltrain` command."""
+    """Runs the command line."""
     stopping.end_at_once()
-    # Imports take up to a second, in which Ctrl-C works too.
+    # Imports take up to a second. Ctrl-C must already work during that time.
     from celltrain import cli
 
     cli.main()

@@ -1,4 +1,4 @@
-"""Errors as classes that a caller can catch, with the parts of the message as attributes."""
+"""Exception classes, with the parts of the message as attributes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from celltrain.text import MOST_CLAUSE, described, shortened, shown
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Adds a line to the message of an exception, as its method `add_note` does from Python 3.11 on."""
+    """Adds a line to the message of an exception, like its method `add_note` in Python 3.11 and later."""
     error.__notes__ = [*notes_of(error), note]  # type: ignore[attr-defined, unused-ignore]
 
 
@@ -24,30 +24,30 @@ def notes_of(error: BaseException) -> list[str]:
 
 
 class CelltrainError(Exception):
-    """Every error celltrain raises on purpose."""
+    """Base class of all errors that celltrain raises on purpose."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fault:
-    """A setting that is refused, with the correction.
+    """A refused setting, and how to correct it.
 
-    Invisible characters in its texts, such as a command to a terminal, are escaped.
+    Invisible characters in its texts, such as terminal escape sequences, are escaped.
     """
 
     file: str
-    """The file that has it, or the class or scenario it was set on in Python."""
+    """The file that contains the setting, or in Python the class or scenario."""
     line: int | None
     """The line in that file, if there is one."""
     key: str
     """The setting, for example `port.bottleneck.policy.epd.threshold`; empty if the whole file is at fault."""
     value: str
-    """Its value, as written."""
+    """The value, as written."""
     problem: str
-    """The problem and the correction, a clause that follows the value."""
+    """The problem and its correction, as a clause that follows the value."""
     message: str
-    """The whole as one line."""
+    """The complete message in one line."""
     excerpt: tuple[str, ...] = ()
-    """The line of a text at fault, and marks below the place."""
+    """The faulty line of a text, and a line that marks the position."""
 
     def __post_init__(self) -> None:
         for name in ("file", "key", "value", "problem", "message"):
@@ -56,7 +56,7 @@ class Fault:
 
     @classmethod
     def of(cls, problem: str, *, file: str = "", line: int | None = None, key: str = "", value: str = "") -> Fault:
-        """Makes a fault of its parts; long ones are shortened."""
+        """Creates a fault from its parts. Long parts are shortened."""
         file, key, problem = (shortened(_text(part), MOST_CLAUSE) for part in (file, key, problem))
         value = shortened(_text(value))
         place = "" if not file else f"{file}: " if line is None else f"{file}:{line}: "
@@ -65,33 +65,33 @@ class Fault:
 
     @classmethod
     def of_file(cls, file: str, problem: str) -> Fault:
-        """Makes the fault of a whole file."""
+        """Creates a fault of a whole file."""
         return cls.of(problem, file=file)
 
     @classmethod
     def of_option(cls, option: str, value: object, problem: str) -> Fault:
-        """Creates the fault for a wrong option of a call or a command."""
+        """Creates a fault of an option of a call or a command."""
         return cls.of(problem, key=option, value=_text(value))
 
     @classmethod
     def of_choice(cls, option: str, value: object, kind: str, known: Iterable[str]) -> Fault:
-        """Makes the fault of an option with a value that is not among the known ones."""
+        """Creates a fault of an option whose value is not among the known ones."""
         return cls.of_option(option, repr(value), f"is not {kind}; choose from {', '.join(known)}")
 
     @classmethod
     def saying(cls, message: str, *, key: str = "", value: str = "") -> Fault:
-        """Makes the fault of an option with a message that is a sentence of its own."""
+        """Creates a fault of an option whose message is a complete sentence."""
         fault = cls.of(message, key=key, value=value)
         return replace(fault, message=fault.problem)
 
     def changed(self, **parts: Any) -> Fault:
-        """Returns the fault with other parts, its message written again."""
+        """Returns the fault with some parts replaced, and a new message."""
         names = ("problem", "file", "line", "key", "value")
         made = Fault.of(**{name: getattr(self, name) for name in names} | parts)
         return replace(made, excerpt=self.excerpt)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the parts, as in the JSON answers of the command line."""
+        """Returns the parts as printed by the command line in JSON."""
         return {name: part for name, part in asdict(self).items() if name != "excerpt" or part}
 
     @property
@@ -106,7 +106,7 @@ def _text(part: object) -> str:
 
 
 class InputError(CelltrainError, ValueError):
-    """An argument, option or file that is refused; `faults` holds everything that is wrong with it."""
+    """An argument, option or file was refused; `faults` lists all reasons."""
 
     def __init__(self, faults: Iterable[Fault] | Fault | str) -> None:
         several = faults if isinstance(faults, Iterable) and not isinstance(faults, str) else [faults]
@@ -118,7 +118,7 @@ class InputError(CelltrainError, ValueError):
 
 
 class ScenarioError(InputError):
-    """A scenario, or an option of a run, that is refused.
+    """A scenario, or an option of a run, was refused.
 
     >>> import celltrain as ct
     >>> try:
@@ -130,14 +130,14 @@ class ScenarioError(InputError):
 
     @classmethod
     def from_core(cls, faults: Iterable[Mapping[str, Any]]) -> ScenarioError:
-        """Makes the error for faults as the core reports them."""
+        """Creates the error from faults reported by the core."""
         return cls(Fault(**fault) for fault in faults)
 
     @classmethod
     def of_refusal(cls, error: ValueError) -> ScenarioError:
-        """Makes the error for an exception of the core, which cannot build or run a scenario that it has accepted.
+        """Creates the error from the core's exception if it cannot build or run a scenario that it has accepted.
 
-        Reasons are less free memory than before, and options that make no sense.
+        Possible reasons are less free memory than before, and invalid options.
         """
         text = str(error)
         try:
@@ -157,23 +157,23 @@ class PlanError(InputError):
 
 
 class PaperError(InputError):
-    """A request about a paper or a study, or the contents of its folder, that makes no sense; the message says what would."""
+    """A request about a paper or a study, or its folder, is invalid; the message has the correction."""
 
 
 class StoreError(InputError):
-    """A store that cannot be read, written or continued."""
+    """A store cannot be read, written or continued."""
 
 
 class TuneError(InputError):
-    """The folder of a search that cannot be written or continued."""
+    """The folder of a search cannot be written or continued."""
 
 
 class ClusterError(InputError):
-    """A cluster that cannot be reached, was lost, or whose workers run another celltrain."""
+    """A cluster cannot be reached, was lost, or has workers with another version of celltrain."""
 
 
 class OutputError(InputError, OSError):
-    """A file or folder that cannot be written."""
+    """A file or folder cannot be written."""
 
 
 class CancelledError(CelltrainError):
@@ -181,7 +181,7 @@ class CancelledError(CelltrainError):
 
 
 class NotTracedError(CelltrainError, KeyError):
-    """A series that the run did not record."""
+    """The run did not record this series."""
 
     def __str__(self) -> str:
         # KeyError would put the message in quotes.
@@ -189,7 +189,7 @@ class NotTracedError(CelltrainError, KeyError):
 
 
 class MissingExtraError(CelltrainError, ImportError):
-    """An optional package is needed and not installed."""
+    """An optional package is required but not installed."""
 
 
 class CelltrainWarning(UserWarning):

@@ -1,4 +1,4 @@
-"""Deprecated: `celltrain.Plan`, and for the rest `celltrain.ensemble.plan`."""
+"""Deprecated: use `celltrain.Plan`, or `celltrain.ensemble.plan` for other names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Buffer policies of a port: `ct.policies.Epd(...)`. A page for each is in docs/models; `celltrain list policies` lists them."""
+"""Buffer policies of a port: `ct.policies.Epd(...)`. docs/models has a page for each; see `celltrain list policies`."""
 
 from celltrain.model import types as _types
 

@@ -1,6 +1,6 @@
-"""Ctrl-C on the command line while no command runs: before the first one is imported, and after its answer.
+"""Ctrl-C on the command line while no command runs: before the first command is imported, and after its answer.
 
-It imports nothing of ours, so that it is ready first.
+It imports no other module of celltrain, so it is ready first.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: The exit code of a command that Ctrl-C ended.
+#: Exit code of a command that was ended by Ctrl-C.
 INTERRUPTED = 130
 
 
 def end_at_once() -> None:
-    """Makes Ctrl-C end the process with a message and exit code 130, as nothing is lost; an ignored signal stays ignored."""
+    """Makes Ctrl-C end the process with a message and exit code 130; nothing is lost. Ignored signals stay ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-        # Registered first, so called last: the interpreter shuts down then, and would die of the signal.
+        # Registered first, so called last: Ctrl-C while the interpreter shuts down would kill the process.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Makes Ctrl-C raise `KeyboardInterrupt` inside, so that a command keeps its finished work."""
+    """Makes Ctrl-C raise `KeyboardInterrupt` in this block, so that a command can keep its finished work."""
     if signal.getsignal(signal.SIGINT) is not _end:
         yield
         return

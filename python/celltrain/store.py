@@ -1,4 +1,4 @@
-"""Deprecated: `celltrain.Store`, and for the rest `celltrain.ensemble.store`."""
+"""Deprecated: use `celltrain.Store`, or `celltrain.ensemble.store` for other names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Text that others wrote, such as names, paths and values, made safe for messages, screens, figures and spreadsheets.
+"""Makes untrusted text, such as names, paths and values, safe for messages, screens, figures and spreadsheets.
 
-A scenario may come from anybody. Its texts are shown and never executed by a terminal, a browser, a spreadsheet or the
-typesetter of figures. `docs/errors.md` describes each case.
+A scenario may come from anybody. Terminals, browsers, spreadsheets and the typesetter of figures must show its texts
+and never execute them. `docs/errors.md` describes each case.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ import reprlib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-#: Characters of a value in a message, and of a whole clause; longer ones lose their middle.
+#: Maximum length of a value in a message, and of a whole clause; longer texts are cut in the middle.
 MOST_VALUE = 100
 MOST_CLAUSE = 1000
-#: Characters of a cell of a CSV file that Excel accepts. A series has the name of its port in every row.
+#: Maximum length of a CSV cell that Excel accepts. A series repeats the name of its port in every row.
 MOST_CELL = 32_767
 
-#: The problem with a text that cannot be written.
+#: The problem with a text that cannot be encoded.
 BROKEN = "has half of a character (a surrogate), which UTF-8 cannot write"
 
-# Characters that begin a formula in a spreadsheet, the mark that prevents it, and numbers that begin with them.
+# Characters that begin a formula in a spreadsheet, the mark that prevents that, and numbers, which may begin with such
+# a character.
 _FORMULA = tuple("=+-@\t\r\n＝＋－＠")  # noqa: RUF001
 _MARK = "'"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def shown(text: str | os.PathLike[str]) -> str:
-    r"""Returns a text, or a path, in one line of visible characters; others are escaped as Python writes them.
+    r"""Returns a text or a path as one line of visible characters; others are escaped as in Python.
 
-    These are control characters (commands to a terminal begin with one), line ends, and marks that turn the direction of
-    writing or have no width.
+    Escaped are control characters (terminal commands begin with one), line ends, and characters that change the writing
+    direction or have no width.
 
     >>> print(shown("tcp\x1b[31m1\n"), shown("x\u202ey"))
     tcp\x1b[31m1\n x\u202ey
@@ -46,12 +47,12 @@ def shown(text: str | os.PathLike[str]) -> str:
 
 
 def lines(text: str) -> str:
-    """Does the same with each line of a text."""
+    """Applies `shown` to each line of a text."""
     return "\n".join(map(shown, text.split("\n")))
 
 
 def shortened(text: str, most: int = MOST_VALUE) -> str:
-    """Returns a text, or the beginning and the end of a long one with its length.
+    """Returns a text; if it is long, only its beginning and end, with its length.
 
     >>> shortened("9" * 1000000 + "Mbps", 40)
     '9999999... (1,000,004 in all) ...999Mbps'
@@ -64,7 +65,7 @@ def shortened(text: str, most: int = MOST_VALUE) -> str:
 
 
 def is_text(text: str) -> bool:
-    r"""Returns True unless it has half of a character, such as `"\ud800"`, which UTF-8 cannot write."""
+    r"""Returns False if a text contains half of a surrogate pair, such as `"\ud800"`, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -73,7 +74,7 @@ def is_text(text: str) -> bool:
 
 
 def broken_texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
-    r"""Yields the texts in tables and lists that cannot be written, and their places.
+    r"""Yields the texts in tables and lists that UTF-8 cannot encode, with their paths.
 
     >>> list(broken_texts({"links": [{"name": "a\ud800"}]}))
     [('links[0].name', 'a\ud800')]
@@ -91,12 +92,12 @@ def broken_texts(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 
 
 def described(value: object) -> str:
-    """Describes any Python value in a message; never fails, and is quick for large values.
+    """Describes any Python value for a message; never fails, and is fast for large values.
 
     >>> described([1, 2]), described("epd"), described(10**5000)
     ('[1, 2]', "'epd'", 'a value of the type int')
     """
-    # A list of a hundred thousand links is never written in full.
+    # Never format a whole list of a hundred thousand links.
     brief = reprlib.Repr()
     brief.maxstring = brief.maxother = brief.maxlong = 2 * MOST_VALUE
     try:
@@ -116,7 +117,7 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def among(name: str, known: Iterable[str]) -> str:
-    """Writes a clause about an unknown name: a similar one, if any, and all known ones.
+    """Returns a clause about an unknown name: a similar name, if any, and all known ones.
 
     >>> among("lan-6", ["lan-5", "wan-5"]), among("mesh", ["lan-5"])
     ('did you mean lan-5? Choose from lan-5, wan-5', 'choose from lan-5')
@@ -127,7 +128,7 @@ def among(name: str, known: Iterable[str]) -> str:
 
 
 def as_json(value: Any, *, indent: int | None = 2) -> str:
-    r"""Writes an answer as JSON with invisible characters escaped, which a reader of JSON takes for the same text.
+    r"""Writes an answer as JSON. Invisible characters are escaped; JSON parsers read the same text.
 
     >>> as_json({"name": "x\x9b1m"}, indent=None) == '{"name": "x' + "\\" + 'u009b1m"}'
     True
@@ -139,10 +140,10 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
 
 
 def cell(text: str) -> str:
-    r"""Writes a text as a cell of a CSV file: with an apostrophe if a spreadsheet would run it as a formula.
+    r"""Writes a text as a CSV cell, with an apostrophe if a spreadsheet would run it as a formula.
 
-    Numbers stay numbers. Invisible characters are escaped except tabs and line ends, which belong to CSV. A reader that
-    removes one leading apostrophe gets every other text back, unless it is too long for a cell.
+    Numbers stay numbers. Invisible characters are escaped, except tabs and line ends, which CSV can contain. Readers
+    recover all other texts by removing one leading apostrophe, unless a text is too long for a cell.
 
     >>> cell("=1+1"), cell("-1.5"), cell("epd"), cell("'90s"), cell("x\x1b[2J")
     ("'=1+1", '-1.5', 'epd', "''90s", 'x\\x1b[2J')

@@ -1,4 +1,4 @@
-"""Networks: `ct.topologies.Chain(...)`, or any graph with `ct.topologies.GeneralNetwork(...)`."""
+"""Networks: `ct.topologies.Chain(...)`, or `ct.topologies.GeneralNetwork(...)` for any graph."""
 
 from celltrain.model import types as _types
 

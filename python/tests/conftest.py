@@ -12,9 +12,9 @@ import pytest
 if TYPE_CHECKING:
     from celltrain.ensemble.tuning import Tuned
 
-# Set before anything imports matplotlib: tests have no screen.
+# Set before anything imports matplotlib, because tests have no screen.
 os.environ["MPLBACKEND"] = "Agg"
-# Commands print at the width of a pipe, not of the terminal that runs the tests.
+# Use the default width for pipes, not the width of the terminal that runs the tests.
 os.environ.pop("COLUMNS", None)
 
 ROOT = Path(__file__).parents[2]
@@ -66,7 +66,7 @@ Command = Callable[..., Answer]
 
 
 def is_refused(answer: Answer, words: list[str]) -> None:
-    """Asserts that a command refused its input, with all of these words."""
+    """Asserts that a command refused its input with a message that contains all these words."""
     assert answer.code == 2
     assert "Traceback" not in answer.err
     for word in words:
@@ -74,7 +74,7 @@ def is_refused(answer: Answer, words: list[str]) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Starts with the tests of the lab, the longest ones, so that no process waits for them at the end."""
+    """Starts with the tests of the lab, which take longest, so that they do not run alone at the end."""
     items.sort(key=lambda item: not item.nodeid.startswith("python/tests/test_lab.py"))
 
 
@@ -136,7 +136,7 @@ def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def empty_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Writes an empty file for each figure, in tests of the rest of a report: drawing takes most of the time."""
+    """Writes an empty file for each figure, for tests of other parts of a report: drawing takes most of the time."""
     from celltrain.drawing.figure import Drawing
 
     files = {"pdf": b"%PDF-", "svg": b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 9 9"></svg>'}

@@ -1,4 +1,4 @@
-"""The texts of errors and warnings that a user can meet, collected from the source."""
+"""Collects the texts of all errors and warnings for users from the source."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: Calls in Python whose texts reach the user, by the last part of the name.
+#: Python calls whose texts are shown to users, matched by the last part of the name.
 CALLS = re.compile(r"^(Fault|of_\w+|\w*Error|\w*Warning|warn|refused?|fault)$")
 
-#: Calls in Rust, and attributes of error types, whose texts reach the user.
+#: Rust calls and attributes of error types whose texts are shown to users.
 RUST_CALLS = re.compile(r"\b(?:fault\w*|Fault::\w+|refuse\w*|warn\w*|problem\w*|format!|error)\(")
 RUST_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 RUST_CRATES = ("celltrain-formula", "celltrain-scenario", "celltrain-run", "celltrain-capture", "celltrain-py")
@@ -23,7 +23,7 @@ def is_sentence(text: str) -> bool:
 
 
 def literal(node: ast.expr) -> str | None:
-    """Returns the text of a string or f-string, with its values in braces."""
+    """Returns the text of a string or an f-string, with placeholders in braces."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -71,5 +71,5 @@ def of_rust() -> list[str]:
 
 
 def listed() -> str:
-    """Returns all messages, one a line."""
+    """Returns all messages, one per line."""
     return "\n".join([*of_python(), *of_rust()]).replace("\\\n", "") + "\n"

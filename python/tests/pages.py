@@ -1,4 +1,4 @@
-"""The parts of documentation pages, for tests that compare pages with the code."""
+"""Parses documentation pages, for tests that compare pages with the code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pages() -> list[Path]:
 
 
 def blocks(page: Path) -> Iterator[Block]:
-    """Yields the fenced blocks of a page; a block inside a longer fence belongs to the outer block's text."""
+    """Yields the fenced blocks of a page; a block inside a longer fence is part of the text of the outer block."""
     lines = page.read_text().splitlines()
     number = 0
     while number < len(lines):
@@ -68,7 +68,6 @@ def flowing(page: Path) -> str:
 
 
 def headings(text: str) -> list[str]:
-    """Returns the level-2 headings of a page."""
     return re.findall(r"^## (.+)$", text, re.MULTILINE)
 
 

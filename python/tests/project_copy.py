@@ -1,4 +1,4 @@
-"""A copy of the project with the additions from the tutorial pages and with the planted faults.
+"""A copy of the project with the additions from the tutorial pages and the planted faults.
 
 One build of the copy serves the tests of all these pages and the test of the planted faults.
 """
@@ -33,14 +33,14 @@ COPIED = [
     "papers",
     "studies",
 ]
-#: Additions of each page by kind of model: the crate whose tests check it in a whole run.
+#: By kind of model: the crate whose tests run a scenario with the addition of that page.
 PAGES = {
     "congestion_control": "celltrain-scenario",
     "measure": "celltrain-run",
     "policy": "celltrain-scenario",
     "topology": "celltrain-scenario",
 }
-#: Faults that each leave out one statement of a function.
+#: Planted faults: each removes one statement from a function.
 FAULTS = list(csv.DictReader((ROOT / "crates/celltrain-core/tests/planted.csv").open()))
 SWITCH = """
 /// Returns whether a planted fault is in force.
@@ -58,10 +58,10 @@ class Programs:
     """Test programs of the copy."""
 
     by_name: dict[tuple[str, str], str]
-    """Paths by crate and target: the name of a library with underscores, or `adding`."""
+    """Paths of test programs by crate and target: a library's name with underscores, or `adding`."""
 
     def run(self, package: str, target: str, *arguments: str) -> str:
-        """Runs tests of a program that must pass. Returns their output."""
+        """Runs tests of a program, which must pass. Returns their output."""
         program = self.by_name[package, target]
         done = subprocess.run([program, *arguments], cwd=COPY / "crates" / package, capture_output=True, text=True)
         assert done.returncode == 0, f"{program} {' '.join(arguments)}\n{done.stdout}\n{done.stderr}"
@@ -104,10 +104,10 @@ def alone() -> Iterator[None]:
 
 
 def cargo(*arguments: str) -> str:
-    """Runs cargo in the copy, offline if the crates are available already."""
+    """Runs cargo in the copy; offline if the crates have been downloaded."""
     environment = {
         **os.environ,
-        # `cargo test` has compiled the dependencies in this folder.
+        # `cargo test` has already compiled the dependencies in this folder.
         "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
         # Optimise for compile time, not for run time.
         "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
@@ -120,7 +120,7 @@ def cargo(*arguments: str) -> str:
 
 
 def added(kind: str) -> dict[str, str]:
-    """Returns the new text of each file that a page adds or changes, by path, without the planted faults."""
+    """Returns the files that a page adds or changes, by path, with their new text and without planted faults."""
     found: dict[str, str] = {}
     for block in blocks(page_of(kind)):
         if block.comment.startswith("file: "):

@@ -1,4 +1,4 @@
-"""Reproductions filled with given values instead of runs."""
+"""Reproductions filled with given values instead of results of runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from celltrain.papers.paper import Number
 def filled(
     paper: Paper, seeds: Mapping[str, int], values: Callable[[Number], Mapping[int, float]], **more: object
 ) -> Reproduction:
-    """Returns a reproduction in which every run has the values of the last number that needs it, by seed."""
+    """Returns a reproduction without runs: each run has the values of the last number that needs it, by seed."""
     numbers = paper.numbers()
     by_run = {(number.configuration, number.result): values(number) for number in numbers}
     scored = [

@@ -20,7 +20,7 @@ __all__ = ["WRITE_RUNS", "driver", "interrupted", "remade", "rows", "stored", "w
 
 
 def rows(store: Path) -> bytes:
-    """Returns all rows as bytes, to compare two sweeps of one plan."""
+    """Returns all rows as bytes, to compare sweeps of the same plan."""
     import pyarrow as pa
 
     table = Store.open(store).table()
@@ -42,7 +42,7 @@ def wait_for_runs(store: Path, count: int, process: subprocess.Popen[str]) -> No
 
 
 def interrupted(command: Sequence[object], folder: Path, stores: str) -> str:
-    """Returns the output of a command that gets Ctrl-C once a store contains a run; it keeps completed work."""
+    """Sends Ctrl-C to a command once a store contains a run. Checks that runs are kept; returns the output."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + 60
         while not any(map(stored, folder.glob(stores))) and time.monotonic() < deadline:

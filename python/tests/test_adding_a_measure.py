@@ -17,7 +17,7 @@ PAGE = page_of("measure")
 def test_the_measure_of_the_page_compiles_and_passes_its_tests_and_those_for_every_table():
     output = build().run("celltrain-run", "celltrain_run", "tables::", "answer::")
     own = re.findall(r"^test tables::port::tests::(\w+) \.\.\. ok$", output, re.MULTILINE)
-    # Cargo's tests run on threads, so their lines come in the order in which they end.
+    # Cargo runs tests on threads, so the order of their lines varies.
     assert sorted(own) == [
         "a_port_where_no_cell_arrived_has_no_loss_ratio",
         "cells_that_are_lost_and_those_that_are_discarded_count_alike",

@@ -1,6 +1,7 @@
 """JSON answers of the commands that use a store, compared field by field with `answers/`.
 
-`CELLTRAIN_BLESS=1 pytest python/tests/test_answers.py` rewrites the answers. Fields should only ever be added.
+`CELLTRAIN_BLESS=1 pytest python/tests/test_answers.py` rewrites the answers. Fields may be added, but should never be
+removed or renamed.
 """
 
 from __future__ import annotations

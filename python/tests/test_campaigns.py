@@ -48,7 +48,7 @@ def test_a_campaign_runs_its_command_with_its_seed_and_further_arguments(monkeyp
 
 @pytest.mark.nightly
 def test_processes_that_used_stores_exit_normally():
-    # About 1 in 200 aborted: a thread of Arrow released Python's bytes while the interpreter shut down.
+    # About 1 in 200 processes aborted: a thread of Arrow released Python's bytes while the interpreter shut down.
     program = [sys.executable, str(ROOT / "scripts" / "exits.py"), "--count", "5", "--seed", "3"]
     done = subprocess.run(program, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Captures: how other programs read them, their contents, and refused requests.
+"""Captures: their contents, how other programs read them, and refused requests.
 
 tshark, tcptrace and scapy share no code with the writer. If one of them is missing, its tests are skipped.
 """
@@ -33,7 +33,7 @@ needs_tcptrace = pytest.mark.skipif(
     reason="tcptrace is not installed (the command tcptrace; Debian's package tcptrace)",
 )
 
-#: Shipped scenarios in which segments are lost, covering every TCP variant, and the part of each to run.
+#: Shipped scenarios with lost segments, covering every TCP variant, and how much of each is run.
 SCENARIOS = {
     "chain-epd": "250ms",
     "gfr-tagging": "600ms",
@@ -116,7 +116,7 @@ def tshark(path: Path) -> Seen:
         packet = dict(zip(FIELDS, values, strict=True))
         seen.packets += 1
         seen.malformed += packet["_ws.malformed"] != ""
-        # 1 means good; the field is empty without such a header.
+        # 1 means good; the field is empty if the packet has no such header.
         seen.bad_checksums += packet["ip.checksum.status"] != "1"
         seen.bad_checksums += {packet["tcp.checksum.status"], packet["udp.checksum.status"]} != {"1", ""}
         seen.not_followed += bool(packet["tcp.analysis.lost_segment"] or packet["tcp.analysis.ack_lost_segment"])
@@ -513,7 +513,7 @@ def test_a_capture_gets_its_folder_and_a_place_of_its_own(celltrain: Command, sm
 
 
 def lengths(capture: bytes) -> Iterator[int]:
-    """Yields the lengths of the blocks of a capture; each block contains its length at its start and its end."""
+    """Yields the lengths of the blocks of a capture. Each block states its length at its start and at its end."""
     at = 0
     while at < len(capture):
         length = int.from_bytes(capture[at + 4 : at + 8], "little")

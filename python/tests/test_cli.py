@@ -252,7 +252,7 @@ def test_explain_tells_of_the_services_of_a_vc(celltrain):
 
 
 def test_the_help_of_run_names_every_series_on_a_narrow_screen(celltrain, monkeypatch):
-    """Regression: the list was cut off after the fourth."""
+    """Regression: the list was cut off after the fourth series."""
     monkeypatch.setenv("COLUMNS", "80")
     told = celltrain("run", "--help").out
     assert all(name in told for name in SERIES)

@@ -33,8 +33,8 @@ from small_sweep import thresholds
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")]
 
-# A worker chosen to die does so in the middle of its work, and again when its nanny has restarted it. A run chosen to
-# panic ends like a run that panicked.
+# A worker chosen to die does so in the middle of its work, and again after its nanny has restarted it. A run chosen to
+# panic ends as a real panic would.
 PRELOAD = """
 import os, pathlib, signal
 from celltrain import _core
@@ -57,7 +57,7 @@ if not hasattr(_core, "harmless"):
     _core.harmless, _core.run_many = _core.run_many, deadly
 """
 
-# A cluster with its own threads only, none of Dask or of other tests.
+# Runs a chunk in a new process, where all threads are its own, and none are of Dask or other tests.
 ONE_TASK = """
 import sys, threading, time
 from pathlib import Path
@@ -86,7 +86,7 @@ def plan(count=6, duration="5ms"):
 
 
 class Machines:
-    """A scheduler and a nanny with single-threaded workers, as processes that outlive a driver."""
+    """A scheduler and a nanny with single-threaded workers, in processes that outlive a driver."""
 
     def __init__(self, folder, workers=2):
         self.folder, self.file = folder, folder / "scheduler.json"
@@ -150,7 +150,7 @@ def client(machines):
 
 @pytest.fixture
 def inside():
-    """A cluster with one thread in this process."""
+    """A cluster with one thread, inside this process."""
     with (
         LocalCluster(n_workers=0, processes=False, threads_per_worker=1, dashboard_address=":0") as found,
         Client(found, set_as_default=False) as client,
@@ -159,7 +159,7 @@ def inside():
 
 
 def assert_warned_of_lock_step(err: str) -> None:
-    """Asserts that a sweep only warned of lock-step: its three connections start together and all time out."""
+    """Asserts that a sweep only warned of lock-step: its three connections start together, and all time out."""
     [line] = err.splitlines()
     assert line.startswith("warning: 4 of 4 points may hinge on lock-step: at point 0 (threshold 50.0)"), line
 
@@ -306,14 +306,14 @@ def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, 
     worker = Cluster(client)
 
     def stop(progress):
-        # If several runs returned together, too few may still be in flight.
+        # If several runs finished together, too few may still be in flight.
         if progress.done < 30 or len(worker._in_flight) < 4:
             return
         deadline = time.monotonic() + 60
         while (finished := [future.status for future in worker._in_flight].count("finished")) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        # One of them is the run being reported now.
+        # The run being reported now is one of them.
         kept.append(progress.done + finished - 1)
         raise KeyboardInterrupt
 

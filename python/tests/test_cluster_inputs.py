@@ -1,4 +1,4 @@
-"""Messages when a cluster is missing, or a command names two places to run."""
+"""Messages when a cluster is missing, or when a command names two places to run."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_one_place_to_run_is_enough(tmp_path, celltrain):
         told = celltrain("sweep", path, "--store", tmp_path / "s", *chosen)
         assert told.code == 2
         assert "selects where to run, as" in told.err
-    # Regression: a wait longer than a clock can count blocked silently.
+    # Regression: a wait longer than the clock can represent blocked silently.
     for wait in ("soon", "0s", "86401s", "18446744073709551615s"):
         told = celltrain("sweep", path, "--store", tmp_path / "s", "--dask", "tcp://h:1", "--dask-timeout", wait)
         assert told.code == 2

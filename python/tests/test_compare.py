@@ -31,7 +31,7 @@ def compared(lan) -> ct.Compared:
 
 
 def test_the_means_and_differences_are_those_of_the_single_runs(lan, compared):
-    """Computes the values run by run; 3.182446 is the 97.5 % quantile of Student's t for 3 degrees of freedom."""
+    """Computes the values from single runs; 3.182446 is the 97.5 % quantile of Student's t for 3 degrees of freedom."""
     assert compared.names == ("tail_drop", "epd", "selective_drop")
     port = lan.port["bottleneck"]
     by_hand = [
@@ -135,7 +135,7 @@ def test_policies_are_known_as_people_write_them_and_red_is_where_it_is():
 
 @pytest.mark.slow
 def test_ticks_stand_only_where_something_was_run(lan):
-    """Regression: between 500 and 4000 there were ticks at 1000, 2000 and 3000, and none at 500."""
+    """Regression: between 500 and 4000, ticks were at 1000, 2000 and 3000, and none at 500."""
     buffers = [60, 120, 240, 480]
     vary = {"port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()], "port.bottleneck.buffer": buffers}
     compared = ct.compare(lan, vary={**vary, "duration": ["5ms"]}, seeds=2)
@@ -155,7 +155,7 @@ def test_several_scenarios_take_what_is_varied_as_conditions(lan):
 
 
 def test_the_command_says_the_same_as_the_call(celltrain, tmp_path):
-    """Uses every form of output; the JSON is a stable interface."""
+    """Uses every output format; the JSON is a stable interface."""
     folder, table, picture = tmp_path / "out", tmp_path / "table.csv", tmp_path / "figure.svg"
     options = ("--seeds", 3, "--vary", "duration=50ms", "--measures", "efficiency,fairness,goodput_mbps")
     files = ("--out", folder, "--csv", table, "--plot", picture)
@@ -195,7 +195,7 @@ def test_the_table_for_people_marks_what_is_beyond_the_spread(celltrain):
 
 
 def test_seeds_that_change_nothing_are_named():
-    """With a single flow and EPD no two cells meet, so nothing is random."""
+    """With a single flow and EPD, cells never contend, so nothing is random."""
     lan = ct.n_source(sources=1, link_delay="5us", buffer_cells=100, policy=ct.Epd(), duration="50ms")
     with pytest.warns(
         ct.CelltrainWarning, match="3 seeds hardly change .*: the interval says nothing about other starts"
@@ -209,7 +209,7 @@ def test_seeds_that_change_nothing_are_named():
 
 
 def test_the_options_that_a_warning_of_seeds_names_can_be_pasted(celltrain):
-    """Both are settings of the scenario in the warning, and they remove it."""
+    """Both are settings of the scenario named in the warning, and both remove it."""
     alone = (
         "run",
         "lan-formula-red",
@@ -329,7 +329,7 @@ def test_measures_that_do_not_mean_the_same_are_refused(lan):
     small, large = (
         lan.replace(name=size, measure=ct.MeasureOptions(file_size=size), duration="200ms") for size in ("1kB", "100kB")
     )
-    # The size changes no run, and no measure except the delays.
+    # The file size affects no run, and no measure except the delays.
     with pytest.warns(ct.CelltrainWarning, match="100kB and 1kB are the same runs"):
         assert ct.compare(small, large, seeds=1, measures=["efficiency"]).names == ("1kB", "100kB")
     with pytest.raises(
@@ -339,7 +339,7 @@ def test_measures_that_do_not_mean_the_same_are_refused(lan):
 
 
 def test_what_to_look_at_first_is_said(lan):
-    """Different networks; a setting without effect; a condition without effect on one of the scenarios."""
+    """Different networks; a setting without effect; and a condition that has no effect on one of the scenarios."""
     wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
     with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
         ct.compare(lan, wan, seeds=1)
@@ -383,14 +383,14 @@ def test_figures_are_as_wide_as_asked_and_hold_their_bars(compared):
             low, high = axes.get_xlim()
             assert low <= np.nanmin(measure.low)
             assert np.nanmax(measure.high) <= high
-            # matplotlib has ticks beyond both ends, but does not draw them.
+            # matplotlib also has ticks beyond both ends, which it does not draw.
             ticks = zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
             boxes = [text.get_window_extent() for place, text in ticks if low <= place <= high]
             assert all(one.x1 < other.x0 for one, other in itertools.pairwise(boxes))
 
 
 def test_every_condition_has_its_place_in_the_figure(lan):
-    """Numbers are on the x-axis, and words are panels."""
+    """Numbers are on the x-axis; words are panels."""
     vary = {
         "port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()],
         "port.bottleneck.buffer": [100, 200, 400],
@@ -529,7 +529,7 @@ def test_a_measure_that_is_undefined_is_marked_in_its_row():
 
 
 def test_a_setting_that_no_case_has_a_place_for_is_refused(celltrain):
-    """Regression: the setting was ignored, but the head of the table named it."""
+    """Regression: the setting was ignored, although the table heading named it."""
     words = "changes nothing: no case has tcp.tahoe; they have tcp.reno, tcp.sack"
     phase, tcp = "tcp.tahoe.tick_phase", "tcp=reno,sack"
     is_refused(

@@ -15,8 +15,8 @@ from celltrain.model.scenario import read
 EMPTY = "refuses every frame while the buffer is empty"
 ONE = "while a single cell waits"
 
-#: Faulty formulas by kind of fault: settings and expected message. The first is from a doctoral student, who meant
-#: "no VC above 1.2 times the fair share". It passed all checks, and its fairness was 1.
+#: Faulty formulas by kind of fault: settings and expected message. A doctoral student wrote the first one, meaning "no
+#: VC above 1.2 times the fair share". It passed all checks, with a fairness of 1.
 DEAD = {
     "0 < 0 in an empty buffer": (
         {"admit": "X < 0.8 * K and Y * N < 1.2 * X"},
@@ -130,12 +130,12 @@ def test_check_and_vet_name_a_dead_formula(formula, expected):
     else:
         evidence = found[ADMITS]
         assert found.get(CARRIES) == "0 % in lan-5" if nothing else found.keys() <= {ADMITS, CARRIES}
-    # A different number of frames arrives there.
+    # Ignore the number of frames, which is different there.
     assert expected.split(", after")[0].split(" frames while")[-1] in evidence
 
 
 def test_check_and_vet_name_a_formula_that_shares_out_a_nearly_empty_buffer():
-    """The advice to use "<=" led here: the check was silent, and the formula had a fraction of tail drop's goodput."""
+    """The advice to use "<=" led to this formula: `check` was silent, but it had a fraction of tail drop's goodput."""
     policy = {"formula": {"admit": "X < 0.8 * K and Y * N <= 1.2 * X"}}
     expected = (
         "refuses every frame of a VC while one frame of it (12 cells) and a single cell of another VC wait: "
@@ -257,7 +257,7 @@ def test_compare_prints_it_in_the_heading(dead, celltrain, tmp_path):
 
 
 def test_a_mean_says_over_how_many_seeds_it_is():
-    """A stream that rarely starts within the run delivers nothing with some seeds."""
+    """A stream that rarely starts within the run delivers nothing for some seeds."""
     text = {"admit": "lucky > 0.5", "state": {"lucky": 0}, "vc_state": {"seen": 0}}
     text["on_frame"] = {"lucky": "if seen < 1 and lucky == 0 then max(random(), 0.001) else lucky", "seen": "1"}
     policy = ct.Formula(**text)
@@ -288,7 +288,7 @@ NEARLY_DEAD = {"selective_drop": {"threshold": 0}}
 
 
 def test_vet_fails_a_policy_that_carries_less_than_half_of_tail_drop(celltrain, tmp_path):
-    """Admits one frame of each VC at a time: fair, but it delivers very little."""
+    """The policy admits one frame of each VC at a time: it is fair, but delivers very little."""
     file = tmp_path / "d16.toml"
     file.write_text("[policy]\nselective_drop = { threshold = 0 }\n")
     told = celltrain("vet", file, "--scenarios", "lan-5", "--seeds", "1", "--beside", "epd", "--brief")
@@ -326,7 +326,7 @@ def test_comparisons_sweeps_and_reports_say_who_carries_little(celltrain, tmp_pa
 
 
 def test_networks_and_tcps_are_no_rivals():
-    """A small buffer delivers little with a long round trip, which is not the policy's fault."""
+    """A small buffer delivers little over a long round trip, which is not the policy's fault."""
     found = ct.compare(lan("tail_drop"), vary={"port.bottleneck.buffer": [13, 1000]}, seeds=2, measures=["efficiency"])
     assert not [one for one in found.warnings if "ignore its" in one]
 
@@ -360,7 +360,7 @@ def test_a_report_says_first_which_points_carried_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_tail_drop(tmp_path, celltrain):
-    """A policy that admits frames only into a nearly empty buffer scores well on fairness and a short queue."""
+    """A policy that admits frames only into a nearly empty buffer scores well on fairness and queue length."""
     text = PLAN.replace(
         "policy = { selective_drop = {} }", 'policy.formula = { admit = "X <= R * K", constants.R = 0.5 }'
     )
@@ -395,7 +395,7 @@ def test_a_search_warns_at_the_head_of_a_front_that_carries_less_than_half_of_ta
 
 
 def test_a_reproduction_leaves_out_runs_in_which_a_number_is_undefined():
-    """In 20 us nothing arrives; the numbers of the efficiency remain."""
+    """Nothing arrives within 20 us, so fairness is undefined; only the efficiency has values."""
     with pytest.warns(ct.CelltrainWarning, match=r"fairness is undefined in \d+ runs of \d+; they do not count for it"):
         found = ct.reproduce("af-96-1269", tables=[2, 3], networks=["LAN"], seeds=2, overrides={"duration": "20us"})
     assert {one.number.quantity.name for one in found.scored} == {"efficiency"}
@@ -406,7 +406,7 @@ def test_the_search_for_a_formula_cannot_win_with_one_that_carries_nothing():
 
     import formula_search
 
-    # Array of configurations by seeds, with efficiency and fairness.
+    # Configurations by seeds, with efficiency and fairness.
     tail_drop = np.full((2, 3, 2), 0.6)
     dead = np.stack([np.zeros((2, 3)), np.full((2, 3), np.nan)], axis=-1)
     assert formula_search.score(dead) == 0 < formula_search.score(tail_drop)

@@ -1,12 +1,12 @@
-"""Runs the examples: every python, console and sh block of the pages, and every docstring.
+"""Runs the examples: every python, console and sh block on the pages, and every docstring.
 
 Blocks fenced as ```text are not run. The Python blocks of a page run in order and share their names, and the commands
 of a page share their folder. In a console block, a line that starts with "$ " is a command, and anything else its
 output.
 
 A ```text block with the comment "output" on the line before it shows the output of the command above it, and is
-compared. `...` stands for omitted lines, or for the rest of a line. Commands of programs that celltrain does not need
-run if these are installed; otherwise the test is skipped at its end with their names.
+compared. `...` stands for omitted lines, or for the rest of a line. Commands of other programs run if these are
+installed; otherwise the test ends as skipped and names them.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from celltrain.cli import program
 
 COMMAND_LINE = get_command(program())
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-# These set up the environment of the tests, or need a person.
+# Commands that set up the test environment, or need a person.
 NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
 #: Programs that read celltrain's output; Debian's packages have the same names.
 OTHERS = ("tshark", "tcptrace")
-#: Pages whose commands simulate for a long time. The nightly job runs them; the other tests parse their commands.
+#: Pages with long simulations. The nightly job runs their commands; other jobs only parse them.
 LONG = {
     "docs/comparing.md",
     "docs/gallery.md",
@@ -86,7 +86,7 @@ def named(page: Path) -> str:
 
 @pytest.fixture
 def checkout(tmp_path, monkeypatch):
-    """A folder as a reader has it: with the scenarios, plans, papers and studies, and `celltrain` on the path."""
+    """A reader's folder, with the scenarios, plans, papers and studies, and with `celltrain` on the path."""
     for name in ("scenarios", "plans", "papers", "studies"):
         shutil.copytree(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
@@ -118,14 +118,14 @@ def outputs(page: Path) -> dict[int, Block]:
 def matches(shown: str, printed: str) -> bool:
     """Returns whether a page shows what was printed, ignoring the width of spaces, empty lines and rules."""
     expected = re.escape("\n".join(lines(shown)) + "\n").replace(r"\ ", " ")
-    # On a line of its own `...` matches any number of lines, at the end of a line the rest of it.
+    # `...` on its own line matches any number of lines; at the end of a line it matches the rest of that line.
     expected = re.sub(r"(?m)^\\\.\\\.\\\.\\\n", r"(?:.*\\n)*?", expected)
     expected = re.sub(r"\\\.\\\.\\\.(?=\\\n)", ".*", expected)
     return re.fullmatch(expected, "".join(f"{line}\n" for line in lines(printed))) is not None
 
 
 def lines(text: str) -> list[str]:
-    """Returns the lines of a text that have content."""
+    """Returns the lines of a text that are not empty."""
     return [" ".join(line.split()) for line in text.splitlines() if line.strip(" ─")]
 
 
@@ -145,7 +145,7 @@ def test_an_output_is_what_was_printed_but_for_what_is_left_out():
 
 
 def calls(text: str) -> list[list[str]]:
-    """Returns the words of each call of celltrain in a command, without redirections and pipes."""
+    """Returns the arguments of each call of celltrain in a command, without redirections and pipes."""
     found = []
     for line in re.sub(r"\\\n *", "", text).splitlines():
         if line.startswith("celltrain "):
@@ -155,7 +155,7 @@ def calls(text: str) -> list[list[str]]:
     return found
 
 
-#: click's class, for which typer has no public name.
+#: The base class from click, for which typer has no public name.
 UsageError = typer.BadParameter.__base__
 
 
@@ -193,7 +193,7 @@ def test_an_option_that_is_not_there_is_not_accepted():
 )
 def test_the_commands_of_a_page_run(page, checkout):
     shown, left = outputs(page), {}
-    # Use the width of the tables on the pages.
+    # Use the table width of the pages.
     wide = {**os.environ, "COLUMNS": "120"}
     for line, command in commands(page):
         program = command.split()[0]
@@ -201,8 +201,8 @@ def test_the_commands_of_a_page_run(page, checkout):
             left[line] = program
             shown.pop(line, None)
             continue
-        # Write to files and use a new session, so that background processes of a failing command hold no pipe and end
-        # with it.
+        # Write to files and use a new session, so that background processes of a failing command keep no pipe open and
+        # end with it.
         with (checkout / "printed.txt").open("w+") as printed, (checkout / "told.txt").open("w+") as told:
             shell = subprocess.Popen(
                 ["bash", "-e", "-c", command], stdout=printed, stderr=told, env=wide, start_new_session=True

@@ -120,7 +120,7 @@ def test_the_axis_of_time_is_the_window_that_was_asked_for(result: ct.RunResult)
         lambda window: diagrams.anatomy("sw1->sw2", window=window),
     ):
         assert draw("5ms:8.5ms").get_xlim() == pytest.approx((5, 8.5))
-        # An open end means the last event.
+        # A window without an end extends to the last event.
         low, high = draw("5ms:").get_xlim()
         assert low == pytest.approx(5) and 5 < high < 1e6
     axes = result.plot.anatomy("sw1->sw2", window="5ms:8.5ms")
@@ -142,7 +142,7 @@ def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None
 
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
 def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_path: Path) -> None:
-    """Only reads the cells of a window: those that wait at its start leave without having arrived."""
+    """Only cells in the window are read, so cells that were already waiting at its start depart without an arrival."""
     from celltrain.drawing.diagrams.anatomy import _waiting
 
     whole = ct.run(
@@ -158,7 +158,7 @@ def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_pat
 
 
 def test_the_anatomy_shows_pauses_as_they_are() -> None:
-    """Two bursts of thousands of cells, a long pause between them with an empty buffer, and a third burst."""
+    """Two bursts of thousands of cells with a long pause and an empty buffer between them, then a third burst."""
     from celltrain.drawing.diagrams.anatomy import _COLUMNS, _drawn
 
     burst = np.concatenate([np.arange(1, 801), np.arange(799, -1, -1)])
@@ -193,7 +193,7 @@ def test_the_ladder_leads_a_frame_from_port_to_port(result: ct.RunResult) -> Non
     assert len(links) == 3 * 12
     for line in links:
         first, last = line.get_ydata()
-        # 5 us for the link, and a cell time at 155.52 Mb/s, 2.7 us.
+        # 5 us propagation delay plus 2.7 us for a cell at 155.52 Mb/s.
         assert 7.6 < last - first < 7.9
     assert "delivered" in labels(axes)
 
@@ -277,7 +277,7 @@ def test_a_folder_of_events_knows_the_flows_the_buffers_and_the_tcp(result: ct.R
 
 @pytest.fixture(scope="module")
 def rest(tmp_path_factory: pytest.TempPathFactory) -> ct.RunResult:
-    """A run with PPD, in which a frame that loses a cell loses the rest."""
+    """A run with PPD: a frame that loses a cell also loses the rest."""
     return ct.run(scenario(policy=ct.Ppd()), events=tmp_path_factory.mktemp("rest") / "events")
 
 

@@ -1,4 +1,4 @@
-"""Event files of a run: their contents, that they change nothing, and refused requests."""
+"""Event files of a run: their contents, that recording does not affect the run, and refused requests."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_a_window_that_ends_early_has_the_rows_and_the_run_of_the_whole(
         assert pq.read_table(tmp_path / "window" / f"{kind}.parquet").to_pylist() == table.filter(within).to_pylist(), (
             kind
         )
-    # A capture of cells stops there too; packets are written together with their outcome.
+    # A capture of cells also ends with the window; packets are written once their outcome is known.
     for kind, engine in {"cells": "fast", "ip": "reference"}.items():
         pcap = ct.Capture(tmp_path / f"{kind}.pcapng", kind=kind, window="300us:900us")
         assert ct.run(small, pcap=pcap).engine == engine

@@ -1,4 +1,4 @@
-"""The shipped scenarios keep their fingerprints through the bindings: with one or two jobs, with and without observers."""
+"""Shipped scenarios keep their fingerprints through the bindings: with one or two jobs, with or without observers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def table() -> dict[tuple[str, int], str]:
 
 @pytest.fixture(scope="module")
 def scenarios(table) -> dict[str, _core.Scenario]:
-    """The shipped scenarios in the core's form, by name."""
+    """The shipped scenarios by name, as the core's objects."""
     paths = [*_core.data_names("scenarios/"), *_core.data_names("papers/af-96-1269/scenarios/")]
     found = {}
     for path in paths:

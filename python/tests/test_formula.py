@@ -21,7 +21,7 @@ def test_check_shows_a_mistake_at_its_place(celltrain, tmp_path):
     told = celltrain("check", path)
     assert told.code == 2
     lines = told.err.splitlines()
-    # The message appears once, although several ports have the policy.
+    # The message appears once, although several ports use the policy.
     [at] = [i for i, line in enumerate(lines) if "did you mean N?" in line]
     assert "mine.toml:10: port.bottleneck.policy.formula.admit = " in lines[at]
     assert lines[at + 1].strip() == "X <= R or Y * n / X <= 0.8"
@@ -51,7 +51,7 @@ def test_every_mistake_is_refused_with_its_key(celltrain, tmp_path, formula, wor
 
 
 def test_a_wrong_constant_is_reported_once(celltrain, tmp_path):
-    """Regression: formulas that used the constant were reported too, and before it."""
+    """Regression: formulas that used the constant were reported, too, and even first."""
     for wrong in (
         '{ admit = "X <= B + c", constants = { A = "B / 2", B = -inf }, state = { c = "B + A" } }',
         '{ admit = "X <= R", constants = { R = true } }',
@@ -172,7 +172,7 @@ def test_windows_as_formulas_give_the_run_of_the_control_they_express(celltrain,
     assert ours["fingerprint"] == ct.run(lan).to_dict()["fingerprint"]
     slower = ct.CongestionFormula(on_ack={"cwnd": "cwnd + a"}, constants={"a": 0.01})
     other = ct.run(lan.replace(tcp=ct.Reno(congestion="formula", formula=slower)))
-    # Starts with one segment, and adds a hundredth for each acknowledgement.
+    # cwnd starts at one segment and grows by a hundredth with each acknowledgement.
     for sent, cwnd in zip(
         other.flows["segments_sent"].to_pylist(), other.flows["cwnd_segments"].to_pylist(), strict=True
     ):

@@ -1,4 +1,4 @@
-"""The handle of a scenario: read and checked once, pickled in its canonical form, run from any thread."""
+"""Scenario handles: read and checked once, pickled in canonical form, and run from any thread."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import celltrain as ct
 from celltrain import _core
 from celltrain.model.scenario import Reading, read
 
-#: Runs the handle that it reads from standard input.
+#: Reads a handle from standard input and runs it.
 ELSEWHERE = """
 import json, pickle, sys
 print(json.loads(pickle.load(sys.stdin.buffer).run(3)[0])["fingerprint"])

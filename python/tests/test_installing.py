@@ -20,7 +20,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 
 
 def lines(beginning: str) -> list[str]:
-    """Returns the lines of the block of installing.md that contains this text."""
+    """Returns the lines of the block in installing.md that contains this text."""
     [block] = [block for block in blocks(PAGE) if beginning in block.text]
     return block.text.splitlines()
 

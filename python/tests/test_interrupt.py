@@ -1,4 +1,4 @@
-"""Ctrl-C: ends at once with a message, and completed work is kept."""
+"""Ctrl-C ends a command at once with a message, and completed work is kept."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_in_python_it_is_a_keyboard_interrupt():
     assert time.monotonic() - started < GENEROUS_SECONDS
 
 
-# The signal arrives after the third run, so there is something to keep.
+# The signal arrives after the third run, so there is work to keep.
 INTERRUPTED_REPRODUCTION = """
 import contextlib, signal, sys
 import celltrain.cli.progress
@@ -99,7 +99,7 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
     assert answer["interrupted"]
     assert answer["numbers"]
     assert json.loads((tmp_path / "reproduce.json").read_text())["numbers"] == answer["numbers"]
-    # Regression: drawing took seconds, and simulated again for some figures.
+    # Regression: drawing took seconds, and ran more simulations for some figures.
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [
         ".csv",
         ".csv",
@@ -110,7 +110,7 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
     ]
 
 
-# The signal arrives at one of three instants: while a module is imported, or early or late after the command's answer.
+# The signal arrives while a module is imported, or shortly or long after the command's answer.
 EARLY_OR_LATE = """
 import atexit, signal, sys
 

@@ -1,4 +1,4 @@
-"""Intervals in figures end at the limits of a measure."""
+"""Intervals in figures are clipped to the range of the measure."""
 
 from __future__ import annotations
 

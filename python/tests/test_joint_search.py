@@ -28,7 +28,7 @@ def space(request: pytest.FixtureRequest) -> Space:
 
 @pytest.fixture
 def wan() -> Space:
-    """The space of 96-1269, with a fifth of a second for every run."""
+    """The search space of 96-1269, with runs of 0.2 s."""
     space = Space("af-96-1269")
     space.duration = "200ms"
     return space
@@ -79,7 +79,8 @@ def test_measuring_from_a_later_instant_counts_what_came_since() -> None:
     flows = [{"delivered_bytes": 300}, {"delivered_bytes": 500}]
     answer = {"flows": flows, "duration_s": 4.0, "efficiency": 0.8}
     series = {"time_s": np.array([0.0, 1.0, 2.0]), "delivered_bytes": np.array([[0, 0], [200, 200], [250, 450]])}
-    # From 1 s on, 100 and 300 of 800 bytes in three of four seconds: half of the bytes in three quarters of the time.
+    # After 1 s, 100 and 300 of the 800 bytes arrive in three of four seconds: half of the bytes in three quarters of
+    # the time.
     late = after(answer, series, 1.0)
     assert late["efficiency"] == pytest.approx(0.8 * 0.5 / 0.75)
     assert late["fairness"] == pytest.approx(400**2 / (2 * (100**2 + 300**2)))
@@ -94,7 +95,7 @@ def test_the_second_half_of_slow_start_has_nearly_all_of_it(wan: Space, tmp_path
     [late] = runs._run(scenarios, [(row, 1)], results, 0.1, 1).values()
     assert whole is not None
     assert late is not None
-    # 200 ms of a WAN are slow start, and the last 100 ms deliver nearly everything.
+    # The 200 ms of the WAN are slow start, and the last 100 ms deliver nearly everything.
     assert 1.5 * whole["efficiency"] < late["efficiency"] < 2 * whole["efficiency"]
     runs.close()
 
@@ -162,7 +163,7 @@ def test_the_page_matches_the_table_next_to_the_paper(paper: str) -> None:
 def test_what_is_outstanding_follows_from_littles_law() -> None:
     # R_i = 8.106 Mb/s for 520 ms is 526,890 bytes: a file of 100,000 bytes and 46.7 packets of 9140 bytes.
     assert littles_law.Seen(81.06, 520, 9180).outstanding == pytest.approx(46.7, abs=0.05)
-    # If 100,000 bytes at 10 Mb/s take 80 ms, only the file is outstanding.
+    # If 100,000 bytes at 10 Mb/s take 80 ms, nothing but the file is outstanding.
     assert littles_law.Seen(100, 80, 1500).outstanding == pytest.approx(0)
 
 

@@ -1,4 +1,4 @@
-"""The lab: its command, and the page itself through `make lab-test` if node and the page are available."""
+"""The lab: its command, and the page itself by `make lab-test` if node and the page are available."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def node_tests(tests: list[Path], tmp_path: Path, **environment: str) -> None:
         pytest.skip("node is missing")
     if not (ROOT / "lab" / "node_modules").is_dir():
         pytest.skip("lab/node_modules is missing: run make lab")
-    # Node resolves packages from the folder of a test.
+    # Node resolves packages relative to the folder of a test.
     folder = ROOT / "lab" / "out" / tmp_path.name
     try:
         subprocess.run(["node", "build.mjs", "--tests", str(folder)], cwd=ROOT / "lab", check=True)
@@ -151,7 +151,7 @@ def files_in(*folders: str) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def native(tmp_path_factory) -> str:
-    """A file with this machine's results for all shipped scenarios."""
+    """A file with this machine's results of all shipped scenarios."""
     file: Path = tmp_path_factory.mktemp("lab") / "native.json"
     file.write_text(json.dumps(lab_data.answers()))
     return str(file)
@@ -160,7 +160,7 @@ def native(tmp_path_factory) -> str:
 @pytest.mark.nightly
 def test_the_page_runs_every_shipped_scenario_as_this_machine_does(page, native, tmp_path):
     assert {*json.loads(Path(native).read_text())} == {*shipped.names("scenario")}
-    # Checking the claims of the stories takes half a minute of runs.
+    # Checking the claims of the stories takes half a minute of simulation.
     node_tests([*files_in("engine"), CLAIMS], tmp_path, CELLTRAIN_NATIVE=native)
 
 

@@ -1,4 +1,4 @@
-"""The top-level modules of each Rust crate have no circular imports. (import-linter checks the Python modules.)"""
+"""No circular imports among the top-level modules of each Rust crate. (import-linter checks the Python modules.)"""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def modules(crate: Path) -> dict[str, str]:
             r"//.*", "", path.read_text().split("#[cfg(test)]\nmod ")[0].split("#[cfg(test)]\npub(crate) mod ")[0]
         )
         if len(parts) == 1 or parts[1:] == ("mod",):
-            # The parent of a top-level module is the crate.
+            # The parent of a top-level module is the crate root.
             text = re.sub(r"\bsuper::", "crate::", text)
         sources[parts[0]] = sources.get(parts[0], "") + text
     return sources
 
 
 def imports(sources: dict[str, str]) -> dict[str, set[str]]:
-    """Returns for each module the other modules that it names."""
+    """Returns, for each module, the other modules that it names."""
     found: dict[str, set[str]] = {}
     for name, text in sources.items():
         named = set(re.findall(r"\bcrate::(\w+)", text))

@@ -1,4 +1,4 @@
-"""Output files where links and pipes have been planted are replaced or refused, and never written through."""
+"""If links or pipes have been planted in place of output files, they are replaced or refused, never written through."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def mine(tmp_path) -> Path:
 
 
 def plant(folder: Path, files: list[Path], mine: Path) -> None:
-    """Replaces the files that a call wrote by links, to the other user's file and to a missing file."""
+    """Replaces the files that a call wrote with links, to the other user's file and to a missing file."""
     for place, path in enumerate(files):
         path.unlink()
         path.symlink_to(mine if place % 2 else folder.parent / "new")
@@ -100,7 +100,7 @@ def test_a_file_that_the_user_names_may_be_a_link(tmp_path, mine, celltrain):
 
 @pytest.mark.parametrize("command", ["save", "import", "check"])
 def test_a_pipe_or_a_device_is_not_written_to(tmp_path, celltrain, command):
-    # Regression: without a reader, the call blocked.
+    # Regression: if the pipe had no reader, the call blocked.
     base = tmp_path / "base.toml"
     ct.save(network("a"), base)
     (tmp_path / "graph.json").write_text('{"nodes": [{"id": 1}, {"id": 2}], "links": [{"source": 1, "target": 2}]}')

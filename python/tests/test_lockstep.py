@@ -1,4 +1,4 @@
-"""The check for results caused by lock-step: when it warns, and when it does not."""
+"""The warning about results caused by lock-step: when it appears, and when it does not."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from celltrain.model.scenario import Reading
 from celltrain.running.results import RunResult
 
 NOTHING = {1: (0.0, 20.0), 2: (0.0, 20.0)}
-"""Results of two seeds in which some flow delivered nothing, after timeouts."""
+"""Outcomes of two seeds in which some flow delivered nothing and had timeouts."""
 
 
 def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Returns ten hosts whose first packets of 192 cells meet at a port with room for 256, changed by dotted paths."""
+    """Returns a scenario, changed by dotted paths: 192-cell packets of ten hosts meet at a buffer of 256 cells."""
     table: dict[str, Any] = {
         "duration": "4s",
         "topology": {"n_source": {"sources": 10, "link_delay": "1ms"}},
@@ -101,7 +101,7 @@ def test_any_randomness_besides_ties_prevents_the_warning(options: dict[str, Any
 @pytest.mark.parametrize(
     "options",
     [
-        # A constant time only makes the round trip longer.
+        # A constant processing time only lengthens the round trip.
         {"host.processing": "100us"},
         {"host.processing": "0s", "host.processing_times": "uniform"},
         {"switch.tie_order": "fixed"},
@@ -122,7 +122,7 @@ def test_without_drawn_ties_seeds_do_not_differ_at_all() -> None:
     [
         # All flows start at different times.
         {f"flow.tcp{k}.start": f"{k}ms" for k in range(1, 11)},
-        # A flow that starts late has too little time.
+        # The flow that starts late has too little time.
         {"flow.tcp10.start": "3s"},
         # Other traffic uses the link.
         {"flow.tcp10.traffic": {"constant_rate": {"rate": "150Mbps"}}},
@@ -144,9 +144,9 @@ def test_near_none_and_a_large_share_are_as_said() -> None:
     edge = NEAR_NONE * step.fair_mbps
     assert lock_step_warning(table, {1: (edge * 0.999, 1.0)}) is not None
     assert lock_step_warning(table, {1: (edge, 1.0)}) is None
-    # Without timeouts nothing was lost for good: a window or a late start holds the flow back.
+    # Without timeouts no data was lost for good: a window or a late start limits the flow.
     assert lock_step_warning(table, {1: (0.0, 0.0)}) is None
-    # A tenth of the link for 0.05 s is 10 segments.
+    # A tenth of the link rate for 0.05 s is 10 segments.
     short = scenario({"duration": "50ms"})
     assert (brief := in_step(short)) is not None
     assert brief.fair_segments == pytest.approx(step.fair_segments / 80)

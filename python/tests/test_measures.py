@@ -1,4 +1,4 @@
-"""The tables of measures, their use, and the page that shows them."""
+"""The tables of measures, their use, and the page that lists them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_plans_measures_are_judged_without_a_run(tmp_path, monkeypatch):
         raise AssertionError("a plan is read without running anything")
 
     monkeypatch.setattr(_core, "run_many", ran)
-    # If one of the runs were started nevertheless, this would take days.
+    # If a run started nevertheless, it would take days.
     long = (ROOT / "scenarios" / "lan-epd.toml").read_text().replace('duration = "10s"', 'duration = "1000000s"')
     assert "1000000s" in long
     (tmp_path / "long.toml").write_text(long)

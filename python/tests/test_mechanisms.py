@@ -1,4 +1,4 @@
-"""Every citation of docs/mechanisms.md points to an existing section or choice, and choices have reasons."""
+"""Every citation of docs/mechanisms.md refers to an existing section or choice, and choices have reasons."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ QUOTED_BEHIND = re.compile(rf'{CITATION.pattern}[^".;]{{0,60}}(?P<quotes>"[^"]+"
 
 @cache
 def headed(page: Path) -> dict[str, str]:
-    """Returns the text below each of a page's headings that have a number or the id of a choice, in the page's order."""
+    """Returns the text below each heading with a number or the id of a choice, in the order of the page."""
     parts = re.split(r"^#{2,3} (A-\d\d|\d+(?:\.\d+)?)\.? (.*)$", page.read_text(), flags=re.MULTILINE)[1:]
     numbers, texts = parts[::3], parts[2::3]
     assert len(set(numbers)) == len(numbers), f"{page.name} has a number or an id twice"
@@ -59,7 +59,7 @@ def choices() -> list[str]:
 
 @cache
 def texts() -> dict[str, str]:
-    """Returns every file outside the register that may cite it, by its path."""
+    """Returns the text of every file outside the register that may cite it, by path."""
     files = [path for path in ROOT.iterdir() if path.suffix in TEXT or path.name == "Makefile"]
     files += [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in TEXT]
     kept = [path for path in sorted(files) if "target" not in path.parts and path not in (*PAGES, Path(__file__))]
@@ -99,7 +99,7 @@ def test_a_choice_has_a_default_a_reason_and_a_weight(choice: str):
     described, weight, _ = table()[choice]
     assert re.fullmatch(r"\*\*[^*]+\*\*: \S.*\.", described), f"{choice} has no default"
     assert weight, f"{choice} has no weight"
-    # A short reason follows the default; a longer one has a heading of its own, to which the id links.
+    # A short reason follows the default. For a longer one, the id links to its own heading.
     explained = [page for page in PAGES if choice in headed(page)]
     linked = f"[{choice}](mechanisms/choices.md#{choice.lower()}-" in PAGE.read_text()
     assert linked == bool(explained)
@@ -111,7 +111,7 @@ def test_every_citation_in_code_names_a_section_or_choice_of_the_register():
     wrong = [f"{name}: {found[0]}" for name, found in citations() if not cited(found)]
     wrong += [f"{name}: {n}" for name, found in citations() for n in cited(found) if n not in sections()]
     assert wrong == []
-    # Shows that the pattern above finds citations.
+    # Checks that the pattern above finds citations at all.
     assert sum(1 for _ in citations()) > 100
 
 

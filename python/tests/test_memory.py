@@ -25,11 +25,11 @@ import memory_campaign as campaign
 
 pytestmark = pytest.mark.slow
 
-#: Limit of the address space: enough for the interpreter and its libraries, but little more.
+#: Limit on the address space: enough for the interpreter and its libraries, but little more.
 LIMIT = 2 << 30
-#: Number of hosts of a ring whose network alone exceeds the limit.
+#: Number of hosts in a ring whose network alone exceeds the limit.
 LARGE = 600_000
-#: Number of hosts of a ring whose run exceeds this number of bytes, beyond the process's initial memory.
+#: Number of hosts in a ring whose run exceeds this many bytes beyond the process's initial memory.
 GROWING, MORE = 20_000, 320 << 20
 GROWN = f"""
 import resource, sys
@@ -168,12 +168,12 @@ def test_check_tells_what_a_run_takes(celltrain: Command, small: Path) -> None:
 
 
 class NoLonger:
-    """A scenario that fitted during its check, but no longer fits when laid out again."""
+    """A scenario that fitted when it was checked, but no longer fits when it is laid out again."""
 
     json = "{}"
 
     def outline(self, _: object) -> str:
-        # Regression: the check uses memory, so a second layout found less of it free, and the sweep ended with code 3.
+        # Regression: the check uses memory, so less was free for the second layout, and the sweep ended with code 3.
         raise ValueError(f'{{"does_not_fit": true, "faults": [{self.fault}]}}')
 
     network = outline

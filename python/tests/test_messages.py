@@ -1,4 +1,4 @@
-"""Every message that a user can meet is on file, so that a change is read before it is committed.
+"""All messages to users are listed in a file, so that every change to them is reviewed.
 
 After a change, `CELLTRAIN_BLESS=1 pytest python/tests/test_messages.py` writes `messages.txt`. Read the difference
 aloud: a message names the fault, its place and a valid alternative.

@@ -81,7 +81,7 @@ def test_tcp_variants_share_their_options_and_stay_apart():
     assert ct.Vanilla(mss="512B") != ct.Tahoe(mss="512B")
     assert isinstance(ct.Tahoe(), ct.TcpOptions)
     assert lan(tcp=ct.Tahoe(mss="1024B")).to_dict()["tcp"]["tahoe"]["mss"] == "1024B"
-    # The options alone do not determine a variant.
+    # The options alone do not determine the variant.
     with pytest.raises(ct.ScenarioError, match="neither one of Vanilla or Tahoe or Reno"):
         lan(tcp=ct.TcpOptions())
 
@@ -90,7 +90,7 @@ TOPOLOGIES = [choice["required"][0] for choice in json.loads(_core.schema())["$d
 
 
 def smallest(field):
-    """Returns a value for a required key: 2 for a count if allowed, or the example of a quantity."""
+    """Returns a value for a required key: 2 for a count, or the example of a quantity."""
     least = [limit.ge for limit in field.metadata if hasattr(limit, "ge")]
     return max(2, *least) if least else field.examples[0]
 

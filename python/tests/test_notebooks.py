@@ -24,7 +24,7 @@ HARMFUL = "<script>alert('x')</script>\x1b[31m & \u202e"
 
 @pytest.fixture(scope="module")
 def answers():
-    """One result of each class, whose name contains markup and a terminal command."""
+    """One result of each class, with markup and a terminal escape in its name."""
     lan = ct.n_source(
         sources=2, link_delay="5us", buffer_cells=60, policy=ct.SelectiveDrop(), duration="5ms", name=HARMFUL
     )
@@ -73,7 +73,7 @@ def test_an_answer_is_shown_as_html_and_as_text_that_say_the_same(answers, name)
     plain = re.sub(r"\s+", " ", text)
     for said in words.texts:
         assert re.sub(r"\s+", " ", said) in plain, said
-    # About a dozen or two dozen lines, so that one screen is enough.
+    # One or two dozen lines, so that the text fits on a screen.
     assert len(text.splitlines()) < 45
 
 
@@ -181,12 +181,12 @@ def cells(path: Path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_holds_no_outputs(path):
-    """Outputs would belong to another version; the site and the tests generate them."""
+    """Saved outputs would be from another version; the site and the tests generate them."""
     for cell in cells(path):
         assert cell["cell_type"] == "markdown" or (cell["outputs"], cell["execution_count"]) == ([], None)
 
 
-# Each starts its own kernel; the nightly job runs all.
+# Each notebook starts its own kernel; the nightly job runs all of them.
 @pytest.mark.parametrize(
     "path",
     [

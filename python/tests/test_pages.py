@@ -15,15 +15,15 @@ from celltrain.model.scenario import Reading
 
 MODELS = ROOT / "docs" / "models"
 SCENARIOS = ROOT / "docs" / "scenarios.md"
-# Every TCP variant has the options of vanilla, and its page refers to them.
+# Variants of TCP that have the options of vanilla; their pages refer to its page.
 WITHOUT_TABLE = {"tahoe", "reno", "newreno", "newreno_hoe", "sack", "sack_pipe"}
 
 
 def registered() -> dict[str, tuple[str, str]]:
-    """Returns kind and name of every model in the schema, by page."""
+    """Returns the kind and name of every model in the schema, by page."""
     definitions = json.loads(_core.schema())["$defs"]
     choices = ((kind, choice) for kind, name in CHOICES.items() for choice in definitions[name]["oneOf"])
-    # A choice is among tables or among words.
+    # A choice is either among tables or among words.
     models = [(kind, choice["required"][0] if "required" in choice else choice["const"]) for kind, choice in choices]
     return {page_of(kind, name): (kind, name) for kind, name in models}
 
@@ -53,7 +53,7 @@ def test_a_models_page_shows_a_scenario(name: str):
 def test_the_parameters_of_a_models_page_are_those_of_the_code(name: str):
     kind, own = registered()[name]
     [entry] = [entry for entry in entries(kind) if entry.name == own]
-    # The keys of its tables describe a list of tables.
+    # The page describes a list of tables by the keys of the tables.
     expected = {parameter.name: parameter for parameter in entry.parameters}
     rows = table(section(prose(MODELS / f"{name}.md"), "Parameters"))
     found = {key: row for row in rows for key in re.findall(r"`([^`]+)`", row[0])}
@@ -93,7 +93,7 @@ def test_what_the_validation_of_a_models_page_names_exists(name: str):
 
 
 def is_scenario(block: Block) -> bool:
-    """Returns whether a block is a complete, valid scenario, and not a file of a page about adding something."""
+    """Returns whether a block is a complete scenario, and is not from a page about adding a model."""
     complete = re.search(r"^duration\s*=", block.text, re.MULTILINE) is not None
     return block.language == "toml" and complete and not block.comment.startswith(("file:", "faulty"))
 
@@ -132,7 +132,7 @@ def test_every_link_of_a_page_leads_somewhere(page: Path):
 
 
 def table(text: str) -> list[list[str]]:
-    """Returns the rows of the tables in a text, without their heads."""
+    """Returns the rows of the tables in a text, without their headers."""
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
     return [row for row in rows if row[0] not in ("key", "---")]
 

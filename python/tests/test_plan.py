@@ -20,7 +20,7 @@ from celltrain.model.scenario import Reading
 
 BASE = '\nscenario = "lan-selective-drop"\n'
 SD = "port.bottleneck.policy.selective_drop"
-# Numeric settings of the base that accept any of the values below.
+# Numeric settings of the base scenario that accept all values below.
 PATHS = [f"{SD}.threshold", f"{SD}.z", "port.bottleneck.buffer", "topology.n_source.sources"]
 NUMBERS = {
     f"{SD}.threshold": [0.1, 0.25, 0.5, 0.75, 1.0],
@@ -277,8 +277,8 @@ def test_ten_million_points_are_not_built():
             '[series]\nrecord = ["qeue"]',
             ['plan.toml:4: series.record[0] = "qeue" must be one of "queue"', "plan.toml:3: series lacks step"],
         ),
-        # Regression: both were found after the runs had started: a step as an internal error, and a series as parts
-        # without a column.
+        # Regression: both faults were found only after the runs had started: the step as an internal error, the series
+        # as parts without a column.
         (
             '[series]\nrecord = ["queue"]\nstep = "1ps"',
             ['plan.toml:5: series.step = "1ps" is too short: a run of 10s may have 1000000 samples after the first'],
@@ -326,7 +326,7 @@ def test_an_axis_that_no_point_has_a_place_for_is_refused_with_its_line(text, li
 
 
 def test_an_axis_that_one_point_has_a_place_for_is_accepted():
-    """The axis is paired with Reno: one of its values is omitted, and the other is not."""
+    """The axis is paired with the TCP: the point with Reno ignores its value, and the point with vanilla uses it."""
     some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
     own = {"receive_window": "65535B"}
     tcp = [{"reno": own}, {"vanilla": {**own, "tick_phase": "random"}}]
@@ -433,7 +433,7 @@ def test_every_key_of_every_shipped_scenario_is_found_by_its_path():
         if name.endswith(".toml"):
             scenario = Reading.of_core(_core.parse(_core.data(name), name)).scenario
             for path, value in paths(scenario, ""):
-                # Names that contain dots or arrows are still single steps; such paths are not built from parts.
+                # Names that contain dots or arrows are still single steps, so such paths cannot be joined from parts.
                 key = follow(path)
                 if key.quantity is not None and value is not None:
                     key.quantity.read(value)

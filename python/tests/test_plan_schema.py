@@ -52,7 +52,7 @@ seeds.search = 2
 
 
 def plans_of_the_pages():
-    """Returns the complete plans on the pages, including those that a page's commands write to a file."""
+    """Returns the complete plans on the pages, including those that the commands of a page write to a file."""
     for page in pages():
         for block in blocks(page):
             texts = (
@@ -137,7 +137,7 @@ def test_what_has_the_wrong_form_is_refused_by_the_schema_and_by_the_reader(plan
 
 
 def test_a_fault_is_reported_once_and_the_rest_is_still_checked():
-    # A refused number is neither missing nor a default.
+    # A number that was refused is not also reported as missing, and gets no default.
     [count] = _faults("[1000, 2000]", "{ from = 1, to = 5, count = 0 }")
     assert "count = 0 is not a whole number" in count
     least, most = _faults("at_most = 9", "at_least = 1, at_most = 99999999999999999999")

@@ -1,4 +1,4 @@
-"""Plausible-looking sweeps that give misleading results get warnings before and after the runs, and in the report."""
+"""Plausible-looking sweeps with misleading results get warnings before and after the runs, and in the report."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ duration = ["500ms"]
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
 def test_an_axis_that_changes_nothing_is_said_in_dry_run_end_and_report(celltrain, tmp_path):
-    """EPD with a threshold of 800 cells never lets more than 1000 wait, so a buffer of 5000 gives identical runs."""
+    """EPD with a threshold of 800 cells never queues more than 1000, so a buffer of 5000 gives identical runs."""
     plan, store = planned(tmp_path, IDLE), tmp_path / "store"
     foretold = celltrain("sweep", plan, "--dry-run")
     assert foretold.code == 0
@@ -85,7 +85,7 @@ def test_a_threshold_above_the_buffer_of_some_points_is_refused_with_the_point(c
 
 @pytest.mark.slow
 def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
-    """If only the network varies, no mean combines networks, and the warning is absent."""
+    """If only the network varies, no mean is taken across networks, and no warning is given."""
     sources = '"topology.n_source.sources" = [3, 5]\n'
     answer = celltrain(
         "sweep", planned(tmp_path, f'[axes]\n{sources}"switch.tie_order" = ["random", "fixed"]\n'), "--dry-run"
@@ -103,7 +103,7 @@ def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
 
 
 def test_what_moves_together_is_one_axis(celltrain, tmp_path):
-    """The buffer alone would have no effect; with its threshold it has one."""
+    """Changing only the buffer would have no effect; changing it with its threshold has one."""
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
@@ -172,7 +172,7 @@ duration = ["100ms", "200ms"]
 
 
 def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(tmp_path):
-    """Nothing chose Selective Drop, so the setting is probably a mistake."""
+    """No setting selects Selective Drop, so this one is probably a mistake."""
     with pytest.raises(ct.PlanError, match=r"names 2 \(epd, selective_drop\); it must be one"):
         Plan.load(planned(tmp_path, '[axes]\n"port.bottleneck.policy.selective_drop.z" = [0.5, 0.8]\n'))
 

@@ -1,4 +1,4 @@
-"""Faults planted in the core: each fails a Rust test that compares with a model, not only with earlier runs."""
+"""Planted faults in the core: each fails a Rust test that compares with a model, not only with earlier runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lint of prose (scripts/prose.py) finds what it looks for, in prose alone."""
+"""The lint for prose (scripts/prose.py) finds the constructions it looks for, and only in prose."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_a_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy
     [fault] = raised.value.faults
     for word in words:
         assert word in fault.message
-    # The time has nanoseconds, and nothing is repeated.
+    # The time has nanoseconds, and no word is repeated.
     assert re.search(r", 0\.\d{1,9} s: ", fault.message)
     assert str(raised.value).count(words[-1]) == 1
     if isinstance(policy, Raises):
@@ -172,11 +172,11 @@ class Losing(Fba):
 
 
 def test_a_full_buffer_does_what_the_class_says_also_where_a_scenario_names_it():
-    """Regression: the setting was ignored there."""
+    """Regression: a scenario that names the class ignored its setting."""
     called = f"{__name__}:Losing"
     named = ct.Python(class_=called)
     assert ct.run(lan(named)).fingerprint == ct.run(lan(Losing())).fingerprint != ct.run(lan(Fba())).fingerprint
-    # The table's setting takes precedence over the class, and a call's too.
+    # The table's setting takes precedence over the class, and so does a call's.
     rest = "lose_rest_of_frame"
     said = ct.Python(class_=called, when_full=rest)
     assert (
@@ -225,12 +225,12 @@ def test_a_module_is_imported_for_a_scenario_only_where_its_user_names_it(tmp_pa
         '[port.bottleneck]\nbuffer = 300\n[port.bottleneck.policy.python]\nclass = "elsewhere_mine:Half"\n'
     )
     program = [sys.executable, "-m", "celltrain", "run", str(tmp_path / "mine.toml"), "--json"]
-    # Modules next to the program would be found.
+    # Run in another folder, because modules in the current folder would be found.
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 
     def run(**variables):
-        # Keep the paths on which this test itself is found.
+        # Keep the paths from which this test imports celltrain.
         found = [path for path in (variables.pop("path", str(tmp_path)), os.environ.get("PYTHONPATH")) if path]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(found), **variables}
         return subprocess.run(program, cwd=elsewhere, env=environment, capture_output=True, text=True)

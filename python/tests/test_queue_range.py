@@ -42,7 +42,7 @@ def test_ranges_are_those_of_every_cell_that_enters_and_leaves(policy: ct.Policy
     queue = result.series["queue"].to_pydict()
     before = 0
     for i, sampled in enumerate(queue["time_s"]):
-        # A sample includes all events of its instant.
+        # A sample includes all events at its time.
         own = (times <= sampled + 1e-12) & (times > (queue["time_s"][i - 1] + 1e-12 if i else -1.0))
         lengths = [before, *after[own]]
         found = queue["queue_cells_least"][i], queue["queue_cells_largest"][i]

@@ -1,4 +1,4 @@
-"""Reports of real stores: sweeps of 10 ms runs, and stores written row by row for many or failing runs."""
+"""Reports of real stores: sweeps of 10 ms runs, and stores with many rows or failed runs, written row by row."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def swept(folder, *, name="a sweep", **document):
     document = {"measures": MEASURES, "seeds": 4, **document, "name": name, "scenario": BASE}
     text = json.dumps(document)
     with warnings.catch_warnings():
-        # The axes of these sweeps are chosen for their pages. test_plan_warnings.py tests the warnings of sweeps.
+        # These axes were chosen to test pages, and cause warnings; test_plan_warnings.py tests those.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         return ct.sweep(Plan.of_document(json.loads(text)), store=folder)
 
@@ -126,7 +126,7 @@ def test_the_means_are_those_of_the_store(grid):
     assert ours.column_names == theirs.column_names
     for name in ours.column_names:
         for one, other in zip(ours[name].to_pylist(), theirs[name].to_pylist(), strict=True):
-            # The store's quantile of Student's t has three decimals.
+            # The store's quantile of Student's t has only three decimals.
             assert one == other if isinstance(other, str | None) else one == pytest.approx(other, abs=1e-3), name
 
 
@@ -177,7 +177,7 @@ def test_what_a_page_refers_to_within_itself_is_there(written):
 
 
 def test_axes_and_measures_are_called_in_words_where_they_are_not_set(tmp_path):
-    """Regression: lists, heads and captions were full of paths, and descriptions full of backticks."""
+    """Regression: lists, headings and captions were full of paths, and descriptions full of backticks."""
     axes = {
         "port.bottleneck.policy": {"epd": {"epd": {"threshold": "50%"}}, "as it is": "as-is"},
         "port.bottleneck.buffer": [100, 200],
@@ -230,7 +230,7 @@ def labels(drawing):
 @pytest.mark.parametrize("which", ["grid", "sampled"])
 def test_every_figure_has_axis_labels_with_units(which, request):
     report = ct.report(request.getfixturevalue(which))
-    # Words and dimensionless numbers have no unit.
+    # Categories and dimensionless numbers have no unit.
     plain = {"policy", "efficiency", "fairness", "efficiency, larger is better", "fairness, larger is better"}
     for drawing in report.drawings():
         across, up = labels(drawing)
@@ -330,7 +330,7 @@ def test_the_front_is_that_of_the_means(tmp_path):
     assert front["efficiency"].to_pylist() == pytest.approx([0.9, 0.5, 0.1])
     turned = ct.report(store, front=["-efficiency", "fairness"])
     assert turned.front["point"].to_pylist() == [3]
-    # 0.4 and 0.4 lose to 0.5 and 0.5 by less than the interval of two seeds; so do 0.9 and 0.05 to their neighbour.
+    # (0.4, 0.4) loses to (0.5, 0.5) by less than the interval of two seeds; so does (0.9, 0.05) to its neighbour.
     assert ct.report(store).to_dict()["front"]["doubtful"] == [2, 4]
 
 
@@ -418,7 +418,7 @@ def test_a_store_and_its_twin_do_not_differ(grid, folder, tmp_path):
     axes = {"policy": POLICY, "delay": DELAY, "buffer": BUFFER}
     twin = swept(tmp_path / "twin", axes=axes)
     moved = ct.report(grid, compare_with=twin).moved.to_pylist()
-    # The difference is undefined if nothing arrived in either.
+    # The difference is undefined if nothing arrived in either sweep.
     assert {0.0} <= {row["difference"] for row in moved} <= {0.0, None}
     assert not any(row["beyond"] for row in moved)
 
@@ -451,7 +451,7 @@ def test_stores_that_cannot_be_compared_say_why(grid, sampled, tmp_path):
 def test_a_store_of_another_version_is_read_and_says_so(tmp_path):
     first, second = (swept(tmp_path / name, axes={"buffer": BUFFER}) for name in "ab")
     plan = {**second.manifest["plan"], "scenario": {**second.manifest["plan"]["scenario"], "gone": True}}
-    # A plan of another version need not be valid today.
+    # A plan from another version may be invalid today.
     remade(second.path, version="0.0.9", plan=plan)
     report = ct.report(second.path, out=tmp_path / "r")
     assert report.to_dict()["version"] == "0.0.9"

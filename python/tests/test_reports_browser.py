@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def opened(page, folder, *options):
-    """Returns a page's elements and console messages as a browser sees them."""
+    """Returns the elements and console messages of a page in a browser."""
     command = [
         BROWSER,
         *(
@@ -34,7 +34,7 @@ def opened(page, folder, *options):
             "--disable-dev-shm-usage",
             f"--user-data-dir={folder}/browser",
         ),
-        # Requests for anything but files fail, with a console message.
+        # All requests except for files fail, with a console message.
         "--host-resolver-rules=MAP * ~NOTFOUND",
         *("--enable-logging=stderr", "--log-level=0", "--dump-dom", *options, page.as_uri()),
     ]
@@ -129,7 +129,7 @@ def test_a_click_on_a_head_sorts_its_table(written, tmp_path):
 def test_every_figure_fits_its_screen_and_on_a_telephone_nothing_scrolls_sideways(
     written, tmp_path, screen, narrow, pixels
 ):
-    """At 400 pixels the narrow figure appears, at 1280 the wide one, and neither is shrunk or scrolled."""
+    """At 400 pixels the narrow figure is shown, at 1280 the wide one, and neither is shrunk or scrolled."""
     page, report = written
     width, drawings, scrolling = framed(page, tmp_path, screen)
     assert width <= screen

@@ -1,4 +1,4 @@
-"""A front for each configuration, and labels in figures: none overlap, and no error bar is cut off."""
+"""A front for each configuration, and figures in which no labels overlap and no error bar is cut off."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("empty_figures")]
 NETWORK = {"path": "topology.n_source.link_delay", "values": {"LAN": "5us", "WAN": "1ms"}}
 SOURCES = {"path": "topology.n_source.sources", "values": [3, 5]}
 BUFFER = {"path": "port.bottleneck.buffer", "values": [80, 90, 100, 110]}
-#: One buffer dominates all others in the LAN. In the WAN, which dominates no LAN point, three are on the front.
+#: In the LAN, one buffer dominates all others. In the WAN, three are on the front, but none dominates a LAN point.
 LAN = [(0.9, 0.9), (0.8, 0.8), (0.85, 0.7), (0.7, 0.6)]
 WAN = [(0.5, 0.1), (0.4, 0.3), (0.2, 0.2), (0.1, 0.5)]
 
@@ -64,7 +64,7 @@ def test_every_tcp_has_a_front_of_its_own_and_is_named(tmp_path):
 
 
 def test_one_front_over_all_is_there_for_who_asks(two):
-    """The joint front has no point from the WAN."""
+    """The joint front contains no point of the WAN."""
     report = ct.report(two, front_by=[])
     assert report.front["network"].to_pylist() == ["LAN"]
     assert report.to_dict()["front"]["by"] == []
@@ -74,7 +74,7 @@ def test_one_front_over_all_is_there_for_who_asks(two):
 
 def test_any_axis_gives_fronts(two):
     report = ct.report(two, front_by=["buffer", "network"])
-    # Eight combinations with one point each, so no point has a rival.
+    # Eight combinations with one point each, so all points are on their front.
     assert report.front.num_rows == 8
     assert [part.order.size for part in report.trade_off.parts] == [1] * 8
     assert ct.report(two, front_by=["buffer"]).front["network"].to_pylist() == ["LAN"] * 4
@@ -153,7 +153,7 @@ def ticks_beyond(axes):
 
 
 def overlaps(figure):
-    """Returns pairs of texts that overlap by more than a hair's breadth."""
+    """Returns pairs of texts that overlap visibly."""
     for (one, first), (other, second) in itertools.combinations(texts_of(figure), 2):
         wide = min(first.x1, second.x1) - max(first.x0, second.x0)
         tall = min(first.y1, second.y1) - max(first.y0, second.y0)
@@ -163,7 +163,7 @@ def overlaps(figure):
 
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory):
-    """Fronts of many points close together, with intervals of all sizes, and long names."""
+    """Fronts with many points close together, intervals of all sizes, and long names."""
     rng = np.random.default_rng(20)
     axes = {
         "network": {"path": NETWORK["path"], "values": {"a local network of an office": "5us", "a satellite": "9ms"}},

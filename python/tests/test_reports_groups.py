@@ -1,4 +1,4 @@
-"""Lines with intervals, differences from a baseline within a store, and widths and styles of a report's figures."""
+"""Lines with intervals, differences from a baseline within a store, and widths and styles of figures in a report."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def drawn(report, name, **options):
 
 
 def test_lines_go_over_numbers_with_colours_and_panels_by_what_is_left(store):
-    """Networks become panels, and every mean and bar comes from its seeds."""
+    """Networks become panels, and every mean and error bar is computed from its seeds."""
     report = ct.report(store[0])
     names = [axis.name for axis in (report.layout.over, report.layout.by, report.layout.panel)]
     assert names == ["buffer", "policy", "network"]
@@ -77,7 +77,7 @@ def test_any_axis_may_go_anywhere(store, tmp_path):
 
 @pytest.mark.usefixtures("empty_figures")
 def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
-    """The spread that all policies share cancels out: a twentieth of it remains."""
+    """Differences cancel the spread that all policies share; a twentieth of it remains."""
     report = ct.report(store[0], baseline="policy=tail", out=tmp_path / "page")
     efficiency = store[1]
     rows = [row for row in report.differences.to_pylist() if row["measure"] == "efficiency"]

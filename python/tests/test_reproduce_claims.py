@@ -1,4 +1,4 @@
-"""Claims: every form of test on constructed rows, and the paper's claims on its printed numbers."""
+"""Claims: every form of test on constructed rows, and the claims of the paper on its printed numbers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_rows_match_in_the_keys_named() -> None:
     rows = points([(5, 1000, 0.4), (5, 2000, 0.5), (15, 1000, 0.3)], "sources", "buffer_cells")
     rows += points([(5, 9, 0.45), (15, 9, 0.2)], "sources", "buffer_cells", table="9")
     test = {"form": "greater", "quantity": "efficiency", "a": {"table": "2"}, "b": {"table": "9"}, "on": ["sources"]}
-    # The means are .45 against .45 for 5 sources, and .3 against .2 for 15.
+    # The means are .45 and .45 for 5 sources, and .3 and .2 for 15.
     assert holds({**test, "share": 0.5}, rows) is True
     assert holds({**test, "share": 1}, rows) is False
 
@@ -181,7 +181,7 @@ def test_a_test_that_makes_no_sense_is_refused(test: dict[str, Any]) -> None:
 
 
 def as_printed(paper: Paper, tables: list[str] | None = None) -> list[Scored]:
-    """Returns the printed numbers as if they were results; numbers of an experiment are all equal."""
+    """Returns the printed numbers as if they were results; all numbers of an experiment are equal."""
     return [
         Scored(number=number, values=(0.5 if number.published is None else number.published,), seeds=(1,))
         for number in paper.numbers(tables=tables)
@@ -241,7 +241,7 @@ def test_a_claim_whose_rows_were_not_all_run_is_left_out(paper: Paper) -> None:
 
 
 def test_a_claim_is_put_to_each_seed_alone(paper: Paper) -> None:
-    """Eight seeds support the claim, two do not; an eleventh was run for some of its rows only."""
+    """Eight seeds support the claim and two do not; an eleventh was run for only some of its rows."""
     name = "selective-drop-fairness-falls-with-sources"
     scored = []
     for number in paper.numbers(tables=["3"]):

@@ -28,7 +28,7 @@ def paper() -> Paper:
 
 @pytest.fixture(scope="module")
 def short() -> Reproduction:
-    """An experiment with one seed and a tenth of a second per scenario."""
+    """An experiment with one seed and 0.1 s per scenario."""
     return ct.reproduce(COMCOM, tables=["peer-to-peer"], seeds=1, overrides={"duration": "100ms"})
 
 
@@ -63,7 +63,7 @@ def test_every_key_makes_a_difference(paper: Paper) -> None:
 def test_a_part_of_the_threshold_holds_the_packets_it_should(paper: Paper) -> None:
     for part in (1, 2, 3, 4):
         port = scenario(paper, "peer-to-peer", part_packets=part, mechanism="epd")["port"]["sw*->sw*"]
-        # Ten VCs, packets of 192 cells, Th = 0.8 K.
+        # Ten VCs with packets of 192 cells; Th = 0.8 K.
         assert port["policy"]["epd"]["threshold"] == 10 * part * 192
         assert port["buffer"] * 0.8 == 10 * part * 192
 
@@ -145,7 +145,7 @@ def test_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"mechanism {panel['mechanism']}" for panel in spec["panels"]]
     for axes in figure.axes:
-        # Ten VCs, their fair goodput, and one line without points for the legend.
+        # Ten VCs, their fair goodput, and an empty line for the legend.
         lines = axes.get_lines()
         assert [len(line.get_xdata()) for line in lines] == [3] * 10 + [2, 0]
         sums = sum(line.get_ydata() for line in lines[:10])

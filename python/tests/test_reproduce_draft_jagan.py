@@ -67,8 +67,9 @@ def test_few_scenarios_serve_all_rows(paper: Paper) -> None:
     assert losses == {n.configuration for t in tables for n in t.numbers}, (
         "where cells are lost costs no runs of its own"
     )
-    # The tables; the same with data both ways; the settings of f and LT except the tables' own two; four services for 5
-    # and for 10 s; two without loss; two for 60 s; and ERICA in the nine settings of ER, for both networks.
+    # The tables; the tables with data in both directions; the settings of f and LT except the two in the tables; four
+    # services for 5 s and for 10 s; two without loss; two for 60 s; and ERICA in the nine settings of ER, for both
+    # networks.
     assert len(paper.configurations) == 19 + 19 + (32 - 2) + 2 * 4 + 2 + 2 + 9 * 2
 
 
@@ -190,7 +191,7 @@ def test_every_claim_can_be_judged_and_the_printed_numbers_support_them(paper: P
 
 @pytest.mark.slow
 def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
-    """Filled with values instead of runs: every run gave the values printed in the last table that needs it."""
+    """Filled with values instead of results: every run has the values printed in the last table that needs it."""
 
     def values(number: Number) -> dict[int, float]:
         return dict.fromkeys((1, 2), 0.5 if number.published is None else number.published)
@@ -200,7 +201,8 @@ def test_the_figures_are_drawn(paper: Paper, tmp_path: Path) -> None:
     assert {f"{DRAFT_JAGAN}-{figure['id']}.svg" for figure in paper.figures} <= names
     [drawn] = [figure for figure in paper.figures if figure["id"] == "ada-goodput"]
     axes = figures.along(figures.Source(paper=paper, scored=reproduction.scored, spec=drawn)).axes  # type: ignore[union-attr]
-    # One dashed line per panel: the values of ADA in Tables 6 and 7. They do not name LT, so it has no line's colour.
+    # One dashed line per panel: the values of ADA in Tables 6 and 7. The tables do not name LT, so the line has no
+    # colour of its own.
     dashed = [[line for line in panel.get_lines() if line.get_linestyle() == "--"] for panel in axes]
     lines_at = [[float(line.get_ydata()[0]) for line in lines if len(line.get_ydata())] for lines in dashed]
     assert {line.get_color() for lines in dashed for line in lines} == {"black"}

@@ -89,7 +89,7 @@ def test_the_answer_of_a_run_has_the_papers_measures() -> None:
 
 
 def saw_teeth() -> dict[str, Any]:
-    """Two flows: one climbs from 10 to 20 every second; the other starts slowly and then stays constant."""
+    """Two flows: one climbs from 10 to 20 every second; the other has a slow start and then stays constant."""
     time = np.arange(0, 4, 0.01)
     tooth = 10 + 10 * (time % 1)
     cwnd = np.stack([tooth, np.full_like(time, 5.0)], axis=1)
@@ -139,7 +139,8 @@ def test_a_trace_is_read_only_where_it_is_asked_for() -> None:
     ],
 )
 def test_a_wrong_measure_gets_a_message(text: str, words: str) -> None:
-    # Regression: some messages quoted Python, as in KeyError('1/0'), and some measures raised uncaught errors.
+    # Regression: some messages quoted Python exceptions such as KeyError('1/0'), and some measures raised uncaught
+    # errors.
     with pytest.raises(MeasureError) as refusal:
         measure(text, {**ANSWER, "scenario": {"hosts": ["a"]}, "contracts": []})
     assert words in str(refusal.value)
@@ -153,7 +154,7 @@ def test_numbers_alone_and_unreadable_text_are_not_measures(text: str) -> None:
 
 
 def test_a_range_is_compared_with_the_names_there_are() -> None:
-    # Regression: the range was expanded first, into a hundred billion names.
+    # Regression: the range was first expanded into a hundred billion names.
     with pytest.raises(MeasureError, match="is a range of 99,999,999,999 names, but there are only 4"):
         measure("flows.sum(tcp1-99999999999).goodput_mbps", ANSWER)
     with pytest.raises(MeasureError, match="neither a name nor a range"):
@@ -172,7 +173,7 @@ def test_patterns_fit_as_a_slow_search_says() -> None:
 
 
 def test_a_pattern_of_many_stars_takes_no_time() -> None:
-    # Regression: as a regular expression it backtracked forever.
+    # Regression: as a regular expression, the pattern backtracked forever.
     begun = time.process_time()
     with pytest.raises(MeasureError, match="no name matches"):
         named("*b" * 14 + "*c", ["b" * 200])

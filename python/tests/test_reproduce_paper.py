@@ -34,7 +34,7 @@ def test_every_folder_of_papers_with_a_description_is_known() -> None:
 
 
 def test_papers_hold_code_only_for_searches() -> None:
-    """Scripts that search for a paper's open choices are in a separate folder; nothing else needs code."""
+    """Only scripts that search a paper's open choices are allowed, in a separate folder."""
     files = [path for path in PAPERS.rglob("*") if path.is_file() and "search" not in path.relative_to(PAPERS).parts]
     assert {path.suffix for path in files} <= {".toml", ".csv", ".md"}
 

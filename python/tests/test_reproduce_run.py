@@ -1,4 +1,4 @@
-"""Very short reproductions with the real core."""
+"""Very short reproductions that run the real core."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def table1() -> Reproduction:
 
 @pytest.fixture(scope="module")
 def as_printed() -> Reproduction:
-    """All tables, filled with values instead of runs: every run has the values of the last table that needs it."""
+    """All tables, filled with values instead of results: every run has the values of the last table that needs it."""
 
     def values(number: Number) -> dict[int, float]:
         value = 0.5 if number.published is None else number.published
@@ -93,7 +93,7 @@ def test_the_answer_has_the_promised_keys(table1: Reproduction) -> None:
     assert set(summary["verdicts"]) == set(verdicts.split())
     assert set(summary["by_table"][0]) == {"table", "scored", "inside", *verdicts.split()}
     assert set(summary["by"][0]) == {"network", "quantity", *summary["by_table"][0], *errors.split()}
-    # The result equals the printed value, but a theoretical value is not a random draw.
+    # All results equal the printed values; theoretical values are points, not random draws.
     everything = summary["verdicts"]
     assert (everything["inside_range"], everything["with_tolerance"], everything["inside_tolerance"]) == (6, 4, 4)
     assert (everything["draws"], everything["ks"]) == (0, None)
@@ -241,7 +241,8 @@ def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
     assert numbers.num_rows == 484
     assert numbers.column("published").null_count == 72
     seeds = report.seeds_table(as_printed)
-    # Rows of the tables times seeds: 2 + 24 + 24 + 24 + 54 + 36 rows on the LAN, 2 + 24 + 24 + 20 + 54 on the WAN.
+    # Rows of the tables times seeds: 2 + 24 + 24 + 24 + 54 + 36 rows for the LAN, and 2 + 24 + 24 + 20 + 54 for the
+    # WAN.
     assert seeds.num_rows == 3 * (2 + 24 + 24 + 24 + 54 + 36) + 2 * (2 + 24 + 24 + 20 + 54)
 
 
@@ -275,7 +276,7 @@ def test_a_result_is_entered_by_names() -> None:
 
 
 def test_traced_runs_go_through_the_runner_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Regression: they ran one after the other, ignoring the requested threads.
+    # Regression: the runs were executed one after the other, ignoring the requested threads.
     handed: list[tuple[int, int]] = []
     run_records = local.run_records
 

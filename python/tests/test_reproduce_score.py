@@ -84,7 +84,7 @@ def test_spearman_is_undefined_for_too_few_pairs_or_a_side_that_does_not_vary(pa
 
 def test_self_error_is_the_distance_of_a_seed_from_the_mean_of_the_others() -> None:
     assert score.self_error([[0.0, 1.0]]) == pytest.approx(1.0)
-    # 1 against 2.5, 2 against 2, 3 against 1.5.
+    # Distances: 1 from 2.5, 2 from 2, and 3 from 1.5.
     assert score.self_error([[1.0, 2.0, 3.0]]) == pytest.approx(1.0)
     assert score.self_error([[0.0, 1.0], [5.0, 5.0]]) == pytest.approx(0.5)
 
@@ -169,7 +169,7 @@ def test_nothing_scored_gives_no_share() -> None:
 
 
 def test_the_range_is_judged_alike_for_every_number() -> None:
-    # The paper's file uses the mean; the range also applies, within a unit of the last digit.
+    # The paper's file uses the mean; the range is also computed, within a unit of the last digit.
     wide = scored(0.47, [0.48, 0.90], judged_by="mean", tolerance=0.2, tolerance_stated=True)
     assert (wide.inside, wide.inside_range, wide.inside_tolerance) == (False, True, False)
     narrow = scored(0.46, [0.48, 0.52], judged_by="mean", tolerance=0.05, tolerance_stated=True)
@@ -214,15 +214,15 @@ def test_verdicts_of_a_group_by_hand() -> None:
     assert verdicts["range_expected"] == pytest.approx(3 * 9 / 11)
     assert (verdicts["with_tolerance"], verdicts["inside_tolerance"]) == (2, 2)
     assert verdicts["within_tenth"] == 2
-    # 10.5 / 11 is above .95, 10 / 11 is not; two of 11 ranks are omitted.
+    # 10.5 / 11 is above .95, and 10 / 11 is not; two of the 11 ranks are outside.
     assert verdicts["pit_middle"] == 2
     assert verdicts["pit_middle_expected"] == pytest.approx(3 * 9 / 11)
     assert verdicts["ks"] == pytest.approx(ks([0.5, 10 / 11, 10.5 / 11]))
 
 
 def test_the_p_of_seeds_keeps_numbers_of_one_run_together() -> None:
-    # Twenty identical quantities of one run are one number twenty times. If they were independent, a printed value at
-    # the edge would be impossible; but some seeds are at an edge too.
+    # Twenty identical quantities of a run are one number, repeated. If they were independent, twenty printed values at
+    # the edge would be almost impossible; but some seeds are at an edge, too.
     seed = 18_3
     rng = np.random.default_rng(seed)
     values = [float(v) for v in rng.uniform(size=30)]

@@ -18,7 +18,7 @@ SEEDS = 12
 
 
 def of_factor(paper_id: str, factor: float) -> Reproduction:
-    """A paper's numbers without runs: seed s of 12 gave the printed value times `factor`, plus s thousandths."""
+    """A paper's numbers without runs: for seed s of 12, the printed value times `factor`, plus s thousandths."""
     paper = load(paper_id)
 
     def values(number: Number) -> dict[int, float]:
@@ -30,20 +30,20 @@ def of_factor(paper_id: str, factor: float) -> Reproduction:
 
 @pytest.fixture(scope="module")
 def rates() -> Reproduction:
-    """ATM Forum 97-0831, 3 % too high: within its tolerances of 5 %, outside the range of its seeds."""
+    """ATM Forum 97-0831 with values 3 % too high: within its tolerances of 5 %, but outside the range of its seeds."""
     return of_factor("af-97-0831", 1.03)
 
 
 def test_numbers_near_the_mean_may_all_be_out_of_range(rates: Reproduction) -> None:
     [table2] = [t for t in rates.summary["by_table"] if t["table"] == "2"]
     assert table2["scored"] == table2["with_tolerance"] == table2["draws"] == 24
-    # The tolerance of the totals is 2 %, and the smallest numbers only differ within the rounding of the last digit.
+    # The tolerance of the totals is 2 %, and the smallest numbers differ only by the rounding of the last digit.
     assert 18 <= table2["inside_tolerance"] < 24
     assert table2["inside_tolerance"] == table2["inside"]
     assert table2["inside_range"] == table2["pit_middle"] == 0
     assert table2["within_tenth"] == 24
     assert table2["ks_p"] < 1e-6
-    # Each of the 12 seeds is nearer to the others than the paper is to any.
+    # Each of the 12 seeds is closer to the other seeds than the paper is to any of them.
     assert table2["ks_p_seeds"] == pytest.approx(1 / 13)
 
 
@@ -128,7 +128,7 @@ def test_a_page_has_a_column_for_each_verdict_there_is(rates: Reproduction) -> N
     assert "| tcp group | column | throughput mbps | ours | in range | near mean | PIT |" in text
     assert "| 1-3 | a | 2.78 | 2.88 (2.87\u20132.90) | **no** | yes | 0.04 |" in text
     assert "Counted as inside: in range or near mean." in text
-    # This paper's tables never had a tolerance on the mean.
+    # This paper states no tolerance on the mean.
     lan = of_factor("af-96-1269", 1.03)
     text = paper_page.numbers(lan.to_dict(), lan.paper)
     assert "| network | sources | buffer cells | policy | efficiency | ours | in range | PIT |" in text

@@ -1,4 +1,4 @@
-"""Failed runs are run again on request, and if a limit was raised."""
+"""Failed runs are repeated on request, or if a limit was raised."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def long(limit):
 def test_failed_runs_are_run_again_on_request(tmp_path, failing):
     folder = tmp_path / "s"
     assert run_plan(plan(), folder, Local(2)).failed == 6
-    # Without the request nothing is left to do; with it, the runs may fail again.
+    # Without the request nothing is left to do; with it, the runs fail again.
     assert run_plan(plan(), folder, Local(2), resume=True).failed == 6
     assert run_plan(plan(), folder, Local(2), resume=True, retry_failed=True).failed == 6
     assert Store.open(folder).verify() == []
@@ -61,7 +61,7 @@ def test_a_limit_that_was_raised_gives_another_try_and_others_do_not(tmp_path, m
         assert run_plan(long(limit), folder, Local(2), resume=True).failed == 4
         assert again.pop() == count, limit
     errors = set(Store.open(folder).failures()["error"].to_pylist())
-    # The limit of the last attempt counts from now on.
+    # Only the limit of the last attempt counts.
     assert errors == {"took longer than 0.3 s of real time"}
     assert all(has_more(error, plan()) and has_more(error, long("301ms")) for error in errors)
     assert not any(has_more(error, long("300ms")) for error in errors)
@@ -121,7 +121,7 @@ print(fault.message)
 def test_runs_that_did_not_fit_are_tried_again_with_more_memory(monkeypatch):
     error = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True).stdout
     assert "of memory; a run may use three quarters of the " in error, error
-    # The run needs 4.6 GiB, and may use three quarters of the memory.
+    # The run needs 4.6 GiB and may use three quarters of the free memory.
     for gigabytes, again in ((0.1, False), (6, False), (7, True), (64, True)):
         monkeypatch.setattr(_core, "memory_limit", lambda size=int(gigabytes * (1 << 30)): size)
         assert has_more(error, plan()) == again, gigabytes

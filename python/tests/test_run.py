@@ -115,7 +115,7 @@ def measured(result):
 
 
 def test_percentiles_are_those_of_numpy():
-    # Two files differ by the slow start; the mean of both determines the second.
+    # The first of two files is slower, because of slow start; their mean determines the second delay.
     one = lan(sources=1, buffer_cells="infinite", policy=ct.TailDrop(), duration="3s")
     halves = [ct.run(with_files(one.replace(duration=length), "400kB")).file_delay_ms for length in ("50ms", "60ms")]
     assert [half["files"] for half in halves] == [1, 2]
@@ -165,7 +165,7 @@ def two_of_three_are_abr(**changes):
 
 @pytest.mark.parametrize("engine", ["fast", "reference"])
 def test_only_connections_with_a_rate_have_the_series_of_rates(engine):
-    """Regression: others were included with rates of 0, as if they had stopped."""
+    """Regression: other connections were included with rates of 0, as if they had stopped."""
     result = ct.run(two_of_three_are_abr(), trace=["acr", "edge", "cwnd"], step="1ms", engine=engine)
     rates = result.series["acr"]
     assert set(rates["flow"].to_pylist()) == {"tcp2", "tcp3"} == set(result.series["edge"]["flow"].to_pylist())
@@ -308,7 +308,7 @@ def test_the_interpreter_is_free_while_the_engine_runs():
     seconds = time.monotonic() - started
     done.set()
     thread.join()
-    # If the engine held the interpreter, it would tick once or twice.
+    # If the engine held the interpreter lock, the thread would tick only once or twice.
     assert ticks > min(10, seconds / 0.002 / 20)
 
 
@@ -375,7 +375,7 @@ def test_samples_fall_on_whole_steps_whatever_the_clock():
 
 
 def test_where_measuring_begins_late_the_cells_add_up_too(celltrain, small):
-    """Regression: the line omitted the cells in flight when measuring began, so its numbers did not add up."""
+    """Regression: the line omitted the cells in flight at the start of measurement, so its numbers did not add up."""
     whole = ct.run(ct.load(small).replace(duration="100us"), seed=3)
     small.write_text(small.read_text() + '\n[measure]\nfrom = "100us"\n')
     said = celltrain("run", small, "--seed", 3).out

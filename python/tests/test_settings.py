@@ -1,4 +1,4 @@
-"""Settings that replace a scenario's own: one grammar for the command line, plans and Python."""
+"""Settings that replace a scenario's own: the same grammar on the command line, in plans and in Python."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_a_tcp_that_a_text_names_keeps_the_settings_of_the_scenarios_own(celltra
     # Formulas stay with the congestion control that they describe.
     other = ct.load("own.toml", settings={"tcp": "reno:congestion=cubic"}).tcp
     assert (other.congestion, other.formula, other.mss) == ("cubic", None, "1kB")
-    # A table and an object are used unchanged.
+    # A table or an object is used unchanged.
     for said in ({"reno": {}}, ct.Reno()):
         assert ct.load("own.toml", settings={"tcp": said}).tcp == ct.Reno()
     flows = ct.load(
@@ -423,7 +423,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     compared = ct.compare("small.toml", "wan.toml", vary=vary, seeds=3)
     assert (compared.what, compared.names) == ("port.bottleneck.policy", tuple(policies))
     assert compared.settings == ({"scenario": "small"}, {"scenario": "wan"})
-    # Runs and differences equal those of a comparison of each network alone.
+    # Runs and differences equal those of separate comparisons in each network.
     for place, file in enumerate(("small.toml", "wan.toml")):
         alone = ct.compare(file, vary=vary, seeds=3)
         assert (compared.values[:, place] == alone.values[:, 0]).all()
@@ -441,7 +441,7 @@ def test_policies_are_compared_within_each_network(celltrain: Command) -> None:
     assert {one["baseline"] for one in answer["differences"]} == {"tail_drop"}
     printed = celltrain("compare", "small.toml", "wan.toml", *options, "--plot", "both.svg", "--csv", "both.csv")
     assert printed.out.startswith("tail_drop, fba, epd:threshold=60% in small, wan: seeds 1 to 3 each\n")
-    # Two measures, each with a panel for each network.
+    # Two measures, with one panel per network.
     assert Path("both.svg").read_text().count('id="axes_') == 4
     assert Path("both.csv").read_text().startswith("name,scenario,measure")
     more = celltrain(
@@ -576,7 +576,7 @@ def test_a_port_that_is_nearly_one_of_the_scenario_is_named(celltrain: Command) 
     is_refused(celltrain("sweep", "selective-drop-rz", "--dry-run", "--set", text), ["selective-drop-rz.toml:", words])
     Path("plan.toml").write_text('scenario = "small.toml"\n[axes]\n"port.bottlenek.buffer" = [100, 200]\n')
     is_refused(celltrain("sweep", "plan.toml", "--dry-run"), [f"plan.toml:3: {words}"])
-    # No port has a similar name, so the core reports what is missing.
+    # No port has a similar name, so the core reports which setting is missing.
     is_refused(celltrain("run", "small.toml", "--set", "port.xx.buffer=500"), ["port.xx.policy is missing"])
 
 

@@ -76,7 +76,7 @@ def test_an_unknown_plan_gets_the_nearest_one(celltrain):
 
 
 def test_the_scenario_of_a_shipped_plan_is_the_shipped_one():
-    """A file of that name in the current folder is not the one the plan means."""
+    """A file of that name in the current folder is not used instead."""
     Path("lan-selective-drop").write_text("no scenario")
     assert Plan.load("selective-drop-rz").base["topology"]["n_source"]["sources"] == 5
 

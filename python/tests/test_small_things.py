@@ -78,7 +78,7 @@ def test_classes_are_spelt_as_the_field_spells_them():
 
 
 def test_an_unknown_port_gets_the_list_of_ports(celltrain, lan, tmp_path):
-    """The ports of the node in the name come first."""
+    """The ports of the node in the unknown name come first."""
     with pytest.raises(
         ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; choose from sw\d->'
     ) as refused:
@@ -92,7 +92,7 @@ def test_an_unknown_port_gets_the_list_of_ports(celltrain, lan, tmp_path):
 
 
 def test_what_our_own_checks_say_comes_without_pydantics_word():
-    """A check that raises ValueError appears as "Value error, ..." in pydantic's messages."""
+    """pydantic prefixes the message of a ValueError with "Value error, "."""
 
     class Even(Model):
         cells: int
@@ -122,7 +122,7 @@ def test_the_titles_of_plots_say_what_is_plotted(lan):
 
 
 def test_help_shows_options_and_an_example():
-    """The check of arguments preserves the help."""
+    """Decorating a function for argument checks preserves its help."""
     text = pydoc.plain(pydoc.render_doc(ct.sweep))
     assert "over: 'Mapping[str, Any] | None'" in text
     assert ">>> store = ct.sweep(lan, over=" in text
@@ -149,7 +149,7 @@ def test_a_first_comparison_with_a_mistake_gets_a_message_with_what_to_write(cel
 
 
 def test_explain_says_what_a_measure_is_and_where_red_is(celltrain):
-    """Regression: for fairness it suggested file, and for RED greedy."""
+    """Regression: `explain` suggested file for fairness, and greedy for RED."""
     assert "fairness is a measure: Jain's index" in celltrain("explain", "fairness").out
     assert celltrain("explain", "efficiency", "--json").json["kind"] == "measures"
     refused = celltrain("explain", "RED")

@@ -145,7 +145,7 @@ MASKS = (
 
 
 def slug(command: str) -> str:
-    """Returns the name of a command's file."""
+    """Returns the file name for a command."""
     return re.sub(r"[^a-z0-9]+", "-", command.lower()).strip("-")[:100]
 
 
@@ -180,7 +180,7 @@ def remembered(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def printed(celltrain: Command, command: str, width: int, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Returns the output of a command on a screen of this width, including standard error."""
+    """Returns the output of a command at this screen width, including standard error."""
     monkeypatch.setenv("COLUMNS", str(width))
     # Each width writes to its own folder.
     for part in command.split(";;"):

@@ -11,7 +11,7 @@ from celltrain.running import statistics
 
 scipy_stats = pytest.importorskip("scipy.stats")
 
-# Few distinct values make ties and duplicates common.
+# A few distinct values, so that ties and duplicates are common.
 COARSE = st.integers(-4, 4).map(float)
 VALUES = st.floats(-1e6, 1e6)
 

@@ -1,4 +1,4 @@
-"""Steady state of runs: MSER-5 on series with a known warm-up, and batch-means intervals with their stated coverage."""
+"""Steady state of runs: MSER-5 on series with a known warm-up, and the coverage of batch-means intervals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from celltrain.running import statistics as steady
 
 
 def climbing(seed, warm=100, rest=900):
-    """A climb from 0 to 10, followed by noise around 10."""
+    """A climb from 0 to 10, then noise around 10."""
     noise = np.random.default_rng(seed).normal(0, 0.5, warm + rest)
     return np.concatenate([np.linspace(0, 10, warm), np.full(rest, 10.0)]) + noise
 

@@ -1,4 +1,4 @@
-"""Everything that takes long can be ended: by a time limit at any stage, and by a handle from any thread."""
+"""Every long call can be ended: by a time limit at any stage, and by a handle from any thread."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GENEROUS_SECONDS = 20
 
 LAN = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
 DAYS = LAN.replace(duration="900000s")
-#: A short text that takes a second to read and check, and longer to run: 100,000 hosts.
+#: A short file that takes a second to read and check, and longer to run: 100,000 hosts.
 LARGE = """
 duration = "1us"
 [topology.star]
@@ -54,7 +54,7 @@ def soon(handle: ct.Cancel, seconds: float = 0.1) -> threading.Timer:
 
 @pytest.mark.slow
 def test_a_limit_that_passes_before_the_engine_runs_is_an_error_of_that_run_alone():
-    # Regression: the run itself has only a few events, so it completed before the limit was checked, and passed.
+    # Regression: the run has only a few events, so it finished before the limit was checked, and was accepted.
     store = ct.sweep(
         ct.n_source(
             sources=2,

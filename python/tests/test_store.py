@@ -52,7 +52,7 @@ def store(made, tmp_path):
 
 @contextmanager
 def edited(folder):
-    """Opens a connection that changes a store behind celltrain's back."""
+    """Opens a connection that changes a store without celltrain."""
     with contextlib.closing(sqlite3.connect(folder / "store.sqlite")) as connection, connection:
         yield connection
 
@@ -173,7 +173,7 @@ def test_folders_that_are_not_stores_and_existing_stores_are_refused(tmp_path, m
         with pytest.raises(ct.StoreError) as refusal:
             Store.open(tmp_path / name)
         assert refusal.value.faults[0].problem == words
-    # The remains of a killed creation are not an obstacle.
+    # A creation that was killed does not prevent a new one.
     half = tmp_path / "half"
     half.mkdir()
     (half / "lock").write_bytes(b"")
@@ -181,7 +181,7 @@ def test_folders_that_are_not_stores_and_existing_stores_are_refused(tmp_path, m
     shutil.copytree(half, tmp_path / "again")
     run_plan(plan(), half, Local(2))
     assert messages(half) == []
-    # Resuming after a full disk starts the store.
+    # After a full disk, resuming creates the store.
     run_plan(plan(), tmp_path / "again", Local(2), resume=True)
     assert messages(tmp_path / "again") == []
     assert sorted(path.name for path in half.iterdir()) == ["lock", "store.sqlite"]
@@ -301,7 +301,7 @@ def old(made, tmp_path):
     manifest = {**store.manifest, "format": 1}
     (folder / "manifest.json").write_text(json.dumps({**manifest, "sha256": checksum(manifest)}))
     table = store.table()
-    # Both parts contain one run twice, which a kill could cause.
+    # The parts overlap, as they could after a kill.
     for number, part in ((1, table.slice(0, 96)), (2, table.slice(88))):
         pa.parquet.write_table(part, folder / "parts" / f"part-{number:06}.parquet")
     with contextlib.closing(sqlite3.connect(folder / "ledger.sqlite")) as ledger, ledger:
@@ -505,7 +505,7 @@ def test_a_disk_that_is_full_from_the_first_is_reported_and_can_be_resumed(tmp_p
 
 @contextmanager
 def somebody():
-    """The administrator can write everything, so another user tries."""
+    """An administrator can write anywhere, so the test uses another user."""
     if os.geteuid() != 0:
         yield
         return
@@ -534,7 +534,7 @@ def test_a_store_that_may_not_be_written_is_said_and_still_read(store, tmp_path,
     for path in (tmp_path, *tmp_path.parents):
         if path.stat().st_uid == os.geteuid() and "pytest" in str(path):
             path.chmod(0o755)
-    # A user who may not write may not be able to read this interpreter either, so import everything needed before.
+    # That user may not be able to read this interpreter, so import everything needed before.
     assert celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "warm").code == 0
     with somebody():
         told = celltrain("sweep", tmp_path / "plan.toml", "--store", store, "--resume")
@@ -554,7 +554,7 @@ def test_a_finished_store_is_recognised_quickly(tmp_path):
     run_plan(plan(text), tmp_path / "s", Local(2))
     begun = time.process_time()
     assert run_plan(plan(text), tmp_path / "s", Local(2), resume=True).done == 6000
-    # Far less than the runs took: shows that nothing is run or read again.
+    # Much less than the runs took, so nothing was run or read again.
     assert time.process_time() - begun < 1
     assert (tmp_path / "s" / "store.sqlite").stat().st_size / 6000 < 300
 

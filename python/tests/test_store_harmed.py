@@ -1,4 +1,4 @@
-"""Tampered files and folders of a store: one sentence each, and nothing is written through links."""
+"""Tampered files and folders of a store: each gets a one-sentence message, and nothing is written through links."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_an_invalid_scheduler_file_gets_a_message(tmp_path, celltrain, content):
 
 @POSIX
 def test_no_planted_link_is_written_through(tmp_path, monkeypatch):
-    # Regression: the temporary name was always the same, and a link of that name was followed.
+    # Regression: the temporary file always had the same name, and a link of that name was followed.
     mine = tmp_path / "mine"
     mine.write_text("mine")
     folder = tmp_path / "s"

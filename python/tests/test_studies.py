@@ -1,4 +1,4 @@
-"""Studies: papers of our own, without printed numbers."""
+"""Studies: like papers, but of our own design and without printed numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def study(request: pytest.FixtureRequest) -> Paper:
 
 @pytest.fixture(scope="module")
 def short() -> Reproduction:
-    """A table with one seed and a twentieth of a second per scenario."""
+    """A table with one seed and 0.05 s per scenario."""
     return ct.study("tagging", tables=["link"], seeds=1, overrides={"duration": "50ms"})
 
 
@@ -62,7 +62,7 @@ def test_the_core_accepts_every_configuration_of_a_study_without_a_warning(study
 
 
 def test_every_key_makes_a_difference(study: Paper) -> None:
-    # A key whose values do not reach the scenario or the measure would compare a run with itself.
+    # If the values of a key affected neither the scenario nor the measure, a run would be compared with itself.
     for table in study.tables:
         for key in table.keys:
             seen: dict[str, set[tuple[int, str]]] = {}
@@ -240,7 +240,7 @@ def test_a_path_of_a_scenario_enters_a_list_by_place() -> None:
 
 
 def test_the_interval_of_a_mean_is_students() -> None:
-    # From a printed table, by degrees of freedom; the sample has one more value.
+    # Quantiles from a printed table, by degrees of freedom; the sample has one more value.
     printed = {1: 12.706, 9: 2.262, 80: 1.990, 100: 1.984, 10**9: 1.960}
     for freedom, quantile in printed.items():
         n = freedom + 1

@@ -1,4 +1,4 @@
-"""One palette and one style in all figures, by index of the flow, as in the lab."""
+"""All figures use one palette and one style, by index of the flow, like the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running plans into stores: exactly the missing runs, however often a sweep is stopped."""
+"""Running plans into stores: all missing runs and no others are run, however often a sweep is stopped."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_points_with_one_scenario_are_run_once(tmp_path):
     text = text.replace("values = { a = 50, b = 50 }", "values = { a = 50, b = 70, c = 50 }")
     with pytest.raises(ct.PlanError, match="twice"):
         plan(text)
-    # The same scenario written in two ways: the unit of the buffer makes no difference to the run.
+    # One scenario written in two ways: the unit of the buffer makes no difference.
     same = PLAN.replace(
         'threshold = { path = "port.bottleneck.policy.epd.threshold", values = [50, 60] }',
         'delay = { path = "topology.n_source.link_delay", values = ["5us", "0.005ms"] }',
@@ -176,7 +176,7 @@ def test_a_run_past_its_time_is_a_row_with_its_error(tmp_path):
 
 @pytest.mark.slow
 def test_a_point_refused_late_is_a_row_with_its_error(tmp_path):
-    # There are too many points to check them all; points with a threshold above the buffer are refused.
+    # There are too many points to check all of them in advance; those with a threshold above the buffer are refused.
     text = PLAN.replace("values = [50, 60]", "from = 2, to = 3001, step = 1").replace("count = 4", "count = 1")
     text = text.replace("values = [100, 150, 200]", "values = [3000]").replace('"5ms"', '"1us"')
     with pytest.raises(ct.PlanError, match="threshold = 3001 is above the buffer"):
@@ -392,7 +392,7 @@ def test_the_command_prints_every_measure_or_names_it(count, hidden, tmp_path, c
 MANY = PLAN.replace("count = 4", "count = 400").replace('"5ms"', '"10ms"')
 
 
-# The small version of the campaign `kills`, in test_campaigns.py, kills drivers at random too.
+# The small version of the campaign `kills` in test_campaigns.py also kills drivers at random.
 @pytest.mark.slow
 @pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")

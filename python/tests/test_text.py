@@ -1,4 +1,4 @@
-"""Names, values and paths from others are displayed safely on terminals and in spreadsheets, pages and figures."""
+"""Names, values and paths from others appear safely on terminals, and in spreadsheets, pages and figures."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from conftest import ROOT, SMALL
 import celltrain as ct
 from celltrain import text
 
-# Colours of two kinds of terminals, a window title, line ends, writing directions, and invisible characters.
+# Colours for two kinds of terminals, a window title, line ends, writing directions, and invisible characters.
 ODD = "a\x1b[31m\x9b1m\x1b]0;title\x07\nb\r\u202ec\u2066d\u200be\x7f"
 DOLLARS = r"$\x$"
 FORMULAS = ("=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "'quoted", "＝1+1")  # noqa: RUF001
 
 
 def network(*names: str, name: str = "") -> ct.Scenario:
-    """Returns switches of these names in a row, with a flow from the first to the last."""
+    """Returns a row of switches with these names, and a flow from the first to the last."""
     hosts = ("h1", "h2")
     nodes = (hosts[0], *names, hosts[1])
     links = [ct.Link(between=pair, rate="155.52Mbps", delay="5us") for pair in itertools.pairwise(nodes)]
@@ -200,7 +200,7 @@ def _is_number(cell: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [DOLLARS, "$x_{$ and $", "_hidden", ODD, "long" * 5_000])
 def test_a_plot_of_any_name_is_drawn(celltrain, tmp_path, name):
-    # Regression: `$\x$` is a formula unknown to matplotlib's typesetter, and ended the command with exit code 3.
+    # Regression: matplotlib's typesetter does not know the formula `$\x$`, which ended the command with exit code 3.
     pytest.importorskip("matplotlib")
     path = tmp_path / "named.toml"
     ct.save(network(name, "sw2", name=name), path)
@@ -229,7 +229,7 @@ def test_pages_of_reports_escape_names(tmp_path):
     try:
         store = ct.sweep(lan, over=axes, seeds=2)
     except ct.PlanError:
-        # A plan may also refuse such a name.
+        # The plan may refuse such a name.
         store = ct.sweep(lan, over={"port.bottleneck.buffer": [150, 200]}, seeds=2)
     page = ct.report(store, measures=["efficiency", "fairness"]).html()
     assert commands_no_terminal(page)

@@ -10,7 +10,7 @@ from conftest import Command
 import celltrain as ct
 from celltrain.running import results
 
-#: Links long enough that a thread has work to do until cells from the other arrive.
+#: The links are so long that a thread has work to do until cells from the other thread arrive.
 FAR = ct.n_source(sources=5, link_delay="50ms", buffer_cells=300, policy=ct.Epd(threshold=200), duration="2s")
 NEAR = ct.n_source(sources=2, link_delay="5us", buffer_cells=300, policy=ct.Epd(threshold=200), duration="10ms")
 
@@ -32,7 +32,7 @@ def test_a_partitioned_network_has_the_same_result_on_any_number_of_threads(thre
 
 
 def test_measures_of_a_window_are_the_same_too() -> None:
-    """Runs that end where the window begins and ends are partitioned like the whole."""
+    """The runs up to the start and up to the end of the window are partitioned like the whole run."""
     windowed = FAR.replace(measure={"from": "500ms", "to": "1500ms"})
     assert ct.run(windowed, threads=2).goodput_mbps == ct.run(windowed).goodput_mbps
 
@@ -63,7 +63,7 @@ def test_threads_that_cannot_be_are_refused(options: dict[str, object], problem:
 
 
 def test_the_command_says_the_same(celltrain: Command) -> None:
-    """Exit code 2, and one line."""
+    """The exit code is 2, and the message is one line."""
     refused = celltrain("run", "lan-epd", "--threads", "5")
     assert refused.code == 2
     assert refused.err.strip() == ("threads = 5 is not a number of threads from 1 to 4, one for each core")
@@ -100,6 +100,6 @@ def at_once(sources: int = 6) -> str:
 
 @pytest.mark.filterwarnings("error")
 def test_a_port_that_takes_cells_at_once_is_not_asked_in_between(tmp_path: Path) -> None:
-    """Its queue is trimmed when frames end, which may be after the end of a window."""
+    """The port's queue is trimmed when frames end, which may be after the end of a window."""
     (path := tmp_path / "at-once.toml").write_text(at_once())
     assert ct.run(path, threads=2).fingerprint == ct.run(path).fingerprint

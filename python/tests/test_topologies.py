@@ -1,4 +1,4 @@
-"""Networks: drawn, imported from graphs, with fair shares."""
+"""Networks: their drawings, imports from graphs, and fair shares."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CHAIN = SCENARIOS / "chain-epd.toml"
 
 @pytest.fixture
 def line(tmp_path):
-    """Writes a graph of three nodes in a row as JSON; its parts can be changed."""
+    """Writes a graph of three nodes in a row as JSON; callers can change parts of it."""
 
     def write(**changes):
         graph = {
@@ -92,7 +92,7 @@ def test_a_chain_lies_in_a_row_with_senders_before_and_above():
 
 
 def test_a_chain_fits_a_page_and_its_names_lie_apart(tmp_path):
-    """Regression: it was 16 inches wide with a name at each of 34 hosts, and unreadable at the width of a phone."""
+    """Regression: it was 16 inches wide, with a name at each of 34 hosts, and unreadable at the width of a phone."""
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
@@ -366,7 +366,7 @@ LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
     ids=["a billion laughs", "a file as a name", "declarations from elsewhere", "a document type"],
 )
 def test_graphml_that_declares_entities_is_refused_before_they_are_read(celltrain, tmp_path, declared, used):
-    # Entities may expand to gigabytes or include files. Regression: the small inner one was read.
+    # Entities may expand to gigabytes or include files. Regression: a small included file was read.
     (tmp_path / "secret.txt").write_text("the secret")
     path = tmp_path / "x.graphml"
     inside = f'<node id="a{used}"/><node id="b"/><edge source="a{used}" target="b"/>'
@@ -432,7 +432,7 @@ def test_names_of_any_characters_are_saved(tmp_path):
 
 
 def line_of_hosts(links: int) -> str:
-    """Returns a scenario in JSON with this number of links, most of them to one switch."""
+    """Returns a JSON scenario with this number of links, most of them to one switch."""
     network = {
         "hosts": [f"h{i}" for i in range(links)],
         "switches": ["sw"],

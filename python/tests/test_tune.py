@@ -126,7 +126,7 @@ def test_a_search_does_not_depend_on_which_others_the_plan_has(undisturbed):
 
 
 class Stops(Local):
-    """A worker that gets Ctrl-C after a number of runs."""
+    """A worker that raises KeyboardInterrupt after a number of runs."""
 
     chunk_runs = 3
 
@@ -187,7 +187,7 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed,
             time.sleep(0.002)
         process.wait()
     assert killed >= 2
-    # Append half a line to the journal, as a kill leaves it.
+    # Append half a line to the journal, as a kill may leave it.
     with (folder / "optuna.journal").open("a") as file:
         file.write('{"op_code": 4, "work')
     assert run_tune(plan(), folder, Local(2), resume=True).to_json() == tuned.to_json()
@@ -211,7 +211,7 @@ def test_trials_that_were_tried_before_are_not_run_again(tmp_path):
 
 
 def test_a_failing_trial_is_reported_and_the_search_continues(tmp_path):
-    # A threshold above one half is invalid for a buffer that small; the core refuses it trial by trial.
+    # A threshold above one half is invalid for such a small buffer; the core refuses it trial by trial.
     text = PLAN.replace("selective_drop = {}", "epd = { threshold = 50 }")
     text = text.replace("selective_drop.threshold", "epd.threshold").replace(
         "from = 0.3, to = 1.0", "from = 40, to = 99"
@@ -290,7 +290,7 @@ def test_finalists_are_peeled_front_by_front_like_the_naive_model(points, count)
     for layer in layers:
         taken = layer & set(chosen)
         if taken != layer:
-            # Contains only points that fit, and none from a later front.
+            # A front that does not fit is thinned; no point of a later front is chosen.
             assert set(chosen) <= taken | set().union(*layers[: layers.index(layer)])
             break
 

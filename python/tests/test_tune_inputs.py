@@ -1,4 +1,4 @@
-"""Faulty search plans and unrelated folders: named, with line and value."""
+"""Invalid search plans and unrelated folders: messages name the line and the value."""
 
 from __future__ import annotations
 

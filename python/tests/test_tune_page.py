@@ -152,13 +152,13 @@ def test_the_page_of_the_study_has_the_numbers_of_the_shipped_results(name, monk
     # `make format` wraps the page.
     written = tune_page.replaced(page, tune_page.policy(tuned), tune_page.numbers(tuned))
     assert written.split() == page.split()
-    # The results belong to the shipped plan.
+    # The results are those of the shipped plan.
     made = TunePlan.load(ROOT / "plans" / f"tune-{name}.toml")
     facts = tuned.facts
     assert (facts["name"], facts["trials"], facts["batch"]) == (made.name, made.trials, made.batch)
     assert facts["seeds"]["confirmation"] == {"first": made.confirmation.first, "count": made.confirmation.count}
     assert [s.title for s in tuned.searches] == [made.title(i) for i in range(len(made.configurations.points))]
-    # The first generation has the trials that the plan generates now, on any machine.
+    # The plan still generates the trials of the first generation, on any machine.
     for place, searched in enumerate(tuned.searches):
         asked = ask(made, place, 0, [], made.batch)
         assert [tuple(map(float, numbers)) for numbers in asked] == [

@@ -34,7 +34,7 @@ def test_in_a_style_of_greys_no_colour_is_left_and_references_differ_by_their_ma
     for suffix in ("", "-column"):
         ours, grey = ((tmp_path / kind / "figures" / f"fronts{suffix}.svg").read_text() for kind in ("ours", "grey"))
         assert {"#0072b2", "#d55e00"} <= coloured(ours)
-        # Dots of trials and grey bars are slightly blue; elements with a colour of their own have none here.
+        # Only dots of trials and grey bars are slightly blue; elements that normally have a colour are grey.
         assert not coloured(grey) - {"#b8bec6", "#8a929b"}
     axes = tuned.drawing(style="grayscale").figure.axes[0]
     marks = {

@@ -1,4 +1,4 @@
-"""`celltrain vet` and `ct.vet`: conformance of a policy, and its performance compared to the classic policies."""
+"""`celltrain vet` and `ct.vet`: conformance of a policy, and its performance relative to the classic policies."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_a_check_that_does_not_hold_is_exit_code_one(tmp_path, celltrain):
 
 @pytest.mark.slow
 def test_results_that_are_not_numbers_are_a_warning_not_a_fault(tmp_path, celltrain):
-    """Regression: the page of the language recommends such a condition, but vetting refused it."""
+    """Regression: the page on formulas recommends such a condition, but vetting refused it."""
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
     told = celltrain("vet", policy, *QUICK, "--beside", "epd")
     assert told.code == 0 and "no number" not in told.err and "replaced" not in told.err
@@ -182,7 +182,7 @@ def test_one_seed_has_no_interval():
 
 
 def differing(**differences: tuple[float, float]) -> dict[str, dict[str, dict[str, float]]]:
-    """Returns differences from EPD in the scenarios of two TCPs, by scenario; others are not significant."""
+    """Returns differences from EPD by scenario, for two TCPs; those not given are not significant."""
     found = {
         f"{name}.{share}": {"mean": 0.0, "low": -0.1, "high": 0.1}
         for name in ("lan-5", "lan-5-sack", "wan-5", "wan-5-sack", "lan-5-random")
@@ -215,7 +215,7 @@ def test_a_ranking_that_another_tcp_reverses_is_named_in_a_text_for_each_measure
 def test_a_ranking_that_no_tcp_reverses_needs_no_word():
     same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
     assert reversals("mine", SET, same, standard.PAIRS) == []
-    # Significant with one TCP but not with the other: no evidence that they differ.
+    # Significant with one TCP but not with the other, which does not show that they differ.
     alone = differing(lan_5__efficiency=(0.1, 0.2))
     assert (
         reversals("mine", SET, alone, standard.PAIRS)

@@ -1,4 +1,4 @@
-"""A wheel in an empty environment without Rust. `make wheel` and releases set CELLTRAIN_WHEELS to its folder."""
+"""Tests a wheel in an empty environment without Rust. `make wheel` and releases set CELLTRAIN_WHEELS to its folder."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_from_pip_install_to_a_first_comparison_figure(environment):
     environment.run("celltrain", "compare", *scenarios, "--seeds", "4", "--plot", "first.svg")
     seconds, spent = environment.seconds + time.perf_counter() - started, environment.cpu + cpu() - used
     said = f"pip install to the first figure: {seconds:.1f} s, {spent:.1f} s of processors\n"
-    # The target is 20 s on two idle cores; only print the time here, because other programs may be running.
+    # The target is 20 s on two idle cores. Only print the time here, because other programs may be running.
     sys.stdout.write(said)
     figure = (environment.folder / "first.svg").read_text(encoding="utf-8")
     assert all(name in figure for name in scenarios)
@@ -125,7 +125,8 @@ def test_what_an_extra_brings_is_named_where_it_is_missing(environment):
 def test_a_python_that_is_too_old_is_named(environment, wheel):
     arguments = ["--python-version", "3.9", "--only-binary=:all:", "--no-deps", "--target", "old"]
     answer = environment.run("python", "-m", "pip", "install", "--dry-run", *arguments, str(wheel), code=1)
-    # pip checks a file by the tags in its name, and an index by Requires-Python, which the first test covers.
+    # pip checks a local file by the tags in its name. From an index it checks Requires-Python, which the first test
+    # covers.
     assert f"{wheel.name} is not a supported wheel on this platform" in answer.stderr
 
 

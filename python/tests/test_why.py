@@ -294,7 +294,7 @@ def test_a_connection_without_losses_has_no_episodes() -> None:
         ct.episodes(scenario(), flow="tcp9")
 
 
-#: Refuses every frame while the buffer is empty; delivers one frame of each VC.
+#: The first policy refuses every frame if the buffer is empty; the second admits one frame of each VC.
 NEVER = models.Formula(admit="X < 0.8 * K and Y * N < 1.2 * X")
 ONCE = models.Formula(admit="seen < 0.5", vc_state={"seen": 0}, on_admission={"seen": "1"})
 
@@ -332,7 +332,7 @@ def test_a_run_that_carried_nothing_is_said_first(celltrain: Command, tmp_path: 
 
 
 def test_an_interrupted_question_does_not_say_that_it_kept_its_files() -> None:
-    # Regression: the events are in a folder that why deletes, but the message gave their path.
+    # Regression: the message named the events folder, which `why` deletes.
     def interrupt(_share: float) -> None:
         raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""Files for external programs: the release workflow and the citation, validated against their schemas."""
+"""Files for external services: the release workflow and the citation file, validated against their schemas."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_citation_is_in_its_format_and_of_this_version():
 
 
 def test_the_version_of_the_workspace_stands_wherever_a_person_reads_it():
-    """Compares all copies of the version, so that a change in one place points to the others."""
+    """All copies of the version must be equal, so a change in one place fails until the others follow."""
     cargo = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]
     version = cargo["package"]["version"]
     own = {name: one["version"] for name, one in cargo["dependencies"].items() if name.startswith("celltrain-")}

@@ -1,4 +1,4 @@
-"""A quick search, for the tests of searches."""
+"""A quick search for tests."""
 
 from __future__ import annotations
 

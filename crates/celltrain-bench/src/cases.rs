@@ -1,4 +1,4 @@
-//! The scenarios, each a text as a user would write it.
+//! The benchmark scenarios, each written as scenario text.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct Case {
     pub group: Group,
     /// Description, in one line.
     pub title: String,
-    /// Its text, written on demand: some are large, and all cases are made to find one.
+    /// The scenario's text, generated on demand: some texts are large, and `named` creates all cases to find one.
     text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -25,19 +25,19 @@ pub struct Case {
 pub enum Group {
     /// The speed of both engines on realistic networks.
     Whole,
-    /// Growth of cost: one point of a series.
+    /// How cost grows: one point of a series.
     Scaling {
         /// Parameter that grows.
         axis: Axis,
-        /// Its value, as tables show it.
+        /// The parameter's value, as tables show it.
         value: String,
         /// True if the reference engine is measured here too.
         reference: bool,
     },
-    /// The number of instructions, within a budget. The run is long enough that reading the scenario takes a few per
-    /// cent.
+    /// The number of instructions, checked against a budget. Runs are long enough that reading the scenario takes only
+    /// a few per cent.
     Guard,
-    /// A native policy and the same policy as a formula: the cost of a formula.
+    /// A native policy and the same policy as a formula, to measure the cost of a formula.
     Formula,
 }
 
@@ -58,15 +58,15 @@ impl Group {
 pub enum Axis {
     /// Connections that share one port.
     Sources,
-    /// Buffer size of the shared port.
+    /// Size of the shared port's buffer.
     Buffer,
     /// Contended ports in a row.
     Hops,
     /// Simulated seconds.
     Seconds,
-    /// Switches of a random network, ten VCs for each.
+    /// Switches of a random network with ten VCs per switch.
     Switches,
-    /// Trunks of a switch of a random network.
+    /// Trunks per switch of a random network.
     Degree,
     /// VCs that cross a random network.
     Vcs,
@@ -104,7 +104,7 @@ impl Case {
         self.network().duration.seconds()
     }
 
-    /// Returns the case with another duration, such as `60ms`.
+    /// Returns the case with a different duration, such as `60ms`.
     #[must_use]
     pub fn lasting(self, duration: &str) -> Self {
         let (duration, text) = (duration.to_string(), self.text);
@@ -149,7 +149,6 @@ impl Case {
     }
 }
 
-/// Returns the case with this name.
 pub fn named(name: &str) -> Option<Case> {
     all().into_iter().find(|case| case.name == name)
 }
@@ -163,7 +162,7 @@ pub fn all() -> Vec<Case> {
 fn whole() -> Vec<Case> {
     let mut cases = Vec::new();
     for sources in LOADS {
-        // With five sources, as long as the timed runs of other simulators: `docs/performance.md`.
+        // Five sources run as long as the timed runs of other simulators: `docs/performance.md`.
         let seconds = if sources == 5 { 10 } else { 5 };
         let toml = move || NSource { sources, ..NSource::LAN }.toml(&format!("{seconds}s"));
         let title = format!("LAN, {sources} sources, infinite buffer, {seconds} s");
@@ -220,7 +219,8 @@ fn whole() -> Vec<Case> {
 }
 
 /// Returns the LAN with a scheduler at the shared port; n-source-lan-SOURCES-infinite is the same without it. Also
-/// returns the LAN with VBR background traffic on three fifths of the link, with FIFO and with the schedulers by class.
+/// returns the LAN with VBR background traffic that uses three fifths of the link, under FIFO and under the schedulers
+/// that distinguish classes.
 fn scheduled(sources: u32) -> Vec<Case> {
     let lan: NSource<'static> = NSource { sources, ..NSource::LAN };
     let seconds = if sources == 5 { 10 } else { 5 };
@@ -261,7 +261,7 @@ fn wfq(network: NSource<'_>, duration: &str) -> String {
 fn scaling() -> Vec<Case> {
     let mut cases = Vec::new();
     for sources in [5, 10, 20, 50, 100, 200, 500, 1000] {
-        // The windows of 1000 sources fill a queue of four seconds, and while they open all trains tie.
+        // The windows of 1000 sources fill a queue of four seconds, and while the windows grow, all trains tie.
         let toml = move || NSource { sources, ..NSource::LAN }.toml("10s");
         cases.push(Case::point(Axis::Sources, sources.to_string(), [5, 100, 1000].contains(&sources), toml));
     }
@@ -328,10 +328,10 @@ const FBA: &str = "fba = { threshold = 0.9, z = 0.8 }";
 const FBA_FORMULA: &str = "formula = { admit = \"X <= R or Y * N / X <= Z * (K - R) / (X - R)\", \
                            constants = { R = \"0.9 * K\", Z = 0.8 } }";
 const WAN_EPD: NSource = NSource { buffer: "12000", policy: "epd = { threshold = 11800 }", ..NSource::WAN };
-/// Almost every cell time has nothing but clock ticks.
+/// In almost every cell time, nothing happens except clock ticks.
 const IDLE: NSource = NSource { sources: 1, delay: "250ms", window: "512B", buffer: "1000", policy: TAIL_DROP };
 
-/// Port settings of the random network, and alternatives to them.
+/// Port settings of the random network, and the settings that replace them in other cases.
 const MESH_POLICY: &str = "policy.epd = { threshold = 800 }";
 const MESH_PORTS: [(&str, &str, &str); 5] = [
     ("policy.epd = { threshold = 800 }\nscheduler.wfq.weights = 1", "wfq", "EPD and WFQ"),

@@ -1,4 +1,4 @@
-//! Subjects of the benchmarks: fixed scenarios by name, and one run of one of them.
+//! Fixed benchmark scenarios, selected by name, and a function that runs and measures one of them.
 //!
 //! The program `celltrain-bench` runs a scenario once. `celltrain bench` times whole scenarios on both engines, and
 //! `scripts/instruction_guard.py` counts instructions. All of them take the scenarios from here.

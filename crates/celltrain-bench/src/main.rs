@@ -1,4 +1,4 @@
-//! `celltrain-bench`: runs a benchmark's scenario once, lists them, or measures how cost grows.
+//! `celltrain-bench`: runs one benchmark scenario, lists them all, or measures how cost grows.
 
 use std::error::Error;
 use std::io::{self, ErrorKind, Write};
@@ -8,7 +8,7 @@ use celltrain_bench::{Case, Group, Measured, all, measure, named};
 use celltrain_core::engine::{Engine, PortMode};
 use serde_json::json;
 
-/// Allocator of runs: `docs/design/memory.md` explains why it is not the system's.
+/// Allocator for runs: `docs/design/memory.md` explains why the system's is not used.
 #[cfg(all(feature = "jemalloc", not(any(target_env = "msvc", target_family = "wasm"))))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     }
     match asked.answer(&mut io::stdout().lock()) {
         Ok(()) => ExitCode::SUCCESS,
-        // The reader has seen enough, as with `head`.
+        // The reader closed the pipe, as `head` does.
         Err(problem) if is_closed_pipe(problem.as_ref()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("celltrain-bench: {problem}");
@@ -151,8 +151,9 @@ fn show(out: &mut impl Write, measured: &Measured, as_json: bool) -> io::Result<
     }
 }
 
-/// Measures every point of every series, each run in a process of its own, as peak memory never decreases. Each round
-/// covers all points, so that other load on the machine for a while affects one run of many points.
+/// Measures every point of every series. Each run has a process of its own, because a process's peak memory never
+/// decreases. Each round covers all points, so that a temporary load on the machine affects at most a few of a point's
+/// runs.
 fn scaling(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     let mut points = Vec::new();
     for case in all() {
@@ -186,7 +187,7 @@ fn scaling(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Odd, so that one run is the median.
+/// Odd, so that the median is one of the runs.
 const ROUNDS: usize = 3;
 
 fn in_a_process_of_its_own(scenario: &str, engine: Engine) -> Result<Measured, Box<dyn Error>> {

@@ -19,7 +19,7 @@ pub struct Measured {
     pub duration_s: f64,
     /// Cells that crossed a link, counted once per link.
     pub cell_hops: u64,
-    /// Wall-clock seconds from the network to its result.
+    /// Wall-clock seconds from the built network to the result.
     pub engine_seconds: f64,
     /// Cell-hops per second.
     pub cell_hops_per_second: f64,
@@ -34,8 +34,8 @@ impl Measured {
     }
 }
 
-/// Runs a case `times` times, at least once. The time is the fastest run's, since other load on the machine can only
-/// slow a run down. For a peak of memory of its own, use a process of its own.
+/// Runs a case `times` times, at least once. Reports the time of the fastest run, since other load on the machine can
+/// only slow a run down. To measure the peak memory of a single case, use a separate process.
 pub fn measure(case: &Case, engine: Engine, (mode, threads): (PortMode, usize), times: u32) -> Measured {
     let network = case.network();
     let run = |_| {
@@ -62,7 +62,7 @@ pub fn measure(case: &Case, engine: Engine, (mode, threads): (PortMode, usize), 
 
 /// Returns the peak memory of this process so far, in MiB; `None` if the system does not report it.
 pub fn peak_rss_mib() -> Option<f64> {
-    // Not the peak of getrusage: on Linux a child starts with its parent's peak.
+    // Not the peak of getrusage: on Linux a child process starts with its parent's peak.
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

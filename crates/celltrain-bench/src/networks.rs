@@ -1,11 +1,10 @@
-//! The networks of the scenarios, as texts.
+//! The networks of the benchmark scenarios, as scenario texts.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use celltrain_core::rng::Stream;
 
-/// Adds a line to a text.
 macro_rules! line {
     ($text:ident, $($line:tt)*) => { writeln!($text, $($line)*).expect("a string takes all") };
 }
@@ -48,7 +47,7 @@ policy.{policy}
     }
 }
 
-/// An explicit network: the text of its lists; for links and flows, only their content.
+/// A network given as lists. `hosts` and `switches` are complete lists; `links` and `flows` are only their contents.
 struct Listed<'a> {
     hosts: String,
     switches: String,
@@ -114,8 +113,9 @@ pub(crate) fn groups(vcs: u32, per_vc: u32, merge: bool, duration: &str) -> Stri
     network.toml(duration)
 }
 
-/// Returns N sources in IP networks around an ATM network, as in draft-jagan. They begin one after the other, under
-/// `ubr`, or under ABR with rates by `efci`, `er` (explicit) or `ada` (explicit, and edge devices that drop early).
+/// Returns N sources in IP networks around an ATM network, as in draft-jagan. They start one after another. `control`
+/// is `ubr`, or selects how ABR controls rates: `efci`, `er` (explicit rates) or `ada` (explicit rates, and edge
+/// devices that drop early).
 pub(crate) fn internetwork(sources: u32, control: &str, duration: &str) -> String {
     let (discard, policy, allocator) = match control {
         "ubr" => ("tail_drop = {}", "policy.epd = { threshold = 700 }", ""),
@@ -155,7 +155,8 @@ buffer = 1000
     toml
 }
 
-/// Returns a chain of switches joined by `trunks` links. Two connections cross all of them, two more cross each.
+/// Returns a chain of switches joined by `trunks` links. Two connections cross all trunks, and each trunk has two
+/// connections of its own.
 pub(crate) fn chain(trunks: u32, duration: &str) -> String {
     let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
     let mut flow = |name: String, first: u32, last: u32| {
@@ -179,18 +180,19 @@ pub(crate) fn chain(trunks: u32, duration: &str) -> String {
     Listed { hosts, switches, links, flows, tcp: "vanilla", buffer: "4000", policy }.toml(duration)
 }
 
-/// A random network: a ring of switches and trunks between random pairs, a quarter of the trunks four times as fast;
-/// connections between hosts of their own at random switches.
+/// A random network: a ring of switches, plus trunks between random pairs; a quarter of the trunks are four times as
+/// fast. Each connection has its own two hosts at random switches.
 #[derive(Clone, Copy)]
 pub(crate) struct Mesh {
     pub(crate) switches: u32,
-    /// Mean trunks of a switch; fewer if several were drawn between the same two switches, as only one is kept.
+    /// Mean number of trunks per switch. It is lower if several were drawn between the same two switches, since only
+    /// one is kept.
     pub(crate) degree: u32,
     pub(crate) vcs: u32,
 }
 
 impl Mesh {
-    /// The network of the main table.
+    /// The network in the main table of results.
     pub(crate) const USUAL: Mesh = Mesh { switches: 100, degree: 4, vcs: 1000 };
 
     pub(crate) fn toml(self, duration: &str) -> String {
@@ -198,7 +200,8 @@ impl Mesh {
     }
 }
 
-/// Returns a row of switches. Connections enter at each and all leave at the last, so the trunks fill up towards it.
+/// Returns a row of switches. Connections enter at each switch and all leave at the last, so the load grows from trunk
+/// to trunk.
 pub(crate) fn parking_lot(switches: u32, each: u32, delay: &str, duration: &str) -> String {
     let (mut hosts, mut links, mut flows) = (String::new(), String::new(), String::new());
     for switch in 1..switches {
@@ -218,7 +221,7 @@ pub(crate) fn parking_lot(switches: u32, each: u32, delay: &str, duration: &str)
 }
 
 impl Mesh {
-    /// Returns the text without a duration.
+    /// Returns the scenario text without a duration.
     fn body(self) -> String {
         let Mesh { switches, degree, vcs } = self;
         let mut draws = Stream::new(1, "bench/mesh");

@@ -1,4 +1,4 @@
-//! The program as a person runs it.
+//! Runs the program as a user does.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -7,7 +7,8 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_celltrain-bench");
 
 #[test]
 fn a_reader_that_has_seen_enough_ends_it_without_a_word() {
-    // `celltrain-bench --list | head -1` used to end in a panic. Here the reader has gone before it begins.
+    // Regression: `celltrain-bench --list | head -1` panicked. Here the reader has closed the pipe before the program
+    // starts.
     for asked in [&["--list"][..], &["--list", "--json"], &["--help"]] {
         let (reader, writer) = io::pipe().expect("a pipe");
         drop(reader);

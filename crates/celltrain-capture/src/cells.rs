@@ -1,4 +1,4 @@
-//! Cells at ports: their content, and the selection to write.
+//! Reconstructs the content of cells at ports, and selects the cells to write.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell
 
 /// The cells of the chosen VCs at the chosen ports.
 pub(crate) struct Cells {
-    /// Departing and arriving cells: true if written.
+    /// Which cells are written: departing, arriving.
     ways: [bool; 2],
-    /// By link: the number of its interface.
+    /// By link: the number of its interface in the capture; `None` if the port is not chosen.
     interfaces: TiVec<LinkIndex, Option<u32>>,
     vcs: TiVec<VcIndex, bool>,
     /// By VC: VPI and VCI on the links of its path.
     circuits: TiVec<VcIndex, Vec<Circuit>>,
-    /// True if the model counts too few cells for an acknowledgement with blocks.
+    /// True if the model's cell counts leave no room for the SACK blocks of an acknowledgement.
     lacks_room_for_blocks: bool,
     tracker: CellTracker,
     /// Frames with cells in the network.
@@ -40,9 +40,9 @@ pub(crate) struct Cells {
 struct OnTheWay {
     frame: Frame,
     is_damaged: bool,
-    /// Number of its cells in the network.
+    /// Number of the frame's cells in the network.
     cells: u32,
-    /// True if all of it has entered.
+    /// True if all its cells have entered the network.
     is_whole: bool,
 }
 
@@ -75,7 +75,7 @@ impl Cells {
         }
     }
 
-    /// Follows an event; writes the selected cells, if it is in the window.
+    /// Follows every event. Writes the cells that are selected and within the window.
     pub(crate) fn on_event(
         &mut self,
         (time_ns, in_window): (u64, bool),
@@ -101,7 +101,7 @@ impl Cells {
                 if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
                     return Ok(());
                 }
-                // An arriving cell has the label of the link before.
+                // An arriving cell still has the label of the link on which it arrived.
                 let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
                 let circuit = self.circuits[event.vc][on];
                 let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };
@@ -115,7 +115,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Writes the last cell that arrived.
+    /// Writes the arrived cell that waits for its outcome, if there is one.
     pub(crate) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
         let Some(Coming { seen, comment, .. }) = self.coming.take() else { return Ok(()) };
         capture.cell(&SeenCell { comment: comment.as_deref(), ..seen })
@@ -138,7 +138,7 @@ impl Cells {
         self.frames.insert((event.vc, event.frame), on_the_way);
     }
 
-    /// Follows a cell. Returns the index of its port in its path, and its content.
+    /// Follows a cell. Returns the index of its port in the VC's path, and the cell's content.
     fn on_cell(&mut self, event: &CellEvent) -> (usize, Option<CellKind>) {
         let CellEvent { vc, frame, tagged, efci, .. } = *event;
         if let Some(rm) = event.rm {
@@ -158,7 +158,7 @@ impl Cells {
         (hop, Some(of))
     }
 
-    /// Notes the loss of a frame whose cell has arrived.
+    /// Records the loss of a frame in the comment on its cell that has just arrived.
     fn on_frame(&mut self, event: &FrameEvent) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
             && (cell.vc, cell.frame, Some(cell.link)) == (event.vc, event.frame, event.step.link())
@@ -167,7 +167,7 @@ impl Cells {
         }
     }
 
-    /// Notes the loss of a cell that has arrived.
+    /// Records the loss of the cell that has just arrived in its comment.
     fn on_lost(&mut self, event: &CellEvent, reason: &str) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
             && (cell.vc, cell.frame, cell.link) == (event.vc, event.frame, event.link)

@@ -10,7 +10,7 @@ use crate::selection::{Selection, Wrong};
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureChoice {
     pub(crate) kind: CaptureKind,
-    /// Senders and receivers (at ports, departures and arrivals): true if observed.
+    /// Which ends are observed: senders, receivers. At ports: departures, arrivals.
     pub(crate) looks_at: [bool; 2],
     /// Ports, VCs, flows and the window.
     pub(crate) of: Selection,
@@ -24,16 +24,16 @@ pub const KINDS: [(&str, CaptureKind); 4] = [
     ("wireshark_cells", CaptureKind::ErfCells),
 ];
 
-/// Names of the observed ends of connections, and of directions at ports.
+/// Names of the ends of connections, and of the directions at ports, that can be observed.
 const ENDS: [(&str, [bool; 2]); 3] = [("sender", [true, false]), ("receiver", [false, true]), ("both", [true, true])];
 const WAYS: [(&str, [bool; 2]); 3] = [("out", [true, false]), ("in", [false, true]), ("both", [true, true])];
 
 impl CaptureChoice {
-    /// Selects packets of this kind, at senders, receivers or both (`at`; for cells `out`, `in` or both), of these VCs
-    /// and flows, for cells at these ports, in a window such as `1.2s:1.3s`, for runs of `duration`.
+    /// Selects the kind of packet and the place: `at` is a sender, receiver or both, or for cells `out`, `in` or both.
+    /// Also selects ports (for cells only), VCs, flows, and a window such as `1.2s:1.3s`, for runs of `duration`.
     ///
     /// # Errors
-    /// The problem with one of these, in words.
+    /// If one of these is invalid; the error describes the problem.
     pub fn new(
         duration: Duration,
         (kind, at): (&str, Option<&str>),

@@ -1,7 +1,7 @@
-//! Captures: the traffic at hosts and ports in a run, as a pcapng file for Wireshark and similar tools.
+//! Captures the traffic at hosts and ports during a run, as a pcapng file for Wireshark and similar tools.
 //!
-//! A capture receives packets or cells in order and writes them at once; it holds one block and a few frames. The bytes
-//! come from `wire`, the file format from `pcapng`.
+//! A capture accepts packets or cells in time order and writes each immediately. It keeps one block and some recent
+//! frames in memory. `wire` produces the bytes, `pcapng` the file format.
 //!
 //! | kind | a packet is | link type |
 //! |---|---|---|
@@ -12,29 +12,29 @@
 //! | [`CaptureKind::Cells`] | a cell of 53 bytes | USER0 (147) |
 //! | [`CaptureKind::ErfCells`] | a cell without its HEC | ERF (197), records of ATM |
 //!
-//! Both ERF and SUNATM include VPI and VCI. Wireshark takes a SUNATM frame for one whose trailer was cut off, and
-//! ignores pad and trailer. For an ERF frame it shows them, counts the cells and checks the CRC-32. But it guesses the
-//! content of an ERF frame, wrongly if there is no LLC header. In a SUNATM frame of traffic type 0 it finds IPv4,
-//! except for packets of 910 and 972 bytes, which it takes for Frame Relay. It knows no link type for cells with their
-//! HEC. An ERF record has no HEC, and Wireshark shows the rest of the cell's header.
+//! ERF and SUNATM records both include VPI and VCI. Wireshark treats a SUNATM frame as one whose trailer was cut off,
+//! and ignores pad and trailer. For an ERF frame it shows them, counts the cells and checks the CRC-32. However, it
+//! guesses the content of an ERF frame, and guesses wrong if there is no LLC header. In a SUNATM frame of traffic type
+//! 0 it finds IPv4, except for packets of 910 and 972 bytes, which it takes for Frame Relay. It has no link type for
+//! cells with their HEC. An ERF record has no HEC, and Wireshark shows the rest of the cell's header.
 //!
-//! libpcap, and with it tcpdump and tcptrace, reads a file of several interfaces only if all have one link type. It
-//! refuses several RAW interfaces: it compares the number in the file, 101, with its own number for the first, 12. NULL
-//! has the same number in both.
+//! libpcap, and with it tcpdump and tcptrace, reads a file with several interfaces only if all have the same link type.
+//! It rejects several RAW interfaces, because it compares the number in the file, 101, with its internal number for the
+//! first interface, 12. For NULL both numbers are the same.
 //!
 //! Timestamps are nanoseconds since the start of the run. In the file, the run starts at the beginning of 1970, so
-//! Wireshark's epoch time is the time of the run.
+//! Wireshark's epoch time is the time since the start of the run.
 //!
-//! **The handshake** of every TCP connection comes first, from nanosecond 1 to 2, with comments that mark it as made
-//! up. Anything before its end gets the timestamp of its end. These timestamps matter. Wireshark marks a segment sent
-//! again within the handshake's round trip as *out of order*, not as a retransmission. It assumes 3 ms if it knows no
-//! round trip, and knows none if the round trip is zero or begins at 0.
+//! **The handshake** of every TCP connection comes first, from nanosecond 1 to 2, with comments saying that it is made
+//! up. Anything before its end gets the timestamp of its end. These timestamps matter: Wireshark marks a segment
+//! retransmitted within the handshake's round trip as *out of order*, not as a retransmission. If it does not know the
+//! round trip it assumes 3 ms, and it does not know it if the round trip is zero or begins at 0.
 //!
-//! **Counting retransmissions.** At the host of a sender, Wireshark's `tcp.analysis.retransmission` marks the
-//! retransmitted segments, including fast retransmissions. Any that leaves in the same nanosecond as newer data is
-//! marked `tcp.analysis.out_of_order` instead, so use both. Wireshark and tcptrace follow a connection through all
-//! interfaces of a file. If both of its ends are in one file, every arrival looks like a retransmission, so separate
-//! the ends first.
+//! **Counting retransmissions.** At a sender's host, Wireshark's `tcp.analysis.retransmission` marks retransmitted
+//! segments, including fast retransmissions. A segment retransmitted in the same nanosecond as newer data is marked
+//! `tcp.analysis.out_of_order` instead, so use both. Wireshark and tcptrace follow a connection across all interfaces
+//! of a file. If both of its ends are in one file, every arrival looks like a retransmission, so separate the ends
+//! first.
 //!
 //! ```text
 //! tshark -r run.pcapng -Y 'frame.interface_name == "src1"' -F nsecpcap -w src1.pcap
@@ -42,7 +42,7 @@
 //! tcptrace -l src1.pcap
 //! ```
 //!
-//! tcptrace also reads pcapng files of IPv4 packets, of one host or of several. At the sender its *rexmt data pkts* are
+//! tcptrace also reads pcapng files of IPv4 packets, from one host or several. At the sender, its *rexmt data pkts* are
 //! the retransmitted segments. At the receiver they are the segments without new data, and *outoforder pkts* are those
 //! that filled a gap.
 
@@ -94,10 +94,10 @@ impl CaptureKind {
     }
 }
 
-/// Description of a capture in its file.
+/// Description of a capture, stored in its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// Program that made it, with its version.
+    /// Program that wrote the capture, with its version.
     pub application: String,
     /// Run that it captures.
     pub comment: String,
@@ -119,7 +119,7 @@ pub struct Setting {
     pub kind: CaptureKind,
     /// Framing of packets.
     pub framing: Aal5Options,
-    /// Hosts or ports, numbered from 0.
+    /// Observed hosts or ports, numbered from 0.
     pub interfaces: Vec<Interface>,
     /// Connections, numbered from 0.
     pub connections: Vec<Connection>,
@@ -167,18 +167,17 @@ pub struct SeenCell<'a> {
 /// Content of a cell, with the bits of its header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CellKind {
-    /// A part of a frame; the header says whether it is the last one.
+    /// A cell of a frame. Whether it is the last one follows from the frame and the index.
     User {
         /// The frame.
         frame: Frame,
-        /// Its index in the frame, from 0.
+        /// The cell's index in the frame, from 0.
         index: u32,
         /// Cell loss priority: whether it may be discarded before others.
         clp: bool,
-        /// True if a switch has marked it.
+        /// True if a switch has marked the cell.
         efci: bool,
-        /// True if its frame was damaged on purpose: then one bit of the first cell is flipped, and the CRC-32 detects
-        /// it.
+        /// True if its frame was damaged on purpose: one bit of the first cell is flipped, and the CRC-32 detects it.
         damaged: bool,
     },
     /// A resource management cell; CLP is set if it was sent out of rate.
@@ -190,7 +189,7 @@ pub enum CellKind {
 pub enum CaptureError {
     /// It could not be written.
     Write(io::Error),
-    /// Refused, since the traffic cannot be represented; the text gives the problem.
+    /// The capture was refused because it cannot represent the traffic; the text describes the problem.
     Refused(String),
 }
 
@@ -218,27 +217,27 @@ impl From<io::Error> for CaptureError {
     }
 }
 
-/// A capture that is being written. Writes are small: give it a buffer.
+/// A capture that is being written. It makes many small writes, so use a buffered writer.
 #[derive(Debug)]
 pub struct Capture<W: Write> {
     writer: Writer<W>,
     wire: Wire,
     kind: CaptureKind,
     interfaces: usize,
-    /// Before this nanosecond there are only handshakes.
+    /// End of the handshakes in nanoseconds. Packets before it get this timestamp.
     open_at: u64,
-    /// The frames whose cells were requested last, in slots by connection and direction.
+    /// The frames whose cells were requested most recently, in slots by connection and direction.
     frames: Vec<Option<(Frame, Vec<u8>)>>,
     /// The current packet.
     bytes: Vec<u8>,
 }
 
 impl<W: Write> Capture<W> {
-    /// Begins a capture: its interfaces, and at hosts the handshakes.
+    /// Begins a capture. Writes its interfaces and, for captures at hosts, the handshakes.
     ///
     /// # Errors
-    /// If it cannot be written, or cannot represent a connection: an end at an interface that does not exist, or a
-    /// segment too long for a frame.
+    /// If the output cannot be written, or the capture cannot represent a connection: an end is at an interface that
+    /// does not exist, or a segment is too long for a frame.
     pub fn new(out: W, about: &About, setting: Setting) -> Result<Self, CaptureError> {
         let Setting { kind, framing, interfaces, connections } = setting;
         let wire = Wire::new(connections, framing)?;
@@ -264,10 +263,11 @@ impl<W: Write> Capture<W> {
         Ok(capture)
     }
 
-    /// Adds a frame, if the end at which it was seen is observed.
+    /// Adds a frame if the end at which it was seen is observed.
     ///
     /// # Errors
-    /// If it cannot be written, is too long, or does not fit its connection or a capture of cells.
+    /// If the output cannot be written, the frame is too long or does not fit its connection, or this is a capture of
+    /// cells.
     pub fn frame(&mut self, seen: &SeenFrame<'_>) -> Result<(), CaptureError> {
         let SeenFrame { time_ns, at, frame, comment } = *seen;
         if self.kind.of_cells() {
@@ -284,8 +284,8 @@ impl<W: Write> Capture<W> {
     /// Adds a cell.
     ///
     /// # Errors
-    /// If it cannot be written, or is invalid: its frame is too long or has no such cell, or the interface does not
-    /// exist.
+    /// If the output cannot be written, or the cell is invalid: its frame is too long or has no such cell, or the
+    /// interface does not exist.
     pub fn cell(&mut self, seen: &SeenCell<'_>) -> Result<(), CaptureError> {
         let SeenCell { time_ns, interface, direction, circuit, cell, comment } = *seen;
         if !self.kind.of_cells() {
@@ -315,19 +315,19 @@ impl<W: Write> Capture<W> {
         Ok(self.writer.packet(block, &self.bytes)?)
     }
 
-    /// Returns the AAL5 frame (whole cells with trailer and CRC-32) that represents a frame of the model at every
-    /// place.
+    /// Returns the AAL5 frame that represents a frame of the model: whole cells with trailer and CRC-32. It is the same
+    /// at every place.
     ///
     /// # Errors
-    /// If it is too long, or does not fit its connection.
+    /// If the frame is too long, or does not fit its connection.
     pub fn pdu(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         Ok(self.wire.frame(&self.wire.packet(frame)?))
     }
 
-    /// Refuses a frame that a capture of this kind cannot represent.
+    /// Returns an error if a capture of this kind cannot represent the frame.
     ///
     /// # Errors
-    /// If it is too long, or does not fit its connection.
+    /// If the frame is too long, or does not fit its connection.
     pub fn fits(&self, frame: &Frame) -> Result<(), CaptureError> {
         let bytes = self.pdu(frame)?.len();
         if self.kind == CaptureKind::Aal5 && self.wire.framing.encapsulation == Encapsulation::LlcSnap {
@@ -336,15 +336,15 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Ends the capture and returns its writer.
+    /// Ends the capture and returns the underlying writer.
     ///
     /// # Errors
-    /// If the rest cannot be written.
+    /// If the remaining bytes cannot be written.
     pub fn finish(self) -> Result<W, CaptureError> {
         Ok(self.writer.finish()?)
     }
 
-    /// Writes the three steps of the handshakes of all connections, each at both ends: RFC 9293 (3.5).
+    /// Writes the three steps of every connection's handshake, each at both ends (RFC 9293, 3.5).
     fn handshakes(&mut self) -> Result<(), CaptureError> {
         for (steps, time_ns) in [([Step::Syn, Step::SynAck].as_slice(), SYN_NS), (&[Step::Ack], OPEN_NS)] {
             for number in (0..).take(self.wire.connections.len()) {
@@ -379,8 +379,8 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Returns interface and direction of a frame at an end, and the VC's label there; `None` if that end is not
-    /// observed.
+    /// Returns the interface and direction of a frame at an end of its connection, and the VC's label there; `None` if
+    /// that end is not observed.
     fn place(&self, at: Place, frame: &Frame) -> Option<(u32, Direction, Circuit)> {
         let Connection { sender, receiver, data, acks, .. } = self.wire.connection(frame);
         let (labels, from) = match frame.carries {
@@ -393,11 +393,11 @@ impl<W: Write> Capture<W> {
         end.interface.map(|interface| (interface, direction, circuit))
     }
 
-    /// Wraps a packet at a host as its link type requires.
+    /// Writes a packet seen at a host in the format of the link type.
     fn write(&mut self, block: PacketBlock<'_>, circuit: Circuit, packet: Vec<u8>) -> Result<(), CaptureError> {
         match (self.kind, self.wire.framing.encapsulation) {
             (CaptureKind::Aal5, Encapsulation::LlcSnap) => {
-                // As in the frame's last cell.
+                // The cell header is that of the frame's last cell.
                 let header = CellHeader::user_data(circuit.vpi, circuit.vci, true).encode();
                 let frame = self.wire.frame(&packet);
                 self.put_erf(block.time_ns, ERF_TYPE_AAL5, &header, &frame)?;
@@ -429,7 +429,7 @@ impl<W: Write> Capture<W> {
 
     /// Returns one cell of a frame, and whether it is the last.
     fn payload_of(&mut self, frame: &Frame, index: u32) -> Result<([u8; PAYLOAD_BYTES], bool), CaptureError> {
-        // Cells of some VCs take turns at a port, so several frames are needed again soon.
+        // Cells of several VCs alternate at a port, so frames of each are needed again soon.
         let way = u32::from(matches!(frame.carries, Carries::Ack(..)));
         let slot = frame.connection.wrapping_mul(2).wrapping_add(way) as usize % FRAMES_KEPT;
         if self.frames[slot].as_ref().is_none_or(|(kept, _)| kept != frame) {
@@ -456,7 +456,7 @@ fn link_type(kind: CaptureKind, framing: &Aal5Options, interfaces: usize) -> u16
     }
 }
 
-/// Builds the header of a record in Endace's Extensible Record Format: stamp, type, flags, lengths.
+/// Builds the header of a record in Endace's Extensible Record Format: timestamp, type, flags, lengths.
 fn erf_header(time_ns: u64, kind: u8, wire_bytes: usize) -> Result<[u8; ERF_HEADER_BYTES], CaptureError> {
     let too_long = |_| {
         let problem =
@@ -498,12 +498,12 @@ const SUNATM_TYPE_UNKNOWN: u8 = 0;
 /// The congestion bit of the payload type of user data (ITU-T I.361).
 const PTI_EFCI: u8 = 0b010;
 
-/// Start and end of the handshakes; the documentation of this module explains them.
+/// Start and end of the handshakes; see the documentation of this module.
 const SYN_NS: u64 = 1;
 const OPEN_NS: u64 = 2;
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// More than the VCs of most ports; at most 16 megabytes with the longest frames.
+/// More slots than most ports have VCs. Uses at most 16 megabytes with the longest frames.
 const FRAMES_KEPT: usize = 256;
 
 /// Compiles and runs the example of the README.

@@ -1,4 +1,4 @@
-//! Outcomes of frames, in words, and packets that wait for theirs: a comment is written with its packet.
+//! Outcomes of frames, in words, and the packets that wait for them, because a packet's comment is written with it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -12,14 +12,14 @@ use celltrain_core::network::Network;
 
 use crate::{Frame, Place};
 
-/// Packets in order of time, from the first one whose outcome is open.
+/// Packets in time order, starting with the first one whose outcome is unknown.
 pub(crate) struct FrameOutcomes {
     waiting: VecDeque<Waiting>,
-    /// Number of the first waiting packet, counted from the start.
+    /// Sequence number of the first waiting packet, counted from the start.
     first: u64,
-    /// Numbers of the packets whose outcome is open.
+    /// Sequence numbers of the packets whose outcome is unknown.
     open: BTreeMap<(VcIndex, FrameNumber), u64>,
-    /// Largest number of waiting packets: beyond it, the first is written without its outcome.
+    /// Maximum number of waiting packets. If there are more, the first is written without its outcome.
     most: usize,
 }
 
@@ -29,18 +29,18 @@ pub(crate) struct Waiting {
     pub(crate) at: Place,
     pub(crate) frame: Frame,
     pub(crate) comment: Option<Box<str>>,
-    /// Its frame on its VC, while the outcome is open.
+    /// Its frame and VC, while the outcome is unknown.
     open: Option<(VcIndex, FrameNumber)>,
 }
 
 impl Waiting {
-    /// Creates a packet that waits for nothing.
+    /// Creates a packet that waits for no outcome.
     pub(crate) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
         Self { time_ns, at, frame, comment: None, open: None }
     }
 }
 
-/// More packets than are in flight in most networks, in some ten megabytes.
+/// More packets than most networks have in flight, in some ten megabytes.
 const MOST: usize = 1 << 16;
 
 impl Default for FrameOutcomes {
@@ -50,7 +50,7 @@ impl Default for FrameOutcomes {
 }
 
 impl FrameOutcomes {
-    /// Queues a packet behind all others; `of` is its frame if it waits for that frame's outcome.
+    /// Appends a packet to the queue; `of` is its frame if it waits for that frame's outcome.
     pub(crate) fn push(&mut self, packet: Waiting, of: Option<(VcIndex, FrameNumber)>) {
         if let Some(frame) = of {
             self.open.insert(frame, self.first + self.waiting.len() as u64);
@@ -67,13 +67,13 @@ impl FrameOutcomes {
         packet.comment = comment().map(String::into_boxed_str);
     }
 
-    /// Returns the next packet that can be written, if there is one.
+    /// Returns the next packet that can be written, if any.
     pub(crate) fn next(&mut self) -> Option<Waiting> {
         let front = self.waiting.front()?;
         if front.open.is_some() && self.waiting.len() <= self.most { None } else { self.take() }
     }
 
-    /// Returns the next packet, whether its outcome is known or not.
+    /// Returns the next packet, whether or not its outcome is known.
     pub(crate) fn take(&mut self) -> Option<Waiting> {
         let packet = self.waiting.pop_front()?;
         self.first += 1;
@@ -128,7 +128,7 @@ impl Names {
     }
 }
 
-/// Writes the other numbers on which a policy based its decision.
+/// Appends the numbers, other than X, on which a policy based its decision.
 fn write_numbers(text: &mut String, judged: &Judged) {
     let Judged { vc_cells, active_vcs, decision, .. } = judged;
     let of_vc = decision.share.is_some();

@@ -5,7 +5,7 @@
 
 use std::io::{self, Write};
 
-/// Writes blocks one after the other; holds no more than one of them.
+/// Writes blocks one after another, with at most one of them in memory.
 #[derive(Debug)]
 pub(crate) struct Writer<W> {
     out: W,
@@ -54,7 +54,7 @@ impl<W: Write> Writer<W> {
     /// Adds an interface, numbered from 0. All interfaces precede the first packet.
     pub(crate) fn interface(&mut self, interface: &InterfaceBlock<'_>) -> io::Result<()> {
         self.begin(INTERFACE_DESCRIPTION);
-        // The link type in 16 bits, and 16 reserved; then the limit on packet lengths: no limit.
+        // The link type in 16 bits and 16 reserved bits, then the limit on packet lengths: 0 for no limit.
         self.word(u32::from(interface.link_type));
         self.word(0);
         self.text(IF_NAME, interface.name);
@@ -87,7 +87,6 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Flushes the output, and returns the underlying writer.
     pub(crate) fn finish(mut self) -> io::Result<W> {
         self.out.flush()?;
         Ok(self.out)
@@ -96,7 +95,7 @@ impl<W: Write> Writer<W> {
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.word(kind);
-        // The length, known at the end.
+        // Placeholder for the block's length, which is known at its end.
         self.word(0);
     }
 
@@ -120,7 +119,7 @@ impl<W: Write> Writer<W> {
         self.block.resize(self.block.len().next_multiple_of(WORD), 0);
     }
 
-    /// Ends a block. Every block has options, so all need an end of options.
+    /// Ends a block. Every block has options, so each needs an end-of-options option.
     fn end(&mut self) -> io::Result<()> {
         self.option(OPT_ENDOFOPT, &[]);
         let length = u32::try_from(self.block.len() + WORD).expect("a block is a packet and some short options");
@@ -130,7 +129,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Shortens a text to fit an option.
+/// Shortens a text to the maximum length of an option.
 fn shortened(text: &str) -> &str {
     let mut end = text.len().min(usize::from(u16::MAX));
     while !text.is_char_boundary(end) {
@@ -156,7 +155,7 @@ const IF_NAME: u16 = 2;
 const IF_DESCRIPTION: u16 = 3;
 const IF_TSRESOL: u16 = 9;
 const EPB_FLAGS: u16 = 2;
-/// `if_tsresol`: ten to the minus ninth of a second.
+/// `if_tsresol`: timestamps in units of 10^-9 seconds.
 const NANOSECONDS: u8 = 9;
 
 /// Alignment in bytes of all parts of a block.

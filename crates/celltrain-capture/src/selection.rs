@@ -8,8 +8,8 @@ use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::units::{Duration, Time};
 
-/// Selection of the part of a run to observe, by names. Without ports, VCs, flows or a window, it is the whole run,
-/// except that cells are observed only at the bottleneck.
+/// Selection of the part of a run to observe, by name. Without ports, VCs, flows and a window, the whole run is
+/// observed, but cells only at the bottleneck.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Selection {
     ports: Option<Vec<String>>,
@@ -18,7 +18,7 @@ pub struct Selection {
     window: Option<[Duration; 2]>,
 }
 
-/// A selection in the indices of a network.
+/// A selection converted to the indices of a network.
 pub struct Selected {
     /// By link: true if its frames are observed.
     pub frames: TiVec<LinkIndex, bool>,
@@ -28,7 +28,7 @@ pub struct Selected {
     pub vcs: TiVec<VcIndex, bool>,
     /// By flow.
     pub flows: TiVec<FlowIndex, bool>,
-    /// First instant, and the instant just after the last.
+    /// First instant, and the first instant after the window.
     pub window: [Time; 2],
 }
 
@@ -36,7 +36,7 @@ impl Selection {
     /// Selects these ports, VCs and flows, in a window such as `1.2s:1.3s`, for runs of `duration`.
     ///
     /// # Errors
-    /// The problem with the window, in words.
+    /// If the window is invalid; the error describes the problem.
     pub fn new(
         duration: Duration,
         [ports, vcs, flows]: [Option<Vec<String>>; 3],
@@ -54,7 +54,7 @@ impl Selection {
     /// Converts the selection to the indices of a network.
     ///
     /// # Errors
-    /// A port, VC or flow that does not exist, in words.
+    /// If a port, VC or flow does not exist; the error names it.
     pub fn of(&self, network: &Network) -> Result<Selected, Wrong> {
         let ports: Vec<&str> = network.links.iter().map(|link| link.name.as_str()).collect();
         let vcs: Vec<&str> = network.vcs.iter().map(|vc| vc.name.as_str()).collect();
@@ -98,7 +98,7 @@ impl Selection {
             window: match self.window {
                 None => [Time::default(), Time(end.0.saturating_add(1))],
                 Some([from, to]) => {
-                    // A window up to the end of the run includes the events at the end.
+                    // A window that extends to the end of the run includes the events at that instant.
                     let last = if to >= network.duration { Time(end.0.saturating_add(1)) } else { at(network, to) };
                     [at(network, from), last]
                 }
@@ -111,7 +111,7 @@ fn at(network: &Network, since_start: Duration) -> Time {
     Time::default() + network.clock().span(since_start)
 }
 
-/// An error in a selection: the option, its value, and a suggestion.
+/// An error in a selection: the option, its value, and the problem, often with a suggestion.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wrong {
     /// The option.
@@ -128,11 +128,11 @@ impl Display for Wrong {
     }
 }
 
-/// Largest number of known names listed in an error.
+/// Maximum number of known names listed in an error.
 const SHOWN: usize = 12;
 
 impl Wrong {
-    /// Reports a value that is not a known name.
+    /// Creates the error for a value that is not a known name.
     pub fn new(option: &'static str, value: &str, problem: &str, known: &[&str]) -> Self {
         let near = known.iter().min_by_key(|known| strsim::damerau_levenshtein(known, value));
         let guess = near.filter(|near| strsim::damerau_levenshtein(near, value) <= value.chars().count().max(3) / 2);
@@ -148,7 +148,7 @@ impl Wrong {
     }
 }
 
-/// Marks the known names that are listed in `names`.
+/// Returns a flag for each known name: true if `names` lists it.
 fn find<I>(
     option: &'static str,
     what: &str,
@@ -176,7 +176,7 @@ fn both<I>(a: Option<TiVec<I, bool>>, b: Option<TiVec<I, bool>>, all: usize) -> 
     }
 }
 
-/// Reads `1.2s:1.3s`; either end may be left out.
+/// Parses a window such as `1.2s:1.3s`; either end may be omitted.
 fn read_window(text: &str, duration: Duration) -> Result<[Duration; 2], Wrong> {
     let wrong = |problem: String| Wrong { option: "window", value: text.to_owned(), problem };
     let Some((from, to)) = text.split_once(':') else {

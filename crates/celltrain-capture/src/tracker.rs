@@ -1,8 +1,8 @@
-//! Index of a cell within its frame, at every port: its content follows from that.
+//! Tracks the index of each cell within its frame at every port. The index determines the cell's content.
 //!
-//! The cells of a VC are followed from port to port. They are counted where their frame enters the network. They never
-//! overtake each other, and links lose nothing, so the next cell to arrive at a port is the first that left the port
-//! before.
+//! The cells of a VC are followed from port to port. Each gets its index where its frame enters the network. Cells of a
+//! VC never overtake each other and links lose nothing, so the next cell to arrive at a port is the first one that left
+//! the previous port.
 
 use std::collections::VecDeque;
 
@@ -28,12 +28,12 @@ struct TrackedVc {
     next: u32,
 }
 
-/// The cells of one VC at one port, each in the order in which they left the port before.
+/// The cells of one VC at one port, each list in the order in which they left the previous port.
 #[derive(Default)]
 struct Hop {
-    /// Cells that left the port before.
+    /// Cells that left the previous port and have not arrived.
     on_the_way: VecDeque<Place>,
-    /// Cells that arrived and have no later event yet.
+    /// Cells that arrived and have been neither admitted nor lost yet.
     came: VecDeque<Place>,
     /// Waiting cells.
     waiting: VecDeque<Place>,
@@ -46,25 +46,24 @@ pub(crate) struct Followed {
     pub(crate) index: u32,
     /// Index of the port in the VC's path.
     pub(crate) hop: usize,
-    /// True if it reaches no other port after this event.
+    /// True if the cell reaches no other port after this event.
     pub(crate) is_gone: bool,
 }
 
 impl CellTracker {
-    /// Starts before any cell has entered.
+    /// Creates the tracker before any cell has entered.
     pub(crate) fn of(network: &Network) -> Self {
         let hops = |links: &[LinkIndex]| links.iter().map(|_| Hop::default()).collect();
         let trail = |path: &Vec<LinkIndex>| TrackedVc { path: path.clone(), hops: hops(path), next: 0 };
         Self(network.vcs.iter().map(|vc| trail(&vc.path)).collect())
     }
 
-    /// Returns the index of a port in the path of a VC.
     pub(crate) fn hop(&self, vc: VcIndex, link: LinkIndex) -> usize {
         self.0[vc].hop(link)
     }
 
-    /// Follows the cell of this event, which is not an RM cell; `None` if the event does not move it. Requires every
-    /// event at every port of the VC.
+    /// Follows the cell of this event, which must not be an RM cell. Returns `None` if the event does not move the
+    /// cell. Must be called for every event at every port of the VC.
     pub(crate) fn follow(&mut self, event: &CellEvent) -> Option<Followed> {
         let CellEvent { link, vc, frame, step, last, .. } = *event;
         let hop = self.hop(vc, link);
@@ -129,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the tracker of a VC over two ports.
+    /// Returns a tracker for one VC that crosses two ports.
     fn tracker() -> CellTracker {
         let path = vec![LinkIndex::new(0), LinkIndex::new(1)];
         let hops = path.iter().map(|_| Hop::default()).collect();

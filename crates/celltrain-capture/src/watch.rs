@@ -1,4 +1,4 @@
-//! The probe that captures a run while it is running.
+//! The observer that captures a run while it is running.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,7 +25,7 @@ use crate::{
 /// Observer that captures a run.
 pub struct Watch<'a> {
     clock: Clock,
-    /// First instant, and the instant just after the last.
+    /// First instant, and the first instant after the window.
     window: [Time; 2],
     looks: Looks,
     /// `None` after a failure.
@@ -37,7 +37,7 @@ pub struct Watch<'a> {
 
 /// Destination and description of a capture.
 pub struct Destination<'a> {
-    /// Receiver of its bytes. It returns whether to continue.
+    /// Receives the capture's bytes, and returns whether to continue.
     pub sink: &'a mut dyn FnMut(&[u8]) -> bool,
     /// Description in its file.
     pub about: About,
@@ -55,7 +55,7 @@ enum Looks {
 
 /// Packets at hosts.
 struct Packets {
-    /// Senders and receivers: true if observed.
+    /// Which ends are observed: senders, receivers.
     ends: [bool; 2],
     flows: TiVec<FlowIndex, bool>,
     /// Waiting packets, if the engine reports the outcome of frames.
@@ -101,10 +101,10 @@ impl<'a> Watch<'a> {
         Ok(Self { clock, window: chosen.window, looks, capture: Some(capture), refused: None, stopped })
     }
 
-    /// Writes the waiting packets, and the end.
+    /// Writes the waiting packets and ends the capture.
     ///
     /// # Errors
-    /// If some traffic cannot be represented; the receiver of the bytes knows about failed writes.
+    /// If some traffic cannot be represented. Failed writes are not reported, since `sink` already knows about them.
     pub fn finish(mut self) -> Result<(), String> {
         self.write(|looks, capture| match looks {
             Looks::AtHosts(Packets { outcomes: Some((outcomes, _)), .. }) => {
@@ -119,7 +119,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Writes something; ends the run if that fails.
+    /// Calls `write`, and ends the run if it fails.
     fn write(&mut self, write: impl FnOnce(&mut Looks, &mut Writing<'a>) -> Result<(), CaptureError>) {
         let Some(capture) = &mut self.capture else { return };
         if let Err(error) = write(&mut self.looks, capture) {
@@ -169,7 +169,7 @@ impl Observer for Watch<'_> {
 }
 
 impl Looks {
-    /// Handles a packet seen at a host; `of` is its frame if it left there.
+    /// Handles a packet seen at a host. `of` is its frame if the packet left that host.
     fn packet(
         &mut self,
         packet: Waiting,
@@ -193,7 +193,8 @@ fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> 
     capture.frame(&SeenFrame { time_ns: *time_ns, at: *at, frame: *frame, comment: comment.as_deref() })
 }
 
-/// Returns VPI and VCI of all VCs on the links of their paths; IPv4 packets do not show them.
+/// Returns the VPI and VCI of every VC on each link of its path. In IPv4 captures, which do not show them, a label that
+/// does not fit is not an error.
 fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<TiVec<VcIndex, Vec<Circuit>>, String> {
     let of_vc = |vc: VcIndex| {
         let circuit = |label| match Circuit::of_label(label) {

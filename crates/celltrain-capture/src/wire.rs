@@ -1,8 +1,9 @@
-//! The bytes of frames. They follow from a frame's content, the same each time and at each place.
+//! Generates the bytes of frames. They depend only on a frame's content, so they are the same each time and at each
+//! place.
 //!
-//! A frame's number is its packet's IPv4 identification, so that a packet can be recognised at another place and two
-//! copies of a segment can be distinguished. Payload is text that gives its position in the stream: lines of fifteen
-//! hexadecimal digits, each the offset of the line.
+//! A frame's number is used as its packet's IPv4 identification. It identifies the packet at other places and
+//! distinguishes two copies of a segment. The payload is text that gives its position in the stream: lines of fifteen
+//! hexadecimal digits, each with the offset of the line.
 
 use std::array;
 
@@ -20,7 +21,7 @@ use crate::codec::{aal5, llc_snap};
 
 use crate::{CaptureError, Place};
 
-/// A connection, or a flow of unanswered packets: the content of its headers.
+/// A connection, or a flow of packets without replies, with the values for its headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Connection {
     /// Its name in the scenario.
@@ -33,7 +34,7 @@ pub struct Connection {
     pub data: Labels,
     /// Labels of the VC that carries its acknowledgements, if there are any.
     pub acks: Labels,
-    /// Its TCP; `None` for packets, which are UDP.
+    /// TCP parameters; `None` for a flow of packets, which are UDP.
     pub tcp: Option<Tcp>,
 }
 
@@ -42,7 +43,7 @@ pub struct Connection {
 pub struct End {
     /// Number of its host, from 0: host 0 has the address 10.0.0.1, and so on.
     pub host: u32,
-    /// Interface of the capture where it is seen; `None` if it is not observed.
+    /// The interface of the capture at which it is seen; `None` if it is not observed.
     pub interface: Option<u32>,
 }
 
@@ -51,13 +52,13 @@ pub struct End {
 pub struct Tcp {
     /// Payload bytes of a full segment.
     pub mss: u64,
-    /// The receive window in bytes; the window scale follows from it.
+    /// The receive window in bytes, from which the window scale is derived.
     pub receive_window: u64,
     /// True if the ends exchange selective acknowledgements.
     pub selective: bool,
 }
 
-/// A VC as its two hosts see it.
+/// The labels of a VC at its two hosts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Labels {
     /// On the first link.
@@ -76,8 +77,8 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// Returns VPI and VCI of a label, which counts a link's VCs from 0. The standards reserve the VCIs below 32 for
-    /// signalling and management, so VCs begin at 0/32. Returns `None` for the few labels that then do not fit.
+    /// Returns the VPI and VCI of a label, which counts a link's VCs from 0. The standards reserve the VCIs below 32
+    /// for signalling and management, so VCs begin at 0/32. Returns `None` for the few labels too large for this range.
     pub fn of_label(label: u32) -> Option<Self> {
         let vpi = u8::try_from(label / USABLE_VCIS).ok()?;
         let vci = u16::try_from(FIRST_VCI + label % USABLE_VCIS).ok()?;
@@ -101,7 +102,7 @@ pub struct Frame {
 pub enum Carries {
     /// Data, from the sender to the receiver.
     Data(Segment),
-    /// An acknowledgement, from the receiver to the sender, with its blocks if it has any.
+    /// An acknowledgement, from the receiver to the sender, with any SACK blocks.
     Ack(Ack, SackBlocks),
     /// A packet without a reply, from the sender to the receiver.
     Packet {
@@ -120,7 +121,7 @@ pub(crate) enum Step {
     Ack,
 }
 
-/// All connections, and the framing of their packets.
+/// All connections, and the framing of their frames.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) connections: Vec<Connection>,
@@ -128,7 +129,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Checks the connections: addresses and ports must distinguish them, and their segments must fit a frame.
+    /// Checks the connections: their addresses and ports must be distinct, and their segments must fit in a frame.
     pub(crate) fn new(connections: Vec<Connection>, framing: Aal5Options) -> Result<Self, CaptureError> {
         let wire = Self { connections, framing };
         for (number, connection) in (0..).zip(&wire.connections) {
@@ -163,7 +164,7 @@ impl Wire {
         match frame.carries {
             Carries::Data(Segment { seq, len }) => {
                 self.fits(connection, u64::from(len) + TcpHeader::MIN_LEN as u64)?;
-                // The sender's own window, which has no effect: no data is sent to it.
+                // The sender's own receive window, which has no effect, since no data is sent to the sender.
                 let window = window_field(receive_window >> window_scale(receive_window));
                 let header = header(sequence_number(seq), Some(sequence_number(0)), window);
                 Ok(self.tcp(frame, header, &[], &payload(seq, u64::from(len))))
@@ -186,7 +187,7 @@ impl Wire {
         }
     }
 
-    /// Returns a packet of the handshake that the model leaves out.
+    /// Returns a packet of the TCP handshake, which the model omits.
     pub(crate) fn handshake(&self, connection: u32, tcp: Tcp, step: Step) -> Vec<u8> {
         let frame = like(connection, step);
         let scale = window_scale(tcp.receive_window);
@@ -194,7 +195,7 @@ impl Wire {
             let window = window_field(tcp.receive_window >> scale);
             return self.tcp(&frame, header(sequence_number(0), Some(sequence_number(0)), window), &[], &[]);
         }
-        // Each option ends on a whole word, as RFC 7323 (appendix A) recommends.
+        // Options are padded to whole words, as RFC 7323 (appendix A) recommends.
         let mut options = vec![MaximumSegmentSize(window_field(tcp.mss))];
         if tcp.selective {
             options.extend([Noop, Noop, SelectiveAcknowledgementPermitted]);
@@ -225,7 +226,8 @@ impl Wire {
         packet
     }
 
-    /// Builds a UDP packet, as the model counts a packet's cells with a UDP header (`Aal5Options::packet_cells`).
+    /// Builds a UDP packet. The model also assumes a UDP header when it counts a packet's cells
+    /// (`Aal5Options::packet_cells`).
     fn udp(&self, frame: &Frame, connection: &Connection) -> Result<Vec<u8>, CaptureError> {
         let Carries::Packet { number, bytes } = frame.carries else {
             let problem = format!("{}: sends packets that nothing answers, and no TCP", connection.name);
@@ -239,8 +241,8 @@ impl Wire {
         Ok(packet)
     }
 
-    /// Begins the packet of a frame with its IPv4 header, as common hosts send it. Returns it with the ports of source
-    /// and destination.
+    /// Begins a frame's packet with an IPv4 header like that of common hosts. Returns it with the source and
+    /// destination ports.
     fn ip(&self, frame: &Frame) -> (PacketBuilderStep<IpHeaders>, [u16; 2]) {
         let Connection { sender, receiver, .. } = self.connection(frame);
         let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];
@@ -261,8 +263,8 @@ impl Wire {
         (PacketBuilder::ip(IpHeaders::Ipv4(header, Ipv4Extensions::default())), [from, to].map(port))
     }
 
-    /// Returns the low half of the frame's number. With VC multiplexing its highest bit is set: Wireshark takes a frame
-    /// for Frame Relay if it starts with an identification of 0x038e or 0x03cc.
+    /// Returns the low half of the frame's number. With VC multiplexing its highest bit is set: otherwise Wireshark
+    /// would take a packet with identification 0x038e or 0x03cc for Frame Relay.
     fn identification(&self, frame: &Frame) -> u16 {
         let [_, _, high, low] = frame.number.to_be_bytes();
         match self.framing.encapsulation {
@@ -271,7 +273,8 @@ impl Wire {
         }
     }
 
-    /// Refuses a length too large for the length field of IPv4 or AAL5, though the model can count its cells.
+    /// Returns an error if a packet is too long for the length field of IPv4 or AAL5. The model can count the cells of
+    /// such packets.
     fn fits(&self, connection: &Connection, transport_bytes: u64) -> Result<(), CaptureError> {
         let packet = transport_bytes.saturating_add(Ipv4Header::MIN_LEN as u64);
         let most = match self.framing.encapsulation {
@@ -289,7 +292,7 @@ impl Wire {
     }
 }
 
-/// Returns a frame in the direction of a handshake's step, which belongs to no frame of the model.
+/// Returns a placeholder frame with the direction of a handshake step. The model has no frame for it.
 pub(crate) fn like(connection: u32, step: Step) -> Frame {
     let carries = match step {
         Step::Syn | Step::Ack => Carries::Data(Segment { seq: 0, len: 0 }),
@@ -298,7 +301,7 @@ pub(crate) fn like(connection: u32, step: Step) -> Frame {
     Frame { connection, number: 0, carries }
 }
 
-/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves there.
+/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves that end.
 pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
     let is_tcp = event.sender.is_some();
     match event.step {
@@ -311,7 +314,7 @@ pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
     }
 }
 
-/// Returns data of a connection, or of a flow without TCP, whose packets have one size.
+/// Returns the content of a data segment, or of a packet without TCP; packets of one flow all have the same size.
 pub(crate) fn data(segment: Segment, is_tcp: bool) -> Carries {
     let Segment { seq, len } = segment;
     if is_tcp {
@@ -321,13 +324,14 @@ pub(crate) fn data(segment: Segment, is_tcp: bool) -> Carries {
     Carries::Packet { number: seq.checked_div(bytes).unwrap_or(0), bytes }
 }
 
-/// Returns a TCP header without ports and options; ACK is set if it acknowledges something.
+/// Returns a TCP header without ports and options. The ACK flag is set if `acknowledgement` is given.
 fn header(sequence: u32, acknowledgement: Option<u32>, window: u16) -> TcpHeader {
     let acknowledgment_number = acknowledgement.unwrap_or(0);
     TcpHeader { ack: acknowledgement.is_some(), acknowledgment_number, ..TcpHeader::new(0, 0, sequence, window) }
 }
 
-/// Returns the sequence number of a byte of the stream, in either direction: the SYN has number 0, the first byte 1.
+/// Returns the sequence number of the byte at an offset of the stream, in either direction: the SYN has number 0, the
+/// first byte 1.
 fn sequence_number(offset: u64) -> u32 {
     sequence::number(offset, INITIAL + 1)
 }
@@ -354,25 +358,26 @@ fn payload(start: u64, bytes: u64) -> Vec<u8> {
     text
 }
 
-/// With 0 as the number of a SYN, the raw sequence numbers in a capture equal those that readers show: the offset plus
-/// one.
+/// Sequence number of a SYN. With 0, the raw sequence numbers in a capture equal the relative ones that Wireshark
+/// shows: the offset plus one.
 const INITIAL: u32 = 0;
 
-/// 10.0.0.0/8, whose first and last address belong to no host.
+/// 10.0.0.0/8, without the first and last address, which are not host addresses.
 const NETWORK: u32 = 10 << 24;
 const MAX_HOSTS: u32 = (1 << 24) - 2;
 
-/// The first dynamic port, assigned to no protocol (RFC 6335): readers do not mistake the traffic for a known protocol.
+/// The first dynamic port. It is assigned to no protocol (RFC 6335), so Wireshark does not mistake the traffic for a
+/// known one.
 const FIRST_PORT: u16 = 49152;
 /// Number of dynamic ports.
 const PORTS: u32 = 16384;
 const MAX_CONNECTIONS: u32 = PORTS * PORTS;
 
-/// ITU-T I.361 and the ATM Forum's UNI 3.1 reserve the VCIs below this one.
+/// The first VCI that ITU-T I.361 and the ATM Forum's UNI 3.1 do not reserve.
 const FIRST_VCI: u32 = 32;
 const USABLE_VCIS: u32 = (1 << 16) - FIRST_VCI;
 
-/// Bytes of a line of payload.
+/// Length of a line of payload in bytes.
 const LINE: u64 = 16;
 const LINE_BYTES: usize = 16;
 const HEXADECIMAL: &[u8; 16] = b"0123456789abcdef";

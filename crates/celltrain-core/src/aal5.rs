@@ -1,7 +1,7 @@
-//! AAL5 for the engines: cells per segment, and the frames a receiver gets whole.
+//! AAL5 for the engines: the number of cells per segment, and reassembly of frames at the receiver.
 //!
-//! Source: ITU-T I.363.5 and RFC 2684 for the framing, `docs/mechanisms.md` sections 1.1 and 1.3. The encoding in bytes
-//! is in `celltrain-capture`, whose tests check that both give the same counts.
+//! Source: ITU-T I.363.5 and RFC 2684 for the framing, `docs/mechanisms.md` sections 1.1 and 1.3. `celltrain-capture`
+//! encodes frames in bytes, and its tests check that both give the same cell counts.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -22,17 +22,17 @@ pub const TCP_IP_HEADERS: u64 = 40;
 /// UDP header plus IP header, the latter without options.
 pub const UDP_IP_HEADERS: u64 = 28;
 const AAL5_TRAILER: u64 = 8;
-/// ITU-T I.363.5: the longest frame that the trailer's length field can express.
+/// The longest frame that the trailer's length field can express (ITU-T I.363.5).
 const MAX_SDU: u64 = 65_535;
 
-/// How IP datagrams are told apart inside AAL5 (RFC 2684).
+/// How IP datagrams are encapsulated in AAL5 (RFC 2684).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Encapsulation {
-    /// LLC/SNAP: 8 bytes before every datagram; a pure acknowledgement takes 2 cells.
+    /// LLC/SNAP: adds 8 bytes to every datagram; a pure acknowledgement takes 2 cells.
     #[default]
     LlcSnap,
-    /// VC multiplexing: nothing added; a pure acknowledgement takes 1 cell.
+    /// VC multiplexing: adds nothing; a pure acknowledgement takes 1 cell.
     VcMux,
 }
 
@@ -40,10 +40,10 @@ pub enum Encapsulation {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Aal5Options {
-    /// How IP datagrams are told apart inside AAL5 (RFC 2684).
+    /// How IP datagrams are encapsulated in AAL5 (RFC 2684).
     pub encapsulation: Encapsulation,
-    /// Largest frame a receiver collects, without trailer and padding; a longer one is discarded without waiting for
-    /// its last cell (ITU-T I.363.5: at most 65535 bytes).
+    /// Longest frame that a receiver accepts, without trailer and padding. A longer one is discarded without waiting
+    /// for its last cell (ITU-T I.363.5: at most 65535 bytes).
     pub max_sdu: Bytes,
 }
 
@@ -54,32 +54,33 @@ impl Default for Aal5Options {
 }
 
 impl Aal5Options {
-    /// Returns the cells of a frame with `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` (section 1.1).
+    /// Returns the number of cells in a frame with `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` (section
+    /// 1.1).
     pub fn segment_cells(&self, payload: u64) -> u32 {
         cells_of(self.segment_sdu(payload))
     }
 
-    /// Returns the cells of a frame with `payload` bytes of UDP.
+    /// Returns the number of cells in a frame with `payload` bytes of UDP.
     pub fn packet_cells(&self, payload: u64) -> u32 {
         cells_of(self.packet_sdu(payload))
     }
 
-    /// Returns the bytes that AAL5 carries for `payload` bytes of TCP: with headers, without trailer and padding.
+    /// Returns the length of the AAL5 payload for `payload` bytes of TCP: with headers, without trailer and padding.
     pub fn segment_sdu(&self, payload: u64) -> u64 {
         payload.saturating_add(TCP_IP_HEADERS).saturating_add(self.llc())
     }
 
-    /// Returns the bytes that AAL5 carries for `payload` bytes of UDP: with headers, without trailer and padding.
+    /// Returns the length of the AAL5 payload for `payload` bytes of UDP: with headers, without trailer and padding.
     pub fn packet_sdu(&self, payload: u64) -> u64 {
         payload.saturating_add(UDP_IP_HEADERS).saturating_add(self.llc())
     }
 
-    /// Returns the cells of a frame with a packet of `bytes`, including the packet's headers.
+    /// Returns the number of cells in a frame with a packet of `bytes`, including the packet's headers.
     pub fn frame_cells(&self, bytes: u64) -> u32 {
         cells_of(bytes.saturating_add(self.llc()))
     }
 
-    /// Returns the longest packet that fits a frame of at most `cells` and that a receiver collects.
+    /// Returns the length of the longest packet that fits in a frame of at most `cells` and that a receiver accepts.
     pub fn longest_packet(&self, cells: Option<u32>) -> u64 {
         let in_cells = cells.map_or(u64::MAX, |cells| (u64::from(cells) * CELL_PAYLOAD).saturating_sub(AAL5_TRAILER));
         self.max_sdu.bytes.min(MAX_SDU).min(in_cells).saturating_sub(self.llc())
@@ -92,31 +93,32 @@ impl Aal5Options {
         }
     }
 
-    /// Returns the maximum number of cells a receiver collects before it gives up a frame.
+    /// Returns the maximum number of cells a receiver collects before it gives up on a frame.
     pub fn max_cells(&self) -> u32 {
         cells_of(self.max_sdu.bytes)
     }
 
-    /// Returns the largest share of a link's rate that arrives as payload if each frame of `cells` carries `payload`
-    /// bytes: `MSS / (53 cells(MSS))` (section 1.1).
+    /// Returns the payload's share of a fully loaded link if each frame of `cells` cells carries `payload` bytes: `MSS
+    /// / (53 cells(MSS))` (section 1.1).
     pub fn payload_share(&self, payload: u64, cells: u32) -> f64 {
         payload as f64 / (CELL_BYTES * u64::from(cells)) as f64
     }
 }
 
-/// Saturates at `u32::MAX`, far above any limit that a check imposes.
+/// Saturates at `u32::MAX`, far above the limits that scenario checks impose.
 fn cells_of(sdu: u64) -> u32 {
     u32::try_from(sdu.saturating_add(AAL5_TRAILER).div_ceil(CELL_PAYLOAD)).unwrap_or(u32::MAX)
 }
 
 /// The frames of a VC that may still have cells in transit, oldest first.
 ///
-/// Cells of one VC never overtake each other, so when a frame is delivered whole, all older ones are discarded.
+/// Cells of one VC never overtake each other, so when a frame is delivered, all older frames are discarded from the
+/// log.
 #[derive(Clone, Debug)]
 pub struct FrameLog<B> {
-    /// Number of the oldest frame kept.
+    /// Number of the oldest frame in the log.
     first: FrameNumber,
-    /// Bit mask of a frame number.
+    /// Bit mask of frame numbers.
     mask: u32,
     frames: VecDeque<Frame<B>>,
 }
@@ -145,7 +147,7 @@ impl<B> FrameLog<B> {
 }
 
 impl<B: Copy> FrameLog<B> {
-    /// Adds a frame that is sent now. Returns its number within the VC.
+    /// Adds a frame that is being sent. Returns its number within the VC.
     pub fn push(&mut self, frame: Frame<B>) -> FrameNumber {
         let ahead = u32::try_from(self.frames.len()).expect("frames fit 32 bits");
         assert!(ahead < self.mask, "frames on their way have different numbers");
@@ -159,7 +161,7 @@ impl<B: Copy> FrameLog<B> {
         *self.frames.get(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
-    /// Returns the frame with this number for modification in transit.
+    /// Returns the frame with this number, so that it can be modified in transit.
     pub fn frame_mut(&mut self, number: FrameNumber) -> &mut Frame<B> {
         let index = number.since(self.first, self.mask) as usize;
         self.frames.get_mut(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
@@ -171,12 +173,12 @@ impl<B: Copy> FrameLog<B> {
         self.first.later(kept, self.mask)
     }
 
-    /// Returns the frames from this number on.
+    /// Returns the frames starting with this number.
     pub fn since(&self, number: FrameNumber) -> impl Iterator<Item = Frame<B>> {
         self.frames.iter().skip(number.since(self.first, self.mask) as usize).copied()
     }
 
-    /// Removes and returns the oldest frame, for a log elsewhere.
+    /// Removes and returns the oldest frame, to move it to another log.
     pub fn take_oldest(&mut self) -> Option<Frame<B>> {
         let oldest = self.frames.pop_front()?;
         self.first = self.first.later(1, self.mask);
@@ -194,8 +196,9 @@ impl<B: Copy> FrameLog<B> {
 
 /// Reassembles one VC's cells at the receiver (section 1.3).
 ///
-/// A frame is delivered when its last cell arrives and exactly its own cells were collected. A lost last cell joins a
-/// frame's remains to the next one and destroys both; any other lost cell destroys one.
+/// A frame is delivered when its last cell arrives and exactly its own cells were collected. If the last cell is lost,
+/// the frame's remains are joined to the next frame and both are discarded. Any other lost cell destroys only its own
+/// frame.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     frame: FrameNumber,
@@ -220,12 +223,13 @@ pub enum Reassembled {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
 impl Reassembler {
-    /// Returns whether the cells collected last belonged to several frames.
+    /// Returns whether the latest frame was damaged because it contained cells of several frames or was too long.
     pub fn is_mixed(&self) -> bool {
         self.mixed || self.overlong
     }
 
-    /// Processes a cell. `cells_of` returns the length of a frame, `max_cells` is the longest frame collected.
+    /// Processes a cell. `cells_of` returns the number of cells in a frame; `max_cells` is the most cells a frame may
+    /// have.
     #[inline]
     pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(FrameNumber) -> u32) -> Reassembled {
         if self.overlong {
@@ -248,7 +252,7 @@ impl Reassembler {
             };
         }
         if self.cells >= max_cells {
-            // Even the next cell could not complete a frame of an allowed length.
+            // Even if the next cell is the last, the frame is too long.
             self.overlong = true;
             return Reassembled::Damaged { cells: std::mem::take(&mut self.cells) };
         }
@@ -258,11 +262,11 @@ impl Reassembler {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: counts of cells that came, below the longest frame")]
 impl Reassembler {
-    /// Processes the cells of a run in order; discarded cells are counted together.
+    /// Processes the cells of a run in order. If several cells are discarded, the result gives their total.
     #[inline]
     pub fn on_run(&mut self, run: Run, max_cells: u32, cells_of: impl Fn(FrameNumber) -> u32) -> Reassembled {
         if run.cells > 1 && !self.overlong && self.cells + run.cells < max_cells {
-            // All but the last cell are only counted.
+            // All cells but the last only need to be counted.
             self.mixed = self.cells > 0 && (self.mixed || self.frame != run.last.frame);
             self.frame = if self.cells == 0 { run.last.frame } else { self.frame };
             self.cells += run.cells - 1;
@@ -299,8 +303,8 @@ mod tests {
 
     #[test]
     fn a_packet_has_the_headers_of_udp_where_a_segment_has_those_of_tcp() {
-        // 28 bytes of headers, 8 of LLC/SNAP and 8 of the trailer leave 4 bytes in the first cell, 52 in two and 532 in
-        // twelve; without LLC/SNAP 12, 60 and 540.
+        // 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer leave 4 bytes of payload in one cell, 52 in two and 532
+        // in twelve. Without LLC/SNAP they leave 12, 60 and 540.
         let llc = Aal5Options::default();
         let vc_mux = Aal5Options { encapsulation: Encapsulation::VcMux, ..llc.clone() };
         for (aal5, most) in [(llc, [4, 52, 532]), (vc_mux, [12, 60, 540])] {
@@ -315,7 +319,7 @@ mod tests {
         assert!((share * 155.52 - 125.2).abs() < 0.01);
     }
 
-    /// Delivers frames of three cells; `lost` lists the positions of cells that never arrive.
+    /// Returns the frames delivered, of three cells each; `lost` lists the positions of cells that never arrive.
     fn delivered(frames: u32, lost: &[usize]) -> Vec<u32> {
         let mut receiver = Reassembler::default();
         (0..frames * 3)
@@ -331,7 +335,8 @@ mod tests {
     fn a_lost_cell_kills_one_frame_and_a_lost_last_cell_two() {
         assert_eq!(delivered(4, &[4]), [0, 2, 3]);
         assert_eq!(delivered(4, &[5]), [0, 3]);
-        // Frame 1 arrives without its last two cells, frame 2 without its first: three cells, including a last one.
+        // Frame 1 arrives without its last two cells, frame 2 without its first cell: three cells, including a last
+        // one.
         assert_eq!(delivered(4, &[4, 5, 6]), [0, 3]);
     }
 
@@ -395,7 +400,7 @@ mod tests {
                     Reassembled::Damaged { cells } => prop_assert_eq!(std::mem::take(&mut collected), cells),
                 }
             }
-            // The model: a frame arrives if none of its cells is lost and nothing is left over before it.
+            // The model: a frame is delivered if none of its cells is lost and no cells of earlier frames precede it.
             let mut expected = Vec::new();
             let mut remains = false;
             for frame in 0..u32::try_from(lengths.len()).unwrap() {

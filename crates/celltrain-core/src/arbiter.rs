@@ -1,8 +1,8 @@
-//! Arbiters: select the next VC among those with cells, cell by cell, round robin or with minimum shares.
+//! Arbiters select, cell by cell, the next VC among those that have cells, either round robin or with minimum shares.
 //!
 //! Source: `docs/mechanisms.md` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and a VC whose queue
-//! becomes non-empty joins at the tail. Real queues (`scheduler`) and virtual ones (`policy`) take turns by the same
-//! rules, which only need to know whether a VC has cells.
+//! becomes non-empty joins at the tail. The same rules apply to real queues (`scheduler`) and virtual ones (`policy`).
+//! They only need to know whether a VC has cells.
 
 use celltrain_formula::PerVc;
 
@@ -10,27 +10,26 @@ use crate::error::Fault;
 
 /// Selects the next VC.
 pub trait Arbiter: Send {
-    /// Adds a VC that has a cell, and had none.
+    /// Adds a VC that now has a cell and had none before.
     fn join(&mut self, vc: usize);
 
-    /// Serves the next VC, which must exist: `send` sends one of its cells and returns whether it has others.
+    /// Serves the next VC; there must be one. `send` sends one of its cells and returns whether it has more.
     fn serve(&mut self, send: impl FnOnce(usize) -> bool);
 
-    /// Returns the VC that has all turns, as long as no other joins.
+    /// Returns the VC that is served in every turn as long as no other joins.
     fn alone(&self) -> Option<usize>;
 
-    /// True if a VC that runs out of cells and has one again before the next turn is treated as if it had had one all
-    /// along.
+    /// True if a VC that runs out of cells and gets one before the next turn is treated as if it had always had one.
     const FORGIVES: bool;
 }
 
 /// Round robin: a ring of the VCs that have cells. A VC joins at the end.
 #[derive(Debug)]
 pub struct RoundRobin {
-    /// The two neighbours of each VC that is in the ring.
+    /// Links from each VC in the ring to its two neighbours.
     next: Vec<u32>,
     previous: Vec<u32>,
-    /// The VC whose turn it is, if there is one.
+    /// The VC whose turn it is, if any.
     head: u32,
     members: u32,
 }
@@ -100,10 +99,10 @@ impl Arbiter for RoundRobin {
     }
 }
 
-/// Minimum shares first, and the rest round robin.
+/// Serves VCs whose minimum shares are due first, and otherwise round robin.
 ///
-/// Time is counted in turns. A cell of VC j is due every `1 / m_j` turns. Among the VCs with cells, the one whose cell
-/// has been due longest goes; if no cell is due, the ring decides. A VC without cells accumulates no credit.
+/// Time is measured in turns. A cell of VC j is due every `1 / m_j` turns. Among the VCs with cells, the one whose cell
+/// has been due longest is served; if no cell is due, the ring decides. A VC without cells accumulates no credit.
 #[derive(Debug)]
 pub struct MinimumShares {
     ring: RoundRobin,
@@ -111,23 +110,23 @@ pub struct MinimumShares {
     shares: Vec<u64>,
     /// The sum of the shares of VCs with cells.
     promised: u64,
-    /// `1 / m_j` in units of time; 0 if `m_j` is 0.
+    /// `1 / m_j` in time units; 0 if `m_j` is 0.
     steps: Vec<u64>,
-    /// Instant at which the next cell of each VC is due.
+    /// Time at which each VC's next cell is due.
     due: Vec<u64>,
     now: u64,
-    /// Tournament tree of due times: the earliest of each pair of VCs with cells, of each pair of winners, and so on,
-    /// by time and label. The VCs themselves are the second half.
+    /// Tournament tree of due times, ordered by time and label: each entry is the earlier of its two children. The
+    /// second half are the VCs themselves, the first entry is the earliest of all.
     tournament: Vec<(u64, u32)>,
 }
 
-/// A turn in units of time. A clock of 64 bits lasts for 2^40 cells.
+/// Length of a turn in time units. A 64-bit clock lasts for 2^40 cells.
 const TURN: u64 = 1 << 24;
 /// Entry without a cell.
 const NOBODY: (u64, u32) = (u64::MAX, 0);
 
 impl MinimumShares {
-    /// Creates the state for VCs with these shares `m_j` of the turns, at most 1 together.
+    /// Creates the state for VCs with these shares `m_j` of the turns. Their sum is at most 1.
     pub fn new(shares: &[f64]) -> Self {
         let leaves = shares.len().next_power_of_two();
         Self {
@@ -142,7 +141,7 @@ impl MinimumShares {
     }
 
     /// Returns the fraction of the turns that a VC with cells gets until the next VC joins or leaves: its own share,
-    /// plus an equal part of the turns not promised to VCs with cells.
+    /// plus an equal part of the turns that are not promised to any VC with cells.
     pub fn part(&self, vc: usize) -> f64 {
         let rest = ONE.saturating_sub(self.promised) as f64 / f64::from(self.ring.members.max(1));
         (self.shares[vc] as f64 + rest) / ONE as f64
@@ -150,7 +149,7 @@ impl MinimumShares {
 }
 
 impl Arbiter for MinimumShares {
-    /// The next cell of such a VC is due now at the earliest.
+    /// The next cell of a VC that joins again is not due before now.
     const FORGIVES: bool = false;
 
     #[inline]
@@ -186,13 +185,13 @@ impl Arbiter for MinimumShares {
     }
 
     fn alone(&self) -> Option<usize> {
-        // Time passes with every turn, which decides whether its cells are due.
+        // Even a VC that is alone needs every turn, because turns determine whether its cells are due.
         None
     }
 }
 
-/// Replaces the player of a VC in a tournament. Its places are, from 1 on, the first of all, the first of each half,
-/// and so on; the players themselves, by VC, are the second half.
+/// Replaces the entry of a VC in a tournament. Entry 1 is the smallest of all, entries 2 and 3 the smallest of each
+/// half, and so on; the second half are the VCs' own entries.
 #[inline]
 pub fn play<P: Copy + Ord>(tournament: &mut [P], vc: usize, player: P) {
     let mut winner = player;
@@ -218,7 +217,7 @@ pub fn billionths(share: f64) -> u64 {
     (share * ONE as f64).round() as u64
 }
 
-/// Returns `1 / m_j`, rounded up to whole units so that shares of 1 together never exceed 1.
+/// Returns `1 / m_j`, rounded up to whole time units so that VCs whose shares add up to 1 never get more.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at least one turn, and 2^63 is never")]
 fn step(share: f64) -> u64 {
     if share == 0.0 {
@@ -233,10 +232,10 @@ pub fn check_shares(shares: &PerVc) -> Vec<Fault> {
     shares.check(MINIMUM_SHARE, |share| (0.0..=1.0).contains(&share), problem)
 }
 
-/// Checks that the minimum shares of VCs of these names are at most the link together.
+/// Checks that the minimum shares of VCs with these names add up to at most the link.
 pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     let sum: f64 = shares.resolve(vcs).iter().sum();
-    // Tenths do not add up to one exactly; invalid shares are already reported.
+    // The tolerance allows for tenths, whose float sum is not exactly one. Invalid shares are reported elsewhere.
     if sum <= 1.0 + 1e-9 || !check_shares(shares).is_empty() {
         return Vec::new();
     }
@@ -252,7 +251,7 @@ pub const MINIMUM_SHARE: &str = "minimum_share";
 mod tests {
     use super::*;
 
-    /// Serves `number` turns with these cells by VC. Returns the VCs that sent.
+    /// Serves VCs `number` times; `cells` has the number of cells of each VC. Returns the VCs served.
     fn sent(arbiter: &mut impl Arbiter, cells: &mut [u32], number: usize) -> Vec<usize> {
         let mut sent = Vec::new();
         for _ in 0..number {

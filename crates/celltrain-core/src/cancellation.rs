@@ -1,8 +1,8 @@
-//! Cancellation: loops that run longer than some ten milliseconds ask now and then whether to go on.
+//! Cancellation: loops that run longer than about ten milliseconds regularly check whether to continue.
 //!
-//! Code that reads and lays out a large network, and the event loops of the engines, share one [`CancellationToken`]. They
-//! count the pieces of work they do, and end with [`Interrupted`] if the token is cancelled. Work between two such loops
-//! takes less time, or checks the token at its end.
+//! The code that reads and resolves a large network and the event loops of the engines share one [`CancellationToken`].
+//! They count units of work, and end with [`Interrupted`] if the token is cancelled. Work between two such loops takes
+//! less time, or checks the token at its end.
 
 use std::cell::Cell;
 
@@ -10,17 +10,17 @@ use std::cell::Cell;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interrupted;
 
-/// Reports to work whether it is cancelled; asks once in `every` pieces of work.
+/// Reports whether the work is cancelled. Checks once per `every` units of work.
 pub struct CancellationToken<'a> {
     go_on: &'a dyn Fn() -> bool,
-    /// Pieces of work from one question to the next.
+    /// Units of work between two checks.
     every: u64,
-    /// Pieces of work until the next question.
+    /// Units of work until the next check.
     left: Cell<u64>,
 }
 
-/// A piece of work takes some tens of nanoseconds, a microsecond at most: the question comes within a millisecond, and
-/// costs nothing next to the work.
+/// A unit of work takes some tens of nanoseconds, a microsecond at most. So there is a check at least every
+/// millisecond, at negligible cost.
 const PIECES: u64 = 1024;
 
 impl<'a> CancellationToken<'a> {
@@ -30,7 +30,7 @@ impl<'a> CancellationToken<'a> {
         Self::every(PIECES, go_on)
     }
 
-    /// Creates a token that asks once in `pieces` pieces of work, and before the first.
+    /// Creates a token that checks once per `pieces` units of work, and before the first.
     pub fn every(pieces: u64, go_on: &'a dyn Fn() -> bool) -> Self {
         Self { go_on, every: pieces, left: Cell::new(0) }
     }
@@ -40,16 +40,16 @@ impl<'a> CancellationToken<'a> {
         CancellationToken { go_on: &|| true, every: u64::MAX, left: Cell::new(u64::MAX) }
     }
 
-    /// Asks now whether the work is cancelled.
+    /// Checks now whether the work is cancelled.
     ///
     /// # Errors
-    /// If it is.
+    /// If the work is cancelled.
     pub fn check(&self) -> Result<(), Interrupted> {
         self.left.set(self.every);
         if (self.go_on)() { Ok(()) } else { Err(Interrupted) }
     }
 
-    /// Counts pieces of work before they are done, and asks if it is time to.
+    /// Counts units of work before they are done, and checks for cancellation if it is time.
     ///
     /// # Errors
     /// If the work is cancelled.
@@ -64,7 +64,7 @@ impl<'a> CancellationToken<'a> {
         self.check()
     }
 
-    /// Ticks for each item of a loop.
+    /// Iterates over the items, with a tick for each.
     pub fn each<'b, I: IntoIterator>(
         &'b self,
         items: I,
@@ -72,7 +72,7 @@ impl<'a> CancellationToken<'a> {
         items.into_iter().map(|item| self.tick(1).map(|()| item))
     }
 
-    /// Maps the items of a loop, and ticks for each.
+    /// Maps the items of a loop, with a tick for each.
     ///
     /// # Errors
     /// If the work is cancelled.
@@ -81,7 +81,7 @@ impl<'a> CancellationToken<'a> {
     }
 }
 
-/// Collects fallible items into a pre-sized `Vec`: grown, it would have up to twice as much room.
+/// Collects fallible items into a pre-sized `Vec`. A `Vec` that grows could use up to twice as much memory.
 ///
 /// # Errors
 /// The first error.
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(questions, expected);
         token.tick(1_000_000).unwrap();
         assert_eq!(asked.get(), 5, "one question before a heavy piece of work, not many");
-        // Nine are left of the ten that follow a question.
+        // Nine of the ten units after a check remain.
         token.tick(7).unwrap();
         token.tick(2).unwrap();
         assert_eq!(asked.get(), 5, "each piece is counted once");

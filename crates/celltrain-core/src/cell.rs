@@ -1,8 +1,7 @@
-//! The cell that the engines move: eight bytes.
+//! The cell that the engines move; it takes eight bytes.
 //!
-//! The content of a frame is stored once per frame, at its sender ([`crate::aal5::FrameLog`]). A cell carries its VC's
-//! label on the current link, the number of its frame within the VC, and the header bits used by switches and end
-//! systems.
+//! The content of a frame is stored once, at its sender ([`crate::aal5::FrameLog`]). A cell carries its VC's label on
+//! the current link, the number of its frame within the VC, and the header bits used by switches and end systems.
 
 use std::collections::VecDeque;
 
@@ -11,37 +10,37 @@ use crate::index::{Label, indices};
 /// One ATM cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cell {
-    /// The label in the low 24 bits, the header bits above.
+    /// The label in the low 24 bits, header bits above it.
     label_and_bits: u32,
     /// Number of the frame this cell belongs to, counted within its VC.
     pub frame: FrameNumber,
 }
 
 indices! {
-    /// The number of a frame within its VC, or of a resource management cell among the VC's RM cells. If a log's numbers
-    /// have fewer bits than 32 ([`crate::aal5::FrameLog`]), they wrap around, and the bits above identify the branch of
-    /// a merge.
+    /// The number of a frame within its VC, or of a resource management cell among the VC's RM cells. If a log uses
+    /// numbers of fewer than 32 bits ([`crate::aal5::FrameLog`]), they wrap around, and the higher bits identify the
+    /// branch of a merge.
     FrameNumber;
 }
 
 impl FrameNumber {
-    /// Bits of a number if VCs merge; those above identify the branch.
+    /// Number of bits of a frame number if VCs merge. The higher bits identify the branch.
     pub const BITS_WHERE_VCS_MERGE: u32 = 24;
 
-    /// Returns the number `frames` frames later, with numbers wrapped to the bits of `mask`.
+    /// Returns the number that is `frames` later, wrapped to the bits of `mask`.
     #[inline]
     #[must_use]
     pub const fn later(self, frames: u32, mask: u32) -> Self {
         Self(self.0.wrapping_add(frames) & mask)
     }
 
-    /// Returns how many frames it is later than another, with numbers wrapped to the bits of `mask`.
+    /// Returns by how many frames this number is later than `earlier`, wrapped to the bits of `mask`.
     #[inline]
     pub const fn since(self, earlier: FrameNumber, mask: u32) -> u32 {
         self.0.wrapping_sub(earlier.0) & mask
     }
 
-    /// Returns this frame number with the branch in the bits above.
+    /// Returns this frame number with the branch in the higher bits.
     #[inline]
     #[must_use]
     pub const fn on_branch(self, branch: u8) -> Self {
@@ -92,7 +91,7 @@ impl Cell {
         self.label_and_bits & LAST_CELL != 0
     }
 
-    /// Returns whether it may be discarded before others (CLP = 1).
+    /// Returns whether it may be discarded before untagged cells (CLP = 1).
     #[inline]
     pub fn tagged(self) -> bool {
         self.label_and_bits & TAGGED != 0
@@ -112,7 +111,7 @@ impl Cell {
         Self { label_and_bits: label.number() | RM, frame: number }
     }
 
-    /// Returns whether it is a resource management cell; its number then replaces the frame number.
+    /// Returns whether it is a resource management cell. If so, `frame` is the RM cell's number.
     #[inline]
     pub fn is_rm(self) -> bool {
         self.label_and_bits & RM != 0
@@ -145,7 +144,7 @@ impl Cell {
         Self { label_and_bits: self.label_and_bits | LAST_CELL, ..self }
     }
 
-    /// Returns the same cell under the label of the next link.
+    /// Returns the same cell with the label of the next link.
     #[inline]
     #[must_use]
     pub fn relabelled(self, label: Label) -> Self {
@@ -156,14 +155,14 @@ impl Cell {
 /// Consecutive cells of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The last of them; those before differ only in not being the last of the frame.
+    /// The last cell. The others differ only in that none is the last of its frame.
     pub last: Cell,
     /// Number of cells, at least one.
     pub cells: u32,
 }
 
 impl Run {
-    /// Returns the first `cells` cells, fewer than all.
+    /// Returns the first `cells` cells, which must be fewer than all.
     #[inline]
     #[must_use]
     pub fn first(self, cells: u32) -> Run {
@@ -171,7 +170,7 @@ impl Run {
         Run { last: self.last.not_last(), cells }
     }
 
-    /// Returns its first `cells` cells, or all if there are no more than that; `None` for 0.
+    /// Returns its first `cells` cells, or all if there are no more; `None` if `cells` is 0.
     pub fn at_most(self, cells: u32) -> Option<Run> {
         match cells {
             0 => None,
@@ -197,7 +196,7 @@ impl Run {
         }
     }
 
-    /// Removes the first cells of a queue: `most`, or all of the first run if it has fewer.
+    /// Removes cells of the first run in a queue: `most`, or all if it has fewer.
     #[inline]
     pub fn take_first_cells(queue: &mut VecDeque<Run>, most: u32) -> Option<Run> {
         let run = queue.front_mut()?;
@@ -219,7 +218,6 @@ impl Run {
 pub(crate) mod tests {
     use super::*;
 
-    /// Creates a cell from these numbers.
     pub(crate) const fn cell(label: u32, frame: u32, last_cell: bool) -> Cell {
         Cell::new(Label::new(label), FrameNumber::new(frame), last_cell)
     }

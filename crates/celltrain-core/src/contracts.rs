@@ -1,5 +1,5 @@
-//! The contracts at the edge of a network: the VCs that have one ([`Gfr`](crate::gfr::Gfr)), and the links at which
-//! they are enforced.
+//! Traffic contracts at the edge of a network: which VCs have one ([`Gfr`](crate::gfr::Gfr)), and at which links they
+//! are enforced.
 
 use typed_index_collections::TiVec;
 
@@ -9,10 +9,10 @@ use crate::index::{LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
 use crate::units::{Clock, Time};
 
-/// The contracts at the edge of a network.
+/// The contracts enforced at the edge of a network.
 pub struct Edge {
     by_vc: TiVec<VcIndex, Option<Box<Policer>>>,
-    /// By VC: the link that brings it to the ATM network's first switch.
+    /// By VC: the link on which it reaches the ATM network's first switch.
     at: TiVec<VcIndex, LinkIndex>,
 }
 
@@ -47,7 +47,7 @@ impl Edge {
         }
     }
 
-    /// Takes over the contract state of the VCs that `other` policed in the same run.
+    /// Takes over the contract state of those VCs that `other` policed in the same run.
     pub(crate) fn take_over(&mut self, mut other: Edge, looked_after: impl Fn(VcIndex) -> bool) {
         for (vc, mine) in self.by_vc.iter_mut_enumerated().filter(|&(vc, _)| looked_after(vc)) {
             std::mem::swap(mine, &mut other.by_vc[vc]);
@@ -76,7 +76,7 @@ mod tests {
         network.vcs[with].contract = Some(contract(1_555_200));
         let mut edge = Edge::new(&network, clock());
         assert_eq!(vcs.map(|vc| edge.polices(vc)), [false, false, true, false]);
-        // VC 2 crosses its host's link, the bottleneck and its destination's.
+        // VC 2 crosses its host's link, the bottleneck and its destination's link.
         let at = |vc: VcIndex| network.vcs[vc].path.iter().map(|&link| edge.polices_at(with, link));
         assert_eq!(at(with).collect::<Vec<_>>(), [true, false, false]);
         assert!(at(without).all(|polices| !polices), "where another VC reaches it is none of its business");
@@ -84,8 +84,8 @@ mod tests {
             network.links.keys().all(|link| !edge.polices_at(without, link)),
             "nor is a VC without a contract policed anywhere"
         );
-        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells: two of the four frames are
-        // eligible. The others are tagged, all 14 cells of them.
+        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells, so two of the four frames
+        // are eligible. All 14 cells of the others are tagged.
         let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
         let mut tagged = 0;
         for i in 0..38 {

@@ -1,8 +1,8 @@
-//! Both ends of every connection: incoming frames, outgoing frames and clock ticks. Both engines drive this model.
+//! Both ends of every connection: incoming frames, outgoing frames and clock ticks. Both engines use this model.
 //!
-//! An engine delivers each cell that reaches a host and calls at each instant when something is due. It gets back
-//! frames for the output port of a host, and alone determines when that port sends them. Events go to an observer if it
-//! wants them (`emit`).
+//! An engine delivers each cell that reaches a host, and calls the model at each instant when something is due. The
+//! model returns frames for the hosts' output ports, and the engine alone determines when a port sends them. Events are
+//! reported to an observer if it wants them (`emit`).
 
 mod clocks;
 mod connection;
@@ -39,7 +39,7 @@ use vc_ends::Vcs;
 pub struct Departure {
     /// The VC.
     pub vc: VcIndex,
-    /// The link the host sends on.
+    /// The link on which the host sends.
     pub link: LinkIndex,
     /// The VC's label on that link.
     pub label: Label,
@@ -56,18 +56,18 @@ pub struct EndSystems {
     max_cells: u32,
     flows: TiVec<FlowIndex, Connection>,
     vcs: Vcs,
-    /// One for each VC, kept apart from the rest of the VC's state because every cell accesses it.
+    /// Stored apart from the rest of each VC's state, because every cell accesses it.
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, FlowIndex)>,
-    /// Next departures of paced senders, bursts and sources without TCP, each at most once.
+    /// Next times at which paced senders, bursts and sources without TCP send; each has at most one entry.
     departures: BinaryHeap<Reverse<(Time, FlowIndex)>>,
     /// Packets that hosts are still processing, if processing takes time.
     processing: Option<Box<Processing>>,
-    /// True if each flow's start is delayed by its own time.
+    /// True if the start of each flow is delayed by a different time.
     spread: bool,
     aal5: Aal5Options,
-    /// Frames of end systems outside the simulation, once one has been injected.
+    /// Frames of end systems outside the simulation; `None` until one has been injected.
     outside: Option<Box<Outside>>,
 }
 
@@ -80,14 +80,14 @@ struct Collection {
     damaged: u64,
 }
 
-/// Counts of a VC's cells at its two ends.
+/// Counts of a VC's cells at both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VcCounters {
     /// Cells that its source sent.
     pub offered: u64,
-    /// Cells that reached the host at its end, in whole frames or not.
+    /// Cells that reached the host at the VC's end, whether or not their frame was complete.
     pub delivered: u64,
-    /// Delivered cells of frames that did not arrive whole.
+    /// Delivered cells of frames that were not complete.
     pub damaged: u64,
 }
 
@@ -105,9 +105,9 @@ pub(crate) enum Body {
         flow: FlowIndex,
         number: u64,
     },
-    /// A segment with a bit error in transit: all its cells arrive, and AAL5 discards them for their CRC.
+    /// A segment with a bit error in transit: all its cells arrive, and AAL5 discards them because of the CRC.
     Damaged,
-    /// A frame of an end system outside the simulation, which identifies it by its tag.
+    /// A frame of an end system outside the simulation, identified by its tag.
     Outside {
         tag: u64,
     },
@@ -161,9 +161,9 @@ impl EndSystems {
         }
     }
 
-    /// Collects cells of `vc` at the host where it ends. Returns the frame's number when they complete a frame. Cells
-    /// of a VC come in order, but may be collected before they arrive: nothing else sees them before
-    /// [`EndSystems::deliver`]. Calls `report` with the reason when a last cell completes no frame.
+    /// Collects cells of `vc` at the host where it ends. Returns the frame's number if they complete a frame. Cells of
+    /// a VC must be passed in order, but may be passed before they arrive, since they have no effect until
+    /// [`EndSystems::deliver`]. If a last cell completes no frame, calls `report` with the reason.
     #[inline]
     pub fn collect(&mut self, vc: VcIndex, run: Run, report: impl FnOnce(Failure)) -> Option<FrameNumber> {
         let Collection { reassembler, delivered, damaged } = &mut self.collections[vc];
@@ -181,7 +181,7 @@ impl EndSystems {
         }
     }
 
-    /// Delivers a frame of `vc` that was collected whole, at the instant of its last cell.
+    /// Delivers a complete frame of `vc` at the instant its last cell arrives.
     pub fn deliver(
         &mut self,
         vc: VcIndex,
@@ -232,7 +232,7 @@ impl EndSystems {
                             bursts.next = Some(next);
                             self.departures.push(Reverse((next, flow)));
                         }
-                        // A copy of a segment arrived and was acknowledged during the pause.
+                        // During the pause, another copy of a segment arrived and was acknowledged.
                         Some(_) => {}
                     }
                 }
@@ -259,14 +259,14 @@ impl EndSystems {
         }
     }
 
-    /// Returns whether the end systems' actions may bring the next tick forward: a sender is paced, pauses or sends
-    /// packets, or hosts take time to process packets.
+    /// Returns whether actions of the end systems may bring the next tick forward: because a sender is paced, pauses or
+    /// sends packets, or because hosts take time to process packets.
     pub fn paced(&self) -> bool {
         !self.departures.is_empty() || self.processing.is_some()
     }
 
     /// Returns the next instant at which a clock ticks, a paced sender may send, a burst begins, a packet is due, or a
-    /// host finishes processing one.
+    /// host has processed a packet.
     pub fn next_tick(&self) -> Option<Time> {
         let departure = self.departures.peek().map(|departure| departure.0.0);
         let done = self.processing.as_ref().and_then(|processing| processing.next());
@@ -274,8 +274,8 @@ impl EndSystems {
     }
 
     /// Handles everything due at `now`. Clocks tick first: retransmission clocks before others, connections in index
-    /// order. Then paced senders continue, bursts begin and packets are sent, in index order. Last, packets that hosts
-    /// have finished leave, in the order of hosts. Returns how many connections had a tick.
+    /// order. Then paced senders continue, bursts begin and packets are sent, in index order. Finally, packets that
+    /// hosts have processed leave, in host order. Returns how many connections had a tick.
     pub fn on_tick(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
@@ -339,7 +339,7 @@ impl EndSystems {
         &self.flows
     }
 
-    /// Returns the counts of a VC's cells. After a merge, the first branch counts the deliveries.
+    /// Returns the counts of a VC's cells. For merged VCs, the counts of the first branch include all deliveries.
     pub fn vc_counters(&self, vc: VcIndex) -> VcCounters {
         let Collection { delivered, damaged, .. } = self.collections[vc];
         let in_processing = self.processing.as_ref().map_or(0, |processing| processing.in_processing(vc));
@@ -388,12 +388,12 @@ impl EndSystems {
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
         }
         if let Some(files) = &mut connection.files {
-            // Every acknowledgement and every segment passes here.
+            // Called for every acknowledgement and every segment.
             files.on_progress(connection.sender.acknowledged(), connection.sender.sent(), now);
         }
         let departure = connection.sender.next_departure(now);
         if departure.is_some() && departure != connection.departure {
-            // A departure noted earlier has passed: the pace advances only when a segment leaves.
+            // Any departure recorded earlier has passed, because the pace advances only when a segment leaves.
             connection.departure = departure;
             self.departures.extend(departure.map(|time| Reverse((time, flow))));
         }
@@ -441,7 +441,7 @@ impl EndSystems {
     }
 }
 
-/// Sends a frame to its host's port, or first to the host's processing.
+/// Passes a frame to its host's port, or first to the host's processing.
 #[inline]
 fn leave(processing: &mut Option<Box<Processing>>, departure: Departure, now: Time, out: &mut Vec<Departure>) {
     match processing {

@@ -1,7 +1,7 @@
 //! Events of a run, reported one at a time to an [`Observer`].
 //!
-//! `docs/design/events.md` lists which component reports which event. Events hold indices and numbers; names and units
-//! are added when an event is written out. Each is reported at its instant, in the order in which the engine works.
+//! `docs/design/events.md` lists which component reports which event. Events contain indices and numbers; names and
+//! units are added when an event is written out. Each is reported at its instant, in the order of processing.
 
 use crate::abr::RmCell;
 pub use crate::abr::Rule;
@@ -14,7 +14,7 @@ use crate::units::Time;
 
 /// Receives the events of a run.
 pub trait Observer {
-    /// True if it needs events. If false, the engines are compiled without event reporting.
+    /// True if it needs events. If false, the engines are compiled without event reporting for it.
     const OBSERVES: bool = false;
 
     /// Handles an event at `now`.
@@ -46,7 +46,7 @@ pub enum Event {
     Rate(RateEvent),
 }
 
-/// An event in the life of a segment.
+/// An event of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentEvent {
     /// The flow.
@@ -61,16 +61,16 @@ pub struct SegmentEvent {
     pub sender: Option<SenderState>,
 }
 
-/// A step in the life of a segment.
+/// What happens to a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SegmentStep {
     /// TCP passes it to its host's port for the first time. Also covers packets without TCP.
     Sent {
-        /// Its bytes. For packets without TCP, the position of their payload in all payload sent.
+        /// Its range of bytes. For packets without TCP, the range of their payload in all payload sent.
         segment: Segment,
         /// True if it probes a closed window.
         is_probe: bool,
-        /// True if a bit of it is deliberately corrupted on its way ([`WindowLoss`](crate::tcp::WindowLoss)).
+        /// True if one bit is deliberately corrupted in transit ([`WindowLoss`](crate::tcp::WindowLoss)).
         is_damaged: bool,
     },
     /// It is retransmitted.
@@ -91,7 +91,7 @@ pub enum SegmentStep {
     AckSent {
         /// The acknowledgement.
         ack: Ack,
-        /// Data held beyond it, if the connection uses SACK.
+        /// Data received beyond it, if the connection uses SACK.
         blocks: SackBlocks,
     },
     /// An acknowledgement reached the sender.
@@ -105,7 +105,7 @@ pub enum SegmentStep {
     },
 }
 
-/// New data that a segment brings to its receiver.
+/// Whether a segment brings new data to its receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArrivalKind {
     /// The next bytes expected.
@@ -116,18 +116,18 @@ pub enum ArrivalKind {
     Repeated,
 }
 
-/// New information that an acknowledgement brings to its sender.
+/// What an acknowledgement tells its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckKind {
     /// It acknowledges bytes for the first time.
     New,
-    /// It repeats the last one, with or without news of the window or other segments.
+    /// It repeats the last one, though it may bring news about the window or other segments.
     Duplicate,
-    /// A later one arrived before it.
+    /// A later acknowledgement arrived before it.
     Old,
 }
 
-/// An event in the life of a timer.
+/// An event of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerEvent {
     /// The flow.
@@ -141,7 +141,7 @@ pub struct TimerEvent {
 /// The timers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// For segments outstanding. If there are several, the one that expires first.
+    /// For outstanding segments. If there are several timers, the one that expires first.
     Retransmission,
     /// For a closed window.
     Persist,
@@ -149,7 +149,7 @@ pub enum Timer {
     DelayedAck,
 }
 
-/// A step in the life of a timer.
+/// What happens to a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimerStep {
     /// It starts.
@@ -157,7 +157,7 @@ pub enum TimerStep {
         /// Ticks left.
         left: u64,
     },
-    /// It keeps running with a different number of ticks left.
+    /// It continues with a different number of ticks left.
     Restarted {
         /// Ticks left.
         left: u64,
@@ -168,7 +168,7 @@ pub enum TimerStep {
     Expired,
 }
 
-/// An event in the life of a frame.
+/// An event of a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FrameEvent {
     /// The VC that carries it.
@@ -179,12 +179,12 @@ pub struct FrameEvent {
     pub step: FrameStep,
 }
 
-/// A step in the life of a frame.
+/// What happens to a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum FrameStep {
-    /// Its first cell arrived at a port, which admits it.
+    /// Its first cell arrived at a port that admits it.
     Admitted(Judged),
-    /// Its first cell arrived at a port, which refuses all its cells.
+    /// Its first cell arrived at a port that refuses all its cells.
     Refused(Judged),
     /// It loses a cell at a full port and can no longer be completed.
     Cut {
@@ -192,7 +192,7 @@ pub enum FrameStep {
         link: LinkIndex,
         /// Cells waiting there.
         occupancy: u32,
-        /// True if the cell was pushed out for another.
+        /// True if the cell was pushed out to make room for another.
         pushed_out: bool,
     },
     /// It loses a cell at a port that takes it for part of the previous frame, whose last cell was lost upstream.
@@ -204,13 +204,13 @@ pub enum FrameStep {
     },
     /// It arrived complete at an edge device, which has no room for it.
     NoRoom(Judged),
-    /// An edge device drops it while it waits, complete, before the ATM network.
+    /// An edge device drops it while it waits there, complete, to enter the ATM network.
     Dropped {
         /// The port's link.
         link: LinkIndex,
         /// Cells waiting there after the drop.
         occupancy: u32,
-        /// True if the VC's rate fell, false if it made room for another.
+        /// True if it was dropped because the VC's rate fell, false if it made room for another.
         rate_fell: bool,
     },
     /// It reached its destination host complete.
@@ -240,7 +240,7 @@ impl FrameStep {
         }
     }
 
-    /// Returns why the frame was refused, cut, joined, dropped or failed, in words; empty if it was not.
+    /// Returns why the frame was refused, cut, joined, dropped or failed, in words, or an empty text if it was not.
     pub fn reason(&self) -> &'static str {
         match *self {
             Self::Admitted(_) | Self::Delivered => "",
@@ -259,42 +259,42 @@ impl FrameStep {
     }
 }
 
-/// State of a port when it judged a frame.
+/// State of a port when it admitted or refused a frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Judged {
     /// The port's link.
     pub link: LinkIndex,
     /// X: cells waiting.
     pub occupancy: u32,
-    /// `Y_i`: cells of the frame's VC waiting.
+    /// `Y_i`: waiting cells of the frame's VC.
     pub vc_cells: u32,
     /// `N_a`: VCs with cells waiting.
     pub active_vcs: u32,
     /// True if the frame is tagged (CLP = 1).
     pub tagged: bool,
-    /// Numbers of the policy's rule.
+    /// The policy's rule and its numbers.
     pub decision: Decision,
 }
 
-/// Reason why a frame is not delivered although its last cell arrived.
+/// Reason why a frame is not delivered even though its last cell arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// Cells are missing.
     Incomplete,
-    /// The previous frame lost its last cell, and its remains were joined with this one.
+    /// The previous frame lost its last cell, so its remains were joined with this frame.
     Joined,
     /// A bit was deliberately corrupted ([`WindowLoss`](crate::tcp::WindowLoss)).
     Damaged,
 }
 
-/// An event in the life of a cell.
+/// An event of a cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CellEvent {
     /// The port's link.
     pub link: LinkIndex,
     /// The VC that carries it.
     pub vc: VcIndex,
-    /// Number of its frame within the VC, or of the RM cell among the VC's RM cells.
+    /// Number of its frame within the VC, or its number among the VC's RM cells.
     pub frame: FrameNumber,
     /// True if it ends its frame.
     pub last: bool,
@@ -308,7 +308,7 @@ pub struct CellEvent {
     pub step: CellStep,
 }
 
-/// A step in the life of a cell at a port.
+/// What happens to a cell at a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CellStep {
     /// It arrives.
@@ -319,7 +319,7 @@ pub enum CellStep {
     Lost(Loss),
     /// It leaves the buffer to make room for another, or because its frame cannot be completed.
     PushedOut,
-    /// An edge device drops its packet because the rate of its VC fell.
+    /// An edge device drops its packet because the VC's rate fell.
     Dropped,
     /// Its transmission begins.
     Departed,
@@ -330,7 +330,7 @@ pub enum CellStep {
 }
 
 impl CellStep {
-    /// Returns why the cell was lost or dropped, in words; empty if it was not.
+    /// Returns why the cell was lost or dropped, in words, or an empty text if it was not.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Lost(Loss::NoRoom { .. }) => NO_ROOM,
@@ -347,7 +347,7 @@ impl CellStep {
 pub enum Loss {
     /// There is no room.
     NoRoom {
-        /// True if its frame had lost no cell this way before.
+        /// True if its frame had not lost a cell in this way before.
         cuts: bool,
     },
     /// Its frame was refused.
@@ -365,7 +365,7 @@ pub struct RateEvent {
     pub before: f64,
     /// ACR afterwards.
     pub after: f64,
-    /// Rule of the source that changed it.
+    /// The source rule that changed it.
     pub rule: Rule,
 }
 

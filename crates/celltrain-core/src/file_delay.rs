@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use crate::units::{Clock, Span, Time};
 
-/// The files of one connection, consecutive from its first byte on.
+/// The files of one connection: consecutive pieces of its stream from the first byte on.
 #[derive(Clone, Debug)]
 pub struct Files {
     /// L.
@@ -18,14 +18,14 @@ pub struct Files {
     next: u64,
     /// End of the oldest incomplete file.
     until: u64,
-    /// Start times of the incomplete files, oldest first: as many as fit the window.
+    /// Start times of the incomplete files, oldest first. The window limits their number.
     began: VecDeque<Time>,
     /// D of the complete files, in order.
     delays: Vec<Span>,
 }
 
 impl Files {
-    /// Creates files of `size` bytes, above 0, before anything is sent.
+    /// Creates the record of a connection that has sent nothing; `size` is the size of its files in bytes, above 0.
     pub fn of(size: u64) -> Self {
         assert!(size > 0, "scenario checks refuse a file without a byte");
         Self { size, next: 0, until: size, began: VecDeque::new(), delays: Vec::new() }
@@ -103,8 +103,8 @@ mod tests {
         delays.iter().map(|&delay| Span(delay)).collect()
     }
 
-    /// Returns the delays of files of 1024 bytes after each of these steps: segments of 512 bytes acknowledged and sent,
-    /// and the time.
+    /// Returns the delays of files of 1024 bytes after each of these steps: segments of 512 bytes acknowledged and
+    /// sent, and the time.
     fn delays(steps: &[(u64, u64, u64)]) -> Vec<Vec<Span>> {
         let mut files = Files::of(1024);
         let mut after = |&(acknowledged, sent, now)| {

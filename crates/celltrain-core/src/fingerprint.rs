@@ -1,8 +1,8 @@
-//! The run's fingerprint: 64 bits that change when any segment's or acknowledgement's instant changes.
+//! The run's fingerprint: 64 bits that change if the time of any segment or acknowledgement changes.
 //!
-//! Each flow folds the events at its end systems in their order, and the flows and ports are folded in index order at
-//! the end. So two engines agree on it exactly if every frame reached its end system at the same instant and every
-//! counter is the same, regardless of the order of computation.
+//! Each flow folds in the events at its end systems in the order they occur. At the end, the flows and ports are folded
+//! in by index. So two engines agree on the fingerprint exactly if every frame reached its end system at the same
+//! instant and every counter is the same, regardless of the order of computation.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
 //! GFR at the edge of the network: tests which cells of a VC conform to its contract and which frames are eligible for
 //! its guarantee, and tags the frames that are not.
 //!
-//! Source: ATM Forum TM 4.1 as `docs/mechanisms.md` 2.13 recalls it \[R\]; its names PCR, MCR, MBS, MFS, CDVT, T and
-//! tau are kept.
+//! Source: ATM Forum TM 4.1 as recalled in `docs/mechanisms.md` 2.13 \[R\]; its names PCR, MCR, MBS, MFS, CDVT, T and
+//! tau are used.
 //! Departures: all cells of a frame have the CLP of its first, so the test for a CLP that changes within a frame never
 //! fails. Cells that do not conform are counted and forwarded.
 
@@ -21,22 +21,22 @@ use crate::units::{BitRate, CELL_BITS, Clock, Duration, Span, Time};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gfr {
-    /// MCR: the rate whole frames are guaranteed at.
+    /// MCR: the rate up to which the delivery of whole frames is guaranteed.
     pub mcr: BitRate,
-    /// PCR: the rate no cell may come faster than; that of the VC's first link when absent.
+    /// PCR: the rate that the VC's cells may not exceed; the rate of its first link when absent.
     #[serde(default)]
     pub pcr: Option<BitRate>,
     /// MFS: the longest frame that conforms.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub mfs: u32,
-    /// MBS: the longest burst at PCR that is eligible; at least two longest frames, and so many when absent.
+    /// MBS: the longest burst at PCR that is eligible; at least twice `mfs`, which is also the default.
     #[serde(default)]
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub mbs: Option<u32>,
-    /// CDVT: how much too early a cell may come.
+    /// CDVT: tolerance for cells that arrive too early.
     #[serde(default)]
     pub cdvt: Duration,
-    /// Whether the network tags frames that are not eligible (GFR.2), or only counts them (GFR.1).
+    /// Whether the network tags ineligible frames (GFR.2) or only counts them (GFR.1).
     #[serde(default = "tags")]
     pub tagging: bool,
 }
@@ -90,7 +90,7 @@ pub struct EdgeCounters {
     pub eligible_frames: u64,
     /// Ineligible frames that the network tagged.
     pub tagged_frames: u64,
-    /// Cells that arrived faster than PCR allows or exceed MFS in their frame.
+    /// Cells that arrived faster than PCR allows, or beyond the MFS of their frame.
     pub nonconforming_cells: u64,
 }
 
@@ -103,14 +103,14 @@ pub(crate) struct Policer {
     cdvt: u128,
     mfs: u32,
     tagging: bool,
-    /// Cells of the frame under way.
+    /// Cells received of the current frame.
     in_frame: u32,
     passed: bool,
     tags: bool,
     pub(crate) counters: EdgeCounters,
 }
 
-/// A leaky bucket of cells. It is exact on any clock: a cell is 424 bits times the units per second, and the bucket
+/// A leaky bucket of cells. It is exact on any clock: a cell adds 424 bits times the units per second, and the bucket
 /// leaks the rate's bits per second in each unit of time.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
@@ -155,8 +155,8 @@ impl Policer {
         let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
         let cdvt = clock.span(contract.cdvt);
         let mbs = contract.mbs.map_or(2 * u64::from(contract.mfs), u64::from);
-        // (MBS - 1) (1/MCR - 1/PCR), in the unit of the MCR's bucket; each 1/rate is a cell in the unit of its own
-        // bucket.
+        // (MBS - 1) (1/MCR - 1/PCR), in the unit of the MCR's bucket. Each 1/rate is one cell in the unit of that
+        // rate's bucket.
         let at_pcr = frame_rate.cell * frame_rate.rate / peak_rate.rate;
         let burst = u128::from(mbs.saturating_sub(1)) * (frame_rate.cell - at_pcr);
         Self {
@@ -191,7 +191,8 @@ impl Policer {
         if !too_fast {
             self.peak_rate.add_cell(now);
         }
-        // A cell is within MFS if it is the last, or one of fewer than MFS so far, itself included.
+        // A cell is within MFS if it is the last of its frame, or if fewer than MFS cells of the frame have arrived so
+        // far, itself included.
         let too_long = !cell.last_cell() && self.in_frame >= self.mfs;
         self.counters.nonconforming_cells += u64::from(too_fast || too_long);
         if cell.last_cell() {
@@ -218,7 +219,8 @@ pub(crate) mod tests {
         Gfr { mcr, pcr: None, mfs: FRAME, mbs: None, cdvt: Duration::default(), tagging: true }
     }
 
-    /// Sends frames whose cells leave back to back at the link's rate, one frame every `gap` cell times.
+    /// Sends one frame every `gap` cell times, its cells back to back at the link's rate. Returns how many cells are
+    /// tagged.
     fn send(policer: &mut Policer, frames: u64, gap: u64) -> u64 {
         let cell_time = clock().cell_time(LINK);
         let mut tagged = 0;
@@ -238,7 +240,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_source_exactly_at_mcr_is_never_tagged() {
-        // A fifth of the link: a frame of 12 cells every 60 cell times.
+        // MCR is a fifth of the link's rate: a frame of 12 cells every 60 cell times.
         let mut policer = policer(&contract(31_104_000));
         assert_eq!(send(&mut policer, 100_000, 60), 0);
         assert_eq!(policer.counters.eligible_frames, 100_000);
@@ -256,9 +258,10 @@ pub(crate) mod tests {
 
     #[test]
     fn a_burst_of_mbs_at_pcr_is_eligible_and_what_follows_is_not() {
-        // MCR a quarter of the link, PCR half of it: a cell of the bucket is four cell times, and tau is 23 (4 - 2) =
-        // 46 of them. Cells arrive every second cell time, so a frame of 12 fills the bucket by 48 while 24 drain: the
-        // second frame finds 24, the third 48. Two cell times later it finds 46, which still conforms.
+        // MCR is a quarter of the link's rate and PCR half of it: a cell drains from the bucket in four cell times, and
+        // tau is 23 (4 - 2) = 46 cell times. Cells arrive every second cell time, so a frame of 12 adds 48 while 24
+        // drain: the second frame finds a level of 24, the third 48. Two cell times later it finds 46, which still
+        // conforms.
         let pcr = Some(BitRate::from_bits_per_second(77_760_000));
         for (pause, eligible) in [(0, 2), (1, 2), (2, 3)] {
             let contract = Gfr { pcr, ..contract(38_880_000) };
@@ -290,8 +293,9 @@ pub(crate) mod tests {
             send(&mut policer, 1, 60);
             policer.counters.nonconforming_cells
         };
-        // Of 12 cells at twice PCR every second is too fast: 6. If MFS is 11, an eleventh cell that is not the last
-        // exceeds it. If MFS is 10, the tenth does too, but was too fast already. The last cell never exceeds it.
+        // Of 12 cells at twice PCR, every second one is too fast, so 6 do not conform. If MFS is 11, an eleventh cell
+        // that is not the last exceeds it. If MFS is 10, the tenth does too, but was too fast already. The last cell
+        // never exceeds it.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
     }
 

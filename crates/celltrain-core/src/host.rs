@@ -12,36 +12,37 @@ use crate::error::Fault;
 use crate::rng::Stream;
 use crate::units::{Clock, Duration, Span};
 
-/// What all hosts have in common. With the defaults they take no time, and their clocks are right.
+/// Properties common to all hosts. With the defaults, hosts take no processing time and their clocks are exact.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct HostOptions {
-    /// How long a host works on each packet that it sends, one after the other, before the packet joins the queue of
+    /// Time a host takes to process each packet it sends, one packet at a time, before the packet joins the queue of
     /// its link.
     pub processing: Duration,
-    /// Whether that is always so long, or drawn for each packet.
+    /// Whether the processing time is always the same, or drawn for each packet.
     pub processing_times: ProcessingTimes,
-    /// Each host's clock ticks later than others by a time of its own, drawn from 0 to this.
+    /// Largest offset of a host's clock: each host's ticks are delayed by a time drawn from 0 to this.
     pub clock_offset: Duration,
-    /// Each host's clock goes slow or fast by a share of its own, drawn from minus to plus this.
+    /// Largest error of a host's clock: each clock runs slow or fast by a share drawn from minus this to plus this
+    ///
     #[schemars(range(min = 0.0, max = 0.1))]
     pub clock_skew: f64,
-    /// Each flow starts later than it would by a time of its own, drawn from 0 to this.
+    /// Largest delay of a flow's start: each flow is delayed by a time drawn from 0 to this.
     pub start_spread: Duration,
 }
 
-/// Whether the time over a packet is always the same or drawn.
+/// Whether a host's processing time is the same for every packet or drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ProcessingTimes {
     /// Always the same.
     #[default]
     Fixed,
-    /// Evenly distributed, from 0 to what is given, drawn for each packet.
+    /// Uniformly distributed from 0 to `processing`, drawn for each packet.
     Uniform,
 }
 
-/// A longer processing time is probably a wrong unit.
+/// A longer processing time is probably given in the wrong unit.
 const MAX_PROCESSING: Duration = Duration::from_milliseconds(10_000);
 const MAX_OFFSET: Duration = Duration::from_milliseconds(10_000);
 const MAX_SKEW: f64 = 0.1;
@@ -88,7 +89,7 @@ impl HostOptions {
     }
 }
 
-/// Draws a time from 0 to `most`, every unit equally likely.
+/// Draws a time uniformly from 0 to `most`, both included.
 pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     let units = (u128::from(rng.next_u64()) * (u128::from(most.0) + 1)) >> 64;
     Span(u64::try_from(units).expect("a product of 64 bits and a share"))
@@ -104,9 +105,9 @@ pub struct Rate {
 }
 
 impl Rate {
-    /// Returns the true length of its `period`.
+    /// Returns the true duration of a `period` measured by this clock.
     pub fn takes_for(self, period: Span) -> Span {
-        // Periods are far below 2^53 units, and the share is smaller than the period.
+        // Periods are far below 2^53 units, and the correction is smaller than the period.
         #[expect(clippy::cast_possible_truncation, reason = "a tenth of a period at most")]
         let more = (period.0 as f64 * self.skew).round() as i64;
         Span(period.0.saturating_add_signed(more).max(1))

@@ -1,9 +1,9 @@
-//! Index types for a network's parts, one for each kind. Swapping two of them, or indexing a list with another kind of
-//! index, does not compile.
+//! Index types for a network's parts, one for each kind. Code that swaps two of them, or indexes a list with another
+//! kind of index, does not compile.
 //!
 //! Lists are from `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An index
-//! is 32 bits wide, as hot records hold many of them. A number that counts places within one structure, such as the
-//! queues of a port or the inputs of a node, is a plain integer.
+//! is 32 bits wide, because frequently accessed records contain many of them. A position within one structure, such as
+//! a port's queue or a node's input, is a plain integer.
 //!
 //! ```
 //! use celltrain_core::cell::{Cell, FrameNumber};
@@ -37,7 +37,7 @@ macro_rules! indices {
         pub struct $name(u32);
 
         impl $name {
-            /// Creates the index of this number.
+            /// Creates the index with this number.
             #[inline]
             pub const fn new(number: u32) -> Self {
                 Self(number)
@@ -49,7 +49,7 @@ macro_rules! indices {
                 self.0
             }
 
-            /// Returns all of them, from 0 on. Zipped with a list, they need no check of its length.
+            /// Returns all indices from 0 on. Zipping them with a list needs no length check.
             #[inline]
             pub fn counting() -> impl Iterator<Item = Self> + Clone {
                 (0..).map(Self)

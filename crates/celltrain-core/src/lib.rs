@@ -1,7 +1,7 @@
 //! Models and engines of celltrain, a cell-accurate laboratory for TCP over switched networks.
 //!
-//! The core has no files, wall clock, interpreter or bytes of headers, and starts threads only to run one network on
-//! several (`engine/fast/parallel`). An engine takes a [`network::Network`], moves every cell of it and returns a
+//! The core uses no files, wall clock, interpreter or header bytes, and starts threads only to run one network in
+//! parallel (`engine/fast/parallel`). An engine takes a [`network::Network`], simulates every cell of it and returns a
 //! [`metrics::RunResult`]; a [`probe::Probe`] may observe it. The models (`policy`, `tcp`, `aal5`, `port`,
 //! `end_systems`) do not depend on the engine that drives them, so that two engines can share them.
 

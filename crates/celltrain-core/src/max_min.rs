@@ -17,7 +17,7 @@ use crate::scheduler::Class;
 use crate::traffic::Pattern;
 use crate::units::CELL_BITS;
 
-/// Claims of the VCs other than a fair share; slices by VC.
+/// Minimum rates and weights of the VCs; slices indexed by VC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms<'a> {
     /// MCR: the minimum of each VC, in the unit of the capacities; 0 if the slice is empty.
@@ -29,7 +29,7 @@ pub struct Terms<'a> {
 /// Computes the max-min fair rate of each VC, in the unit of the capacities. `paths` has the links each VC crosses, as
 /// indices into `capacities`. A VC that crosses no link has no bound, and its rate is infinite. With minimums m and
 /// weights w from [`Terms`], a VC above its minimum has a full link on which no rate above its own minimum has a larger
-/// r / w. A link that the minimums alone overfill gives the minimums and no more.
+/// r / w. On a link overloaded by the minimums alone, every VC gets its minimum and no more.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
     filled(capacities, paths, terms, &CancellationToken::never()).expect("nobody stops it")
 }
@@ -56,7 +56,7 @@ fn filled(
             crossing[link].push(vc);
         }
     }
-    // In this order one pass over a link finds its level.
+    // In this order, one pass over a link's VCs finds its level.
     for on in &mut crossing {
         token.tick(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
@@ -64,8 +64,8 @@ fn filled(
 
     let mut rates = vec![f64::INFINITY; paths.len()];
     let level_of = |link: LinkIndex, rates: &[f64]| Level(level(capacities[link], &crossing[link], &vcs, rates));
-    // The link that fills first goes first. Levels only rise as other links fill, so a level that is too low by now is
-    // detected when its turn comes.
+    // The link that fills first is processed first. Levels only rise as other links fill, so a level that has become
+    // too low is detected when its link's turn comes.
     let mut next = BinaryHeap::with_capacity(capacities.len());
     for (link, on) in crossing.iter_enumerated() {
         token.tick(on.len())?;
@@ -98,9 +98,9 @@ fn filled(
 /// data, in megabits per second: the flow's share of the line, times the payload part of its full frames. `efficiency`
 /// divides by this ceiling, so flows that all have their share fill every link that limits them.
 ///
-/// All flows have the same weight. TCP wants all it can have, up to its pace; packets without TCP want their mean rate;
-/// no flow wants more than its PCR. Rates include all cells: an ABR VC gets the same as any other, including its
-/// forward RM cells. Acknowledgements, and the backward RM cells that go with them, want nothing.
+/// All flows have the same weight. TCP demands as much as it can get, up to its pacing rate; packets without TCP demand
+/// their mean rate; no flow demands more than its PCR. Rates include all cells: an ABR VC gets the same as any other,
+/// including its forward RM cells. Acknowledgements, and the backward RM cells sent with them, demand nothing.
 ///
 /// # Errors
 /// If the work is cancelled.
@@ -124,12 +124,12 @@ pub fn goodputs_mbps(network: &Network, token: &CancellationToken<'_>) -> Result
     token.map(network.flows.iter().zip(shares), |(flow, share)| share * network.payload_share(flow))
 }
 
-/// Returns, by VC, the rate in cells per second that the ideal allocator gives ABR sources. It is unbounded for VCs
-/// that carry no data, which do not need theirs.
+/// Returns, by VC, the rate in cells per second that the ideal allocator gives ABR sources. It is infinite for VCs that
+/// carry no data, which do not use it.
 ///
-/// CBR and VBR get their demand first: the mean rate of their packets on the line. All others share equally: an ABR VC
-/// from its MCR to its PCR, with or without data to send; the others up to their flows' demand, from the MCR of a
-/// guaranteed frame rate.
+/// CBR and VBR get their demand first: the mean rate of their packets on the line. All other VCs share equally. An ABR
+/// VC gets at least its MCR and at most its PCR, whether or not it has data to send. The others get at most their
+/// flows' demand, and at least the MCR of a guaranteed frame rate.
 pub(crate) fn ideal_rates(
     network: &Network,
     token: &CancellationToken<'_>,
@@ -191,19 +191,19 @@ struct Vc {
 }
 
 impl Vc {
-    /// Returns its rate at this level of the common rise.
+    /// Returns the VC's rate when the common level has risen this far.
     fn rate_at(self, level: f64) -> f64 {
         self.minimum.max(self.weight * level)
     }
 
-    /// Returns the level above which it has more than its minimum.
+    /// Returns the level above which its rate exceeds its minimum.
     fn leaves_minimum(self) -> f64 {
         self.minimum / self.weight
     }
 }
 
-/// Returns the level at which a link is full if the VCs with a fixed rate keep it; infinite if no rate rises. `on` is
-/// in the order in which VCs leave their minimums.
+/// Returns the level at which a link is full, given the rates already fixed; infinite if no rate can rise. `on` lists
+/// the VCs in the order in which their rates exceed their minimums.
 fn level(capacity: f64, on: &[usize], vcs: &[Vc], rates: &[f64]) -> f64 {
     let rising = || on.iter().filter(|&&vc| rates[vc] == f64::INFINITY).map(|&vc| vcs[vc]);
     // At level 0 all are at their minimums.
@@ -267,7 +267,8 @@ mod tests {
         let weighted = |weights: &[f64]| shares_of(&[90.0], &paths, Terms { weights, ..Terms::default() });
         assert_eq!(weighted(&[1.0, 2.0, 6.0]), [10.0, 20.0, 60.0]);
         let with_minimum = |minimums: &[f64]| shares_of(&[90.0], &paths, Terms { minimums, ..Terms::default() });
-        // 20 of 90 make no difference to an equal share of 30; 50 do, and leave 20 to each of the others.
+        // A minimum of 20 makes no difference to an equal share of 30. A minimum of 50 does, and leaves 20 to each of
+        // the others.
         assert_eq!(with_minimum(&[20.0, 0.0, 0.0]), [30.0, 30.0, 30.0]);
         assert_eq!(with_minimum(&[50.0, 0.0, 10.0]), [50.0, 20.0, 20.0]);
         // Minimums above the capacity.
@@ -301,8 +302,8 @@ mod tests {
         })
     }
 
-    /// Checks the definition of the rates: no link is overloaded, no VC has less than its minimum, and a VC above its
-    /// minimum has a full link on which no other above its own has more for its weight.
+    /// Checks the definition of the rates: no link is overloaded, no VC has less than its minimum, and every VC above
+    /// its minimum crosses a full link on which no other VC above its own minimum has a higher rate for its weight.
     fn is_max_min(
         capacities: &TiSlice<LinkIndex, f64>,
         paths: &[Vec<LinkIndex>],
@@ -329,7 +330,7 @@ mod tests {
                 })
             };
             let bottleneck = |&link: &LinkIndex| load(link) >= capacities[link] * (1.0 - near) && has_most(link);
-            // At its minimum a VC need not have the most, but it still needs a full link.
+            // A VC at its minimum need not have the highest rate, but it still needs a full link.
             let full = |&link: &LinkIndex| load(link) >= capacities[link] * (1.0 - near);
             let at_minimum = rates[vc] <= minimum(vc) * (1.0 + near);
             if !paths[vc].iter().any(|link| if at_minimum { full(link) } else { bottleneck(link) }) {
@@ -361,7 +362,7 @@ mod tests {
             let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
             TrafficConfig::ConstantRate(constant_rate::Config { rate, packet })
         };
-        // The first two flows share the first VC and want 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
+        // The first two flows share the first VC and demand 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
         network.flows[SECOND].data_vc = VcIndex::new(0);
         (network.flows[FIRST].traffic, network.flows[SECOND].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
         let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
@@ -373,7 +374,7 @@ mod tests {
             [1, 2, 3, 5].iter().all(|&vc| ideal[VcIndex::new(vc)] == f64::INFINITY),
             "no data, no bound: {ideal:?}"
         );
-        // A VC that comes first by its class gets all it wants; if that is more than the link, nothing is left.
+        // A VC of a higher-priority class gets its whole demand; if that exceeds the link's rate, nothing is left.
         for (rate, left) in [("31.8Mbps", link - 125_000.0), ("155.52Mbps", 0.0)] {
             let mut network = network.clone();
             network.flows[SECOND].traffic = packets(rate);

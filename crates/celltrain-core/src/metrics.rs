@@ -30,13 +30,14 @@ pub struct RunResult {
     pub measured_from_s: f64,
     /// End of the measured time, in seconds.
     pub measured_to_s: f64,
-    /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most the link could carry.
+    /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most the bottleneck could
+    /// carry.
     pub efficiency: f64,
-    /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all flows if there is none. `None` if
-    /// these flows delivered nothing.
+    /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all flows if no VC is. `None` if these
+    /// flows delivered nothing.
     pub fairness: Option<f64>,
-    /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows have
-    /// the same part of their fair share. `None` if these flows delivered nothing.
+    /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows get the
+    /// same fraction of their fair share. `None` if these flows delivered nothing.
     pub fairness_max_min: Option<f64>,
     /// Sum of the goodputs of all flows, in megabits per second.
     pub goodput_mbps: f64,
@@ -52,9 +53,9 @@ pub struct RunResult {
     pub abr: Vec<AbrResult>,
     /// All VCs together.
     pub cells: CellTotals,
-    /// Cells that crossed a link, counted once a link.
+    /// Number of cells that crossed a link, summed over all links.
     pub cell_hops: u64,
-    /// Digest of 64 bits that changes when any segment's or acknowledgement's instant changes.
+    /// 64-bit digest that changes if the time of any segment or acknowledgement changes.
     pub fingerprint: Fingerprint,
 }
 
@@ -68,7 +69,7 @@ pub struct FlowResult {
     pub name: String,
     /// The name of its traffic.
     pub traffic: &'static str,
-    /// Bytes passed to the application in order, each once, in megabits per second.
+    /// Bytes passed to the application in order, each counted once, in megabits per second.
     pub goodput_mbps: f64,
     /// The goodput it would have at its max-min fair share of the network, in megabits per second:
     /// [`max_min::goodputs_mbps`].
@@ -83,7 +84,7 @@ pub struct FlowResult {
     pub segments_sent: u64,
     /// Segments retransmitted.
     pub retransmitted_segments: u64,
-    /// Segments that arrived and held nothing new.
+    /// Segments that arrived but contained no new data.
     pub repeated_segments: u64,
     /// Number of times the retransmission timer expired.
     pub timeouts: u64,
@@ -91,15 +92,15 @@ pub struct FlowResult {
     pub fast_retransmits: u64,
     /// cwnd at the end, in segments; 0 without TCP.
     pub cwnd_segments: f64,
-    /// Results of its congestion control's formulas that were replaced because they are not numbers.
+    /// Formula results of its congestion control that were replaced because they were not finite numbers.
     pub replaced_results: u64,
     /// Packets sent; 0 with TCP.
     pub packets_sent: u64,
     /// Packets that arrived whole; 0 with TCP.
     pub packets_delivered: u64,
-    /// Seconds from its start until all of a file was acknowledged; `None` before then, and without a file.
+    /// Seconds from the flow's start until its whole file was acknowledged; `None` before then, and without a file.
     pub completion_s: Option<f64>,
-    /// Delay of the files its stream is cut into; `None` if not measured, and without TCP.
+    /// Delay of the files its stream is cut into; `None` if not measured or without TCP.
     pub file_delay: Option<FileDelay>,
 }
 
@@ -108,7 +109,7 @@ pub struct FlowResult {
 pub struct PortResult {
     /// Its name.
     pub name: String,
-    /// Places for waiting cells; `None` without limit.
+    /// Number of cells that can wait; `None` if unlimited.
     pub buffer_cells: Option<u32>,
     /// The policy's name; at an edge device, the name of the discard algorithm.
     pub policy: &'static str,
@@ -116,13 +117,13 @@ pub struct PortResult {
     pub threshold_cells: Option<u32>,
     /// The scheduler's name.
     pub scheduler: &'static str,
-    /// The largest number of cells that ever waited.
+    /// Largest number of cells waiting at any time.
     pub max_queue_cells: u32,
     /// Cells waiting at the end.
     pub queue_cells: u32,
     /// Counters of its cells.
     pub counters: PortCounters,
-    /// Results of its policy's formulas that were replaced because they are not numbers.
+    /// Formula results of its policy that were replaced because they were not finite numbers.
     pub replaced_results: u64,
     /// Share of the run during which it transmitted.
     pub utilisation: f64,
@@ -135,7 +136,7 @@ pub struct ContractResult {
     pub name: String,
     /// Counters at the edge of the network.
     pub edge: EdgeCounters,
-    /// Frames discarded whole by the policies of the ports used by this VC alone, before any merge.
+    /// Frames discarded whole by the policies of the ports that the VC crosses before any merge.
     pub discarded_frames: u64,
     /// Frames that lost a cell at these ports for lack of room.
     pub cut_frames: u64,
@@ -146,24 +147,24 @@ pub struct ContractResult {
 pub struct AbrResult {
     /// The VC's name.
     pub name: String,
-    /// ACR at the end, in megabits per second of cells.
+    /// ACR at the end, in megabits per second, cell headers included.
     pub acr_mbps: f64,
     /// Forward RM cells its source sent in rate.
     pub forward_rm_cells: u64,
     /// Forward RM cells its source sent out of rate.
     pub out_of_rate_rm_cells: u64,
-    /// Backward RM cells that came back to it.
+    /// Backward RM cells that returned to its source.
     pub returned_rm_cells: u64,
-    /// RM cells of both directions' loops as a share of the cells it sent. `None` if no cells were sent.
+    /// Share of RM cells, of both directions' loops, in the cells it sent. `None` if it sent no cells.
     pub rm_share: Option<f64>,
 }
 
-/// Whereabouts of all cells: `offered = delivered + lost + discarded + in_flight`.
+/// Numbers of all cells by outcome: `offered = delivered + lost + discarded + in_flight`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellTotals {
     /// Sent by end systems, plus RM cells.
     pub offered: u64,
-    /// Reached the host at the end of their VC, or the end of their loop.
+    /// Reached the host at the end of their VC, or, for RM cells, the end of their loop.
     pub delivered: u64,
     /// Lost for lack of room.
     pub lost: u64,
@@ -193,7 +194,7 @@ pub struct FinalState<'a> {
     pub edge: &'a Edge,
     /// Its shaped ports and the loops of its ABR VCs.
     pub rate_control: &'a RateControl,
-    /// Cancellation of the measurement, which takes a while in a large network.
+    /// Token that cancels the measurement, which takes a while in a large network.
     pub token: &'a CancellationToken<'a>,
 }
 
@@ -206,8 +207,8 @@ impl FinalState<'_> {
         self.measure_if(true)
     }
 
-    /// Measures the part of a run that a partition has simulated. Its counters cover a part of the run, so they lack
-    /// cells known to other partitions.
+    /// Measures the part of a run that a partition has simulated. Its counters need not balance, because other
+    /// partitions count the cells that have moved there.
     pub(crate) fn measure_partition(&self) -> Outcome {
         self.measure_if(false)
     }
@@ -410,7 +411,7 @@ impl FinalState<'_> {
     }
 }
 
-/// Converts bytes in a number of seconds to megabits per second; 0 for no bytes, even in no time.
+/// Converts bytes in a number of seconds to megabits per second; 0 bytes give 0, even if the time is 0.
 fn mbps(bytes: u64, seconds: f64) -> f64 {
     if bytes > 0 { bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 }
 }

@@ -1,8 +1,8 @@
-//! The network an engine runs: nodes, links, VCs and flows under dense indices.
+//! The network an engine runs: nodes, links, VCs and flows with dense indices.
 //!
 //! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path
-//! of links. On each link it has a label of its own, dense from 0, as VPI and VCI are swapped at every switch. Per-VC
-//! state of a port is therefore a plain array.
+//! of links. On each link it has a separate label, numbered from 0 without gaps, because VPI and VCI are swapped at
+//! every switch. So the per-VC state of a port is a plain array.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -41,11 +41,11 @@ pub struct Network {
     pub merges: TiVec<MergeIndex, Merge>,
     /// TCP connections, and packet flows without acknowledgements.
     pub flows: TiVec<FlowIndex, Flow>,
-    /// The link whose capacity efficiency is measured against.
+    /// The link whose capacity is the reference for efficiency.
     pub bottleneck: LinkIndex,
     /// Order of cells that reach a port at the same instant.
     pub tie_order: TieOrder,
-    /// Order of a port's departure and the arrivals of the same instant.
+    /// Order of a departure from a port and the arrivals at the same instant.
     pub service_order: ServiceOrder,
     /// Properties of hosts other than their TCP.
     pub host: HostOptions,
@@ -78,7 +78,7 @@ pub struct Node {
 /// The role of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeKind {
-    /// Sends and receives; its output queue has no limit.
+    /// Sends and receives; its output queue is unlimited.
     Host,
     /// Forwards cells, with one buffer at each output.
     Switch,
@@ -100,7 +100,7 @@ pub struct Link {
     pub rate: BitRate,
     /// Propagation delay.
     pub delay: Duration,
-    /// Places for waiting cells; `None` without limit.
+    /// Number of cells that can wait; `None` if unlimited.
     pub buffer: Option<u32>,
     /// The port's policy.
     pub policy: PolicyConfig,
@@ -108,7 +108,7 @@ pub struct Link {
     pub scheduler: SchedulerConfig,
     /// Feedback to the sources of its ABR VCs.
     pub allocator: Option<AllocatorConfig>,
-    /// The buffer of its packets, if it leaves an edge device towards the ATM network.
+    /// The packet buffer, if the link leads from an edge device into the ATM network.
     pub edge: Option<EdgeConfig>,
 }
 
@@ -119,11 +119,11 @@ pub struct Vc {
     pub name: String,
     /// Its links.
     pub path: Vec<LinkIndex>,
-    /// The merge in which it is a branch.
+    /// The merge of which it is a branch, if any.
     pub merge: Option<MergeIndex>,
     /// Its guarantee from the network, enforced at the switch that its first link reaches.
     pub contract: Option<Gfr>,
-    /// True if its source sends all of it tagged (CLP = 1).
+    /// True if its source tags all its cells (CLP = 1).
     pub tagged: bool,
     /// Class used by schedulers.
     pub class: Class,
@@ -133,19 +133,19 @@ pub struct Vc {
     pub partner: Option<VcIndex>,
 }
 
-/// Several VCs that become one: after the port where they meet they have one label. Their frames are not interleaved
-/// there: each waits until it is complete, and its cells are then sent back to back (`docs/mechanisms.md` 7; ATM Forum
-/// 97-0831, section 4).
+/// Several VCs that merge into one: after the port where they meet they share a label. Their frames are not
+/// interleaved: each waits there until it is complete, and its cells are then sent back to back (`docs/mechanisms.md`
+/// 7; ATM Forum 97-0831, section 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
     /// The name of the merged VC.
     pub name: String,
-    /// The link on which they leave the merging switch, the first that all of them cross.
+    /// The link on which they leave the merging switch: the first link that all of them cross.
     pub at: LinkIndex,
 }
 
 impl Merge {
-    /// Largest number of branches of a merge: a cell distinguishes them by eight bits.
+    /// Largest number of branches of a merge: the branch number in a cell has eight bits.
     pub const MAX_BRANCHES: usize = 256;
 }
 
@@ -167,7 +167,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Returns payload and cells of its data frames.
+    /// Returns the payload and the number of cells of its data frames.
     pub fn frame(&self, aal5: &Aal5Options) -> (u64, u32) {
         match self.traffic.packets() {
             Some(pattern) => (pattern.packet.bytes, aal5.packet_cells(pattern.packet.bytes)),
@@ -254,7 +254,7 @@ impl Network {
         routing.vcs[link].iter().map(name).collect()
     }
 
-    /// Returns the largest share of its data's rate that a flow's application receives: the payload part of its full
+    /// Returns the largest share of a flow's data rate that its application can receive: the payload part of its full
     /// frames, reduced by the RM cells of an ABR VC (`docs/mechanisms.md` 1.1).
     pub fn payload_share(&self, flow: &Flow) -> f64 {
         let (payload, cells) = flow.frame(&self.aal5);
@@ -296,13 +296,13 @@ impl Network {
         self.links[*self.vcs[vc].path.last().expect("a path has links")].to
     }
 
-    /// Returns the part of a VC's path that cells cross under the rules of ATM, see [`atm_part`].
+    /// Returns the part of a VC's path that belongs to the ATM network, see [`atm_part`].
     pub fn atm_part(&self, vc: &Vc) -> Range<usize> {
         atm_part(&self.nodes, &self.links, &vc.path)
     }
 
-    /// Returns the propagation delay there and back over a VC's ATM part, which its RM cells cross, limited to the
-    /// longest `Duration`.
+    /// Returns the round-trip propagation delay over a VC's ATM part, which its RM cells cross, limited to the longest
+    /// `Duration`.
     pub fn round_trip(&self, vc: &Vc) -> Duration {
         let one_way = |vc: &Vc| -> u64 {
             let delays = vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds);
@@ -312,8 +312,8 @@ impl Network {
         Duration { picoseconds: one_way(vc).saturating_add(one_way(back)) }
     }
 
-    /// Returns a clock on which every time of this network is whole, if there is one. It is a thousand times finer if
-    /// rates are controlled, as spans between cells are rounded to it.
+    /// Returns a clock on which every time of this network is a whole number of units, if there is one. The clock is a
+    /// thousand times finer if rates are controlled, because the intervals between cells are rounded to it.
     pub fn clock(&self) -> Clock {
         let over_tcp = || self.flows.iter().filter(|flow| flow.traffic.packets().is_none());
         let starts = self.flows.iter().map(|flow| flow.start);
@@ -333,7 +333,7 @@ impl Network {
         if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
     }
 
-    /// Gives every VC its label on each of its links.
+    /// Assigns every VC a label on each of its links.
     #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
     pub fn routing(&self) -> Routing {
         let mut routing = Routing {
@@ -392,8 +392,8 @@ impl Network {
     }
 }
 
-/// Returns the part of a path that cells cross under the rules of ATM, as positions in it. A shaped VC is shaped at its
-/// first link. The parts before and after are between hosts and edge devices.
+/// Returns the part of a path that belongs to the ATM network, as a range of positions in the path. A shaped VC is
+/// shaped at the first of these links. The links before and after them connect hosts and edge devices.
 #[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
 pub fn atm_part(
     nodes: &TiSlice<NodeIndex, Node>,
@@ -407,7 +407,7 @@ pub fn atm_part(
     start..end + 1
 }
 
-/// Divisor of the clock's unit if rates are controlled: the shortest span between two cells is then some hundred
+/// Divisor of the clock's unit if rates are controlled. The shortest interval between two cells is then some hundred
 /// thousand units.
 const UNITS_FOR_RATES: u64 = 1000;
 
@@ -416,7 +416,7 @@ const UNITS_FOR_RATES: u64 = 1000;
 pub struct Graph {
     /// Hosts and switches.
     pub nodes: TiVec<NodeIndex, Node>,
-    /// One-way links; ports without limit until a scenario says otherwise.
+    /// One-way links; their ports have unlimited buffers until a scenario sets a limit.
     pub links: TiVec<LinkIndex, Link>,
 }
 
@@ -426,19 +426,19 @@ impl Graph {
         self.nodes.push_and_get_key(Node { name: name.into(), kind })
     }
 
-    /// Returns the other link of a pair added together.
+    /// Returns the opposite link of a pair that was added together.
     pub fn way_back(link: LinkIndex) -> LinkIndex {
         LinkIndex::new(link.number() ^ 1)
     }
 
-    /// Adds an identical link each way between two nodes. Returns the one that leaves `a`; [`Graph::way_back`] is the
-    /// other.
+    /// Adds identical links in both directions between two nodes. Returns the link that leaves `a`; [`Graph::way_back`]
+    /// returns the other.
     pub fn connect(&mut self, a: NodeIndex, b: NodeIndex, rate: BitRate, delay: Duration) -> LinkIndex {
         self.connect_unlike(a, b, [(rate, delay); 2])
     }
 
-    /// Adds a link each way between two nodes, each with a rate and a delay of its own, from `a` first. Returns the one
-    /// that leaves `a`; [`Graph::way_back`] is the other.
+    /// Adds links in both directions between two nodes, each with its own rate and delay, the link from `a` first.
+    /// Returns the link that leaves `a`; [`Graph::way_back`] returns the other.
     pub fn connect_unlike(&mut self, a: NodeIndex, b: NodeIndex, ways: [(BitRate, Duration); 2]) -> LinkIndex {
         let first = self.links.next_key();
         for ((from, to), (rate, delay)) in [(a, b), (b, a)].into_iter().zip(ways) {

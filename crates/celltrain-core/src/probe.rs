@@ -1,4 +1,4 @@
-//! Observation of a run without side effects: the view of a probe, and the probe that records series.
+//! Observation of a run without side effects: the interface of probes, and the probe that records series.
 //!
 //! A probe gets shared references and copies only, so a run with and without it has the same fingerprint.
 
@@ -13,12 +13,12 @@ use crate::units::{CELL_BITS, Clock, Duration, Time};
 
 /// An observer of a run. Every method has an empty default, so unused ones cost nothing.
 pub trait Probe: Observer {
-    /// Returns the next instant at which this probe wants to look, if any.
+    /// Returns the next instant at which this probe takes a snapshot, if any.
     fn next_snapshot(&self) -> Option<Time> {
         None
     }
 
-    /// Returns the ports whose range it reads ([`Queues::range`]). They stay the same during a run.
+    /// Returns the ports whose ranges it reads ([`Queues::range`]). These ports stay the same during a run.
     fn traced_ports(&self) -> &[LinkIndex] {
         &[]
     }
@@ -59,8 +59,9 @@ pub trait Queues {
     /// Returns the number of cells waiting at the port of this link.
     fn occupancy(&self, link: LinkIndex) -> u32;
 
-    /// Returns the smallest and largest number of cells waiting at the port of this link since the latest look or the
-    /// start of the run, for [`Probe::traced_ports`]. Every length counts, even within an instant.
+    /// Returns the smallest and largest number of cells waiting at the port of this link since the latest snapshot or
+    /// the start of the run, for [`Probe::traced_ports`]. Every length is included, even if it changes within an
+    /// instant.
     fn range(&self, link: LinkIndex) -> QueueRange;
 
     /// Appends the cells waiting of each VC at the port of this link, by label.
@@ -89,7 +90,7 @@ pub struct SeriesChoice {
     pub delivered: bool,
     /// ACR of the data of each flow that has one, see [`Recorder::rate_flows`].
     pub rates: bool,
-    /// Packets that wait before the ATM network, see [`Recorder::edge_flows`], and the state of the discard algorithm
+    /// Packets waiting to enter the ATM network, see [`Recorder::edge_flows`], and the state of the discard algorithm
     /// there.
     pub edges: bool,
 }
@@ -101,7 +102,7 @@ pub struct Recorder {
     links: Vec<LinkIndex>,
     /// Flows whose rate is controlled, and the VCs of their data.
     rates: Vec<(FlowIndex, VcIndex)>,
-    /// Flows whose packets wait before the ATM network, and the VCs of their data.
+    /// Flows whose packets wait to enter the ATM network, and the VCs of their data.
     edges: Vec<(FlowIndex, VcIndex)>,
     step: Duration,
     clock: Clock,
@@ -110,27 +111,27 @@ pub struct Recorder {
     end: Time,
     /// The instants of the samples.
     pub times: Vec<Time>,
-    /// Waiting cells, one row a sample, one column a chosen port.
+    /// Waiting cells, one row per sample, one column per chosen port.
     pub queue_cells: Vec<u32>,
-    /// The fewest cells waiting since the sample before, in the same order.
+    /// The fewest cells waiting since the previous sample, in the same layout.
     pub queue_cells_least: Vec<u32>,
-    /// The most cells waiting since the sample before, in the same order.
+    /// The most cells waiting since the previous sample, in the same layout.
     pub queue_cells_largest: Vec<u32>,
-    /// Waiting cells by VC, one row a sample, one column a chosen port and label, ports in order.
+    /// Waiting cells by VC, one row per sample, one column per chosen port and label, ports in order.
     pub occupancy_cells: Vec<u32>,
-    /// cwnd in segments, one row a sample, one column a flow; 0 without TCP.
+    /// cwnd in segments, one row per sample, one column per flow; 0 without TCP.
     pub cwnd_segments: Vec<f64>,
-    /// ssthresh in segments, one row a sample, one column a flow.
+    /// ssthresh in segments, one row per sample, one column per flow.
     pub ssthresh_segments: Vec<f64>,
-    /// Bytes passed to the application in order, each once, since the start; one row a sample, one column a flow.
+    /// Bytes passed to the application in order, each once, since the start; one row per sample, one column per flow.
     pub delivered_bytes: Vec<u64>,
-    /// ACR in megabits per second of cells, one row a sample, one column for each of `rate_flows`.
+    /// ACR in megabits per second, cell headers included; one row per sample, one column for each of `rate_flows`.
     pub acr_mbps: Vec<f64>,
-    /// QL: packets at the edge device or ABR source, one row a sample, one column for each of `edge_flows`.
+    /// QL: packets at the edge device or ABR source, one row per sample, one column for each of `edge_flows`.
     pub edge_packets: Vec<u32>,
     /// The phase of the adaptive discard algorithm, 0 or 1, in the same layout; 0 with other algorithms.
     pub edge_phase: Vec<u32>,
-    /// Its `LD_ACR` in megabits per second of cells, in the same layout.
+    /// Its `LD_ACR` in megabits per second, cell headers included, in the same layout.
     pub edge_ld_acr_mbps: Vec<f64>,
     /// Its `P_CTR`, in the same layout.
     pub edge_p_ctr: Vec<u32>,
@@ -175,13 +176,13 @@ impl Recorder {
         &self.links
     }
 
-    /// Returns the flows whose data has an ACR, the columns of that series.
+    /// Returns the flows whose data has an ACR, which are the columns of the ACR series.
     pub fn rate_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.rates.iter().map(|&(flow, _)| flow)
     }
 
-    /// Returns the flows whose packets wait before the ATM network, the columns of the series of edges: flows through
-    /// an edge device, and flows whose host is an ABR source itself.
+    /// Returns the flows whose packets wait to enter the ATM network, which are the columns of the edge series: flows
+    /// through an edge device, and flows whose host is itself an ABR source.
     pub fn edge_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.edges.iter().map(|&(flow, _)| flow)
     }

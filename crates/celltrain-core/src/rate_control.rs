@@ -31,11 +31,11 @@ pub struct Place {
 pub struct RateControl {
     ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,
     allocators: TiVec<LinkIndex, Option<Box<dyn Allocator>>>,
-    /// By VC: the place where it is shaped, if it is.
+    /// By VC: the place where it is shaped; `None` if it is not.
     places: TiVec<VcIndex, Option<Place>>,
     loops: TiVec<VcIndex, Option<Loop>>,
-    /// By link and label: the place of the other direction's data whose allocator writes into the backward RM cells
-    /// that arrive there. Empty if no VC has any.
+    /// By link and label of a VC: the place where the data of the other direction leaves the same switch, if the
+    /// allocator there writes into the VC's backward RM cells. Empty if there is no such place.
     passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
 
@@ -48,7 +48,7 @@ struct Loop {
     /// The VC of the other direction.
     partner: VcIndex,
     destination: Destination,
-    /// RM cells that reached their end.
+    /// Number of RM cells that have reached the end of the loop.
     rms_ended: u64,
 }
 
@@ -130,7 +130,7 @@ impl RateControl {
         })
     }
 
-    /// Returns the place where a VC is shaped, if it is.
+    /// Returns the place where a VC is shaped; `None` if it is not.
     pub fn place(&self, vc: VcIndex) -> Option<Place> {
         self.places[vc]
     }
@@ -164,35 +164,36 @@ impl RateControl {
         self.loops[vc].as_ref().is_some_and(|of_vc| of_vc.end == link)
     }
 
-    /// Records the mark of data cells of an ABR VC at the end of its loop. Cells are reported in order, but possibly
-    /// ahead of their instant: only later RM cells read the mark.
+    /// Records whether data cells of an ABR VC are marked at the end of its loop. Cells are reported in order, but
+    /// possibly before they arrive, because only later RM cells read the mark.
     #[inline]
     pub fn on_data_end(&mut self, vc: VcIndex, marked: bool) {
         self.of_mut(vc).destination.on_data(marked);
     }
 
-    /// Returns the content with which RM cell `number` of `vc` goes back from the end of its loop; `None` if it is
-    /// already on its way back. Called in the order of the VC's cells.
+    /// Returns the content with which RM cell `number` of `vc` is turned around at the end of its loop; `None` if it
+    /// was already on its way back. Called in the order of the VC's cells.
     pub fn turn_around(&mut self, vc: VcIndex, number: FrameNumber) -> Option<RmCell> {
         let rm = self.rm_content(vc, number);
         (!rm.backward).then(|| self.of_mut(vc).destination.turn_around(&rm))
     }
 
-    /// Returns the place to which an RM cell at its end on `vc` goes: where the other direction is shaped.
+    /// Returns the place to which an RM cell goes from the end of the loop of `vc`: where the other direction is
+    /// shaped.
     #[inline]
     pub fn goes_to(&self, vc: VcIndex) -> Place {
         self.of(self.of(vc).partner).home
     }
 
-    /// Returns whether RM cell `number`, which goes backward on `vc`, will leave the rate unchanged when it is back.
+    /// Returns whether RM cell `number`, which goes backward on `vc`, will leave the rate unchanged when it returns.
     pub fn keeps_rate(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
         let rm = self.rm_content(vc, number);
         let Place { link, label } = self.goes_to(vc);
         self.shaped(link).keeps_rate(label, &rm)
     }
 
-    /// Handles RM cell `number` at its end on `vc` at `now`. If turned around, it is queued at the place it goes to; if
-    /// back at its source, it sets the rate there.
+    /// Handles RM cell `number` at the end of the loop of `vc` at `now`. A cell that is turned around is queued where
+    /// the other direction is shaped. A cell that is back at its source sets the rate there.
     pub fn deliver(&mut self, vc: VcIndex, number: FrameNumber, turned: Option<RmCell>, now: Time) {
         let rm = self.rm_content(vc, number);
         let of_vc = self.of_mut(vc);
@@ -214,7 +215,7 @@ impl RateControl {
         self.passes.get(link)?[label]
     }
 
-    /// Returns whether RM cell `number`, on its way on `vc`, goes backward.
+    /// Returns whether RM cell `number`, in flight on `vc`, goes backward.
     pub fn goes_backward(&mut self, vc: VcIndex, number: FrameNumber) -> bool {
         self.rm_content(vc, number).backward
     }
@@ -244,7 +245,7 @@ impl RateControl {
         }
     }
 
-    /// Returns the content of RM cell `number`, on its way on `vc`.
+    /// Returns the content of RM cell `number`, in flight on `vc`.
     pub fn rm_content(&self, vc: VcIndex, number: FrameNumber) -> RmCell {
         let home = self.of(vc).home;
         self.port(home.link).expect("an ABR VC is shaped").rm_content(home.label, number)
@@ -255,7 +256,7 @@ impl RateControl {
         self.ports.iter_mut().flatten().for_each(|port| port.note_fates());
     }
 
-    /// Returns the numbers of RM cells that a VC has sent and that have reached their end.
+    /// Returns how many RM cells a VC has sent, and how many of them have reached the end of their loop.
     pub fn rm_cells(&self, vc: VcIndex) -> Option<[u64; 2]> {
         let Loop { home, rms_ended, .. } = self.loops[vc].as_ref()?;
         let port = self.port(home.link).expect("an ABR VC is shaped");
@@ -277,15 +278,14 @@ impl RateControl {
         self.loops[vc].as_mut().expect("RM cells are of ABR VCs")
     }
 
-    /// Returns the port at which an ABR VC is shaped, on this link.
+    /// Returns the port at the start of this link, at which an ABR VC is shaped.
     #[inline]
     fn shaped(&mut self, link: LinkIndex) -> &mut ShapedPort {
         self.port_mut(link).expect("an ABR VC is shaped")
     }
 }
 
-/// Returns, by link and label, the place of the other direction's data whose allocator writes into backward RM cells;
-/// empty if no VC has any. `parts` are the ATM parts of the paths, by VC.
+/// Computes `passes` of [`RateControl`]. `parts` are the ATM parts of the paths, by VC.
 fn passes(
     network: &Network,
     routing: &Routing,
@@ -319,7 +319,7 @@ fn passes(
     passes
 }
 
-/// Returns, by VC, the cells of the longest frames its flows send.
+/// Returns, by VC, the number of cells in the longest frames its flows send.
 fn longest_frames(network: &Network) -> TiVec<VcIndex, u32> {
     let mut longest = ti_vec![network.aal5.segment_cells(0); network.vcs.len()];
     for flow in &network.flows {

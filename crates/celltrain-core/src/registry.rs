@@ -19,8 +19,8 @@
 //! ```
 //!
 //! Each line names a module and a variant. The module's name is the name in scenarios (`[edge.discard.tail_drop]`); it
-//! has to equal the variant in snake case as serde writes it, or the line carries `#[serde(rename = "dfba_1998")]`. The
-//! list above expands to `enum DiscardConfig { TailDrop(tail_drop::Config) }` with its serde and schema derives,
+//! must be the variant's name in snake case, as serde writes it, or the line needs `#[serde(rename = "dfba_1998")]`.
+//! The list above expands to `enum DiscardConfig { TailDrop(tail_drop::Config) }` with its serde and schema derives,
 //! `DiscardConfig::NAMES`, `name`, and `build` with a `match` over the variants.
 //!
 //! There are three kinds of lists:
@@ -43,7 +43,7 @@
 //! `config`, `Line` and `module` are names that the function chooses. `cargo expand -p celltrain-core tcp::congestion`
 //! shows the expansion.
 
-/// Defines a list of variants and the functions they share; see the head of `registry.rs`.
+/// Defines a list of variants and the functions they share; see the top of `registry.rs`.
 #[macro_export]
 macro_rules! registry {
     (@functions $lines:tt) => {};
@@ -169,7 +169,7 @@ macro_rules! registry {
         $crate::registry! { @names $Kind { $($module: $Variant,)* } }
 
         impl $Kind {
-            /// Returns the variant of this name with these options.
+            /// Returns the variant with this name and these options.
             pub fn named(name: &str, options: $Options) -> Option<Self> {
                 match name {
                     $(stringify!($module) => Some(Self::$Variant(options)),)*

@@ -14,7 +14,7 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Creates the stream of this name, for example `"port/bottleneck/ties"`, in the run of this seed.
+    /// Creates the stream with this name, for example `"port/bottleneck/ties"`, in a run with this seed.
     pub fn new(seed: u64, name: &str) -> Self {
         let mut hash = 0xcbf2_9ce4_8422_2325_u64;
         for byte in name.bytes() {
@@ -51,7 +51,7 @@ impl Stream {
         let low = |product: u64| product & u64::from(u32::MAX);
         let mut product = draw(self);
         if low(product) < u64::from(bound) {
-            // Only here may it have to be rejected, and only here is a division worth its time.
+            // Only in this case can the draw be rejected, so only here is the division needed.
             let threshold = u64::from(bound.wrapping_neg() % bound);
             while low(product) < threshold {
                 product = draw(self);
@@ -65,9 +65,10 @@ impl Stream {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Draws a length of time from the exponential distribution of this mean, by von Neumann's comparison of uniform
-    /// numbers (1951): without a logarithm, so it is the same on every machine. It is limited to 2^62 units, the bound
-    /// of scenario checks for all other times: with a mean of a sixteenth of that one in ten million would be longer.
+    /// Draws a length of time from the exponential distribution with this mean, by von Neumann's comparison of uniform
+    /// numbers (1951). This needs no logarithm, so the result is the same on every machine. It is limited to 2^62
+    /// units, the limit of scenario checks for all other times. With a mean of a sixteenth of that, one draw in ten
+    /// million would be longer.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "64 random bits by a mean of 64 bits; runs and rejections are a few dozen"
@@ -85,7 +86,7 @@ impl Stream {
                 }
                 last = next;
             }
-            // A descending run of x, y, ... ends at its n-th number with n even with probability e^-x.
+            // A descending run x, y, ... ends at its n-th number; the probability that n is even is e^-x.
             if run % 2 == 0 {
                 let means = (rejected << 64) + u128::from(first);
                 let mean = u128::from(mean.0);
@@ -106,7 +107,7 @@ impl Stream {
     }
 }
 
-/// Longer than any run by far.
+/// Far longer than any run.
 const LONGEST: u64 = 1 << 62;
 
 fn split_mix(x: u64) -> u64 {
@@ -165,7 +166,7 @@ mod tests {
             *counts.entry(items).or_insert(0) += 1;
         }
         assert_eq!(counts.len(), 6);
-        // Six classes of 10,000: a standard deviation is 91, so five of them is 456.
+        // Six classes of 10,000 draws with a standard deviation of 91; five standard deviations are 456.
         assert!(counts.values().all(|&n: &i32| (n - 10_000).abs() < 456), "{counts:?}");
     }
 
@@ -195,6 +196,6 @@ mod tests {
         assert_eq!(draws.iter().max(), Some(&Span(LONGEST)));
     }
 
-    /// Drawn once and kept: a change here changes every run ever made.
+    /// Recorded once: if these numbers change, so does every run.
     const PINNED: [u64; 3] = [11_279_107_376_953_867_294, 4_143_580_889_016_707_893, 6_105_796_715_261_145_753];
 }

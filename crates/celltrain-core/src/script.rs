@@ -1,4 +1,4 @@
-//! Reads the timed scripts of tests: settings (`set KEY VALUE`), then events that alternate with their expected results.
+//! Reads the timed scripts of tests: settings (`set KEY VALUE`), then events alternating with their expected results.
 //!
 //! `#` begins a comment. A [`Player`] defines the lines after the settings.
 
@@ -13,10 +13,10 @@ pub(crate) trait Player {
     /// A record of something it sends.
     type Sent: Debug;
 
-    /// Plays a line. The error says why it does not hold.
+    /// Plays a line. The error explains why the line failed.
     fn play(&mut self, words: &[&str]) -> Result<(), String>;
 
-    /// Returns what it has sent and no line has expected yet.
+    /// Returns what it has sent that no line has expected yet.
     fn unexpected(&self) -> &[Self::Sent];
 
     /// Fails if something was sent that the script does not list before the next event.
@@ -25,8 +25,7 @@ pub(crate) trait Player {
     }
 }
 
-/// Plays a script with the player that `begin` creates from its settings. The error names the first line that does not
-/// hold.
+/// Plays a script with the player that `begin` creates from its settings. The error names the first line that failed.
 pub(crate) fn play<P: Player>(text: &str, begin: impl Fn(Settings) -> Result<P, String>) -> Result<(), String> {
     let mut settings = Settings::new();
     let mut player: Option<P> = None;
@@ -48,7 +47,7 @@ pub(crate) fn play<P: Player>(text: &str, begin: impl Fn(Settings) -> Result<P, 
     player.ok_or("the script does nothing")?.expect_silence().map_err(|why| format!("at the end, {why}"))
 }
 
-/// Plays every script in a folder of `tests`, of which there are at least `least`.
+/// Plays every script in a folder of `tests`. There must be at least `least`.
 pub(crate) fn play_all(folder: &str, least: usize, play: impl Fn(&str) -> Result<(), String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -74,5 +73,5 @@ pub(crate) fn compare(value: f64, expected: &str) -> Result<(), String> {
     if (value - expected).abs() > TOLERANCE { Err(format!("it is {value}")) } else { Ok(()) }
 }
 
-/// Rounding of the numbers in scripts.
+/// Tolerance for the rounding of numbers in scripts.
 pub(crate) const TOLERANCE: f64 = 1e-4;

@@ -1,9 +1,9 @@
 //! A shaped output port: whole packets arrive, cells leave at the rate of their VC.
 //!
-//! An edge device has one towards the ATM network, and so does a host with an ABR VC. Each VC has its own packets in an
-//! [`EdgeBuffer`]. An ABR VC sends them as its [`Source`] allows, with its RM cells between them; any other sends at
-//! the rate of the line. If several may send, the one due first does, the lower label among equals: VCs at the line's
-//! rate take turns. `docs/design/abr.md` describes its place in the design.
+//! An edge device has a shaped port towards the ATM network, and so does a host with an ABR VC. The packets of each VC
+//! wait in an [`EdgeBuffer`]. An ABR VC sends them as its [`Source`] allows, with its RM cells in between; any other VC
+//! sends at the line rate. If several VCs may send, the one that is due first does, and among equals the one with the
+//! lower label. So VCs at the line rate take turns. `docs/design/abr.md` describes its place in the design.
 
 use typed_index_collections::TiVec;
 
@@ -40,7 +40,7 @@ struct Shaped {
 enum Pace {
     /// By ABR's rules.
     Controlled(Box<Source>),
-    /// At the rate of the line, no earlier than this.
+    /// At the line rate, no earlier than this.
     Line(Time),
 }
 
@@ -104,9 +104,9 @@ impl ShapedPort {
         self.buffer.offer(label, packet, acr);
     }
 
-    /// Offers a packet at `now` without taking back the cells of that VC that were sent ahead. Returns whether there
-    /// are any. They belong to a packet that goes first in any case, but the buffer sees those that have not started as
-    /// waiting.
+    /// Offers a packet at `now` without taking back the cells of that VC that were handed out ahead. Returns whether
+    /// there are any. They belong to a packet that goes first in any case. The buffer counts those that have not
+    /// started as waiting.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
         let back = ahead.not_started(now);
@@ -139,18 +139,18 @@ impl ShapedPort {
         }
     }
 
-    /// Queues `rm`, a turned-around forward RM cell of the other direction, until this VC's turn for it comes.
+    /// Queues `rm`, a turned-around forward RM cell of the other direction, until this VC may send it.
     pub fn turn_around(&mut self, label: Label, rm: RmCell) {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
         self.source_mut(label).turn_around(rm);
     }
 
-    /// Returns the content of RM cell `number`, which has not yet reached its end, mutably.
+    /// Returns the content of RM cell `number`, which has not yet reached its end, for changes.
     pub fn rm(&mut self, label: Label, number: FrameNumber) -> &mut RmCell {
         &mut self.vcs[label].rms.frame_mut(number).body
     }
 
-    /// Returns the same content to read.
+    /// Returns the content of RM cell `number`.
     pub fn rm_content(&self, label: Label, number: FrameNumber) -> RmCell {
         self.vcs[label].rms.frame(number).body
     }
@@ -175,7 +175,7 @@ impl ShapedPort {
         self.first().map(|(time, _)| time.max(self.free))
     }
 
-    /// Returns the VC that sends next, and the earliest instant it may.
+    /// Returns the VC that sends next, and the earliest instant at which it may send.
     fn first(&self) -> Option<(Time, Label)> {
         let one = |(label, vc): (Label, &Shaped)| {
             let data = self.waits(label);
@@ -188,9 +188,9 @@ impl ShapedPort {
         Label::counting().zip(&self.vcs).filter_map(one).min()
     }
 
-    /// Sends the cell that starts at `now`, if one may. With `ahead`, also hands out the data cells of its packet that
-    /// follow it in equal steps if nothing arrives in between, up to one that starts at `ahead`. Returns the cells and
-    /// the length of a step.
+    /// Sends the cell that starts at `now`, if one may. With `ahead`, also hands out the data cells of the same packet
+    /// that follow at equal intervals, up to one that starts at `ahead`, if nothing arrives in between. Returns the
+    /// cells and the interval.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
         let (time, label) = self.first()?;
@@ -273,7 +273,7 @@ impl ShapedPort {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),
             }
-            // The cell before the first of them was the latest to start.
+            // The cell before the first of these was the last to start.
             self.free = Time(next.0 - period.0) + self.cell_time;
         }
         (back > 0).then_some((label, back))
@@ -367,7 +367,7 @@ mod tests {
         let discard = DiscardConfig::TailDrop(tail_drop::Config {});
         let config = EdgeConfig { buffer: None, memory: Memory::PerVc, discard };
         let mut port = ShapedPort::new(Span(10), 100.0, EdgeBuffer::new(&config, 2, &[12; 2]), vec![None, None]);
-        // Cells that arrive, and cells waiting then, for packets of 12 and 2 cells.
+        // Arriving cells, and cells waiting afterwards, for packets of 12 and 2 cells.
         for (label, last, cells, waiting) in [(0, false, 7, 0), (0, true, 5, 12), (1, true, 2, 14)] {
             port.on_cells(Run { last: cell(label, 0, last), cells });
             assert_eq!(port.occupancy(), waiting);

@@ -25,11 +25,11 @@ pub enum Threshold {
     Whole(u32),
     /// A share of the buffer, 0 to 1.
     Share(f64),
-    /// A text with a percentage of the buffer, 0 to 100.
+    /// A string with a percentage of the buffer, 0 to 100.
     Percent(f64),
-    /// A text with a number of cells.
+    /// A string with a number of cells.
     Cells(u32),
-    /// A text with a number of cells below a full buffer.
+    /// A string with a number of cells below a full buffer.
     Below(u32),
 }
 
@@ -54,7 +54,7 @@ impl Threshold {
         match self {
             Threshold::Whole(number @ (0 | 1)) => f64::from(number) * k,
             Threshold::Share(share) => share * k,
-            // In this order: 29 % of 100 cells are 29.
+            // In this order, 29 % of 100 cells are exactly 29.
             Threshold::Percent(percent) => percent * k / 100.0,
             Threshold::Whole(cells) | Threshold::Cells(cells) => cells.into(),
             Threshold::Below(cells) => k - f64::from(cells),
@@ -62,7 +62,7 @@ impl Threshold {
     }
 
     /// Returns R in whole cells, rounded down: a whole number X exceeds R exactly if it exceeds this. The rounding
-    /// error of the product does not count, so 0.29 of 100 cells is 29 although 0.29 * 100.0 is 28.999999999999996.
+    /// error of the product is ignored, so 0.29 of 100 cells is 29 although 0.29 * 100.0 is 28.999999999999996.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to the capacity, rounded down")]
     pub fn whole_cells(self, capacity: u32) -> u32 {
         (self.cells(capacity) * (1.0 + 4.0 * f64::EPSILON)) as u32
@@ -91,7 +91,7 @@ impl Threshold {
         }
     }
 
-    /// Returns the value as a scenario writes it: texts are in quotes.
+    /// Returns the value as a scenario writes it: strings are in quotes.
     pub(crate) fn written(self) -> String {
         match self {
             Threshold::Whole(_) | Threshold::Share(_) => self.to_string(),
@@ -104,7 +104,7 @@ impl Threshold {
 pub const EXPECTED: &str = "a threshold: a share of the buffer (0 to 1), a whole number of cells (2 or more), or a text such \
                         as \"80%\", \"800 cells\" or \"buffer - 200 cells\"";
 
-/// Regular expression for texts that are thresholds.
+/// Regular expression for strings that are thresholds.
 const PATTERN: &str = r"^\s*([0-9]+\.?[0-9]*\s*%|\.[0-9]+\s*%|[0-9]+\s*cells?|buffer\s*-\s*[0-9]+\s*(cells?)?)\s*$";
 
 impl FromStr for Threshold {
@@ -179,7 +179,7 @@ impl<'de> Deserialize<'de> for Threshold {
     }
 }
 
-/// Reads a number or a text.
+/// Reads a number or a string.
 struct AsWritten;
 
 impl Visitor<'_> for AsWritten {
@@ -257,7 +257,7 @@ mod tests {
         serde_json::from_value(value).map_err(|error| error.to_string())
     }
 
-    /// Returns the cells of this value in a buffer of 1000.
+    /// Returns the number of cells of this threshold in a buffer of 1000.
     fn cells(value: Value) -> f64 {
         read(value).unwrap().cells(1000)
     }

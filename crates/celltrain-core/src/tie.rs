@@ -13,7 +13,7 @@ use crate::rng::Stream;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TieOrder {
-    /// Uniformly random, drawn afresh for every instant from the port's own stream.
+    /// Uniformly random, drawn for every instant from the port's own stream.
     #[default]
     Random,
     /// By input link, starting one input further after every tie.
@@ -22,14 +22,14 @@ pub enum TieOrder {
     Fixed,
 }
 
-/// Whether a port serves before or after it admits what arrives in the same instant.
+/// Whether a port sends a cell before or after it admits the cells that arrive at the same instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceOrder {
-    /// Arrivals find the buffer as it was before the departure of that instant.
+    /// Arrivals find the buffer as it was before the departure at that instant.
     #[default]
     AfterArrivals,
-    /// The departure of that instant frees its place first.
+    /// The departure at that instant frees its place first.
     BeforeArrivals,
 }
 
@@ -48,7 +48,7 @@ impl TieBreaker {
         Self { order, rng, inputs: inputs.max(1), first: 0 }
     }
 
-    /// Orders cells that arrived in one instant. `cells` comes sorted by input link; each input holds at most one.
+    /// Orders cells that arrived at one instant. `cells` must be sorted by input link; each input has at most one.
     pub fn order<T>(&mut self, cells: &mut [T], input: impl Fn(&T) -> u32) {
         if cells.len() < 2 {
             return;
@@ -64,7 +64,7 @@ impl TieBreaker {
         }
     }
 
-    /// Makes the draws of [`TieBreaker::order`] for `cells` cells whose order does not matter.
+    /// Draws or rotates as [`TieBreaker::order`] does, for `cells` cells whose order does not matter.
     #[inline]
     pub fn pass_over(&mut self, cells: u32) {
         if cells < 2 {

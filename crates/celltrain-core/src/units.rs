@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const CELL_BITS: u64 = 424;
 /// Picoseconds in a second.
 pub const PS_PER_SECOND: u64 = 1_000_000_000_000;
-/// The finest clock: a scenario that needs a finer one has its times rounded, with a warning.
+/// The finest clock: if a scenario needs a finer one, its times are rounded, with a warning.
 pub const MAX_UNITS_PER_SECOND: u64 = 1 << 40;
 
 /// An instant, in units of the scenario's clock since the start of the run.
@@ -75,18 +75,18 @@ impl Mul<u64> for Span {
     }
 }
 
-/// The scenario's clock, defined by its units per second.
+/// The scenario's clock, defined by the number of units per second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     /// Units in a second.
     pub units_per_second: u64,
-    /// True if every cell time and delay it was made for is a whole number of units.
+    /// True if every cell time and delay for which it was created is a whole number of units.
     pub exact: bool,
 }
 
 impl Clock {
     /// Returns the coarsest clock on which every cell time at `rates` and every one of `times` is a whole number of
-    /// units. If that needs more than [`MAX_UNITS_PER_SECOND`], returns a rounding clock of picoseconds (`exact` is
+    /// units. If that needs more than [`MAX_UNITS_PER_SECOND`], returns a picosecond clock that rounds (`exact` is
     /// false).
     #[expect(
         clippy::arithmetic_side_effects,
@@ -118,7 +118,7 @@ impl Clock {
         }
     }
 
-    /// Returns the time of one cell on a link of this rate: 424 bits over the rate, at least one unit.
+    /// Returns the transmission time of one cell on a link with this rate: 424 bits over the rate, at least one unit.
     #[expect(clippy::arithmetic_side_effects, reason = "424 by 64 bits, in 128 bits")]
     pub fn cell_time(&self, rate: BitRate) -> Span {
         Span(div_round(u128::from(CELL_BITS) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
@@ -155,7 +155,7 @@ fn div_round(numerator: u128, denominator: u64) -> u64 {
     u64::try_from((numerator + denominator / 2) / denominator).expect("scenario checks keep times below 2^62 units")
 }
 
-/// Returns the greatest common divisor of two whole numbers: 64 bits are several times as fast as 128.
+/// Returns the greatest common divisor. Generic, because 64-bit division is several times as fast as 128-bit division.
 #[expect(clippy::arithmetic_side_effects, reason = "b is positive")]
 pub(crate) fn gcd<T: Copy + Default + PartialEq + Rem<Output = T>>(a: T, b: T) -> T {
     if b == T::default() { a } else { gcd(b, a % b) }
@@ -231,7 +231,7 @@ const SIZE: Quantity =
     Quantity { kind: "size", base: "B", units: &[("MB", 1_000_000), ("kB", 1_000), ("B", 1)], example: "512B" };
 
 impl Quantity {
-    /// Returns why a text is not this quantity: a clause that follows "is not".
+    /// Returns why a string is not this quantity: a clause that follows "is not".
     fn refuse(&self, why: &str) -> String {
         let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
         format!(

@@ -42,13 +42,13 @@ impl UpstreamLinks {
         upstream
     }
 
-    /// Returns the links that feed the port of this one.
+    /// Returns the links that feed the port at the start of `link`.
     pub(crate) fn of(&self, link: LinkIndex) -> &[LinkIndex] {
         let link = usize::from(link);
         &self.links[self.first[link] as usize..self.first[link + 1] as usize]
     }
 
-    /// Returns the number of a feeding link among the inputs of a port.
+    /// Returns the number of the upstream link `from` among the inputs of a port.
     pub(crate) fn input(&self, link: LinkIndex, from: LinkIndex) -> u32 {
         let place = self.of(link).binary_search(&from);
         index(place.expect("a VC goes from the one to the other"))

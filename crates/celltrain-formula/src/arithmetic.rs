@@ -1,9 +1,9 @@
 //! Arithmetic without infinities: every operation on finite numbers gives a finite number, the same on every machine.
 //!
 //! Sum, difference, product, quotient and square root are the correctly rounded operations of IEEE 754. A result that
-//! is not finite is replaced, and counted. Overflow gives the largest number with the sign of the result. Division by
+//! is not finite is replaced and counted. Overflow gives the largest number with the sign of the result. Division by
 //! zero gives the largest number with the dividend's sign, or 0 for 0 / 0. The root of a negative number is 0.
-//! Exponential and logarithm are series implemented here, since system libraries differ in the last bits.
+//! Exponential and logarithm are series implemented here, because system libraries differ in the last bits.
 
 /// Number of replaced results.
 pub type Replaced = u64;
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn their_bits_are_pinned() {
-        // Reference values: a change here changes every run that uses these functions.
+        // Reference values: if they change, so does every run that uses these functions.
         let bits =
             [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];
         let [e, less, ln_10, below_0] = bits;

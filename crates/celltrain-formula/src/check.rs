@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Records a unit hint for a name without a unit whose other operand has one.
+    /// Records a unit hint for a name without a unit that is combined with an operand that has one.
     fn hint(&mut self, (left, a): (&'a Expression, Option<Unit>), (right, b): (&'a Expression, Option<Unit>)) {
         for (of, own, beside) in [(left, a, b), (right, b, a)] {
             let (Node::Name(name), None, Some(unit)) = (&of.node, own, beside) else { continue };

@@ -85,7 +85,7 @@ impl Program {
         self.reads.contains(&register)
     }
 
-    /// Returns the constant result, if no register matters and nothing is drawn or replaced.
+    /// Returns the constant result, if it depends on no register and nothing is drawn or replaced.
     pub fn constant(&self) -> Option<f64> {
         self.constant
     }

@@ -67,7 +67,7 @@ impl<'a> Evaluator<'a> {
         clauses
     }
 
-    /// Collects the clauses because of which a condition is `expected`. Returns whether it is.
+    /// Collects the clauses that make a condition equal to `expected`. Returns whether it is.
     fn decide(&mut self, of: &'a Expression, expected: bool, text: &str, clauses: &mut Vec<Clause>) -> bool {
         match &of.node {
             Node::Not(inner) => self.decide(inner, !expected, text, clauses),

@@ -48,11 +48,11 @@ impl Fault {
 pub struct SettingFault {
     /// The setting's key inside its own table, for example `threshold` or `thresholds.tcp1`.
     pub key: String,
-    /// Its value, as written in a scenario; empty if the fault is not of a single value.
+    /// Its value, as written in a scenario; empty if the fault does not concern a single value.
     pub value: String,
     /// The problem and the remedy: a clause that follows the value, for example `is above the buffer of 1000 cells`.
     pub problem: String,
-    /// The faulty line of a text and the marks below it; empty if the fault has no place within a text.
+    /// The faulty line of a text and the marks below it; empty if the fault is not within a text.
     pub excerpt: Vec<String>,
 }
 

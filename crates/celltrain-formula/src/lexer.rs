@@ -10,7 +10,7 @@ use crate::language::RESERVED;
 pub(crate) enum Piece<'a> {
     Number(f64),
     Name(&'a str),
-    /// A path into the answer of a run; only in measures.
+    /// A path into the result of a run; only in measures.
     Path(&'a str),
     /// A reserved word.
     Word(&'static str),
@@ -84,8 +84,8 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Token<'_>>, Fault> {
 /// Marks of measures.
 const SIGNS: &[&str] = &["+", "-", "*", "/", "(", ")"];
 
-/// Splits a measure into tokens, with [`Piece::End`] as the last. Tokens are separated by spaces, as the names in a path
-/// may contain any sign: `ports.sum(edge*->sw1).lost_cells`.
+/// Splits a measure into tokens, with [`Piece::End`] as the last. Tokens are separated by spaces, because the names in
+/// a path may contain any sign: `ports.sum(edge*->sw1).lost_cells`.
 pub(crate) fn words(text: &str) -> Result<Vec<Token<'_>>, Fault> {
     let mut tokens = Vec::new();
     let mut start = 0;

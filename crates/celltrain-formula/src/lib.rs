@@ -4,8 +4,8 @@
 //! registers that cannot crash, hang or allocate, whatever the text. Jumps only go forward, a register number is one
 //! byte, and every operation has a finite result for any operands ([`arithmetic`]).
 //!
-//! [`parse_measure`] reads measures of a run with the same parser; they have paths for names and are not compiled.
-//! [`rules`] reads several formulas with their constants and state, as a scenario has them.
+//! [`parse_measure`] reads measures of a run with the same parser; they contain paths instead of names and are not
+//! compiled. [`rules`] reads several formulas with their constants and state, as in a scenario.
 //!
 //! The crate is independent of policies. The caller defines the names that a rule may use, with their units and
 //! registers ([`Vocabulary`], [`rules::Host`]). `docs/design/formulas.md` explains the design.

@@ -1,5 +1,5 @@
 //! Measures of a run, such as `flows.sum(tcp1-3).goodput_mbps / goodput_mbps`: paths and numbers in the language's
-//! arithmetic, with spaces around every sign.
+//! arithmetic, with spaces around every operator.
 
 use crate::fault::Fault;
 use crate::parser;
@@ -18,7 +18,8 @@ pub enum Step {
     Operator(&'static str),
 }
 
-/// Parses a measure. Returns its tree in postfix order, so that a chain of any length can be evaluated without recursion.
+/// Parses a measure. Returns its tree in postfix order, so that a chain of any length can be evaluated without
+/// recursion.
 ///
 /// # Errors
 /// Returns the first syntax error.

@@ -29,7 +29,7 @@ pub fn range(key: &str) -> Option<(&str, RangeInclusive<u32>)> {
     Some((stem, number(&first[stem.len()..])?..=number(last)?))
 }
 
-/// Parses a number of digits alone: a sign belongs to a name.
+/// Parses a number that consists of digits only: a sign is part of a name.
 fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }

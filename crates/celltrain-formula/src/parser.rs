@@ -41,7 +41,7 @@ pub(crate) fn parse_measure(text: &str) -> Result<Expression, Fault> {
 const MOST_MEASURE: usize = 10_000;
 const MOST_PARENTHESES: usize = 100;
 
-/// The kind of a text, which decides its limits and the words of its faults.
+/// The kind of a text, which determines its limits and the wording of its faults.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Language {
     Formula,
@@ -49,8 +49,8 @@ enum Language {
 }
 
 impl Language {
-    /// Returns the maximum depths of nesting in the text and of the tree. A measure may be a long chain, as nothing walks
-    /// its tree recursively.
+    /// Returns the maximum depths of nesting in the text and of the tree. A measure may be a long chain, because
+    /// nothing walks its tree recursively.
     fn most_depths(self) -> [usize; 2] {
         match self {
             Self::Formula => [MOST_DEPTH; 2],

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::SettingFault;
 use crate::names::{by_name, is_in_range};
 
-/// One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range stands
-/// for all names with numbers from the one to the other, `default` for all VCs the table does not name.
+/// One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range covers
+/// all names with numbers from the first to the last, and `default` all VCs that the table does not name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(extend("x-expect" = "a number, or a table of numbers by the VC's name"))]
@@ -30,7 +30,8 @@ impl<const N: usize> From<[(&str, f64); N]> for PerVc {
 const DEFAULT: &str = "default";
 
 impl PerVc {
-    /// Returns the value for the VC of this name: under its name, in the first range that contains it, or the default.
+    /// Returns the value for the VC with this name: under its name, in the first range that contains it, or the
+    /// default.
     pub fn of(&self, name: &str) -> Option<f64> {
         match self {
             PerVc::Same(value) => Some(*value),
@@ -38,7 +39,7 @@ impl PerVc {
         }
     }
 
-    /// Returns the values of VCs of these names.
+    /// Returns the values of VCs with these names.
     ///
     /// # Panics
     /// If a VC has no value; the scenario's checks refuse that.

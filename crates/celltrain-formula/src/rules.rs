@@ -1,6 +1,6 @@
 //! Rules of several formulas: constants, state and its updates, read, checked and compiled together.
 //!
-//! A [`Host`], such as a policy, a congestion control or a scheduler, provides the names and the occasions.
+//! A [`Host`], such as a policy, a congestion control or a scheduler, provides the names and evaluates the formulas.
 
 mod reading;
 
@@ -18,11 +18,11 @@ use crate::{Kind, PerVc, Program, Registers, Unit, Word, parse};
 pub enum Constant {
     /// A formula of other constants.
     Formula(String),
-    /// A number, or one for each VC.
+    /// A number for all VCs, or one for each.
     Value(PerVc),
 }
 
-/// What state starts with: a number, or a formula of constants.
+/// The initial value of state: a number, or a formula of constants.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "FormulaStart", extend("x-expect" = "a number, or a formula of constants"))]
@@ -88,11 +88,11 @@ pub trait Host {
         false
     }
 
-    /// Returns why random numbers are not available then, as a clause; `None` if they are.
+    /// Returns why random numbers are not available at that time, as a clause; `None` if they are.
     fn no_random(&self, on: On) -> Option<&'static str>;
 
-    /// Returns why values of single VCs are not available then: a clause that follows the name of a constant by VC, and
-    /// one that follows the name of state to be changed.
+    /// Returns why values of single VCs are not available at that time: a clause that follows the name of a constant by
+    /// VC, and one that follows the name of state to be changed.
     fn no_vc(&self, on: On) -> Option<[&'static str; 2]> {
         let _ = on;
         None
@@ -113,13 +113,13 @@ pub trait Host {
 /// The texts to compile, with their context.
 #[derive(Clone, Copy)]
 pub struct Texts<'a> {
-    /// Names that stay the same during a run.
+    /// Constants, by name.
     pub constants: &'a BTreeMap<String, Constant>,
     /// Names of the host's state, with initial values.
     pub state: &'a BTreeMap<String, Start>,
     /// Names of state that the host keeps for each VC.
     pub vc_state: &'a BTreeMap<String, Start>,
-    /// Questions during a run: key, formula, kind of the answer.
+    /// Questions to answer during a run: key, formula, kind of the answer.
     pub questions: &'a [(&'static str, &'a str, Kind)],
     /// New values by event.
     pub events: &'a [(&'static str, &'a BTreeMap<String, String>)],
@@ -135,9 +135,9 @@ pub type Updates = Vec<(u8, Program)>;
 /// Compiled formulas.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Programs of the questions, in their order.
+    /// Programs that answer the questions, in the same order.
     pub answers: Vec<Program>,
-    /// Updates of the events, in their order.
+    /// Updates for the events, in the same order.
     pub updates: Vec<Updates>,
     /// Registers with constants and shared state filled in.
     pub registers: Box<Registers>,
@@ -159,8 +159,8 @@ impl Texts<'_> {
         self.names().iter().any(|(_, used)| used == name)
     }
 
-    /// Returns the user's names, by key, that no formula uses except those that define the name itself: they may be left
-    /// out, or another name was meant.
+    /// Returns the user's names, by key, that are used by no formula except the ones that define them: such a name is
+    /// superfluous, or another was meant.
     pub fn unused(self) -> Vec<String> {
         let used = self.names();
         let is_used = |name: &str| used.iter().any(|(of, used)| used == name && of != name);

@@ -96,7 +96,7 @@ impl Texts<'_> {
             _ => {
                 let (unit, sign) = (self.unit(), ["<", "<=", ">", ">=", "==", "!="][self.index(6)]);
                 let left = self.operand(unit, d);
-                // A number without a unit fits every unit.
+                // A number without a unit is compatible with every unit.
                 let right = if (self.below)(4) == 0 { self.bare().into() } else { self.operand(unit, d) };
                 format!("{left} {sign} {right}")
             }

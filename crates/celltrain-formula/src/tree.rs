@@ -30,7 +30,7 @@ pub(crate) enum Node {
     Call(Function, Vec<Expression>),
     /// Condition, then, else.
     If(Box<[Expression; 3]>),
-    /// A name; its value and the expression in which it is defined.
+    /// The definition of a name: its value, and the expression in which it is valid.
     Let(String, Box<[Expression; 2]>),
 }
 

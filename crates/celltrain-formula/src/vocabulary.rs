@@ -36,18 +36,18 @@ pub fn is_name(text: &str) -> Result<(), String> {
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Meaning {
-    /// The value of this register when a program starts.
+    /// The initial value of this register when a program starts.
     Register(u8),
     /// This number.
     Constant(f64),
     /// A constant that differs between VCs.
     ByVc {
-        /// Register with the value of this VC.
+        /// Register that contains the value for this VC.
         register: u8,
         /// The sum over all VCs.
         sum: f64,
     },
-    /// A name that is known but not available here, and the reason as a clause.
+    /// A name that is known but not available here, with the reason as a clause.
     NotHere(&'static str),
 }
 
@@ -56,7 +56,7 @@ pub enum Meaning {
 pub struct Word {
     /// The name.
     pub name: String,
-    /// The kind of its value, with its unit.
+    /// Kind of its value, including the unit.
     pub kind: Kind,
     /// The source of its value.
     pub meaning: Meaning,
@@ -72,12 +72,12 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Finds the word for a name.
+    /// Returns the entry for a name.
     pub fn find(&self, name: &str) -> Option<&Word> {
         self.words.iter().find(|word| word.name == name)
     }
 
-    /// Describes the problem with an unknown name.
+    /// Describes an unknown name in an error message, with suggestions.
     pub(crate) fn unknown(&self, name: &str) -> String {
         let meant = nearest(name, self.words.iter().map(|word| word.name.as_str()));
         let all = || -> Vec<&str> { self.words.iter().map(|word| word.name.as_str()).take(SHOWN).collect() };

@@ -1,4 +1,4 @@
-//! Results of valid texts, and messages for invalid ones.
+//! Results of valid texts and messages for invalid ones.
 
 use celltrain_formula::arithmetic;
 use celltrain_formula::{Compiler, Fault, Kind, Meaning, Unit, Vocabulary, Word, parse};
@@ -122,7 +122,7 @@ fn what_is_no_number_has_a_value_and_is_counted() {
     assert_eq!(run("X / (X - X) > 1e300").unwrap(), (1.0, 1, 0));
     assert_eq!(run("(X - X) / (X - X)").unwrap(), (0.0, 1, 0));
     assert_eq!(run("sqrt((0 - X) * X)").unwrap(), (0.0, 1, 0));
-    // A constant that would have to be replaced is not folded, so that it counts each time.
+    // A constant expression whose result is replaced is not folded, so that each evaluation is counted.
     assert_eq!(run("1 / 0 > 2").unwrap(), (1.0, 1, 0));
 }
 
@@ -185,7 +185,7 @@ fn a_fault_has_its_place_and_what_would_be_right() {
 #[test]
 fn what_is_too_large_is_refused() {
     let sum = vec!["X"; 200].join(" + ");
-    // Parentheses help a long chain, but not a text with too many of them.
+    // The message suggests parentheses for a long chain, but not for a text that already has too many.
     let chain = fault(&format!("{sum} < K"));
     assert!(
         chain.contains("is 101 operations deep; at most 100 are possible. Put parentheses around the parts"),

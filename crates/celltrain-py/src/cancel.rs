@@ -1,4 +1,4 @@
-//! Cancellation of long calls: Ctrl-C on the main thread, and a handle from any other.
+//! Cancellation of long calls: by Ctrl-C on the main thread, or by a handle from any thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,7 +10,7 @@ use crate::interpreter;
 
 pyo3::import_exception!(celltrain.errors, CancelledError);
 
-/// A handle that ends the calls to which it was passed.
+/// A handle that cancels the calls to which it was passed.
 #[pyclass(frozen, module = "celltrain._core")]
 pub(crate) struct Cancel {
     cancelled: AtomicBool,
@@ -23,7 +23,7 @@ impl Cancel {
         Self { cancelled: AtomicBool::new(false) }
     }
 
-    /// Ends these calls, from any thread.
+    /// Cancels these calls. May be called from any thread.
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::Relaxed);
     }
@@ -34,8 +34,8 @@ impl Cancel {
     }
 }
 
-/// Raises the reason to end a call: `KeyboardInterrupt` after Ctrl-C, `CancelledError` once its handle is cancelled or
-/// the process exits.
+/// Raises an exception if the call must end: `KeyboardInterrupt` after Ctrl-C, `CancelledError` once its handle is
+/// cancelled or the process exits.
 pub(crate) fn check(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()> {
     py.check_signals()?;
     if interpreter::is_exiting() {
@@ -47,7 +47,7 @@ pub(crate) fn check(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()>
     }
 }
 
-/// Does work on the calling thread, without the interpreter except for regular checks.
+/// Runs `work` on the calling thread with the interpreter detached, except for regular checks.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     cancel: Option<&Py<Cancel>>,

@@ -1,4 +1,4 @@
-//! The capture of a run in Python: its bytes, block by block.
+//! Captures a run's traffic for Python, which receives the bytes block by block.
 
 use celltrain_capture::CaptureChoice;
 use celltrain_core::units::Duration;
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use crate::Failure;
 
-/// Selection of a capture: the kind; observed ends or directions, the default if None; ports, VCs and flows, the
+/// Capture options from Python: the kind; observed ends or directions, the default if None; ports, VCs and flows, the
 /// default of the kind if None; a window such as `1.2s:1.3s`.
 #[derive(FromPyObject)]
 pub(crate) struct Asked(
@@ -19,7 +19,7 @@ pub(crate) struct Asked(
 );
 
 impl Asked {
-    /// Makes the choice for runs of `duration`.
+    /// Converts the options to a [`CaptureChoice`] for a run of `duration`.
     pub(crate) fn choice(self, duration: Duration) -> Result<CaptureChoice, Failure> {
         let Self(kind, at, ports, vcs, flows, window) = self;
         CaptureChoice::new(duration, (&kind, at.as_deref()), [ports, vcs, flows], window.as_deref())

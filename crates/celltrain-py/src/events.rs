@@ -1,4 +1,4 @@
-//! The events of a run in Python: blocks of rows as arrays.
+//! Events of a run for Python: blocks of rows as arrays.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,19 +11,20 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::{Failure, interpreter};
 
-/// Selection of events: kinds; ports, VCs and flows, all if None; a window such as `1.2s:1.3s`.
+/// Event options from Python: kinds; ports, VCs and flows, all if None; a window such as `1.2s:1.3s`.
 #[derive(FromPyObject)]
 pub(crate) struct Asked(Vec<String>, Option<Vec<String>>, Option<Vec<String>>, Option<Vec<String>>, Option<String>);
 
 impl Asked {
-    /// Makes the choice for runs of `duration`.
+    /// Converts the options to a [`Choice`] for a run of `duration`.
     pub(crate) fn choice(self, duration: Duration) -> Result<Choice, Failure> {
         let Self(kinds, ports, vcs, flows, window) = self;
         Choice::new(duration, &kinds, [ports, vcs, flows], window.as_deref()).map_err(|wrong| Failure(wrong.into()))
     }
 }
 
-/// A function that receives blocks: a kind's name and its columns, or bytes. An exception from it ends the run.
+/// A Python function that receives blocks: either a kind's name and its columns, or bytes. An exception in it ends the
+/// run.
 pub(crate) struct Sink<'a> {
     call: &'a Py<PyAny>,
     raised: Mutex<Option<PyErr>>,
@@ -55,13 +56,13 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Returns the exception of the function.
+    /// Returns the exception that the function raised, if any.
     pub(crate) fn raised(self) -> Option<PyErr> {
         self.raised.into_inner().expect("nobody panics with it")
     }
 }
 
-/// Converts each column to its values, with its list of words or None.
+/// Converts each column to an array, paired with its list of words or None.
 fn columns(py: Python<'_>, block: Block) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for values in block.columns {

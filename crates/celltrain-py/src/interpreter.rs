@@ -1,9 +1,9 @@
-//! Attaching threads to the Python interpreter, so that a process can exit during a run.
+//! Attaches threads to the Python interpreter so that the process can exit safely during a run.
 //!
-//! A daemon thread may be in a run when the interpreter finalizes. Until Python 3.14, `CPython` ends such a thread where it
-//! next waits for the interpreter, by unwinding its stack. The stack has Rust frames here, so the process would abort.
-//! Therefore every thread of ours attaches through [`attach`] and [`detach`]. After [`on_exit`] has run, both park the
-//! thread for good instead of waiting for the interpreter. `docs/stopping.md` says what this cannot promise.
+//! A daemon thread may be in a run when the interpreter finalizes. Before Python 3.14, `CPython` ends such a thread the
+//! next time it waits for the interpreter, by unwinding its stack. The stack contains Rust frames here, so the process
+//! would abort. Therefore all our threads use [`attach`] and [`detach`]. After [`on_exit`] has run, both park the
+//! thread for good instead of waiting for the interpreter. `docs/stopping.md` lists what this cannot guarantee.
 
 use std::cell::Cell;
 use std::process;
@@ -14,40 +14,40 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// Threads that are attached or about to attach: they run or wait for Python below frames of Rust.
+/// Threads that are attached or about to attach, and have Rust frames on their stack.
 static CALLS: Gate = Gate::new();
-/// Threads of Python with work that must not be cut short: [`AwaitedAtExit`].
+/// Python threads whose work must not be interrupted: [`AwaitedAtExit`].
 static WORK: Gate = Gate::new();
 /// The thread that finalizes the interpreter. It is never parked.
 static FINALIZER: OnceLock<ThreadId> = OnceLock::new();
 
 thread_local! {
-    /// Passages of [`CALLS`] by this thread: more than one if a callback calls the core again.
+    /// Number of times this thread is inside [`CALLS`]: more than one if a callback calls the core again.
     static OWN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Time that threads inside a gate get to leave it at exit.
+/// Maximum time to wait at exit for threads to leave a gate.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Attaches this thread to the interpreter for `f`. Parks it if the process exits.
+/// Attaches this thread to the interpreter to call `f`. Parks the thread if the process is exiting.
 pub(crate) fn attach<R>(f: impl FnOnce(Python<'_>) -> R) -> R {
     let _call = Call::new();
     Python::attach(f)
 }
 
-/// Does work without the interpreter, and attaches again. Parks the thread if the process exits meanwhile.
+/// Runs `work` without the interpreter, and attaches again afterwards. Parks the thread if the process exits meanwhile.
 pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     let mut call = None;
     let slot = &mut call;
     py.detach(move || {
-        // The thread attaches again even after a panic of the work.
+        // The thread attaches again even if `work` panics.
         let _before_attaching = OnDrop(move || *slot = Some(Call::new()));
         work()
     })
 }
 
-/// Returns whether the process exits. Only the thread that finalizes the interpreter learns of it: others are parked. A
-/// run that it started could not call Python from its threads.
+/// Returns whether the process is exiting. Only the finalizing thread sees true, because all others are parked. A run
+/// started by it could not call Python from its threads.
 pub(crate) fn is_exiting() -> bool {
     CALLS.closed.load(Ordering::SeqCst)
 }
@@ -59,11 +59,11 @@ pub(crate) fn watch_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     register.call1((handler, process::id())).map(drop)
 }
 
-/// Parks threads from now on instead of attaching them, and waits for callbacks under way. Then does the same for work
-/// of Python's threads, which such a callback may wait for.
+/// From now on, parks threads instead of attaching them. Waits for active callbacks, and then for the work of Python
+/// threads, on which a callback may depend.
 #[pyfunction]
 fn on_exit(py: Python<'_>, process: u32) {
-    // A forked process has none of the threads that were counted.
+    // After a fork, none of the counted threads exist in this process.
     if process != process::id() {
         return;
     }
@@ -74,7 +74,7 @@ fn on_exit(py: Python<'_>, process: u32) {
     });
 }
 
-/// Counts the threads inside, and parks those that arrive after it is closed.
+/// Counts the threads inside, and parks threads that try to enter after it is closed.
 struct Gate {
     closed: AtomicBool,
     inside: AtomicUsize,
@@ -85,7 +85,7 @@ impl Gate {
         Self { closed: AtomicBool::new(false), inside: AtomicUsize::new(0) }
     }
 
-    /// Enters, unless it is closed; returns whether it did.
+    /// Enters if the gate is open. Returns whether it was.
     fn enter(&self) -> bool {
         self.inside.fetch_add(1, Ordering::SeqCst);
         let is_open = !self.closed.load(Ordering::SeqCst) || FINALIZER.get() == Some(&thread::current().id());
@@ -99,7 +99,7 @@ impl Gate {
         self.inside.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Closes, and waits until no more than `own` passages are left.
+    /// Closes the gate, and waits until at most `own` entries are left.
     fn close(&self, own: usize) {
         self.closed.store(true, Ordering::SeqCst);
         let start = Instant::now();
@@ -109,11 +109,11 @@ impl Gate {
     }
 }
 
-/// A passage of [`CALLS`].
+/// An entry into [`CALLS`].
 struct Call;
 
 impl Call {
-    /// Enters, or parks the thread; its earlier passages then no longer count.
+    /// Enters the gate. If it is closed, removes this thread's earlier entries and parks it.
     fn new() -> Self {
         if !CALLS.enter() {
             (0..OWN.take()).for_each(|_| CALLS.leave());
@@ -131,8 +131,8 @@ impl Drop for Call {
     }
 }
 
-/// Work on a daemon thread of Python that the process finishes before it exits, in a `with` statement: libraries that
-/// call Python from C++ abort if they are cut short.
+/// Context manager for work on a Python daemon thread that must finish before the process exits: libraries that call
+/// Python from C++ abort if interrupted.
 #[pyclass(frozen, module = "celltrain._core")]
 pub(crate) struct AwaitedAtExit;
 
@@ -157,7 +157,7 @@ impl AwaitedAtExit {
     }
 }
 
-/// Keeps this thread until the process ends.
+/// Blocks this thread until the process ends.
 fn park() -> ! {
     loop {
         thread::park();

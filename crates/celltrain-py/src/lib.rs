@@ -1,4 +1,4 @@
-//! The bridge from Python to the core: types, errors, arrays; no logic. `docs/design/bridge.md` describes every call.
+//! Python bindings of the core: types, errors and arrays, but no logic. `docs/design/bridge.md` describes every call.
 
 #![allow(clippy::needless_pass_by_value, reason = "arguments from Python arrive by value")]
 
@@ -31,7 +31,7 @@ use serde_json::json;
 use cancel::Cancel;
 use scenario::Scenario;
 
-/// Allocator of runs: `docs/design/memory.md` explains why it is not the system's.
+/// Allocator for runs: `docs/design/memory.md` explains why the system's allocator is not used.
 #[cfg(all(feature = "jemalloc", not(any(target_env = "msvc", target_family = "wasm"))))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -74,19 +74,19 @@ fn schema() -> String {
     celltrain_scenario::scenario::schema().to_string()
 }
 
-/// Checks a policy (the JSON of a port's `policy`, already checked) against the rules for every policy.
+/// Checks a policy (the valid JSON of a port's `policy`) against the rules for all policies.
 #[pyfunction]
 fn conformance(py: Python<'_>, policy: &str, seed: u64) -> PyResult<String> {
     interpreter::detach(py, || describe::conformance(policy, seed)).map_err(|error| Failure(error).into())
 }
 
-/// Returns every measure of an answer or a series, by table: name, kind, unit, meaning.
+/// Returns every measure of answers and series by table, each with its name, kind, unit and meaning.
 #[pyfunction]
 fn measures() -> String {
     tables::described_all().to_string()
 }
 
-/// Reads a scenario in TOML. Returns its handle, or None if it is refused, and a report on the reading.
+/// Reads a scenario in TOML. Returns its handle (None if the scenario is refused) and a report.
 #[pyfunction]
 #[pyo3(signature = (text, source, cancel=None))]
 fn parse(py: Python<'_>, text: &str, source: &str, cancel: Option<Py<Cancel>>) -> PyResult<(Option<Scenario>, String)> {
@@ -121,7 +121,7 @@ fn toml(text: &str, source: &str) -> String {
     describe::document(Document::from_toml(text), source).to_string()
 }
 
-/// Returns the problem with a threshold given as JSON; `None` for a valid one.
+/// Returns the error in a threshold given as JSON; `None` if it is valid.
 #[pyfunction]
 fn threshold(json: &str) -> Option<String> {
     read_threshold(json).err()
@@ -133,7 +133,7 @@ fn read_threshold(json: &str) -> Result<Threshold, String> {
     serde_json::from_value(value).map_err(|error| error.to_string())
 }
 
-/// A step in the evaluation of a measure: a number, the steps of a path, or an operator.
+/// An operand or operator of a parsed measure: a number, a path, or an operator.
 #[derive(IntoPyObject)]
 enum Step {
     Number(f64),
@@ -141,10 +141,10 @@ enum Step {
     Operator(&'static str),
 }
 
-/// Parses a measure. Returns its tree in postfix order; the sign of a negative is `negative`.
+/// Parses a measure. Returns its steps in postfix order; unary minus is `negative`.
 ///
 /// # Errors
-/// The problem, followed by the line of the text with carets under the position.
+/// Returns the problem, followed by the line of the text with carets under the position.
 #[pyfunction]
 fn parse_expression(text: &str) -> PyResult<Vec<Step>> {
     let steps = parse_measure(text).map_err(|fault| PyValueError::new_err(fault.shown(text)))?;
@@ -169,7 +169,7 @@ fn data_names(prefix: &str) -> Vec<String> {
     shipped::names(prefix)
 }
 
-/// Returns the bytes of memory that this process may still use, if known.
+/// Returns the number of bytes that this process may still use, if known.
 #[pyfunction]
 fn memory_limit() -> Option<u64> {
     machine().memory
@@ -190,7 +190,7 @@ fn bench_cases() -> String {
     json!(celltrain_bench::all().iter().map(row).collect::<Vec<_>>()).to_string()
 }
 
-/// Runs a benchmark's scenario `times` times. Returns the cost of the fastest run.
+/// Runs a benchmark scenario `times` times. Returns the cost of the fastest run.
 #[pyfunction]
 fn measure(py: Python<'_>, scenario: &str, engine: &str, times: u32) -> PyResult<String> {
     let engine = engine_named(engine)?;
@@ -208,7 +208,8 @@ fn engine_named(name: &str) -> PyResult<Engine> {
         .ok_or_else(|| PyValueError::new_err(format!("{name:?} is not an engine; it must be one of {names}")))
 }
 
-/// The reason why a run has no result, as an exception: for a refused scenario, the JSON report of [`parse_json`].
+/// The reason why a run has no result, to be raised as an exception. For a refused scenario it is the JSON report of
+/// [`parse_json`].
 struct Failure(Unfinished);
 
 impl From<Failure> for PyErr {

@@ -1,4 +1,4 @@
-//! Many runs on several threads, each delivered to Python as it ends.
+//! Many runs on several threads. Each result is delivered to Python when its run ends.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::cancel::{self, Cancel};
 use crate::scenario::Scenario;
 use crate::{Failure, arrays, engine_named, interpreter};
 
-/// Runs many scenarios on several threads, and delivers every result as it arrives.
+/// Runs many scenarios on several threads, and delivers each result when its run ends.
 #[expect(clippy::too_many_arguments, reason = "Python passes options one by one")]
 #[pyfunction]
 #[pyo3(signature = (
@@ -54,7 +54,7 @@ pub(crate) fn run_many(
     let trace = if trace.is_empty() {
         None
     } else {
-        // All runs have one step; by default, it follows from the first scenario's duration.
+        // All runs use the same step, which by default is derived from the first scenario's duration.
         let read = |token: &CancellationToken<'_>| runner::first_duration(&handles, token);
         let first = cancel::watched(py, cancel, read)?;
         let trace = first.map_or(Ok(None), |duration| Trace::new(duration, &trace, step, links));
@@ -73,7 +73,7 @@ pub(crate) fn run_many(
     interpreter::detach(py, || runner::many(&handles, (&runs, threads), how, on))
 }
 
-/// Passes a run without a result to `on_error`; if there is no `on_error`, it ends all runs.
+/// Passes a result to `on_result`, or an error to `on_error`. Without `on_error`, an error ends all runs.
 fn hand_over(
     py: Python<'_>,
     index: usize,

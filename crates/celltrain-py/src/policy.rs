@@ -1,6 +1,6 @@
-//! Policies that are Python classes: the core's calls are passed to the interpreter.
+//! Policies written as Python classes: calls from the core are forwarded to the interpreter.
 //!
-//! `celltrain.model.python_policy` finds the class and makes its objects. A compiled function is called without the
+//! `celltrain.model.python_policy` finds the class and creates its objects. A compiled function is called without the
 //! interpreter.
 
 use celltrain_core::error::Fault;
@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::interpreter;
 
-/// The Python module that finds the classes.
+/// The Python module that loads the classes.
 const MODULE: &str = "celltrain.model.python_policy";
 
 /// The interpreter that loaded this module.
@@ -41,7 +41,7 @@ impl Interpreter for Classes {
     fn when_full(&self, config: &Config) -> Option<WhenFull> {
         let said: PyResult<Option<String>> =
             interpreter::attach(|py| py.import(MODULE)?.call_method1("when_full", (&config.class,))?.extract());
-        // A value that is not a known word is a fault of the class.
+        // An unknown value is reported as a fault of the class.
         said.ok().flatten().and_then(|said| serde_json::from_value(said.into()).ok())
     }
 
@@ -95,11 +95,11 @@ fn settings<'py>(py: Python<'py>, config: &Config) -> PyResult<Bound<'py, PyDict
     Ok(dict)
 }
 
-/// Records an exception of a class, with its traceback below a line that names the call.
+/// Records an exception raised by a class. The traceback follows a line that names the call.
 fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     let traceback: Vec<String> = py
         .import(MODULE)
-        // The value alone has no traceback before Python 3.12.
+        // Before Python 3.12, the exception value alone has no traceback.
         .and_then(|module| module.call_method1("traceback_of", (error.clone_ref(py).into_value(py),)))
         .and_then(|lines| lines.extract())
         .unwrap_or_default();
@@ -110,7 +110,7 @@ fn failed(py: Python<'_>, call: &str, error: &PyErr) {
     outside::fail(json!({"faults": [fault], "warnings": []}).to_string());
 }
 
-/// Placeholder for an object that could not be made: the run ends at its next check.
+/// Placeholder for an object that could not be created. The run ends at its next check.
 struct Nothing;
 
 impl Object for Nothing {
@@ -119,7 +119,7 @@ impl Object for Nothing {
     }
 }
 
-/// An object of a class, at a port.
+/// An object of a policy class, serving one port.
 struct Class {
     name: String,
     /// Its port, and the names of the VCs by label, for error messages.
@@ -165,19 +165,19 @@ impl Class {
     }
 }
 
-/// The buffer as a Python policy sees it during a decision. Its values change with the next frame.
+/// The buffer as seen by a Python policy during a decision. The values are updated for the next frame.
 #[pyclass(module = "celltrain._core")]
 pub(crate) struct View {
-    /// Cells waiting now; the arriving one and the one in service are not counted.
+    /// X: cells waiting now, without the arriving one and the one in service.
     #[pyo3(get, name = "X")]
     occupancy: u32,
-    /// Places for waiting cells; None for a buffer without limit.
+    /// K: places for waiting cells; None if the buffer is unlimited.
     #[pyo3(get, name = "K")]
     capacity: Option<u32>,
-    /// Cells of this frame's VC waiting now.
+    /// Y: waiting cells of this frame's VC.
     #[pyo3(get, name = "Y")]
     of_vc: u32,
-    /// VCs with at least one cell waiting.
+    /// N: VCs with at least one cell waiting.
     #[pyo3(get, name = "N")]
     active_vcs: u32,
     /// VCs that cross the port.
@@ -198,13 +198,13 @@ pub(crate) struct View {
 
 #[pymethods]
 impl View {
-    /// Cells of each VC waiting now, by its number at the port.
+    /// Number of waiting cells of each VC, indexed by its number at the port.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         PyList::new(py, &self.per_vc)
     }
 
-    /// Returns a new random number from 0 to below 1, from the port's own stream.
+    /// Returns a random number in [0, 1), drawn from the port's own stream.
     fn random(&mut self) -> f64 {
         self.stream.unit()
     }
@@ -237,8 +237,8 @@ impl View {
     }
 }
 
-/// A compiled function of X, K, Y, N, V, C, now, whether the frame is tagged, and a random number. It returns whether
-/// the frame may enter.
+/// A compiled function of X, K, Y, N, V, C, now, tagged (0 or 1), and a random number. It returns whether the frame may
+/// enter.
 type Function = extern "C" fn(f64, f64, f64, f64, f64, f64, f64, f64, f64) -> u8;
 
 /// Returns the function at an address from `celltrain.model.python_policy.made`.
@@ -247,12 +247,12 @@ type Function = extern "C" fn(f64, f64, f64, f64, f64, f64, f64, f64, f64) -> u8
     reason = "docs/design/formulas.md, Compiled functions: why an address is all there is, and what keeps it"
 )]
 fn function(address: usize) -> Function {
-    // SAFETY: the address belongs to a function that numba compiled with this signature (`python_policy.compiled` is
-    // the only place that specifies it). Every caller holds numba's object, which owns the code.
+    // SAFETY: the address belongs to a function that numba compiled with this signature, which only
+    // `python_policy.compiled` specifies. Every caller keeps a reference to numba's object, which owns the code.
     unsafe { std::mem::transmute::<usize, Function>(address) }
 }
 
-/// A compiled function, at a port.
+/// A compiled function, serving one port.
 struct Compiled {
     function: Function,
     units_per_second: f64,

@@ -1,4 +1,4 @@
-//! A scenario in Python: a handle that is read and checked once, pickles as its JSON, and runs.
+//! A scenario in Python: a handle that is read and checked once, is pickled as JSON, and can be run.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +22,7 @@ use crate::cancel::{self, Cancel};
 use crate::events::{Asked, Sink};
 use crate::{Failure, arrays, captures, engine_named, interpreter};
 
-/// A scenario that is read and checked once: by [`crate::parse`] or, if made from a text, on first use.
+/// A scenario that is read and checked only once: by [`crate::parse`] or, if created from a text, on first use.
 #[pyclass(frozen, module = "celltrain._core")]
 pub(crate) struct Scenario {
     pub(crate) handle: Handle,
@@ -35,7 +35,7 @@ impl Scenario {
         Self { handle: Handle::of_text(json) }
     }
 
-    /// The text it was made from, or its canonical form with every default filled in.
+    /// The original text, or the canonical form with every default filled in.
     #[getter]
     fn json(&self, py: Python<'_>) -> String {
         interpreter::detach(py, || self.handle.json())
@@ -45,7 +45,7 @@ impl Scenario {
         (py.get_type::<Self>(), (self.json(py),))
     }
 
-    /// Returns the outline of a run's answer, with every number 1.
+    /// Returns the outline of a run's answer, in which every number is 1.
     #[pyo3(signature = (cancel=None))]
     fn outline(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
         self.with_checked(py, cancel.as_ref(), |checked, token| {
@@ -53,7 +53,7 @@ impl Scenario {
         })
     }
 
-    /// Returns nodes, links and flows of its network.
+    /// Returns the nodes, links and flows of the network.
     #[pyo3(signature = (cancel=None))]
     fn network(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
         self.with_checked(py, cancel.as_ref(), |checked, token| {
@@ -70,7 +70,7 @@ impl Scenario {
         })
     }
 
-    /// Returns the number of threads that a run uses if it may use `threads`.
+    /// Returns the number of threads that a run would use if `threads` are allowed.
     #[pyo3(signature = (threads, cancel=None))]
     fn threads_of(&self, py: Python<'_>, threads: usize, cancel: Option<Py<Cancel>>) -> PyResult<usize> {
         self.with_checked(py, cancel.as_ref(), |checked, token| {
@@ -79,7 +79,7 @@ impl Scenario {
         })
     }
 
-    /// Checks a trace of its runs. Returns the series that would have no column, each with the reason.
+    /// Checks a trace for this scenario. Returns the series that would have no column, each with the reason.
     #[pyo3(signature = (trace, step=None, links=None, cancel=None))]
     fn empty_series(
         &self,
@@ -146,13 +146,13 @@ impl Scenario {
 type Handed<'a, C> = Option<(&'a C, &'a Sink<'a>)>;
 
 impl Scenario {
-    /// Splits a reading into its handle, unless it is refused, and the rest as JSON.
+    /// Splits a reading into its handle (None if the scenario is refused) and the rest as JSON.
     pub(crate) fn of_reading(reading: Estimated) -> (Option<Self>, String) {
         let (handle, rest) = Handle::of_reading(reading);
         (handle.map(|handle| Self { handle }), describe::reading(&rest).to_string())
     }
 
-    /// Calls `look` with the checked scenario, on the calling thread.
+    /// Calls `read` with the checked scenario, on the calling thread.
     fn with_checked<T: Send>(
         &self,
         py: Python<'_>,

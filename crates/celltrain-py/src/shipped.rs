@@ -1,4 +1,4 @@
-//! Files shipped with the package: the data of papers and studies, the pages of models and services, example plans and
+//! Files shipped with the package: data of papers and studies, pages about models and services, example plans and
 //! scenarios.
 
 use include_dir::{Dir, include_dir};
@@ -9,7 +9,7 @@ static MODELS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../docs/models");
 static PLANS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../plans");
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../../scenarios");
 
-/// Pages of services, and the glossary, which are in the folder of general pages.
+/// Shipped pages from the general docs folder: those about services, and the glossary.
 const PAGES: [(&str, &str); 3] = [
     ("docs/abr.md", include_str!("../../../docs/abr.md")),
     ("docs/gfr.md", include_str!("../../../docs/gfr.md")),

@@ -1,4 +1,4 @@
-//! A run's result as the JSON that the command line promises, built from the tables.
+//! A run's result in the JSON format of the command line, built from the tables.
 
 use std::collections::BTreeMap;
 
@@ -29,12 +29,12 @@ impl Build {
     }
 }
 
-/// Columns wanted in an answer, by the name of their list; row names are always included. A list that is missing here
-/// is left out. `bottleneck` selects only that port's row.
+/// Columns wanted in an answer, by the name of their list. Row names are always included, and lists that are not
+/// mentioned are omitted. `bottleneck` selects only that port's row.
 pub type Wanted = BTreeMap<String, Vec<String>>;
 
-/// The answer of a run, to be written as JSON. Keys are in alphabetical order. Rows are written one by one, since all
-/// of them at once would take more memory than the run.
+/// The answer of a run, to be written as JSON with its keys in alphabetical order. Rows are written one by one, since
+/// all of them at once would take more memory than the run.
 pub struct Answer<'a> {
     /// The run.
     pub run: &'a EndedRun,
@@ -49,7 +49,7 @@ impl Answer<'_> {
     ///
     /// # Errors
     ///
-    /// If it is interrupted. No other error is possible, as all keys are strings.
+    /// Returns an error if interrupted. No other error is possible, as all keys are strings.
     pub fn text(&self) -> Result<String, Interrupted> {
         serde_json::to_string(self).map_err(|_| Interrupted)
     }
@@ -70,7 +70,7 @@ impl Serialize for Answer<'_> {
         let mut whole = object(RUN, self.run, |_| true);
         whole.insert("build".into(), json!(Build::this()));
         whole.insert("format".into(), json!(FORMAT));
-        // Reserves the places of the lists in the order of keys.
+        // Adds placeholders for the lists, so that they are written in alphabetical order.
         whole.extend(LISTS.map(|list| (list.to_owned(), Value::Null)));
         let mut map = serializer.serialize_map(Some(whole.len()))?;
         for (name, value) in &whole {
@@ -88,8 +88,8 @@ impl Serialize for Answer<'_> {
 
 const LISTS: [&str; 4] = ["flows", "ports", "contracts", "abr"];
 
-/// Outlines the answer that a run of this network would give: every row by name, with every measure. Shows which
-/// measures exist without a run.
+/// Returns the outline of an answer for this network: every row by name, with every measure. Shows which measures exist
+/// without running the scenario.
 pub fn outlined(network: &Network) -> Value {
     let mut answer = outline(RUN, "");
     let vcs = |has: fn(&Vc) -> bool| -> Vec<&str> {
@@ -147,7 +147,7 @@ impl<T> Serialize for Rows<'_, T> {
             Columns::All | Columns::None => true,
         };
         for item in &self.items {
-            // Writing a row takes as long as about ten steps elsewhere.
+            // Writing a row takes as long as about ten ticks of other work.
             self.token.tick(10).map_err(|_| S::Error::custom("told to stop"))?;
             rows.serialize_element(&object(self.measures, *item, kept))?;
         }

@@ -1,8 +1,8 @@
-//! The buffer of one port cell by cell: its waiting cells, arrivals and departures, and cells of damaged frames.
+//! Records the buffer of one port cell by cell: waiting cells, arrivals, departures, and cells of damaged frames.
 //!
-//! A [`Buffer`] is a probe that observes events. It observes from the start of the run, so that it knows the cells that
-//! wait when its window begins. It keeps the events in the window as a [`History`]: columns of plain numbers, from
-//! which the content of the buffer after any step follows.
+//! A [`Buffer`] is a probe that observes events. It observes from the start of the run, so that it knows which cells
+//! are waiting when its window begins. It records the events in the window as a [`History`]: numeric columns from which
+//! the content of the buffer after any step can be derived.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,31 +19,31 @@ use celltrain_core::units::{Clock, Duration, Time};
 use crate::events::Wrong;
 use crate::events::places::Places;
 
-/// Event at a buffer, named by [`STEPS`].
+/// Kind of event at a buffer, with its name in [`STEPS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// A frame arrives, and none of its cells may enter.
+    /// A frame arrives, and all of its cells are refused.
     Refused,
-    /// A frame loses a cell, and can no longer become whole.
+    /// A frame loses a cell and can no longer be delivered.
     Cut,
     /// A cell enters the buffer.
     Admitted,
-    /// An arriving cell finds no room.
+    /// An arriving cell is lost because the buffer is full.
     Lost,
-    /// An arriving cell is discarded by the policy: with its frame, or as the rest of a damaged frame.
+    /// The policy discards an arriving cell, either with its whole frame or as the rest of a damaged frame.
     Discarded,
-    /// A waiting cell makes room for another.
+    /// A waiting cell is pushed out to make room for another.
     PushedOut,
-    /// A cell waiting at an edge device is dropped with its packet, as the rate fell.
+    /// A cell waiting at an edge device is dropped with its packet, because the rate fell.
     Dropped,
-    /// A cell leaves the buffer: its transmission begins.
+    /// A cell leaves the buffer when its transmission begins.
     Departed,
 }
 
-/// The names of the kinds of steps, in their order.
+/// The names of the kinds of steps, in the order of [`Step`].
 pub const STEPS: [&str; 8] = ["refused", "cut", "admitted", "lost", "discarded", "pushed_out", "dropped", "departed"];
 
-/// Missing index, in a column of indices.
+/// Value for a missing index in a column.
 const NONE: i32 = -1;
 
 /// Events at the buffer of a port in a window, in columns.
@@ -55,7 +55,7 @@ pub struct History {
     pub capacity: Option<u32>,
     /// Names of the VCs at the port.
     pub vcs: Vec<String>,
-    /// Cells that wait when the window begins, in order, and then those that arrive in it.
+    /// Cells that are waiting when the window begins, in order, followed by cells that arrive in it.
     pub cells: Cells,
     /// Frames of these cells.
     pub frames: Frames,
@@ -65,7 +65,7 @@ pub struct History {
     pub steps: Steps,
     /// Names of the ports that [`Frames::damaged_at`] refers to.
     pub ports: Vec<String>,
-    /// True if the history ends before the window, as no more steps are kept.
+    /// True if the history ends before the window does, because the maximum number of steps was reached.
     pub cut_short: bool,
 }
 
@@ -76,13 +76,13 @@ pub struct Cells {
     pub vc: Vec<i32>,
     /// Index into [`History::frames`]; -1 for an RM cell.
     pub frame: Vec<i32>,
-    /// Index among its frame's cells that arrived at the port, from 0; -1 for an RM cell.
+    /// Index among the cells of its frame that arrived at the port, from 0; -1 for an RM cell.
     pub index: Vec<i32>,
-    /// 1 if it ends its frame.
+    /// 1 if it is the last cell of its frame.
     pub last: Vec<i8>,
-    /// Number of steps after which it waits.
+    /// Number of steps completed when it starts to wait.
     pub from: Vec<i32>,
-    /// Number of steps after which it no longer waits; the largest `i32` if it waits to the end.
+    /// Number of steps completed when it stops waiting; the largest `i32` if it waits to the end.
     pub until: Vec<i32>,
 }
 
@@ -91,16 +91,16 @@ pub struct Cells {
 pub struct Frames {
     /// Index into [`History::vcs`].
     pub vc: Vec<i32>,
-    /// Number within the VC it was sent on, as in the event tables.
+    /// Number within the VC on which it was sent, as in the event tables.
     pub number: Vec<i32>,
-    /// Seconds when the port judged it; NaN if that was before the window.
+    /// Time of the port's decision in seconds; NaN if before the window.
     pub arrived_s: Vec<f64>,
-    /// Seconds when it was damaged; NaN if it can become whole.
+    /// Time of the damage in seconds; NaN if the frame is intact.
     pub damaged_s: Vec<f64>,
     /// Port that damaged it, an index into [`History::ports`]; -1 if undamaged, or if the receiver will join it to the
     /// previous frame, whose last cell was lost.
     pub damaged_at: Vec<i32>,
-    /// Outcome at the port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
+    /// Outcome at this port: `admitted`, `refused`, `cut`, `joined` or `dropped`.
     pub fate: Vec<&'static str>,
     /// First byte of the segment it carries; NaN for an ACK.
     pub sequence: Vec<f64>,
@@ -108,7 +108,7 @@ pub struct Frames {
     pub length: Vec<f64>,
 }
 
-/// Decisions of the policy about frames, one per row; NaN if the policy has no such number.
+/// Decisions of the policy about frames, one per row; NaN where the policy does not use a number.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgements {
     /// Index into [`History::frames`].
@@ -117,7 +117,7 @@ pub struct Judgements {
     pub time_s: Vec<f64>,
     /// 1 if it may enter.
     pub admitted: Vec<i8>,
-    /// Reason for refusing the frame: the policy's rule or lack of room; empty if admitted.
+    /// Reason for refusing the frame: the policy's rule, or a full buffer; empty if admitted.
     pub reason: Vec<&'static str>,
     /// X.
     pub occupancy: Vec<f64>,
@@ -127,11 +127,11 @@ pub struct Judgements {
     pub active_vcs: Vec<f64>,
     /// Threshold compared with X.
     pub threshold_cells: Vec<f64>,
-    /// Cells that the VC may hold.
+    /// Maximum number of cells allowed for the VC.
     pub share_cells: Vec<f64>,
-    /// Cells that it held, if not `Y_i`.
+    /// Cells compared with the share, if not `Y_i`.
     pub held_cells: Vec<f64>,
-    /// Probability of a refusal, if it was drawn at random.
+    /// Probability with which the frame was refused, for random decisions.
     pub drop_probability: Vec<f64>,
     /// 1 if the frame is tagged.
     pub tagged: Vec<i8>,
@@ -144,7 +144,7 @@ pub struct Steps {
     pub time_s: Vec<f64>,
     /// Index into [`STEPS`].
     pub kind: Vec<i8>,
-    /// Cell: a row of [`History::cells`]; -1 for a frame.
+    /// Row in [`History::cells`]; -1 if the step concerns a whole frame.
     pub cell: Vec<i32>,
     /// Index into [`History::vcs`].
     pub vc: Vec<i32>,
@@ -152,7 +152,7 @@ pub struct Steps {
     pub frame: Vec<i32>,
     /// Cells waiting after the step.
     pub occupancy: Vec<i32>,
-    /// Judgement that led to the step; -1 if none did.
+    /// Decision that caused the step, an index into [`History::judgements`]; -1 if none.
     pub judgement: Vec<i32>,
 }
 
@@ -167,18 +167,18 @@ struct Waiting {
     is_rm: bool,
     index: Option<u32>,
     last: bool,
-    /// Its row in the history, once the window has begun.
+    /// Its row in the history, set once the window has begun.
     row: usize,
 }
 
-/// Observer of the port of a link.
+/// Observer of one port.
 pub struct Buffer<'a> {
     link: LinkIndex,
     clock: Clock,
     window: [Time; 2],
     /// Largest number of steps kept.
     most: usize,
-    /// Set when `most` steps are kept, so that the driver of the run can end it.
+    /// Set when `most` steps have been recorded, so that the driver of the run can end it.
     full: &'a Cell<bool>,
     /// By VC: its index among the names; `None` if it does not cross the port.
     places_of: TiVec<VcIndex, Option<i32>>,
@@ -189,23 +189,23 @@ pub struct Buffer<'a> {
     has_begun: bool,
     /// Rows of frames in the history.
     rows: BTreeMap<Frame, i32>,
-    /// Damaged frames under way: the time and port of the damage. No port if the frame joins a previous one.
+    /// Damaged frames in flight, with the time and port of the damage. There is no port if the frame was joined to the
+    /// previous one.
     damaged: BTreeMap<Frame, (Time, Option<LinkIndex>)>,
-    /// By index of the VC's name: the frame that has entered the buffer in part, without its last cell.
+    /// By index of the VC's name: the frame whose first cells have entered the buffer, but not yet the last.
     unfinished: BTreeMap<i32, Frame>,
-    /// Segments in the frames under way.
+    /// Segments in the frames in flight.
     segments: BTreeMap<Frame, (u64, u32)>,
-    /// Judgement that admitted the next cell to arrive.
+    /// Decision that admitted the next cell to arrive.
     judged: i32,
     history: History,
 }
 
 impl<'a> Buffer<'a> {
-    /// Observes the named port in a run of this network. Keeps at most `most` steps in the window from `from` until
-    /// just before `to`.
+    /// Creates an observer of the named port. It records at most `most` steps from `from` until just before `to`.
     ///
     /// # Errors
-    /// If the port does not exist.
+    /// Returns an error if the port does not exist.
     pub fn new(
         network: &Network,
         port: &str,
@@ -232,7 +232,7 @@ impl<'a> Buffer<'a> {
             }));
         }
         let at = |since_start: Duration| Time::default() + clock.span(since_start);
-        // A window up to the end of the run includes the events at the end.
+        // A window that lasts until the end of the run includes the events at its end.
         let end = if to >= network.duration { Time(network.end(clock).0.saturating_add(1)) } else { at(to) };
         full.set(false);
         Ok(Self {
@@ -273,7 +273,7 @@ impl<'a> Buffer<'a> {
         self.history
     }
 
-    /// Begins the window: puts the waiting cells into the history before its first step.
+    /// Begins the window: adds the cells that are already waiting to the history.
     fn begin(&mut self) {
         self.has_begun = true;
         for at in 0..self.waiting.len() {
@@ -286,7 +286,7 @@ impl<'a> Buffer<'a> {
         self.clock.seconds(time)
     }
 
-    /// Returns the row of a frame, and adds it with its first cell.
+    /// Returns the row of a frame, and creates it if there is none yet.
     fn frame_row(&mut self, frame: Frame) -> i32 {
         if let Some(&row) = self.rows.get(&frame) {
             return row;
@@ -323,7 +323,7 @@ impl<'a> Buffer<'a> {
         cells.vc.len() - 1
     }
 
-    /// Returns whether to keep an event at `now`. The first one kept begins the window.
+    /// Returns whether to record an event at `now`. The first one recorded begins the window.
     fn keeps(&mut self, now: Time) -> bool {
         let [from, to] = self.window;
         if now < from || now >= to || self.full.get() {
@@ -340,7 +340,7 @@ impl<'a> Buffer<'a> {
         true
     }
 
-    /// Adds a step, with the indices of its cell, its VC, its frame and the judgement that led to it.
+    /// Adds a step, with the indices of its cell, VC, frame and decision.
     fn step(&mut self, now: Time, kind: Step, [cell, vc, frame, judgement]: [i32; 4]) {
         let seconds = self.seconds(now);
         let steps = &mut self.history.steps;
@@ -353,7 +353,7 @@ impl<'a> Buffer<'a> {
         steps.judgement.push(judgement);
     }
 
-    /// Records that a frame cannot become whole from `now` on.
+    /// Records that a frame cannot be delivered intact, from `now` on.
     fn damage(&mut self, frame: Frame, now: Time, link: Option<LinkIndex>) {
         self.damaged.entry(frame).or_insert((now, link));
         if let Some(&row) = self.rows.get(&frame)
@@ -365,7 +365,7 @@ impl<'a> Buffer<'a> {
         }
     }
 
-    /// Finds the frames that the receiver will join to the frame before, whose last cell never entered the buffer.
+    /// Detects frames that the receiver will join to the previous one, whose last cell never entered the buffer.
     fn on_admitted(&mut self, now: Time, frame: Frame, last: bool) {
         let vc = self.places_of[frame.0].expect("its cells are at the port");
         if self.unfinished.get(&vc).is_some_and(|before| *before != frame) {
@@ -391,7 +391,7 @@ impl<'a> Buffer<'a> {
             CellStep::Dropped => Step::Dropped,
             CellStep::Departed => Step::Departed,
         };
-        // Called before the window's first step, so that the history includes the cells waiting then.
+        // Called before the window's first step, so that the history includes the cells waiting at that time.
         let keeps = self.keeps(now);
         let comes = matches!(kind, Step::Admitted | Step::Lost | Step::Discarded);
         let row = if comes {
@@ -513,14 +513,14 @@ impl Observer for Buffer<'_> {
     }
 }
 
-/// Removes a frame and all earlier ones of its VC: frames of a VC never overtake each other.
+/// Removes a frame and all earlier ones of its VC, since frames of a VC never overtake each other.
 fn forget<T>(of: &mut BTreeMap<Frame, T>, (vc, number): Frame) {
     while let Some((&frame, _)) = of.range((vc, FrameNumber::new(0))..=(vc, number)).next() {
         of.remove(&frame);
     }
 }
 
-/// Converts an index into a list that fits into memory.
+/// Converts an index to `i32`: every list fits into memory.
 fn whole(place: usize) -> i32 {
     i32::try_from(place).expect("there are fewer than 2^31")
 }

@@ -1,6 +1,6 @@
 //! Wall-clock time, for limits and measured durations.
 //!
-//! WebAssembly has no clock of its own. There the host program provides one; until then no time passes.
+//! WebAssembly has no clock of its own, so the host program provides one. Until then, no time passes.
 
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 pub use std::time::Instant;
@@ -8,7 +8,7 @@ pub use std::time::Instant;
 #[cfg(all(target_arch = "wasm32", target_os = "unknown"))]
 pub use provided::{Instant, provide};
 
-// Compiled in tests too, so that they run on machines with a clock.
+// Also compiled for tests on platforms with a clock.
 #[cfg(any(test, all(target_arch = "wasm32", target_os = "unknown")))]
 #[cfg_attr(
     not(target_arch = "wasm32"),
@@ -21,12 +21,12 @@ mod provided {
 
     static CLOCK: OnceLock<fn() -> Duration> = OnceLock::new();
 
-    /// Sets the clock: the time since any fixed instant. The first clock provided stays.
+    /// Sets the clock, a function that returns the time since any fixed instant. Only the first call has an effect.
     pub fn provide(clock: fn() -> Duration) {
         CLOCK.get_or_init(|| clock);
     }
 
-    /// An instant, with the part of [`std::time::Instant`] that this program uses.
+    /// A replacement for [`std::time::Instant`] with the operations that this program uses.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
     pub struct Instant(Duration);
 

@@ -1,4 +1,4 @@
-//! Readings, networks, port plans and policy checks as JSON.
+//! Converts readings, networks, port plans and policy checks to JSON.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::engine;
@@ -34,10 +34,10 @@ pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> V
     }
 }
 
-/// Describes the network of the scenario called `name`: what to draw, and each flow's fair share.
+/// Describes the network of the scenario called `name`: the data needed to draw it, and each flow's fair share.
 ///
 /// # Errors
-/// If it is interrupted.
+/// Returns an error if interrupted.
 pub fn network(name: &str, network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
     let nodes = network.nodes.iter().map(|node| {
         let kind = match node.kind {
@@ -74,7 +74,7 @@ pub fn network(name: &str, network: &Network, token: &CancellationToken<'_>) -> 
 /// Reports which code of the fast engine runs for each port.
 ///
 /// # Errors
-/// If it is interrupted.
+/// Returns an error if interrupted.
 pub fn plan(network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
     let ports = engine::explain_plan(network, token)?.into_iter().map(|port| {
         json!({
@@ -88,10 +88,11 @@ pub fn plan(network: &Network, token: &CancellationToken<'_>) -> Result<Value, I
     Ok(json!({"ports": ports.collect::<Vec<_>>()}))
 }
 
-/// Checks a policy (the JSON of a port's `policy`) against the rules for every policy, using random cells of this seed.
+/// Checks a policy (the JSON of a port's `policy`) against the rules for all policies, with random cells derived from
+/// this seed.
 ///
 /// # Errors
-/// If the text is not the JSON of a policy, or the policy fails to answer.
+/// Returns an error if the text is not the JSON of a policy, or the policy raises an error.
 pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
     let config: PolicyConfig = serde_json::from_str(policy).map_err(|error| error.to_string())?;
     let make = |capacity| {

@@ -1,12 +1,13 @@
-//! Results with one source of truth: every measure is one line of a table, and the rest follows from the tables.
+//! Results with a single source of truth: every measure is one line of a table, from which all output is derived.
 //!
-//! There is a table for each kind of row that an answer has ([`tables`]) and one for the recorded series ([`series`]).
-//! From them follow the JSON answer ([`answer`]), the columns of the Arrow tables with their units and meanings, the
-//! measures that a sweep, a tune plan or a claim may name, the printed tables and the page `docs/measures.md`.
+//! Each kind of row in an answer has a table ([`tables`]), and so do the recorded series ([`series`]). These tables
+//! define the JSON answer ([`answer`]), the columns of the Arrow tables with their units and meanings, the measures
+//! available to sweeps, tune plans and claims, the printed tables, and the page `docs/measures.md`.
 //!
-//! The crate also runs scenarios. A [`scenario::Handle`] is read and checked once. [`runner`] executes one run or many
-//! on [`threads`], each within its limit, and turns a panic into that run's error. The [`events`] of a run are tables
-//! too, a capture (`celltrain-capture`) contains the bytes of the observed traffic, and [`buffer`] shows a port's buffer cell by cell.
+//! The crate also runs scenarios. A [`scenario::Handle`] is read and checked once. [`runner`] executes one or more runs
+//! on [`threads`], each with its own limit, and turns a panic into that run's error. The [`events`] of a run are tables
+//! too. A capture (`celltrain-capture`) contains the bytes of the observed traffic, and [`buffer`] shows a port's
+//! buffer cell by cell.
 
 pub mod answer;
 pub mod buffer;
@@ -36,13 +37,14 @@ use celltrain_core::cancellation::Interrupted;
 pub enum Unfinished {
     /// The run was interrupted.
     Interrupted,
-    /// The run was refused: the problem in words, or the faults of the scenario as [`describe::reading`] gives them.
+    /// The run was refused. Contains the problem in words, or the faults of the scenario in the format of
+    /// [`describe::reading`].
     Refused(String),
-    /// The run takes more memory than allowed; the text has the numbers.
+    /// The run needs more memory than allowed; the text contains the numbers.
     TooLarge(String),
-    /// The run took longer in real time than this limit.
+    /// The run exceeded this limit of real time.
     TookTooLong(Duration),
-    /// The run panicked, with this message and place.
+    /// The run panicked, with this message and location.
     Panicked(String),
 }
 
@@ -75,7 +77,7 @@ impl From<String> for Unfinished {
     }
 }
 
-/// Compiles and runs the example of the README.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

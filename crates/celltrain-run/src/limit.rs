@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// The limit of one run, counted from the reading of its scenario on. Once passed, it stays passed.
+/// The time limit of one run, which includes reading its scenario. Once exceeded, it remains exceeded.
 pub(crate) struct Limit {
     most: Option<Duration>,
     begun: Cell<Instant>,
@@ -13,7 +13,7 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// Creates a limit that counts from now on; `None` means no limit.
+    /// Creates a limit that starts now; `None` means no limit.
     pub(crate) fn new(most: Option<Duration>) -> Self {
         Self { most, begun: Cell::new(Instant::now()), passed: Cell::new(false) }
     }
@@ -24,12 +24,12 @@ impl Limit {
         passed
     }
 
-    /// Excludes time spent waiting for other runs to free memory.
+    /// Excludes time spent waiting for other runs to release memory.
     pub(crate) fn put_off(&self, waited: Duration) {
         self.begun.set(self.begun.get() + waited);
     }
 
-    /// Returns the limit, if a check found it passed.
+    /// Returns the limit if an earlier check found that it was exceeded.
     pub(crate) fn found_passed(&self) -> Option<Duration> {
         self.most.filter(|_| self.passed.get())
     }

@@ -3,21 +3,21 @@
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// One measure of a row of type `T`: one line of a table.
+/// One measure of a row of type `T`, as one line of a table.
 pub struct Measure<T> {
     /// Name. A dot separates a group from its member: `cells.lost`.
     pub name: &'static str,
-    /// The unit; empty for texts, `1` for pure numbers.
+    /// Unit; empty for texts, `1` for pure numbers.
     pub unit: &'static str,
     /// Meaning, in one line.
     pub meaning: &'static str,
-    /// How a table for people shows it.
+    /// How it is shown in printed tables.
     pub printed: Printed,
-    /// Accessor of its value in a row.
+    /// Accessor that reads its value from a row.
     pub value: Accessor<T>,
 }
 
-/// Accessor of a measure in a row, by kind of value.
+/// Reads a measure from a row, by type of value.
 pub enum Accessor<T> {
     /// A text.
     Text(fn(&T) -> &str),
@@ -27,7 +27,7 @@ pub enum Accessor<T> {
     Number(fn(&T) -> Option<f64>),
 }
 
-/// Rule for showing a measure in a table for people.
+/// When to show a measure in printed tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum When {
@@ -35,16 +35,16 @@ pub enum When {
     Never,
     /// In every table.
     Always,
-    /// If its rows differ in it.
+    /// If its value differs between rows.
     Differs,
-    /// If some row has it, and above zero if it is a number.
+    /// If at least one row has a value; numbers must also be above zero.
     Present,
 }
 
-/// Heading and rule for a table for people.
+/// How a measure is shown in printed tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Printed {
-    /// Heading of its column, or name of its line.
+    /// Heading of its column, or label of its line.
     pub heading: &'static str,
     /// Rule for showing it.
     pub when: When,
@@ -80,14 +80,14 @@ impl<T> Measure<T> {
         Self { name, unit, meaning, printed: Printed { heading: "", when: When::Never }, value }
     }
 
-    /// Shows the measure in tables for people.
+    /// Shows the measure in printed tables.
     #[must_use]
     pub const fn printed(mut self, heading: &'static str, when: When) -> Self {
         self.printed = Printed { heading, when };
         self
     }
 
-    /// Returns the name of its column's Arrow type.
+    /// Returns the name of the column's Arrow type.
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Accessor::Text(_) => "string",
@@ -105,7 +105,7 @@ impl<T> Measure<T> {
         }
     }
 
-    /// Returns its line of the table.
+    /// Returns the measure's description as JSON.
     pub fn described(&self) -> Value {
         let Printed { heading, when } = self.printed;
         json!({
@@ -119,13 +119,13 @@ impl<T> Measure<T> {
     }
 }
 
-/// Returns a row as a JSON object with those measures for whose name, or group, `keep` returns true. A group without
-/// any value is null.
+/// Returns a row as a JSON object. It contains the measures for whose name or group `keep` returns true. A group
+/// without any value is null.
 pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&str) -> bool) -> Map<String, Value> {
     object_of(measures, |measure| measure.of(row), keep)
 }
 
-/// Returns a row with every measure: 1 for numbers, empty texts except for the first, which is `name`.
+/// Returns a row with every measure: numbers are 1 and texts are empty, except for the first, which is `name`.
 pub fn outline<T>(measures: &[Measure<T>], name: &str) -> Map<String, Value> {
     let value = |measure: &Measure<T>| match measure.value {
         Accessor::Text(_) if measure.name == measures[0].name => json!(name),
@@ -169,7 +169,7 @@ fn object_of<T>(
     object
 }
 
-/// Returns the lines of a table.
+/// Returns the descriptions of a table's measures.
 pub fn described<T>(measures: &[Measure<T>]) -> Value {
     measures.iter().map(Measure::described).collect()
 }

@@ -1,4 +1,4 @@
-//! Memory of this process: what runs may use, their reservations, and a check that they stay within them.
+//! Memory of this process: the memory available to runs, their reservations, and a check that they do not exceed it.
 
 mod estimate;
 
@@ -26,7 +26,7 @@ use system::{free, used};
 struct Reservations {
     runs: u64,
     bytes: u64,
-    /// Memory that was free, and memory that this process used, when no run had reserved any.
+    /// Free memory and memory used by this process, both read while no run had a reservation.
     machine: Machine,
     used: Option<u64>,
     looked: Option<Instant>,
@@ -36,9 +36,9 @@ static RESERVATIONS: Mutex<Reservations> =
     Mutex::new(Reservations { runs: 0, bytes: 0, machine: Machine { memory: None }, used: None, looked: None });
 static GIVEN_BACK: Condvar = Condvar::new();
 
-/// Interval at which a run that waits for memory, or grows, checks it.
+/// Interval at which a run checks its memory while it waits or runs.
 const LOOK: Duration = Duration::from_millis(20);
-/// Time for which a reading of the machine's memory stays valid.
+/// Time for which a reading of the free memory remains valid.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Memory of the machine.
@@ -49,8 +49,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Returns the free bytes if they are too few for a run that takes `bytes`: three quarters of them are available to
-    /// one run, or to several at once.
+    /// Returns the free bytes if they are too few for `bytes`. Runs may use three quarters of the free memory together.
     fn lacks(self, bytes: u64) -> Option<u64> {
         self.memory.filter(|free| bytes > (free / 4).saturating_mul(3))
     }
@@ -58,18 +57,18 @@ impl Machine {
     /// Checks that a run with this estimate fits.
     ///
     /// # Errors
-    /// The sizes in words, if it does not.
+    /// Returns the sizes in words if the run does not fit.
     pub fn fits(self, estimate: &MemoryEstimate) -> Result<(), String> {
         self.lacks(estimate.least).map_or(Ok(()), |free| Err(estimate.in_words(estimate.least, free)))
     }
 }
 
-/// Returns the memory that a run may use if no other run is active.
+/// Returns the memory available to a run if no other run is active.
 pub fn machine() -> Machine {
     reservations().machine()
 }
 
-/// Check that a run stays within its memory.
+/// Memory reservation of a run, and the check that it is not exceeded.
 #[derive(Default)]
 pub struct Watch {
     reserved: OnceCell<MemoryEstimate>,
@@ -78,11 +77,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Reserves memory for the run until the watch is dropped. Waits while other runs hold the memory it needs. Returns
-    /// `false` if it was interrupted meanwhile.
+    /// Reserves memory for the run until the watch is dropped. Waits while other runs occupy the memory it needs.
+    /// Returns `false` if interrupted while waiting.
     ///
     /// # Errors
-    /// The reason in words, if the run would not fit alone.
+    /// Returns the reason in words if the run would not fit even alone.
     #[expect(clippy::arithmetic_side_effects, reason = "counts of runs and of bytes that a machine has")]
     pub fn reserve(&self, estimate: MemoryEstimate, stopped: &AtomicBool) -> Result<bool, String> {
         let mut reservations = reservations();
@@ -102,7 +101,7 @@ impl Watch {
         }
     }
 
-    /// Returns whether the runs of this process have taken no more than they may. Once false, it stays false.
+    /// Returns whether the runs of this process are within their memory. Once false, it remains false.
     pub fn suffices(&self) -> bool {
         let Some(estimate) = self.reserved.get() else { return true };
         if self.outgrown.get().is_none() && self.looked.get().is_none_or(|then| then.elapsed() >= LOOK) {
@@ -114,7 +113,7 @@ impl Watch {
         self.outgrown.get().is_none()
     }
 
-    /// Returns the reason for ending the run, if the runs of this process have taken more memory than they may.
+    /// Returns the reason for ending the run if the runs of this process have exceeded their memory.
     pub fn outgrown(&self) -> Option<String> {
         self.outgrown.get().cloned()
     }
@@ -133,7 +132,8 @@ impl Drop for Watch {
 }
 
 impl Reservations {
-    /// Looks up the free memory while no run has any. This takes as long as a small run, so it is not done for each.
+    /// Reads the free memory if no run has a reservation. Results are cached, because reading takes as long as a small
+    /// run.
     fn machine(&mut self) -> Machine {
         if self.runs == 0 && self.looked.is_none_or(|then| then.elapsed() > FRESH) {
             (self.machine, self.used) = (free(), used());
@@ -142,7 +142,8 @@ impl Reservations {
         self.machine
     }
 
-    /// Describes the run of `estimate` if this process, which uses `used` bytes now, exceeds the memory for runs.
+    /// Returns the error for the run of `estimate` if this process, which now uses `used` bytes, exceeds the memory for
+    /// runs.
     fn outgrown(&self, estimate: &MemoryEstimate, used: Option<u64>) -> Option<String> {
         let taken = used?.saturating_sub(self.used?);
         let free = self.machine.lacks(taken)?;
@@ -155,7 +156,7 @@ impl Reservations {
 }
 
 fn reservations() -> MutexGuard<'static, Reservations> {
-    // A run that panics changes nothing here.
+    // The reservations remain valid if a run panics.
     RESERVATIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,6 +1,6 @@
-//! Errors of user-supplied policies, such as Python classes: they abort the run.
+//! Errors in user-supplied policies, such as Python classes. They abort the run.
 //!
-//! Policies cannot return errors to an engine. Therefore the error is stored for the thread that runs, and the run
+//! Policies cannot return errors to an engine. Therefore the error is stored in a thread-local variable, and the run
 //! stops at its next check.
 
 use std::cell::RefCell;
@@ -10,14 +10,14 @@ thread_local! {
     static FAILED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Records an error, as [`crate::Unfinished::Refused`] has it; the first of a run stays.
+/// Records an error in the format of [`crate::Unfinished::Refused`]. If a run has several, only the first is stored.
 pub fn fail(problem: String) {
     FAILED.with_borrow_mut(|failed| {
         failed.get_or_insert(problem);
     });
 }
 
-/// Returns whether a policy failed in the run of this thread.
+/// Returns whether a policy has failed in the run on this thread.
 pub(crate) fn has_failed() -> bool {
     FAILED.with_borrow(Option::is_some)
 }

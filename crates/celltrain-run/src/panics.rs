@@ -6,11 +6,11 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 
 thread_local! {
-    /// Text of the panic that this thread catches; `None` outside [`caught`].
+    /// Message of the panic caught on this thread; `None` outside [`caught`].
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Returns the result of `work`, or the message and place of its panic. Such a panic is not printed; all others are
+/// Returns the result of `work`, or the message and location of its panic, which is not printed. All other panics are
 /// printed as before.
 pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     print_no_caught_panic();

@@ -1,4 +1,4 @@
-//! Reading of scenarios that must fit the memory for runs.
+//! Reads scenarios whose runs must fit into memory.
 
 use std::cell::Cell;
 
@@ -7,12 +7,12 @@ use celltrain_scenario::{Candidate, Reader, Reading};
 
 use crate::memory::{Machine, MemoryEstimate};
 
-/// The result of reading a scenario that must fit the memory for runs.
+/// The result of reading a scenario whose run must fit into memory.
 #[derive(Clone, Debug)]
 pub struct Estimated {
     /// The result of reading it.
     pub reading: Reading,
-    /// The memory that a run takes, if the scenario has no other faults.
+    /// Memory estimate for a run, if the scenario has no other faults.
     pub memory: Option<MemoryEstimate>,
 }
 
@@ -23,11 +23,11 @@ impl From<Reading> for Estimated {
     }
 }
 
-/// Reads a scenario that must fit a machine: `by` is [`Reader::toml`] or [`Reader::json`] of its text. `source` is the
-/// name used in faults.
+/// Reads a scenario whose run must fit into the memory of `machine`. `by` calls [`Reader::toml`] or [`Reader::json`]
+/// with the text. `source` is the name used in faults.
 ///
 /// # Errors
-/// If it is interrupted.
+/// Returns an error if interrupted.
 pub fn read(
     source: &str,
     machine: Machine,
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn more_memory_than_the_machine_has_is_refused() {
-        // Refused from the numbers of the topology, before it is laid out, and from the network.
+        // The first is refused from the numbers of the topology, before layout; the second from its network.
         for (sources, memory) in [("900000", 1 << 30), ("900", 4 << 20)] {
             let Estimated { reading, .. } = read_with(sources, Some(memory));
             assert!(reading.does_not_fit);
@@ -75,7 +75,7 @@ mod tests {
             assert!(fault.message.contains(" times, need more than "), "{}", fault.message);
             assert!(fault.message.ends_with("shorter paths or smaller windows"), "{}", fault.message);
         }
-        // The limit is three quarters of the memory, to the byte.
+        // The limit is exactly three quarters of the memory.
         let needs = read_with("5", None).memory.expect("it has no fault").least;
         for (free, faults) in [(needs.div_ceil(3) * 4, 0), (needs / 3 * 4 - 4, 1)] {
             let Estimated { reading, memory } = read_with("5", Some(free));

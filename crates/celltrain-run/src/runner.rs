@@ -35,11 +35,11 @@ pub struct How<'a> {
     pub trace: Option<&'a Trace>,
     /// Engine to use.
     pub engine: Engine,
-    /// Limit on a run's real time, counted from the reading of its scenario.
+    /// Limit on a run's real time, including reading its scenario.
     pub limit: Option<Duration>,
-    /// Wanted parts of the answers; all if `None`.
+    /// Wanted parts of the answers; `None` for all.
     pub wanted: Option<&'a Wanted>,
-    /// Largest number of threads for one run if nothing observes it; one if `None`.
+    /// Maximum number of threads for a run without observers; one if `None`.
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -49,15 +49,15 @@ impl How<'_> {
     }
 }
 
-/// Outputs made from the events of a run. Each sink returns whether to continue.
+/// Outputs created from the events of a run. Each sink returns whether to continue.
 #[derive(Default)]
 pub struct Watched<'a> {
     /// Tables.
     pub events: Option<EventOutput<'a>>,
     /// A capture.
     pub capture: Option<Captured<'a>>,
-    /// Engine that reports the events, if it may differ from the run's. If all windows end before the run does, this
-    /// engine stops there, and the run's engine gives the answer. Otherwise this engine does the whole run.
+    /// Engine that reports the events, if it may differ from the run's engine. If all windows end before the run does,
+    /// this engine stops there, and the run's engine computes the answer. Otherwise this engine does the whole run.
     pub told_by: Option<Engine>,
 }
 
@@ -66,10 +66,10 @@ impl Watched<'_> {
         self.events.is_some() || self.capture.is_some()
     }
 
-    /// Returns the time after which nothing is kept; `None` if something is kept until the end of the run.
+    /// Returns the time after which nothing is recorded; `None` if recording continues until the end of the run.
     fn until(&self, duration: units::Duration) -> Option<units::Duration> {
         let events = self.events.as_ref().map(|kept| kept.choice.until());
-        // A packet is written with its outcome, which may come later.
+        // A packet is written together with its outcome, which may be known only after the window.
         let capture =
             self.capture.as_ref().map(|captured| captured.choice.until().filter(|_| captured.choice.of_cells()));
         let last = [events, capture]
@@ -80,7 +80,7 @@ impl Watched<'_> {
     }
 }
 
-/// Events to keep, and the sink that receives each block when it is full.
+/// Events to record, and the sink that receives each full block.
 pub struct EventOutput<'a> {
     /// Events to keep.
     pub choice: &'a Choice,
@@ -105,7 +105,7 @@ pub struct Finished {
     pub series: Option<Recorded>,
 }
 
-/// Progress of a run, 0 to 1. Other threads can read it; without threads, a callback receives it.
+/// Progress of a run, from 0 to 1. It can be read from other threads. A callback receives it if there are no threads.
 #[derive(Debug, Default)]
 pub struct Progress {
     done: AtomicU64,
@@ -113,12 +113,12 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Creates a progress counter that calls `callback` every few milliseconds of work, on the thread of the run.
+    /// Creates a progress counter that calls `callback` every few milliseconds, on the thread of the run.
     pub fn with_callback(callback: fn(f64)) -> Self {
         Self { callback: Some(callback), ..Self::default() }
     }
 
-    /// Returns the share done.
+    /// Returns the completed fraction.
     pub fn done(&self) -> f64 {
         f64::from_bits(self.done.load(Ordering::Relaxed))
     }
@@ -131,10 +131,10 @@ impl Progress {
     }
 }
 
-/// Runs a scenario on this thread with `seed`, or with its own seed, until `stopped` is set.
+/// Runs a scenario on this thread, with `seed` or else its own seed, until `stopped` is set.
 ///
 /// # Errors
-/// The reason why the run has no result.
+/// Returns the reason why the run has no result.
 pub fn one(
     scenario: &Handle,
     seed: Option<u64>,
@@ -145,10 +145,10 @@ pub fn one(
     one_watched(scenario, seed, how, Watched::default(), (stopped, progress))
 }
 
-/// Runs a scenario as [`one`] does, and makes files of its events. An interrupted run delivers the output so far.
+/// Runs a scenario like [`one`], and also delivers its events. An interrupted run delivers the output so far.
 ///
 /// # Errors
-/// The reason why the run has no result.
+/// Returns the reason why the run has no result.
 pub fn one_watched(
     scenario: &Handle,
     seed: Option<u64>,
@@ -157,7 +157,7 @@ pub fn one_watched(
     (stopped, progress): (&AtomicBool, &Progress),
 ) -> Result<Finished, Unfinished> {
     let (limit, memory) = (Limit::new(how.limit), memory::Watch::default());
-    // Left by an earlier run that panicked.
+    // Clear an error left by an earlier run that panicked.
     drop(outside::take());
     let stops = || limit.has_passed() || stopped.load(Ordering::Relaxed) || outside::has_failed() || !memory.suffices();
     let go_on = || !stops();
@@ -182,11 +182,11 @@ pub fn one_watched(
     })
 }
 
-/// Runs many scenarios on `threads` threads; each run is an index into `scenarios` and a seed. Calls `on` on this
-/// thread, in the order in which runs end. A run that panics has the panic as its error.
+/// Runs many scenarios on `threads` threads. Each run is an index into `scenarios` and a seed. Calls `on` on this
+/// thread whenever a run ends. If a run panics, the panic is reported as its error.
 ///
 /// # Errors
-/// The first error of `on`.
+/// Returns the first error of `on`.
 pub fn many<E: From<io::Error>>(
     scenarios: &[&Handle],
     (runs, threads): (&[(usize, u64)], usize),
@@ -201,10 +201,10 @@ pub fn many<E: From<io::Error>>(
     threads::over((runs.len(), threads), work, on)
 }
 
-/// Reads scenarios on several threads. Calls `check` on this thread from time to time.
+/// Reads scenarios on several threads. Regularly calls `check` on this thread.
 ///
 /// # Errors
-/// The errors of `check`.
+/// Returns the first error of `check`.
 pub fn read_all<E: From<io::Error>>(
     scenarios: &[&Handle],
     threads: usize,
@@ -212,7 +212,7 @@ pub fn read_all<E: From<io::Error>>(
 ) -> Result<Result<(), Unfinished>, E> {
     let work = |index: usize, stopped: &AtomicBool| {
         let checked = scenarios[index].checked(&CancellationToken::new(&|| !stopped.load(Ordering::Relaxed)))?;
-        // All networks at once would take more memory than the runs.
+        // Keeping all networks would take more memory than the runs.
         checked.forget_network();
         Ok(())
     };
@@ -229,10 +229,10 @@ pub fn read_all<E: From<io::Error>>(
     Ok(refused.map_or(Ok(()), |(_, unfinished)| Err(unfinished)))
 }
 
-/// Returns the duration of the first scenario that is not refused; `None` if all are.
+/// Returns the duration of the first scenario that is not refused; `None` if all are refused.
 ///
 /// # Errors
-/// If reading is interrupted.
+/// Returns an error if reading is interrupted.
 pub fn first_duration(
     scenarios: &[&Handle],
     token: &CancellationToken<'_>,
@@ -291,7 +291,7 @@ impl Run<'_> {
         } else {
             if let Some(until) = until {
                 let mut observers = self.observers((&network, &scenario.name, seed), teller, watched)?;
-                // An interrupted run delivers the output so far.
+                // Finish the output even if the run was interrupted.
                 let watched = teller.observe(&network, until, &mut observers, |_| token.check().is_ok());
                 observers.finish()?;
                 watched?;
@@ -309,12 +309,12 @@ impl Run<'_> {
         let run = EndedRun::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
         let answer = Answer { run: &run, wanted: how.wanted, token }.text()?;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
-        // The limit may have passed during the last steps.
+        // The limit may have been exceeded during the last steps.
         token.check()?;
         Ok(Finished { answer, series })
     }
 
-    /// Creates the observers that make files of the events that `teller` reports in a run of this network.
+    /// Creates the observers that write the events reported by `teller` in a run of this network.
     fn observers<'a, 'w: 'a>(
         &'a self,
         (network, name, seed): (&Network, &str, u64),
@@ -332,7 +332,7 @@ impl Run<'_> {
     }
 }
 
-/// Describes the run in a capture.
+/// Returns the description of the run to be written into a capture.
 fn about(scenario: &str, seed: u64, teller: Engine) -> About {
     let name = if scenario.is_empty() { "a scenario" } else { scenario };
     let silent = match teller {
@@ -345,7 +345,7 @@ fn about(scenario: &str, seed: u64, teller: Engine) -> About {
     }
 }
 
-/// All observers of a run with events. It is one type, as engines are compiled for each observer type.
+/// All observers of a run with events. They form one type, because engines are compiled once for each observer type.
 #[derive(Default)]
 pub struct Observers<'a> {
     /// Recorder of series.
@@ -359,10 +359,10 @@ pub struct Observers<'a> {
 }
 
 impl Observers<'_> {
-    /// Runs the network up to `until` for these observers; the run has no result.
+    /// Runs the network up to `until` for these observers only. The run has no result.
     ///
     /// # Errors
-    /// If `keep_going` returns false, as in [`Engine::run`].
+    /// Returns an error if `keep_going` returns false, as in [`Engine::run`].
     pub fn observe(
         &mut self,
         engine: Engine,

@@ -1,4 +1,4 @@
-//! A handle for a scenario that is read and checked once, however often it is used or run.
+//! A handle for a scenario that is read and checked only once, no matter how often it is used or run.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,7 +11,7 @@ use crate::memory::{MemoryEstimate, machine};
 use crate::reading::{Estimated, read};
 use crate::{Unfinished, describe};
 
-/// A scenario that is read and checked once: before the handle is created, or on first use.
+/// A scenario that is read and checked only once: before the handle is created, or on first use.
 pub struct Handle {
     /// The text to read; `None` if it has already been read.
     text: Option<String>,
@@ -27,8 +27,8 @@ impl Handle {
         Self { text: Some(json), read: Mutex::new(None) }
     }
 
-    /// Moves the scenario and network of `reading` into a handle if nothing is wrong. Returns it with the rest of the
-    /// reading.
+    /// Moves the scenario and network of `reading` into a handle if there is no fault. Returns the handle and the rest
+    /// of the reading.
     pub fn of_reading(read: impl Into<Estimated>) -> (Option<Self>, Estimated) {
         let mut read = read.into();
         let network = Mutex::new(read.reading.network.take());
@@ -37,10 +37,10 @@ impl Handle {
         (checked.map(|checked| Self { text: None, read: Mutex::new(Some(Ok(Arc::new(checked)))) }), read)
     }
 
-    /// Returns the checked scenario. If reading is interrupted, the next call starts again.
+    /// Returns the checked scenario. If reading is interrupted, the next call reads it again.
     ///
     /// # Errors
-    /// If the scenario is refused, or reading it is interrupted.
+    /// Returns an error if the scenario is refused or reading is interrupted.
     pub fn checked(&self, token: &CancellationToken<'_>) -> Result<Arc<Checked>, Unfinished> {
         let mut read = locked(&self.read);
         let read = match &mut *read {
@@ -74,12 +74,12 @@ impl Handle {
     }
 }
 
-/// A scenario that passed its checks, and the network that the checks built.
+/// A scenario that passed its checks, and the network that was built for them.
 pub struct Checked {
     scenario: Scenario,
-    /// Memory estimate for a run, made by the checks.
+    /// Memory estimate for a run, computed by the checks.
     memory: MemoryEstimate,
-    /// Network of the checks until a run takes it: a handle holds no second network during a run.
+    /// Network built by the checks. The first run takes it, so that a handle does not store a second network meanwhile.
     network: Mutex<Option<Network>>,
 }
 
@@ -89,20 +89,20 @@ impl Checked {
         &self.scenario
     }
 
-    /// Returns the canonical form: JSON with every default filled in and the keys in order.
+    /// Returns the canonical form: JSON with every default filled in and sorted keys.
     pub fn json(&self) -> Value {
         serde_json::to_value(&self.scenario).expect("a scenario was read from such a value")
     }
 
-    /// Returns a network for a run with this seed. The first call gets the network that the checks built, later calls a
-    /// new one.
+    /// Returns a network for a run with this seed. The first call returns the network built by the checks, later calls
+    /// build a new one.
     ///
     /// # Errors
-    /// If it is interrupted.
+    /// Returns an error if interrupted.
     pub fn network(&self, seed: u64, token: &CancellationToken<'_>) -> Result<Network, Interrupted> {
         let built = locked(&self.network).take();
         match built {
-            // Nothing else in a network depends on the seed.
+            // The seed does not affect any other part of a network.
             Some(network) => Ok(Network { seed, ..network }),
             None => build::network_unless(&self.scenario, seed, token),
         }
@@ -113,10 +113,10 @@ impl Checked {
         self.memory
     }
 
-    /// Calls `read` with the network, and keeps the network for the run that follows.
+    /// Calls `read` with the network, and then stores the network for the next run.
     ///
     /// # Errors
-    /// The error of `read`, or an interruption.
+    /// Returns the error of `read`, or an error if interrupted.
     pub fn with_network<T, E: From<Interrupted>>(
         &self,
         token: &CancellationToken<'_>,
@@ -133,13 +133,13 @@ impl Checked {
         locked(&self.network).is_some()
     }
 
-    /// Drops the network of the checks, to save memory while many scenarios wait for their runs.
+    /// Drops the stored network, to save memory while many scenarios wait for their runs.
     pub fn forget_network(&self) {
         *locked(&self.network) = None;
     }
 }
 
-/// Ignores poisoning: a panic in reading or building leaves no state.
+/// Ignores poisoning, because a panic during reading or building leaves no partial state.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

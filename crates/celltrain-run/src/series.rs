@@ -1,4 +1,4 @@
-//! Recorded series: the table of all series, the choice of series, and the recorded values.
+//! Recorded series: the table of all series, the selection of series, and the recorded values.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -8,7 +8,7 @@ use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use serde_json::{Value, json};
 
-/// One series that a trace may name.
+/// A series that can be selected in a trace.
 pub struct Series {
     /// Its name.
     pub name: &'static str,
@@ -25,30 +25,30 @@ pub struct Series {
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// The unit; `1` for pure numbers.
+    /// Unit; `1` for pure numbers.
     pub unit: &'static str,
     /// Meaning, in one line.
     pub meaning: &'static str,
     values: Values,
 }
 
-/// Entities for which a series has columns.
+/// Entities that a series has columns for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
     /// The chosen ports.
     Ports,
-    /// The connections at each of the chosen ports.
+    /// Pairs of a selected port and a connection.
     PortFlows,
     /// All connections.
     Flows,
-    /// Connections whose data has a controlled rate.
+    /// Connections whose data VC is rate-controlled.
     RateFlows,
-    /// Connections whose packets wait before the ATM network.
+    /// Connections whose packets wait at the edge of the ATM network.
     EdgeFlows,
 }
 
 impl Over {
-    /// Returns the key of its column names in the recorded series.
+    /// Returns the key under which the recorded series list their column names.
     pub const fn name(self) -> &'static str {
         match self {
             Over::Ports => "ports",
@@ -73,7 +73,7 @@ impl Over {
         }
     }
 
-    /// Returns why a network may have no such column.
+    /// Returns the reason why a network may have no such column.
     fn lacking(self) -> Option<&'static str> {
         match self {
             Over::Ports | Over::PortFlows | Over::Flows => None,
@@ -83,14 +83,14 @@ impl Over {
     }
 }
 
-/// Accessor of a measure in a recorder, by type.
+/// Reads a measure from a recorder, by type.
 enum Values {
     Counts(fn(&mut Recorder) -> &mut Vec<u32>),
     Bytes(fn(&mut Recorder) -> &mut Vec<u64>),
     Numbers(fn(&mut Recorder) -> &mut Vec<f64>),
 }
 
-/// A recorded measure of a series: one row per sample, in row-major order.
+/// Recorded values of a measure: one row per sample, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Array {
     /// Whole numbers below 2^32.
@@ -102,7 +102,7 @@ pub enum Array {
 }
 
 impl Column {
-    /// Returns the name of its column's Arrow type.
+    /// Returns the name of the column's Arrow type.
     pub const fn kind(&self) -> &'static str {
         match self.values {
             Values::Counts(_) => "uint32",
@@ -120,7 +120,7 @@ impl Column {
     }
 }
 
-/// Lists measures, each named after the recorder's values: kind, name, unit and meaning.
+/// Table of measures, each named after the recorder's values: kind, name, unit and meaning.
 macro_rules! columns {
     ($($kind:ident $name:ident, $unit:literal, $meaning:literal;)+) => {
         &[$(Column {
@@ -193,7 +193,7 @@ pub const SERIES: &[Series] = &[
     },
 ];
 
-/// Returns the lines of the table.
+/// Returns the descriptions of all series, as JSON.
 pub fn described() -> Value {
     let line = |series: &Series| {
         let columns = series.columns.iter().map(|column| {
@@ -215,26 +215,26 @@ pub struct Trace {
     series: Vec<&'static Series>,
     links: Option<Vec<String>>,
     step: Duration,
-    /// True if the user gave this step.
+    /// True if the user specified the step.
     is_given: bool,
 }
 
-/// Default number of samples: fine enough for a plot, coarse enough for a screen.
+/// Default number of samples: enough for a plot at screen resolution.
 const SAMPLES: u64 = 1000;
 
-/// Largest number of samples: a laptop can still draw a million rows of every series.
+/// Maximum number of samples: a laptop can still draw a million rows of every series.
 const MAX_SAMPLES: u64 = 1_000_000;
 
-/// Largest number of values: some 800 MB.
+/// Maximum number of values, which take about 800 MB.
 const MAX_VALUES: u64 = 100_000_000;
 
 impl Trace {
-    /// Creates a trace of the named series, at `links` or the bottleneck, for runs of `duration`. Returns `None` if
-    /// there is nothing to record.
+    /// Creates a trace of the named series at `links` (by default the bottleneck), for runs of `duration`. Returns
+    /// `None` if no series is named.
     ///
     /// # Errors
     ///
-    /// The problem with a name or the step, in words.
+    /// Returns the problem with a name or the step, in words.
     pub fn new(
         duration: Duration,
         names: &[String],
@@ -273,7 +273,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// A port that does not exist, or too many values, in words.
+    /// Returns an error if a port does not exist or there are too many values.
     pub fn recorder(&self, network: &Network) -> Result<Recorder, String> {
         let between = self.step(network)?;
         let links = match &self.links {
@@ -296,7 +296,7 @@ impl Trace {
         Ok(recorder)
     }
 
-    /// Returns the time between two samples: at least a tick, as two samples would otherwise have the same instant.
+    /// Returns the sampling step. It is at least one clock tick, so that no two samples have the same instant.
     fn step(&self, network: &Network) -> Result<Duration, String> {
         let tick = network.clock().tick();
         if self.is_given && self.step < tick {
@@ -308,7 +308,7 @@ impl Trace {
         Ok(self.step.max(tick))
     }
 
-    /// Returns the number of values that a run records.
+    /// Returns the number of values recorded in a run.
     pub(crate) fn values(&self, network: &Network, recorder: &Recorder) -> Result<u64, String> {
         let width = |series: &&Series| series.columns.len() * series.over.width(recorder, network);
         let columns: usize = self.series.iter().map(width).sum();
@@ -322,11 +322,11 @@ impl Trace {
         }
     }
 
-    /// Refuses a series that would be empty, as no connection of this network has it.
+    /// Returns an error for a series that would be empty because no connection of this network has it.
     ///
     /// # Errors
     ///
-    /// The series and the reason why it is empty; also the errors of [`Trace::recorder`].
+    /// Returns the series and the reason why it is empty, or an error of [`Trace::recorder`].
     pub fn refuse_empty(&self, network: &Network) -> Result<(), String> {
         match self.empty(network)?.first() {
             Some((name, lacking)) => Err(format!("trace = {name:?} has nothing to record: {lacking}")),
@@ -334,7 +334,7 @@ impl Trace {
         }
     }
 
-    /// Returns the names of the series that would have no column in a run of this network, each with the reason.
+    /// Returns the names of the series that would have no column for this network, each with the reason.
     ///
     /// # Errors
     ///
@@ -356,18 +356,18 @@ impl Trace {
 /// Recorded series with the names of their columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recorded {
-    /// The instants of the samples, in seconds.
+    /// Times of the samples, in seconds.
     pub time_s: Vec<f64>,
     /// Names of the recorded entities, by [`Over::name`].
     pub names: Vec<(&'static str, Vec<String>)>,
-    /// Port and connection of each column of occupancies.
+    /// Port and connection of each occupancy column.
     pub occupancy_columns: Vec<(String, String)>,
-    /// Samples by columns, by the measure's name.
+    /// Samples by column, with the name of the measure.
     pub arrays: Vec<(&'static str, Array)>,
 }
 
 impl Recorded {
-    /// Takes the values that a recorder of this trace has recorded in a run of this network.
+    /// Converts the values that a recorder of this trace recorded in a run of this network.
     pub fn of(network: &Network, trace: &Trace, mut recorder: Recorder) -> Self {
         let clock = network.clock();
         let routing = network.routing();

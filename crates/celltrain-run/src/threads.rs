@@ -1,4 +1,4 @@
-//! Worker threads, while the calling thread checks whether to stop and delivers results.
+//! Runs work on threads, while the calling thread checks for cancellation and delivers results.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -10,23 +10,23 @@ use std::time::{Duration, Instant};
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 
-/// Interval at which the calling thread checks whether to stop: well within the promised 0.1 s.
+/// Interval at which the calling thread checks for cancellation, well below the promised 0.1 s.
 pub const LOOK: Duration = Duration::from_millis(20);
 
-/// Reasons for which the calling thread is called.
+/// Events reported to the calling thread.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<T> {
-    /// Time has passed: check whether to stop.
+    /// An interval has passed: check for cancellation.
     Look,
-    /// A piece of work is done: its index and result.
+    /// A work item is finished: its index and result.
     Done(usize, T),
 }
 
-/// Does pieces of work on threads. Calls `on` on this thread, in the order in which pieces finish, and from time to
-/// time while none does. If `on` fails, stops the threads before returning.
+/// Executes work items on threads. Calls `on` on this thread whenever an item is finished, and regularly in between. If
+/// `on` fails, stops the threads before returning.
 ///
 /// # Errors
-/// The first error of `on`, or the failure to start any thread.
+/// Returns the first error of `on`, or an error if no thread can be started.
 pub fn over<T: Send, E: From<io::Error>>(
     (pieces, threads): (usize, usize),
     work: impl Fn(usize, &AtomicBool) -> T + Sync,
@@ -43,7 +43,7 @@ pub fn over<T: Send, E: From<io::Error>>(
             let until_none_is_left = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    // The receiver is gone only after the work was abandoned.
+                    // Sending fails only after the work was abandoned.
                     if index >= pieces || sender.send((index, work(index, stop))).is_err() {
                         break;
                     }
@@ -52,7 +52,7 @@ pub fn over<T: Send, E: From<io::Error>>(
             match thread::Builder::new().spawn_scoped(scope, until_none_is_left) {
                 Ok(thread) => started.push(thread),
                 Err(error) if started.is_empty() => return Err(error.into()),
-                // With fewer threads, the work takes longer.
+                // Continue with fewer threads; the work takes longer.
                 Err(_) => break,
             }
         }
@@ -77,10 +77,10 @@ pub fn over<T: Send, E: From<io::Error>>(
     })
 }
 
-/// Does work on this thread, and calls `check` from time to time to check whether to stop.
+/// Does work on this thread, and regularly calls `check` to decide whether to stop.
 ///
 /// # Errors
-/// The first error of `check`.
+/// Returns the first error of `check`.
 pub fn here<T, E>(
     check: impl Fn() -> Result<(), E>,
     work: impl FnOnce(&CancellationToken<'_>) -> Result<T, Interrupted>,
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn pieces_are_done_at_once_on_as_many_threads_as_are_asked_for() {
         let all = Barrier::new(3);
-        // With fewer threads, the first would wait for ever.
+        // With fewer threads, the first would wait forever.
         let on = |_| Ok::<_, io::Error>(());
         over((3, 3), |_, _| all.wait(), on).unwrap();
         over((0, 3), |_, _| unreachable!("there is nothing to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();

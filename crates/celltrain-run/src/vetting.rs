@@ -1,6 +1,6 @@
-//! Properties that hold for every policy, tested with random cells at a separate port.
+//! Tests properties that every policy must have, with random cells at a separate port.
 //!
-//! Used by the tests of the policies in the list, and by `celltrain vet` for user policies.
+//! Used by the tests of all built-in policies, and by `celltrain vet` for user policies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,26 +15,26 @@ use celltrain_core::rng::Stream;
 use celltrain_core::units::Time;
 use celltrain_scenario::liveness::{self, VCS};
 
-/// Buffer of most trials, in cells, as in the LAN scenarios of ATM Forum 96-1269.
+/// Buffer of most trials in cells, as in the LAN scenarios of ATM Forum 96-1269.
 pub const CAPACITY: u32 = 1000;
 /// Number of trials of [`conformance`].
 const TRIALS: u32 = 24;
-/// Cells that arrive or leave in one trial.
+/// Number of arrivals and departures in one trial.
 const OPERATIONS: u32 = 8000;
-/// Arriving cells per four operations, phase by phase: a buffer of a thousand cells fills and empties.
+/// Arrivals per four operations in each phase, chosen so that a buffer of a thousand cells fills and empties.
 const PHASES: [u32; 8] = [3, 3, 3, 2, 1, 3, 1, 1];
-/// Operations between two recounts of a long queue.
+/// Number of operations between two recounts of a long queue.
 const BETWEEN_RECOUNTS: u32 = 64;
-/// Rounds and nanoseconds of the probe of an empty buffer.
+/// Number of rounds and duration (ns) of the probe with an empty buffer.
 const PROBE_ROUNDS: u32 = 512;
 const PROBED_NS: u64 = 10_000_000_000;
-/// Queues up to this length are recounted every time.
+/// Queues up to this length are recounted after every operation.
 const SHORT: u32 = 64;
 
-/// An operation at the port of a trial.
+/// An operation at the tested port.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation {
-    /// A cell of this VC arrives. `tagged` counts if it starts a frame, and the rest of the frame follows it.
+    /// A cell of this VC arrives. `tagged` is used for the first cell of a frame and applies to the whole frame.
     Offer {
         /// Number of the VC.
         vc: u32,
@@ -43,20 +43,20 @@ pub enum Operation {
         /// True if its frame is tagged.
         tagged: bool,
     },
-    /// A cell leaves, if one waits.
+    /// The next waiting cell leaves, if there is one.
     Take,
 }
 
-/// A property that holds for every policy.
+/// A property that every policy must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Check {
-    /// No more cells wait than the buffer holds.
+    /// The queue never exceeds the buffer.
     Capacity,
     /// The counts passed to the policy, and the counters of the port, equal a recount of the cells.
     Counts,
-    /// A frame is cut only if one of its cells found no room.
+    /// A frame is cut only if the buffer was full for one of its cells.
     WholeFrames,
-    /// The same cells and the same seed give the same answers.
+    /// Identical cells and seeds lead to identical decisions.
     SameSeed,
     /// Frames are admitted into an empty or nearly empty buffer, and every trial with a large buffer delivers some.
     AdmitsWhenEmpty,
@@ -81,15 +81,15 @@ impl Check {
 /// The result of a trial.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// Cells that were sent, in order.
+    /// Cells that the port sent, in order.
     pub sent: Vec<Cell>,
-    /// The fate of each VC's cells, by label.
+    /// Cell counters of each VC, by label.
     pub counters: Vec<PortCounters>,
-    /// The largest number of cells that ever waited.
+    /// Maximum number of waiting cells.
     pub max_queue: u32,
     /// Number of recounts of the queue.
     pub recounts: u64,
-    /// Violations, the first of each check.
+    /// First violation of each check.
     pub broken: BTreeMap<Check, String>,
 }
 
@@ -148,7 +148,7 @@ pub fn trial(policy: Box<dyn BufferPolicy>, capacity: u32, seed: u64, operations
     outcome
 }
 
-/// A port, and the state of its sources: frames are numbered per VC.
+/// A port and the state of its sources. Frames are numbered per VC.
 struct Bench {
     port: Port,
     frames: [u32; VCS.len()],
@@ -168,7 +168,7 @@ impl Bench {
     }
 }
 
-/// Offered cells of each frame, and the frames that had a cell refused.
+/// Number of offered cells by frame, and the set of frames with a refused cell.
 #[derive(Default)]
 struct Frames {
     offered: BTreeMap<(u32, u32), u32>,
@@ -176,8 +176,8 @@ struct Frames {
 }
 
 impl Frames {
-    /// Records a cell of a frame. Returns whether it is allowed: after a refusal, only the last cell of a frame may
-    /// enter.
+    /// Records a cell of a frame. Returns whether the port behaved correctly: after a refusal, only the last cell of a
+    /// frame may enter.
     fn offered(&mut self, frame: (u32, u32), is_refused: bool, last: bool) -> bool {
         *self.offered.entry(frame).or_insert(0) += 1;
         if is_refused {
@@ -186,7 +186,7 @@ impl Frames {
         is_refused || last || !self.cut.contains(&frame)
     }
 
-    /// Checks that no frame was cut without need, after all cells have left.
+    /// Checks that no frame was cut unnecessarily. Called when all cells have left.
     fn whole(&self, sent: &[Cell], counters: &PortCounters, overflow: Overflow) -> Result<(), String> {
         if overflow == Overflow::LoseCell && counters.discarded_remainder > 0 {
             return Err(format!("{} cells follow a lost one that should be lost alone", counters.discarded_remainder));
@@ -211,13 +211,13 @@ impl Frames {
     }
 }
 
-/// Returns the number of arriving cells refused so far.
+/// Returns the number of arriving cells that were refused so far.
 fn refused(port: &Port) -> u64 {
     let counters = port.counters();
     counters.lost_overflow + counters.discarded()
 }
 
-/// Recounts the cells of a port, and reports a count that differs.
+/// Recounts the cells of a port. Returns an error if a counter differs.
 fn recounted(port: &mut Port) -> Result<(), String> {
     let mut per_vc: TiVec<Label, u32> = ti_vec![0; VCS.len()];
     for cell in port.waiting() {
@@ -249,14 +249,14 @@ fn recounted(port: &mut Port) -> Result<(), String> {
 pub struct Verdict {
     /// The check.
     pub check: Check,
-    /// True if it held in all of them.
+    /// True if the property was never violated.
     pub holds: bool,
-    /// Description of the trials, or of the violation.
+    /// Summary of the trials, or the violation.
     pub evidence: String,
 }
 
-/// Runs every check, in trials whose cells follow from this seed. `make` creates the policy for a buffer of this many
-/// cells, or returns `None` if it does not support that buffer.
+/// Runs every check, in trials with random cells derived from this seed. `make` creates the policy for a buffer of this
+/// many cells, or returns `None` if it does not support that size.
 pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u64) -> Vec<Verdict> {
     let mut draws = Stream::new(seed, "conformance");
     let mut broken: BTreeMap<Check, String> = BTreeMap::new();
@@ -273,7 +273,7 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     for number in 0..TRIALS {
         let small = draws.below(60);
         let operations = operations(&mut draws);
-        // Thresholds in cells may be above a small buffer.
+        // Thresholds in cells may exceed a small buffer.
         let capacity = if number.is_multiple_of(3) { small } else { CAPACITY };
         let run = || {
             make(capacity).map(|mut policy| {
@@ -347,7 +347,7 @@ fn offered(operations: &[Operation]) -> u64 {
     operations.iter().filter(|operation| matches!(operation, Operation::Offer { .. })).count() as u64
 }
 
-/// Formats a count with a comma between its thousands, as in all printed output.
+/// Formats a count with thousands separators, as in all printed output.
 fn grouped(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -360,12 +360,12 @@ fn grouped(count: u64) -> String {
     text
 }
 
-/// Describes a link at the cell rate of an OC-3, with a clock of nanoseconds.
+/// Describes a port at the cell rate of an OC-3, with a nanosecond clock.
 fn port_info(capacity: u32) -> PortInfo<'static> {
     PortInfo { name: "trial", capacity: Some(capacity), cells_per_second: 353_207.5, units_per_second: 1e9 }
 }
 
-/// Generates arriving and departing cells in phases, so that the buffer fills and empties.
+/// Generates arrivals and departures in phases, so that the buffer fills and empties.
 fn operations(draws: &mut Stream) -> Vec<Operation> {
     let mut all = Vec::new();
     for number in 0..OPERATIONS {

@@ -1,7 +1,7 @@
-//! Compares estimates of a run's memory with the memory it takes, with a counting allocator.
+//! Compares the memory estimates of runs with the memory they take, measured by a counting allocator.
 //!
-//! The networks are large and the runs so short that almost all memory is for the records made at the start. There is
-//! only one test, as the allocator counts for all threads.
+//! The networks are large and the runs short, so that most memory is taken by the records created at the start. There
+//! is only one test, because the allocator counts all threads.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::network::Network;
@@ -13,7 +13,7 @@ use peak_alloc::PeakAlloc;
 #[global_allocator]
 static ALLOCATED: PeakAlloc = PeakAlloc;
 
-/// Topology and the rest of a scenario: the extremes of fifteen networks that were measured.
+/// Topology and the rest of a scenario, for the extremes of fifteen measured networks.
 const NETWORKS: [(&str, &str); 4] = [
     ("n_source = {sources = 1100, link_delay = '5us'}", "buffer = 1000\npolicy.tail_drop = {}"),
     ("chain = {hops = 30, cross = 30, long = 10, link_delay = '5us'}", "buffer = 100\npolicy.epd.threshold = 80"),
@@ -39,7 +39,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
             assert!((least..=likely).contains(&taken), "{large:?}, {engine}: {taken} of {least} to {likely}");
         }
     }
-    // An averaging interval of 1 ps took 10 GB in the fast engine: memory grew with time instead of cells.
+    // In the fast engine, an averaging interval of 1 ps used to take 10 GB: memory grew with time instead of cells.
     let short = "n_source = {sources = 2, link_delay = '5us'}";
     let network =
         network((short, "buffer = 1000\npolicy.tail_drop = {}\nallocator.erica.interval = '1ps'\n[vc.'tcp1-2'.abr]"));
@@ -48,7 +48,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
         let taken = peak(ALLOCATED.current_usage(), || drop(engine.run_to_end(&network)));
         assert!(taken < 1 << 20, "{}: {taken}", engine.name());
     }
-    // Each fault once took a kilobyte; only a thousand are kept.
+    // Each fault used to take a kilobyte; now only a thousand are kept.
     let text = (0..100_000).map(|i| format!("key{i} = {i}")).collect::<Vec<String>>().join("\n");
     let of_text = peak(ALLOCATED.current_usage(), || drop(Document::from_toml(&text)));
     let of_faults = peak(ALLOCATED.current_usage(), || {
@@ -59,7 +59,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
     assert!(of_faults < of_text + (1 << 21), "{of_faults} bytes for a text that takes {of_text}");
 }
 
-/// Returns the peak of allocated bytes during `work`, less `before`.
+/// Returns the peak of the bytes allocated during `work`, minus `before`.
 fn peak(before: usize, work: impl FnOnce()) -> u64 {
     ALLOCATED.reset_peak_usage();
     work();

@@ -1,4 +1,4 @@
-//! Builds the network that the engines run from a checked scenario.
+//! Builds the network for the engines from a checked scenario.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::VcIndex;
@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 use crate::tables::Tables;
 use crate::topology::{Layout, Route};
 
-/// A scenario with the layout of its topology, for the checks and for building the network.
+/// A scenario with the layout of its topology. It is used by the checks and to build the network.
 pub struct ResolvedScenario<'a> {
     /// The scenario as written.
     pub scenario: &'a Scenario,
@@ -17,11 +17,11 @@ pub struct ResolvedScenario<'a> {
     pub layout: Layout,
     /// The VCs on these paths.
     pub channels: Channels,
-    /// The scenario's tables for all of these.
+    /// The scenario's tables that apply to them.
     pub tables: Tables<'a>,
 }
 
-/// Builds the network of a checked scenario, to be run with `seed`.
+/// Builds the network of a checked scenario for a run with `seed`.
 pub fn network(scenario: &Scenario, seed: u64) -> Network {
     network_unless(scenario, seed, &CancellationToken::never()).expect("nobody stops it")
 }
@@ -36,7 +36,8 @@ pub fn network_unless(scenario: &Scenario, seed: u64, token: &CancellationToken<
 }
 
 impl<'a> ResolvedScenario<'a> {
-    /// Combines a scenario with the layout of its topology, which must be sound. The other checks use the result.
+    /// Combines a scenario with the layout of its topology, which must have no faults. The remaining checks use the
+    /// result.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -46,7 +47,7 @@ impl<'a> ResolvedScenario<'a> {
         Ok(Self { scenario, layout, channels, tables })
     }
 
-    /// Builds the network, to be run with `seed`.
+    /// Builds the network for a run with `seed`.
     pub fn network(self, seed: u64) -> Network {
         let Self { scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables } = self;
         for (link, port) in graph.links.iter_mut().zip(&tables.ports) {
@@ -69,7 +70,7 @@ impl<'a> ResolvedScenario<'a> {
             }
         }
         for &[data_vc, ack_vc] in &of_flow {
-            // One loop in each direction, with the parameters of the data VC.
+            // There is one loop in each direction. Both use the parameters of the data VC.
             let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
             for (vc, partner) in [(data_vc, ack_vc), (ack_vc, data_vc)].into_iter().filter(|_| abr.is_some()) {
                 vcs[vc].abr = abr.cloned();

@@ -1,4 +1,4 @@
-//! The virtual channels of a layout, and the links at which some of them merge.
+//! The virtual channels of a layout, and the links at which they merge.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,17 @@ use crate::topology::links::meeting;
 pub struct Channels {
     /// All VCs.
     pub vcs: TiVec<VcIndex, Vc>,
-    /// Merges of several VCs into one.
+    /// Points at which several VCs merge into one.
     pub merges: TiVec<MergeIndex, Merge>,
     /// By flow: the VC of the data and the VC of the acknowledgements.
     pub of_flow: TiVec<FlowIndex, [VcIndex; 2]>,
 }
 
-/// Creates the VCs on the layout of a sound topology: two for each flow that does not share its VC.
+/// Creates the VCs for the layout of a valid topology: two for each flow that does not share its VC.
 ///
-/// A VC shared by flows of one host has its own name, with the suffix `-acks` in the reverse direction. If flows of
-/// several hosts merge, each branch is named after its first flow up to the merge, and has its own reverse VC.
+/// A VC shared by flows from the same host has the given name, with the suffix `-acks` in the reverse direction. If
+/// flows from several hosts merge, each branch is named after its first flow up to the merge, and has its own reverse
+/// VC.
 pub fn channels(layout: &Layout) -> Channels {
     let mut channels = Channels::default();
     let mut branches: BTreeMap<(&str, &[LinkIndex]), [VcIndex; 2]> = BTreeMap::new();

@@ -1,7 +1,8 @@
-//! Checks values against each other and the machine: a scenario may parse but not be runnable, or not trustworthy.
+//! Checks values against each other and against the machine's memory. A scenario that parses may still be impossible to
+//! run, or give results that cannot be trusted.
 //!
-//! There is one module for each area. A check gets a scope, which knows the path and collects the faults. Properties
-//! that only the layout shows are checked on [`ResolvedScenario`], from which the network is then built.
+//! There is one module for each area. A check gets a scope, which knows the current path and collects the faults.
+//! Properties that require a layout are checked on [`ResolvedScenario`], from which the network is then built.
 
 mod edges;
 mod ports;
@@ -35,11 +36,11 @@ pub struct Verdict {
     pub warnings: Vec<Warning>,
     /// The network to run, unless the scenario has other faults.
     pub network: Option<Network>,
-    /// True if one of the faults is the size of the network.
+    /// True if one of the faults is that the network is too large.
     pub does_not_fit: bool,
 }
 
-/// Checks a scenario. `malformed` holds the faults of form found before; their values were removed from the scenario.
+/// Checks a scenario. `malformed` contains faults found by the schema check, which removed the malformed values.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
@@ -61,7 +62,7 @@ pub fn check(
     let size = scenario.topology.config().size();
     verdict.does_not_fit = !root.at("topology").at(scenario.topology.name()).at(size.key.0).is_refused()
         && refused_as_too_large(&scenario.topology, fits(Candidate::Planned(size)), &mut root);
-    // Only a topology without faults that is not too large can be laid out.
+    // The layout can be created only if the topology has no faults and is not too large.
     let layout = match laid_out.filter(|_| root.found().count() == before) {
         None if root.found().count() == before => Some(scenario.topology.config().lay_out(token)?),
         found => found,
@@ -89,7 +90,7 @@ pub fn check(
     beyond(&resolved, &mut verdict.warnings, token)?;
     unused(scenario, &mut verdict.warnings);
     thresholds(scenario, &mut verdict.warnings);
-    // A policy from which a setting was removed cannot be built.
+    // A policy cannot be built if one of its settings was removed.
     if malformed.is_empty() {
         refusals::check(&resolved, &mut verdict.warnings, token)?;
     }
@@ -103,7 +104,7 @@ pub fn check(
     Ok(verdict)
 }
 
-/// Refuses a network that is too large. Returns whether it did.
+/// Reports a fault if the network is too large. Returns whether it is.
 fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mut Scope<'_>) -> bool {
     let Err(why) = fits else { return false };
     let (key, value) = topology.config().size().key;
@@ -112,7 +113,7 @@ fn refused_as_too_large(topology: &Topology, fits: Result<(), String>, root: &mu
     true
 }
 
-/// Warns of ranges that extend beyond the last connection: a number may be wrong.
+/// Warns of ranges that extend beyond the last connection, as they probably contain a wrong number.
 fn beyond(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
@@ -139,7 +140,7 @@ fn beyond(
     Ok(())
 }
 
-/// Warns of constants and state that no formula uses: a name may be wrong.
+/// Warns of constants and state that no formula uses, as they are probably misspelt.
 fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     let of_ports = scenario.port.iter().flat_map(|(name, port)| {
         let at = |kind: &str, which: &str| join(&join(&join("port", name), kind), which);
@@ -164,7 +165,7 @@ fn unused(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     }
 }
 
-/// Warns of thresholds that probably mean something else: a percentage, or one cell.
+/// Warns of thresholds that were probably meant as a percentage or as a single cell.
 fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     const MOST: usize = 3;
     let doubts = scenario.port.iter().flat_map(|(name, port)| {
@@ -183,7 +184,7 @@ fn thresholds(scenario: &Scenario, warnings: &mut Vec<Warning>) {
     warnings.extend(doubts.take(MOST));
 }
 
-/// Returns whether a condition holds for any of these names.
+/// Returns whether a condition is true for any of these names.
 fn any<'a>(
     names: impl IntoIterator<Item = &'a str>,
     holds: impl Fn(&str) -> bool,

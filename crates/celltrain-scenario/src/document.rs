@@ -17,7 +17,7 @@ pub struct Document {
     from_text: bool,
 }
 
-/// A syntax error, which prevents a text from being read.
+/// A syntax error that prevents a text from being parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SyntaxFault {
     line: Option<usize>,
@@ -25,26 +25,26 @@ pub struct SyntaxFault {
 }
 
 impl SyntaxFault {
-    /// Converts the error to a fault under a file's name.
+    /// Converts the error to a fault in the file called `source`.
     pub fn reported(self, source: &str) -> Fault {
         KeyFault::of_key("", self.problem).reported(source, self.line)
     }
 }
 
-/// A scenario is a page, or a network of some ten thousand nodes; a larger file is not a scenario.
+/// A scenario is a page long, or describes a network of some ten thousand nodes. A larger file is not a scenario.
 const MAX_BYTES: usize = 16 << 20;
-/// Limit for JSON: programs write every default.
+/// The limit for JSON is higher, because programs write every default.
 const MAX_JSON_BYTES: usize = 4 * MAX_BYTES;
-/// Maximum length of a quotation; a longer one is no more help than the line number.
+/// Maximum length of a quotation; a longer one would not help more than the line number.
 const MAX_QUOTED: usize = 60;
-/// Only the first few errors of a text are shown.
+/// Maximum number of errors shown for a text.
 const MAX_SYNTAX_FAULTS: usize = 20;
 
 impl Document {
     /// Reads TOML.
     ///
     /// # Errors
-    /// Returns the syntax errors of the text, with lines.
+    /// Returns the syntax errors of the text, each with its line.
     pub fn from_toml(text: &str) -> Result<Self, Vec<SyntaxFault>> {
         refuse_large(text, MAX_BYTES)?;
         let (table, errors) = DeTable::parse_recoverable(text);
@@ -52,7 +52,7 @@ impl Document {
             let mut faults: Vec<SyntaxFault> = Vec::new();
             let lines = LineIndex::new(text);
             for fault in errors.iter().map(|error| syntax_fault(text, &lines, error)) {
-                // Errors after a nesting that is too deep are meaningless.
+                // Once nesting is too deep, further errors are meaningless.
                 let is_too_deep = fault.problem.contains("recurse");
                 if faults.last() != Some(&fault) {
                     faults.push(fault);
@@ -132,7 +132,7 @@ impl Document {
             }
             DeValue::Float(float) => {
                 let number = float.as_str().parse::<f64>().ok().and_then(serde_json::Number::from_f64);
-                // JSON has neither inf nor nan; as text they are refused like any other wrong value.
+                // JSON has neither inf nor nan. As texts they are refused like any other wrong value.
                 number.map_or_else(|| Value::from(float.as_str()), Value::Number)
             }
             DeValue::Boolean(truth) => Value::from(*truth),
@@ -152,7 +152,7 @@ impl Document {
 
 /// Returns the path of a key inside a table.
 pub fn join(path: &str, key: &str) -> String {
-    // A key that TOML would have to quote is shown as TOML writes it.
+    // Keys are quoted as in TOML if necessary.
     let bare = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     let key = if bare { key.to_string() } else { format!("{key:?}") };
     if path.is_empty() { key } else { format!("{path}.{key}") }

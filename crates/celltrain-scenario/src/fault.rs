@@ -1,26 +1,26 @@
-//! Faults of a scenario, in parts and as printable lines.
+//! Faults of a scenario: their parts, and the messages to print.
 
 use std::fmt;
 use std::ops::Deref;
 
 use serde::Serialize;
 
-/// A fault: its place, the problem, and the remedy.
+/// A fault: its location, the problem, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
     /// The file, or another name of the source.
     pub file: String,
-    /// The line, from 1; `None` if unknown, as for keys in JSON.
+    /// The line, from 1; `None` if unknown (as in JSON).
     pub line: Option<usize>,
     /// The key's full path, for example `port.bottleneck.buffer`; empty for the text as a whole.
     pub key: String,
-    /// The value as written; empty where there is none.
+    /// The value as written; empty if there is none.
     pub value: String,
-    /// The problem and its remedy: a clause that follows `key = value`.
+    /// The problem and its remedy, as a clause that follows `key = value`.
     pub problem: String,
     /// The whole line to print.
     pub message: String,
-    /// Lines to print below the message: an excerpt of the text at fault, with marks under the place.
+    /// Lines to print below the message: an excerpt with the position marked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub excerpt: Vec<String>,
 }
@@ -39,22 +39,22 @@ pub struct Warning {
 pub struct KeyFault {
     /// The key's full path.
     pub key: String,
-    /// The value as written; empty where there is none.
+    /// The value as written; empty if there is none.
     pub value: String,
     /// A clause that follows `key = value`.
     pub problem: String,
-    /// Lines to print below the message, see [`Fault::excerpt`].
+    /// Lines to print below the message; see [`Fault::excerpt`].
     pub excerpt: Vec<String>,
 }
 
-/// Faults of a scenario. Only the first are kept; the others are counted: a file may have a hundred thousand.
+/// Faults of a scenario. Only the first are stored, the others are counted, because a file may have a hundred thousand.
 #[derive(Debug, Default)]
 pub struct Faults {
     kept: Vec<KeyFault>,
     count: usize,
 }
 
-/// Maximum number of faults kept. More of them point to a faulty program and would not be read.
+/// Maximum number of faults stored. Nobody would read more, and they probably come from a faulty program.
 pub const MAX_FAULTS: usize = 1000;
 
 impl Faults {
@@ -66,19 +66,19 @@ impl Faults {
         }
     }
 
-    /// Adds the faults of another list.
+    /// Appends the faults of another list.
     pub fn extend(&mut self, others: Self) {
         self.count = self.count.saturating_add(others.count);
         let room = MAX_FAULTS.saturating_sub(self.kept.len());
         self.kept.extend(others.kept.into_iter().take(room));
     }
 
-    /// Returns the number of all faults.
+    /// Returns the number of faults, including those not stored.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Returns the number of faults that are not kept.
+    /// Returns the number of faults that are not stored.
     pub fn more(&self) -> usize {
         self.count.saturating_sub(self.kept.len())
     }
@@ -93,19 +93,19 @@ impl Deref for Faults {
 }
 
 impl KeyFault {
-    /// Creates a fault of a value.
+    /// Creates a fault in a value.
     pub fn of_value(key: impl Into<String>, value: impl fmt::Display, problem: impl Into<String>) -> Self {
         Self { key: key.into(), value: value.to_string(), problem: problem.into(), excerpt: Vec::new() }
     }
 
-    /// Creates a fault of a key, without its value.
+    /// Creates a fault in a key, without a value.
     pub fn of_key(key: impl Into<String>, problem: impl Into<String>) -> Self {
         Self { key: key.into(), value: String::new(), problem: problem.into(), excerpt: Vec::new() }
     }
 
-    /// Adds the file and the line to the fault.
+    /// Completes the fault with its file and line.
     pub fn reported(&self, file: &str, line: Option<usize>) -> Fault {
-        // User input may be megabytes long and appear in any of these.
+        // Any of these may contain megabytes of user input.
         let [file, key, problem] = [file, &self.key, &self.problem].map(|text| shortened(text, MOST_CLAUSE));
         let value = shortened(&self.value, MOST_VALUE);
         let place = line.map_or_else(|| file.clone(), |line| format!("{file}:{line}"));
@@ -119,11 +119,11 @@ impl KeyFault {
     }
 }
 
-/// Characters of a value in a message, and of a whole clause; longer ones lose their middle.
+/// Maximum number of characters of a value in a message, and of a whole clause; longer texts are cut in the middle.
 const MOST_VALUE: usize = 100;
 const MOST_CLAUSE: usize = 1000;
 
-/// Returns a text, or the beginning, the length and the end of a long one.
+/// Returns a text unchanged if it is short, or else its beginning, length and end.
 fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {
@@ -137,7 +137,7 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 impl Warning {
-    /// Returns the warning for printing, with long texts shortened.
+    /// Returns the warning in printable form, with long texts shortened.
     #[must_use]
     pub fn reported(&self) -> Self {
         Self { key: shortened(&self.key, MOST_CLAUSE), message: shortened(&self.message, MOST_CLAUSE) }
@@ -154,7 +154,7 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// Returns Levenshtein's edit distance between the first 64 characters of two names.
+/// Returns the Levenshtein distance between the first 64 characters of two names.
 fn distance(a: &str, b: &str) -> usize {
     let start = |name: &str| -> String { name.chars().take(64).collect() };
     strsim::levenshtein(&start(a), &start(b))

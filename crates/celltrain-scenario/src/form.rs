@@ -1,9 +1,9 @@
 //! Checks values against the JSON Schema of a scenario, and reports every fault in plain words.
 //!
-//! The schema comes from the Rust types, so no key is named here. The checks support the output of those types, and
-//! three extensions: `x-quantity` (a number with a unit), `x-threshold` (a threshold of a buffer) and `x-expect` (a
-//! description of the expected value). Malformed values are removed from the document, so that the rest can still be
-//! read and checked.
+//! The schema is generated from the Rust types, so no key is named here. The checks support the schema features that
+//! those types use, and three extensions: `x-quantity` (a number with a unit), `x-threshold` (a threshold of a buffer)
+//! and `x-expect` (a description of the expected value). Malformed values are removed from the document, so that the
+//! rest can still be read and checked.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ use crate::scenario::schema;
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.
 pub fn check(root: &mut Value, token: &CancellationToken<'_>) -> Result<Faults, Interrupted> {
-    // Cached, as a sweep reads thousands of scenarios.
+    // Cached, because a sweep reads thousands of scenarios.
     static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
     let mut form = Form { definitions: &SCHEMA["$defs"], faults: Faults::default(), token, stopped: Ok(()) };
     form.value(root, &SCHEMA, "");
@@ -33,12 +33,12 @@ struct Form<'a> {
     definitions: &'a Value,
     faults: Faults,
     token: &'a CancellationToken<'a>,
-    /// An error once cancelled; the rest is then skipped.
+    /// An error if the check was cancelled; all remaining values are then skipped.
     stopped: Result<(), Interrupted>,
 }
 
 impl<'a> Form<'a> {
-    /// Checks a value. Returns whether it may stay; a malformed one must be removed.
+    /// Checks a value. Returns false if it is malformed and must be removed.
     fn value(&mut self, value: &mut Value, schema: &'a Value, path: &str) -> bool {
         self.stopped = self.stopped.and_then(|()| self.token.tick(1));
         if self.stopped.is_err() {
@@ -75,7 +75,7 @@ impl<'a> Form<'a> {
     fn object(&mut self, map: &mut Map<String, Value>, schema: &'a Value, path: &str) {
         let properties = schema["properties"].as_object();
         let known: Vec<&str> = properties.into_iter().flat_map(Map::keys).map(String::as_str).collect();
-        // Do not report a misspelt key as missing too.
+        // If a key is misspelt, do not also report it as missing.
         let mut meant = Vec::new();
         let before = self.faults.len();
         map.retain(|key, value| {
@@ -138,12 +138,12 @@ impl<'a> Form<'a> {
         let words: Vec<&str> = choices.iter().flat_map(constants).collect();
         let meant = value.as_str().and_then(|given| nearest(given, words.iter().copied()));
         let hint = meant.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default();
-        // An optional value: report the requirement for a present value.
+        // If the value is optional, report what is required of a present value.
         let present: Vec<&Value> = choices.iter().filter(|choice| choice["type"] != "null").collect();
         if let ([only], None) = (present.as_slice(), schema.get("x-expect")) {
             return self.value(value, only, path);
         }
-        // A table, and one of the choices is a table: the fault is inside it.
+        // If the value is a table and only one choice is a table, the fault must be inside it.
         let tables: Vec<&Value> =
             present.iter().copied().filter(|choice| allows(self.resolve(choice), "object")).collect();
         if let (true, &[table]) = (value.is_object(), tables.as_slice()) {
@@ -152,7 +152,7 @@ impl<'a> Form<'a> {
         self.refuse(value, format!("is not {}{hint}", self.expectation(schema)), path)
     }
 
-    /// Checks a choice written as a table whose only key is its name: a policy, a TCP variant, a topology.
+    /// Checks a choice written as a table with one key, its name: a policy, a TCP variant, a topology.
     fn keyed_choice(&mut self, value: &mut Value, choices: &'a [Value], keys: &[&str], path: &str) -> bool {
         let list = keys.join(", ");
         let Value::Object(map) = value else {
@@ -190,7 +190,7 @@ impl<'a> Form<'a> {
     fn quantity(&mut self, value: &Value, quantity: &str, path: &str) -> bool {
         let text = match value {
             Value::String(text) => text.clone(),
-            // A bare number lacks its unit; the quantity's own error explains it best.
+            // The error for a quantity also explains that a bare number lacks its unit.
             Value::Number(number) => number.to_string(),
             _ => "?".to_string(),
         };
@@ -227,7 +227,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Returns whether a value passes a schema, without reporting faults.
+    /// Returns whether a value matches a schema, without reporting faults.
     fn fits_quietly(&mut self, value: &Value, schema: &'a Value) -> bool {
         let mut trial = Form { faults: Faults::default(), ..*self };
         let fits = trial.value(&mut value.clone(), schema, "") && trial.faults.is_empty();
@@ -235,7 +235,7 @@ impl<'a> Form<'a> {
         fits
     }
 
-    /// Describes the expected value, in words that follow "is not" or "must be".
+    /// Describes the expected value, in words that can follow "is not" or "must be".
     fn expectation(&self, schema: &'a Value) -> String {
         let own = &schema["x-expect"];
         let schema = self.resolve(schema);
@@ -282,7 +282,7 @@ impl<'a> Form<'a> {
     }
 }
 
-/// Returns whether a plain value has the type, range and wording that a schema requires.
+/// Returns whether a plain value has the type, range and spelling that a schema requires.
 fn fits(value: &Value, schema: &Value) -> bool {
     let typed = match value {
         Value::Null => allows(schema, "null"),
@@ -302,14 +302,15 @@ fn fits(value: &Value, schema: &Value) -> bool {
         && (schema["format"] != "uint32" || number <= f64::from(u32::MAX))
 }
 
-/// Returns whether a text is given for a number. TOML's `nan`, `inf` and integers beyond 128 bits are numbers, although
-/// they arrive as text.
+/// Returns whether the value is a text although a number is required. TOML's `nan`, `inf` and integers beyond 128 bits
+/// count as numbers, although the parser delivers them as text.
 fn is_text_for_a_number(text: &str, schema: &Value) -> bool {
     let is_number = text.parse::<f64>().is_ok_and(|number| number.is_nan() || number.abs() > i128::MAX as f64);
     (allows(schema, "number") || allows(schema, "integer")) && !is_number
 }
 
-/// Returns the number that a text such as `32` or `1/32` means, if the schema accepts it, or else an accepted one.
+/// Returns the number that a text such as `32` or `1/32` represents if the schema accepts it; otherwise an acceptable
+/// number.
 fn example(text: &str, schema: &Value) -> Value {
     let number = |text: &str| text.trim().parse::<f64>().ok();
     let (above, below) = text.split_once('/').unwrap_or((text, "1"));

@@ -4,8 +4,8 @@ use celltrain_core::cancellation::CancellationToken;
 
 use crate::fault::{KeyFault, nearest};
 
-/// Suggests the name that was probably meant. Many faults are unlikely to be typos, and searching all names for each
-/// would take too long.
+/// Suggests the name that was probably meant. Gives no suggestions if there are many faults: these are unlikely to be
+/// typos, and each search takes time.
 pub(crate) fn hint<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -16,7 +16,7 @@ pub(crate) fn hint<'a>(
     if faults.len() < MOST { closest(given, names, token) } else { None }
 }
 
-/// Returns the name most similar to `given`, if one is similar enough. A cancelled search ends early.
+/// Returns the name most similar to `given`, if one is similar enough. Returns early if cancelled.
 pub(crate) fn closest<'a>(
     given: &str,
     names: impl IntoIterator<Item = &'a str>,
@@ -25,7 +25,7 @@ pub(crate) fn closest<'a>(
     nearest(given, token.each(names).map_while(Result::ok))
 }
 
-/// Formats a suggestion for a message, with a trailing space; empty if there is none.
+/// Formats a suggestion for a message, followed by a space; empty if there is none.
 pub(crate) fn did_you_mean(meant: Option<&str>) -> String {
     meant.map(|meant| format!("did you mean \"{meant}\"? ")).unwrap_or_default()
 }

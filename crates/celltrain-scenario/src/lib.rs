@@ -1,12 +1,13 @@
-//! Scenarios: reading, checking and building the network.
+//! Reads and checks scenarios, and builds their networks.
 //!
-//! The types in [`scenario`] are the only source of truth: the JSON Schema, the Python models and the defaults follow
-//! from them. Reading has three steps, and each adds its faults instead of stopping at the first: [`document`] (text to
-//! values with line numbers), [`form`] (values against the schema), [`check`] (values against each other). [`topology`] has the available topologies, one file each. [`build`] builds the network that the engines
-//! run.
+//! The types in [`scenario`] are the single source of truth: the JSON Schema, the Python models and the defaults are
+//! derived from them. Reading has three steps: [`document`] (text to values with line numbers), [`form`] (values
+//! against the schema) and [`check`] (values against each other). Each step collects all its faults instead of stopping
+//! at the first. [`topology`] contains the available topologies, one file each. [`build`] builds the network that the
+//! engines run.
 
-// Arithmetic on user settings must always consider the largest values. The lints of casts are on in the whole
-// workspace.
+// Arithmetic on user settings must always consider the largest values. Lints against lossy casts are enabled in the
+// whole workspace.
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
 pub mod build;
@@ -40,25 +41,25 @@ pub struct Reading {
     pub scenario: Option<Scenario>,
     /// All faults.
     pub faults: Vec<Fault>,
-    /// Warnings to consider before trusting its results.
+    /// Warnings to consider before trusting the results.
     pub warnings: Vec<Warning>,
-    /// The network that the checks built with the scenario's own seed; `None` after a fault.
+    /// The network built by the checks with the scenario's own seed; `None` if there are faults.
     pub network: Option<Network>,
-    /// True if the network is too large for the reader: the scenario may fit elsewhere, or later.
+    /// True if the network is too large at present: the scenario may fit on another machine, or later.
     pub does_not_fit: bool,
 }
 
 impl Reading {
-    /// Returns the scenario, where it is known to be sound.
+    /// Returns the scenario, which must have no faults.
     ///
     /// # Panics
-    /// With the faults, if it is refused.
+    /// Panics with the faults if the scenario is refused.
     pub fn expect_scenario(self) -> Scenario {
         self.scenario.unwrap_or_else(|| panic!("{:#?}", self.faults))
     }
 }
 
-/// A network that may be too large for the reader.
+/// A network whose size must be checked.
 #[derive(Clone, Copy)]
 pub enum Candidate<'a> {
     /// Before it is laid out.
@@ -67,25 +68,26 @@ pub enum Candidate<'a> {
     Built(&'a Network),
 }
 
-/// Accepts a network, or says why it is too large. A built network is passed once, if it has no other fault.
+/// Checks the size of a network. Returns the reason if it is too large. Called for a built network only if there are no
+/// other faults.
 pub type Fits<'a> = dyn Fn(Candidate<'_>) -> Result<(), String> + 'a;
 
-/// Reads a scenario in TOML. `source` is the name used in faults, usually the file's.
+/// Reads a scenario in TOML. `source` is the name used in faults, usually the file name.
 pub fn read_toml(text: &str, source: &str) -> Reading {
     Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.toml(text).expect("nobody stops it")
 }
 
-/// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
+/// Reads a scenario in JSON, with the same keys as in TOML. Its faults have no line numbers.
 pub fn read_json(text: &str, source: &str) -> Reading {
     Reader { source, fits: &|_| Ok(()), token: &CancellationToken::never() }.json(text).expect("nobody stops it")
 }
 
-/// Reader of scenarios: a name, a limit of their size, and a cancellation check. A large scenario takes seconds.
+/// Reader of scenarios: a source name, a size check, and a cancellation check. Large scenarios take seconds to read.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
-    /// The name used in faults, usually the file's.
+    /// The name used in faults, usually the file name.
     pub source: &'a str,
-    /// The limit of a network's size.
+    /// The check of a network's size.
     pub fits: &'a Fits<'a>,
     /// The cancellation check.
     pub token: &'a CancellationToken<'a>,
@@ -101,7 +103,7 @@ impl Reader<'_> {
         read(Document::from_toml(text), self)
     }
 
-    /// Reads a scenario in JSON, with the keys of the TOML form; its faults carry no lines.
+    /// Reads a scenario in JSON, with the same keys as in TOML. Its faults have no line numbers.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -123,8 +125,8 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     };
     let mut faults = form::check(&mut document.root, token)?;
     let (mut warnings, mut network, mut does_not_fit) = (Vec::new(), None, false);
-    // Malformed values were removed, so the rest can be checked too, unless a required key is gone. With more faults
-    // than are kept, the removed values are unknown.
+    // Malformed values were removed, so the rest can be checked too, unless a required key is missing. If some faults
+    // were not stored, it is unknown which values were removed.
     let scenario: Option<Scenario> = if faults.more() > 0 { None } else { Scenario::deserialize(&document.root).ok() };
     token.check()?;
     if let Some(scenario) = &scenario {
@@ -134,7 +136,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
         network = verdict.network;
         does_not_fit = verdict.does_not_fit;
     }
-    // A hint ends early if it is cancelled.
+    // Searches for hints may have ended early because of a cancellation.
     token.check()?;
     assert!(scenario.is_some() || !faults.is_empty(), "what the schema passes has the form of a scenario");
     let more = faults.more();
@@ -148,7 +150,7 @@ fn read(document: Result<Document, Vec<document::SyntaxFault>>, reader: Reader<'
     Ok(Reading { scenario, faults, warnings, network, does_not_fit })
 }
 
-/// Compiles and runs the example of the README.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,14 +1,15 @@
-//! The ranges of values that several checks share.
+//! Ranges of values that several checks use.
 
 use celltrain_core::units::{BitRate, CELL_BITS, Duration};
 
-/// Eleven days: far below 2^62 units even at the finest clock.
+/// Eleven days, which is far below 2^62 ticks even of the finest clock.
 pub const MAX_DURATION: Duration = Duration::from_milliseconds(1_000_000_000);
-/// Beyond 10 Tb/s a cell takes less time than the finest clock can resolve.
+/// Above 10 Tb/s, a cell is shorter than the finest clock can resolve.
 pub const MAX_RATE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);
-/// One cell per second: a slower rate is probably a wrong unit.
+/// One cell per second. A slower rate probably has a wrong unit.
 pub const MIN_RATE: BitRate = BitRate::from_bits_per_second(CELL_BITS);
-/// Half an hour, far beyond any orbit.
+/// Half an hour, far more than any satellite link.
 pub const MAX_DELAY: Duration = Duration::from_milliseconds(1_800_000);
-/// Maximum number of links crossed by all VCs in one direction: some gigabytes of labels and counters.
+/// Maximum number of links crossed, summed over all VCs in one direction. More would take gigabytes of labels and
+/// counters.
 pub const MAX_CROSSINGS: usize = 10_000_000;

@@ -1,8 +1,8 @@
-//! Looks for a policy that refuses frames although its buffer is empty or nearly empty.
+//! Detects policies that refuse frames although the buffer is empty or nearly empty.
 //!
-//! Such a policy carries little or nothing, and every other check of it passes. The probe offers frames of one cell to
-//! a port with this policy, at times spread over a run, and empties the buffer in between. It also offers a frame of 12
-//! cells while another one waits, and while another one and a single cell of another VC wait.
+//! Such a policy delivers little or nothing, but passes all other checks. The probe offers one-cell frames to a port
+//! with this policy, at times distributed over a run, and empties the buffer in between. It also offers a 12-cell frame
+//! while another frame waits, and while a frame and a single cell of another VC wait.
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of the few frames of a probe")]
 
@@ -18,38 +18,39 @@ use celltrain_core::port::{Port, PortEvent};
 use celltrain_core::rng::Stream;
 use celltrain_core::units::Time;
 
-/// Names of VCs for policies whose settings name none.
+/// VC names used if a policy's settings do not name VCs.
 pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
-/// Rounds in which a scenario's policy is probed: a check takes some 50 microseconds.
+/// Number of rounds when checking a scenario, which takes about 50 microseconds.
 pub const ROUNDS: u32 = 64;
-/// Most rounds, however many VCs there are.
+/// Maximum number of rounds, regardless of the number of VCs.
 const MOST_ROUNDS: u32 = 1024;
-/// Least number of rounds for each VC.
+/// Minimum number of rounds for each VC.
 const ROUNDS_PER_VC: u32 = 4;
-/// A policy that admits less than one of this many frames into an empty buffer is reported.
+/// A policy that admits less than one in this many frames into an empty buffer is reported.
 const LEAST_SHARE: u32 = 4;
-/// Cells of a frame with 512 bytes of data, the default of every TCP.
+/// Number of cells in a frame with 512 bytes of data, the default of every TCP.
 const FRAME_CELLS: u32 = 12;
-/// A buffer has to have room for this many frames: in a smaller one a policy may well admit one frame at a time.
+/// A buffer must have space for this many frames. In a smaller one, a policy may rightly admit one frame at a time.
 const LEAST_FRAMES: u32 = 10;
-/// Advice for a formula that refuses by shares alone. `<=` in place of `<` would admit into an empty buffer and no
-/// more.
+/// Advice for formulas that only compare shares. Replacing `<` by `<=` would not be enough: frames would be admitted
+/// into an empty buffer only.
 const HINT: &str = "; add \"X <= ... or\"";
 
 /// The result of a probe.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Probe {
-    /// Untagged frames offered to an empty buffer.
+    /// Number of untagged frames offered to an empty buffer.
     pub offered: u32,
     /// Number of these that were admitted.
     pub admitted: u32,
-    /// Refusals of the policy, with reasons if it is a formula. Empty if it admits frames as it should.
+    /// Faults of the policy, with reasons if it is a formula. Empty if the policy admits frames as it should.
     pub refusals: Vec<String>,
-    /// A refusal of a policy that carries frames, for example if a VC may have only one frame waiting.
+    /// An unusual restriction of a policy that does deliver frames, for example if a VC may have only one frame
+    /// waiting.
     pub remark: Option<String>,
 }
 
-/// Probes a policy in its first state at a port with this information, crossed by VCs of these names, until `end`.
+/// Probes a policy in its initial state, at a port with these properties that VCs with these names cross, until `end`.
 pub fn probe(
     mut policy: Box<dyn BufferPolicy>,
     port_info: &PortInfo<'_>,
@@ -78,9 +79,9 @@ pub fn probe(
         if port_info.capacity.is_some_and(|capacity| capacity < 2) {
             continue;
         }
-        // A single cell waits, of another VC and then of the same VC.
+        // A single cell waits: first of another VC, then of the same VC.
         bench.offer_beside([vc, other], 1, &mut tried.cell_waits);
-        // One admission proves enough, and twelve cells take long.
+        // One admission is proof enough, and twelve-cell frames are slow.
         if tried.frame_waits.iter().any(|attempts| attempts.admitted == 0)
             && port_info.capacity.is_none_or(|capacity| capacity >= FRAME_CELLS * LEAST_FRAMES)
         {
@@ -98,12 +99,12 @@ pub fn probe(
     Probe { offered: tried.empty.offered, admitted: tried.empty.admitted, refusals, remark }
 }
 
-/// Frames offered in one state of the buffer.
+/// Counts of frames offered in one state of the buffer.
 #[derive(Clone, Default)]
 struct Attempts {
     offered: u32,
     admitted: u32,
-    /// Frames offered up to the last one that was admitted.
+    /// Number of frames offered up to the last admitted one.
     until_last: u32,
     /// Reasons for the first refusal.
     clauses: Vec<Clause>,
@@ -118,12 +119,12 @@ impl Attempts {
         }
     }
 
-    /// Returns whether no frame was admitted, and some were offered.
+    /// Returns whether frames were offered and none was admitted.
     fn all_refused(&self) -> bool {
         self.offered > 0 && self.admitted == 0
     }
 
-    /// Returns a refusal with its reason.
+    /// Returns the text of a refusal with its reason.
     fn told(&self, what: &str) -> String {
         if self.clauses.is_empty() {
             return what.into();
@@ -138,19 +139,19 @@ impl Attempts {
     }
 }
 
-/// Frames offered, by the state of the buffer.
+/// Counts of frames offered, by the state of the buffer.
 struct Tried {
-    /// Untagged, and the buffer is empty.
+    /// Untagged frames offered to an empty buffer.
     empty: Attempts,
-    /// Tagged, and the buffer is empty.
+    /// Tagged frames offered to an empty buffer.
     tagged: Attempts,
-    /// Untagged, and one cell waits: of another VC, and of the same VC.
+    /// Untagged frames offered while one cell waits: of another VC, and of the same VC.
     cell_waits: [Attempts; 2],
-    /// Untagged frames of several cells, and one frame waits: of another VC, and of the same VC.
+    /// Untagged frames of several cells offered while one frame waits: of another VC, and of the same VC.
     frame_waits: [Attempts; 2],
-    /// Untagged frames of several cells, and one frame of the same VC and one cell of another VC wait.
+    /// Untagged frames of several cells offered while a frame of the same VC and a cell of another VC wait.
     both_wait: Attempts,
-    /// Untagged frames that meet an empty buffer, by VC. Reasons are recorded only for these.
+    /// Untagged frames offered to an empty buffer, by VC. Reasons are recorded only here.
     of_vc: TiVec<Label, Attempts>,
 }
 
@@ -169,11 +170,12 @@ impl Tried {
         if empty.admitted == 0 && tagged.admitted == 0 {
             return vec![empty.told("refuses every frame while the buffer is empty")];
         }
-        // By chance a few tagged frames may be admitted and no other.
+        // With random decisions, a few tagged frames may be admitted and no untagged ones.
         if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
             return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
         }
-        // If few frames are admitted by chance, the last of them may be early. That does not count as an end.
+        // With few random admissions, the last may be early. This does not mean that the policy has stopped admitting
+        // frames.
         let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
         if stops && empty.admitted > 0 {
             return vec![empty.told(&format!(
@@ -210,7 +212,7 @@ impl Tried {
         refusals
     }
 
-    /// Returns what a policy without such refusals refuses to a VC that has cells waiting.
+    /// Describes what the policy refuses to a VC that has cells waiting, if it has no other refusals.
     fn remark(&self) -> Option<String> {
         let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
         if cell.all_refused() {
@@ -274,7 +276,7 @@ impl<'a> Bench<'a> {
         port.offer_observed(cell(cells == 1), *now, |event| {
             let PortEvent::Judged { admitted, policy, .. } = event else { return };
             judged = admitted;
-            // Reading a formula takes as long as hundreds of frames, so only one refusal is explained.
+            // Explaining a formula takes as long as hundreds of frames, so only one refusal is explained.
             let unexplained = attempts.as_mut().filter(|attempts| attempts.admitted == attempts.offered);
             if let Some(attempts) = unexplained.filter(|_| !admitted) {
                 attempts.clauses = Formula::of(policy).map(|it| it.why_refused(port_info, vcs, vc)).unwrap_or_default();

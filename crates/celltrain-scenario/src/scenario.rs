@@ -1,4 +1,4 @@
-//! The scenario file's types: every key, its meaning, its unit and its default.
+//! Types of the scenario file: every key with its meaning, unit and default.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::topology::Topology;
 
-/// One experiment: a network, its traffic, its buffers.
+/// An experiment: a network, its traffic, and its buffers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
@@ -29,7 +29,7 @@ pub struct Scenario {
     /// How long to simulate.
     #[schemars(example = "10s")]
     pub duration: Duration,
-    /// Seed of every random choice; the same seed gives the same run.
+    /// Seed for all random choices; the same seed gives the same run.
     #[serde(default = "first_seed")]
     pub seed: u64,
     /// The network and its flows.
@@ -37,59 +37,59 @@ pub struct Scenario {
     /// The TCP of every flow.
     #[serde(default = "vanilla")]
     pub tcp: TcpConfig,
-    /// What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.
+    /// Options of single flows, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
-    /// What single VCs have of their own, by the VC's name or a range of names: a flow's VC has the flow's name, that
-    /// of its acknowledgements ends in `-acks`.
+    /// Options of single VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; the VC of its
+    /// acknowledgements has the suffix `-acks`.
     #[serde(default)]
     pub vc: BTreeMap<String, VcOptions>,
-    /// Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, a pattern of links (`local*->sw1`), or
-    /// `default` for all others.
+    /// Output ports of switches, by name: the name of the link (`sw1->sw2`), `bottleneck`, a pattern of link names
+    /// (`local*->sw1`), or `default` for all others.
     #[serde(default)]
     pub port: BTreeMap<String, PortConfig>,
-    /// Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a pattern of
-    /// names such as `*`.
+    /// Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a pattern such
+    /// as `*`.
     #[serde(default)]
     pub edge: BTreeMap<String, EdgeConfig>,
-    /// What all switches have in common.
+    /// Options of all switches.
     #[serde(default)]
     pub switch: SwitchOptions,
-    /// What all hosts have in common.
+    /// Options of all hosts.
     #[serde(default)]
     pub host: HostOptions,
     /// Framing.
     #[serde(default)]
     pub aal5: Aal5Options,
-    /// What is measured beyond the usual.
+    /// Additional measurements.
     #[serde(default)]
     pub measure: MeasureOptions,
 }
 
-/// What a flow has of its own.
+/// Options of a flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct FlowOptions {
-    /// Its TCP; that of all flows when absent.
+    /// TCP of this flow; the TCP of all flows when absent.
     pub tcp: Option<TcpConfig>,
-    /// When it starts to send; as the topology says when absent.
+    /// Time at which it starts to send; determined by the topology when absent.
     #[schemars(example = "500ms")]
     pub start: Option<Duration>,
-    /// What it has to send; data without end over TCP when absent.
+    /// Traffic that it sends; endless data over TCP when absent.
     pub traffic: Option<TrafficConfig>,
 }
 
-/// What a VC has of its own.
+/// Options of a VC.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct VcOptions {
-    /// Its guaranteed frame rate, looked after where it enters the network; none when absent (UBR).
+    /// Guaranteed frame rate, checked where the VC enters the network; none when absent (UBR).
     pub gfr: Option<Gfr>,
-    /// Whether its source sends all of it tagged (CLP = 1).
+    /// True if its source sends all cells tagged (CLP = 1).
     pub tagged: bool,
-    /// Its service category, which schedulers by class go by.
+    /// Service category, used by schedulers by class.
     pub class: Class,
-    /// Its rate is controlled in both directions, with these parameters (ABR); it is not when absent.
+    /// ABR parameters, for rate control in both directions; no rate control when absent.
     pub abr: Option<Parameters>,
 }
 
@@ -97,14 +97,14 @@ pub struct VcOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortConfig {
-    /// K: places for waiting cells, the one in service not counted; or "infinite".
+    /// K: places for waiting cells, without the one in service; or "infinite".
     pub buffer: Buffer,
-    /// Which frames it admits, and what it does when full.
+    /// Policy that decides which frames it admits, and what it does when full.
     pub policy: PolicyConfig,
-    /// Which of its cells is sent next.
+    /// Scheduler that selects the next cell to send.
     #[serde(default)]
     pub scheduler: SchedulerConfig,
-    /// What it tells the sources of its ABR VCs; needed where one crosses it.
+    /// Allocator of rates to the sources of ABR VCs; required if an ABR VC crosses the port.
     #[serde(default)]
     pub allocator: Option<AllocatorConfig>,
 }
@@ -129,7 +129,7 @@ pub enum Infinite {
 }
 
 impl Buffer {
-    /// Returns the limit, if there is one.
+    /// Returns the number of places; `None` if infinite.
     pub fn cells(self) -> Option<u32> {
         match self {
             Buffer::Cells(cells) => Some(cells),
@@ -138,29 +138,29 @@ impl Buffer {
     }
 }
 
-/// What all switches have in common.
+/// Options of all switches.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SwitchOptions {
-    /// Who goes first among cells that reach a port in the same instant.
+    /// Order of cells that arrive at a port at the same instant.
     pub tie_order: TieOrder,
-    /// Whether a port serves before or after it admits what arrives in the same instant.
+    /// Whether a port sends a cell before or after it admits the arrivals of the same instant.
     pub service_order: ServiceOrder,
 }
 
-/// What is measured beyond the usual. It changes nothing in the run.
+/// Additional measurements. They do not affect the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct MeasureOptions {
-    /// L: the stream of every TCP flow is cut into files of this size, and the delay of each is measured: from its
-    /// first byte's first departure until its last byte is acknowledged; not measured when absent. The papers have 100
-    /// kB.
+    /// L: the stream of every TCP flow is divided into files of this size, and the delay of each file is measured, from
+    /// the first departure of its first byte until its last byte is acknowledged; not measured when absent. The papers
+    /// use 100 kB.
     pub file_size: Option<Bytes>,
-    /// From when on rates, efficiency, fairness, utilisations and counters count: a run that starts from nothing needs
-    /// some time to settle. From the start when absent.
+    /// Start of the period covered by rates, efficiency, fairness, utilisations and counters, since a run that starts
+    /// empty needs time to settle. The start of the run when absent.
     #[schemars(example = "2s")]
     pub from: Option<Duration>,
-    /// Until when they count. To the end when absent.
+    /// End of this period. The end of the run when absent.
     #[schemars(example = "10s")]
     pub to: Option<Duration>,
 }
@@ -179,13 +179,14 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Scenario).to_value()
 }
 
-/// Returns the JSON Schema of a scenario that was provided: code to derive it would be a large part of the page.
+/// Returns the JSON Schema of a scenario as provided by the host program. Generating it would need much code in the
+/// page.
 #[cfg(target_family = "wasm")]
 pub fn schema() -> serde_json::Value {
     SCHEMA.get().expect("the schema is provided before anything is read").clone()
 }
 
-/// Provides the schema that this version generates on other targets.
+/// Sets the schema, which must have been generated by this version on another target.
 #[cfg(target_family = "wasm")]
 pub fn provide_schema(schema: serde_json::Value) {
     SCHEMA.get_or_init(|| schema);

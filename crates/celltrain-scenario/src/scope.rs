@@ -1,4 +1,4 @@
-//! The position of the checks in a scenario, and the faults they have found.
+//! The current position of the checks in a scenario, and the faults found so far.
 
 use std::fmt;
 
@@ -8,18 +8,18 @@ use celltrain_core::error;
 use crate::document::join;
 use crate::fault::{Faults, KeyFault};
 
-/// A place in a scenario, and the list that collects the faults found there. A check gets the scope of its table and
-/// reaches the keys in it with [`Scope::at`]. The path becomes text only when there is a fault to report.
+/// A position in a scenario, and the list of faults found so far. A check gets the scope of its table, and uses
+/// [`Scope::at`] for the keys in it. The path is converted to text only to report a fault.
 pub struct Scope<'a> {
     path: Path<'a>,
     found: &'a mut Faults,
-    /// Faults of form, whose values were removed from the scenario.
+    /// Faults found by the schema check, which removed the malformed values.
     malformed: &'a [KeyFault],
     /// Cancels the checks.
     token: &'a CancellationToken<'a>,
 }
 
-/// A place, as a step from the enclosing place.
+/// A position, as a step from the enclosing position.
 #[derive(Clone, Copy)]
 enum Path<'a> {
     Root,
@@ -38,7 +38,7 @@ impl Path<'_> {
 }
 
 impl<'a> Scope<'a> {
-    /// Creates the scope of a whole scenario, from which malformed values were removed.
+    /// Creates the scope of a whole scenario. Its malformed values have already been removed.
     pub fn root(found: &'a mut Faults, malformed: &'a [KeyFault], token: &'a CancellationToken<'a>) -> Self {
         Self { path: Path::Root, found, malformed, token }
     }
@@ -48,7 +48,7 @@ impl<'a> Scope<'a> {
         Scope { path: Path::Key(&self.path, key), found: self.found, malformed: self.malformed, token: self.token }
     }
 
-    /// Returns the scope of an item of this list, counted from 0.
+    /// Returns the scope of an item of this list; `number` starts at 0.
     pub fn item(&mut self, number: usize) -> Scope<'_> {
         Scope { path: Path::Item(&self.path, number), found: self.found, malformed: self.malformed, token: self.token }
     }
@@ -58,23 +58,23 @@ impl<'a> Scope<'a> {
         self.path.text()
     }
 
-    /// Reports a fault of this place, without its value.
+    /// Reports a fault at this position, without a value.
     pub fn refuse(&mut self, problem: impl Into<String>) {
         self.found.push(KeyFault::of_key(self.path(), problem));
     }
 
-    /// Reports a fault of the value at this place.
+    /// Reports a fault in the value at this position.
     pub fn refuse_value(&mut self, value: impl fmt::Display, problem: impl Into<String>) {
         self.found.push(KeyFault::of_value(self.path(), value, problem));
     }
 
-    /// Reports a fault of the text at this place.
+    /// Reports a fault in the text at this position.
     pub fn refuse_text(&mut self, value: impl fmt::Display, problem: impl Into<String>) {
         self.refuse_value(quoted(value), problem);
     }
 
-    /// Reports a fault that a model has found in its own table, which is this place. Its key may lead to a value inside
-    /// a setting, such as `thresholds.tcp1`.
+    /// Reports a fault that a model found in its own table, which is at this position. The key may refer to a value
+    /// inside a setting, such as `thresholds.tcp1`.
     pub fn refuse_setting(&mut self, fault: error::Fault) {
         let error::Fault { key, value, problem, excerpt } = fault;
         self.at_setting(&key, |scope| {
@@ -83,7 +83,7 @@ impl<'a> Scope<'a> {
         });
     }
 
-    /// Reports a fault of a setting unless the setting has a fault already.
+    /// Reports a fault in a setting unless the setting already has one.
     pub fn refuse_setting_once(&mut self, fault: error::Fault) {
         if !self.at_setting(&fault.key, |scope| scope.is_refused()) {
             self.refuse_setting(fault);
@@ -98,14 +98,14 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Calls `refuse` unless this place has a fault already.
+    /// Calls `refuse` unless this position already has a fault.
     pub fn once(&mut self, refuse: impl FnOnce(&mut Self)) {
         if !self.is_refused() {
             refuse(self);
         }
     }
 
-    /// Returns whether this place has a fault.
+    /// Returns whether this position has a fault.
     pub fn is_refused(&self) -> bool {
         !self.found.is_empty() && {
             let path = self.path();
@@ -113,12 +113,12 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Returns whether this place, or something in it, has the wrong form.
+    /// Returns whether this position, or anything inside it, is malformed.
     pub fn is_malformed(&self) -> bool {
         self.is_among(self.malformed)
     }
 
-    /// Returns whether this place, or something in it, has a fault of any kind.
+    /// Returns whether this position, or anything inside it, has a fault of any kind.
     pub fn is_faulty(&self) -> bool {
         self.is_malformed() || self.is_among(self.found)
     }
@@ -136,13 +136,13 @@ impl<'a> Scope<'a> {
         self.token
     }
 
-    /// Returns all faults that the checks have found so far, here and elsewhere.
+    /// Returns all faults found so far, at any position.
     pub fn found(&self) -> &Faults {
         self.found
     }
 }
 
-/// Quotes a text as in a scenario.
+/// Quotes a text in the same way as in a scenario.
 pub fn quoted(value: impl fmt::Display) -> String {
     format!("\"{value}\"")
 }

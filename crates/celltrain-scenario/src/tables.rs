@@ -1,4 +1,4 @@
-//! Assigns the tables of a scenario to flows, VCs, ports and edge devices.
+//! Finds the table of a scenario that applies to each flow, VC, port and edge device.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use crate::channels::Channels;
 use crate::scenario::{FlowOptions, PortConfig, Scenario, VcOptions};
 use crate::topology::Layout;
 
-/// The tables for everything in a layout, looked up once.
+/// The tables that apply to the parts of a layout, looked up once.
 pub struct Tables<'a> {
     /// By flow: its own options.
     pub flows: TiVec<FlowIndex, Option<&'a FlowOptions>>,
-    /// By VC: the name of its table, and its own options.
+    /// By VC: its own options, and the name of their table.
     pub vcs: TiVec<VcIndex, Option<(&'a str, &'a VcOptions)>>,
-    /// By link: the name and the content of its port's table; `None` if the link does not leave a switch.
+    /// By link: the name and content of its port's table; always `None` if the link does not leave a switch.
     pub ports: TiVec<LinkIndex, Option<(&'a str, &'a PortConfig)>>,
-    /// By node: its table; `None` if it is not an edge device.
+    /// By node: its table; always `None` if it is not an edge device.
     pub edges: TiVec<NodeIndex, Option<&'a EdgeConfig>>,
 }
 
@@ -76,7 +76,7 @@ fn of_vc<'a>(tables: &'a BTreeMap<String, VcOptions>, vc: &str) -> Option<(&'a s
     tables.get_key_value(vc).or_else(in_range).map(|(key, own)| (key.as_str(), own))
 }
 
-/// Finds the table of a switch port: by its link's name, as the bottleneck, by a pattern, or the default.
+/// Finds the table of a switch port: by its link's name, `bottleneck`, a pattern, or `default`, in this order.
 fn of_port<'a>(
     tables: &'a BTreeMap<String, PortConfig>,
     link: &str,
@@ -95,11 +95,12 @@ fn of_edge<'a>(tables: &'a BTreeMap<String, EdgeConfig>, edge: &str) -> Option<&
     tables.get(edge).or_else(by_pattern)
 }
 
-/// Returns whether a pattern, in which `*` matches any characters, matches a name.
+/// Returns whether a name matches a pattern, in which `*` matches any characters.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
     let Some(inner) = name.strip_prefix(head).and_then(|name| name.strip_suffix(tail)) else { return false };
-    // Match each piece at its first position after the previous one: a later position leaves less for the others.
+    // Match each piece at its first position after the previous piece, since a later position leaves less for the
+    // following pieces.
     middle.split('*').try_fold(inner, |inner, piece| Some(inner.split_once(piece)?.1)).is_some()
 }

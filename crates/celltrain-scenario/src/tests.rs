@@ -1,4 +1,4 @@
-//! Tests on whole files: the scenarios read, and the messages for faulty ones.
+//! Tests with whole files: the scenarios read, and the messages for faulty files.
 
 use std::fmt::Write;
 
@@ -62,7 +62,7 @@ fn links(network: &Network, vc: VcIndex) -> Vec<&str> {
     network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
 }
 
-/// Returns the link of this name.
+/// Returns the link with this name.
 fn link<'a>(network: &'a Network, name: &str) -> &'a Link {
     network.links.iter().find(|link| link.name == name).unwrap()
 }
@@ -130,7 +130,7 @@ fn every_policy_is_named_where_there_is_none() {
 
 #[test]
 fn a_network_that_is_too_large_is_refused() {
-    // Refused before it is laid out, and as it is built.
+    // The first is refused before layout, the second once the network is built.
     for is_built in [false, true] {
         let fits = |candidate: Candidate<'_>| match candidate {
             Candidate::Planned(size) if !is_built => Err(format!("{} nodes are too many", size.nodes)),
@@ -166,7 +166,7 @@ fn a_chain_has_long_connections_over_all_switches_and_others_over_two() {
     let path = |flow: &str| links(&network, network.flows.iter().find(|own| own.name == flow).unwrap().data_vc);
     let long = ["long-source2->sw1", "sw1->sw2", "sw2->sw3", "sw3->sw4", "sw4->long-destination2"];
     assert_eq!(path("long2"), long);
-    // Two on each link between switches, in the order of the links.
+    // There are two cross connections on each link between switches, in link order.
     assert_eq!(path("cross1")[1..2], ["sw1->sw2"]);
     assert_eq!(path("cross4"), ["cross-source4->sw2", "sw2->sw3", "sw3->cross-destination4"]);
     assert_eq!(path("cross6")[1], "sw3->sw4");
@@ -239,7 +239,7 @@ fn near(found: &[f64], expected: &[f64]) -> bool {
     found.len() == expected.len() && found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-9)
 }
 
-/// 512 bytes of 12 cells of 53 bytes are payload.
+/// 512 of the 636 bytes of 12 cells are payload.
 const PAYLOAD: f64 = 512.0 / 636.0;
 
 #[test]
@@ -249,22 +249,22 @@ fn the_shares_of_a_chain_are_those_of_its_formula() {
         let shares = vec![155.52 / f64::from(long + cross) * PAYLOAD; usize::from(long + 3 * cross)];
         assert!(near(&fair(&text), &shares), "{long} long, {cross} on each link: {:?}", fair(&text));
     }
-    // If hosts are slow, the trunks limit no flow.
+    // With slow hosts, the trunks are not a limit.
     let slow = CHAIN.replace("access_delay", "access_rate = \"10Mbps\"\naccess_delay");
     assert!(near(&fair(&slow), &[10.0 * PAYLOAD; 8]));
 }
 
 #[test]
 fn shares_follow_from_the_slowest_lines_upward() {
-    // By hand: tcp2 gets 10, tcp5 gets 20, and 125.52 are left for three.
+    // Calculated by hand: tcp2 gets 10, tcp5 gets 20, and three flows share the remaining 125.52.
     let third = 125.52 / 3.0 * PAYLOAD;
     let text = GOOD.replace(
         "sources = 5",
         "sources = 5\naccess_rates = { source2 = \"10Mbps\", source5 = \"20Mbps\", source1 = \"100Mbps\" }",
     );
     assert!(near(&fair(&text), &[third, 10.0 * PAYLOAD, third, third, 20.0 * PAYLOAD]), "{:?}", fair(&text));
-    // 30 Mb/s half of the time, with 960 bytes of payload in 21 cells of 53 bytes, leave 140.52 to four flows. One of
-    // them, with frames of 192 cells, has more payload in its share; one is paced at 5 Mb/s.
+    // tcp3 sends 30 Mb/s half of the time, with 960 bytes of payload in 21 cells of 53 bytes. This leaves 140.52 to the
+    // others. tcp4 has more payload in its share, as its frames have 192 cells; tcp5 is paced at 5 Mb/s.
     let own = "\n[flow.tcp3.traffic.on_off]\nrate = \"30Mbps\"\non = \"1ms\"\noff = \"1ms\"\npacket = \"960B\"\n\
                [flow.tcp4.tcp.reno]\nmss = \"9140B\"\n[flow.tcp5.tcp.reno]\npacing_rate = \"5Mbps\"\n";
     let share = (155.52 - 15.0 - 5.0) / 3.0;
@@ -277,7 +277,7 @@ fn shares_follow_from_the_slowest_lines_upward() {
 
 #[test]
 fn fairness_by_max_min_shares_compares_parts_of_them() {
-    // Nothing is lost, so all flows send as much as they may.
+    // Nothing is lost, so all flows send as much as they can.
     let text = GOOD
         .replace("10s", "300ms")
         .replace("sources = 5", "sources = 5\naccess_rates = { source1-2 = \"5Mbps\" }")
@@ -299,7 +299,7 @@ fn networks_beyond_a_stated_size_are_refused_before_anything_is_laid_out() {
     let links = "{ between = [\"a\", \"s\"], delay = \"1us\" },".repeat(100_001);
     let text = GENERAL.replace("links = [", &format!("links = [{links}"));
     assert_eq!(messages(&text), ["test.toml:5: topology.network.links has 100004 items; at most 100000 are possible"]);
-    // A row of switches, crossed from end to end.
+    // A row of switches that flows cross from end to end.
     let name = |i: u32| format!("\"s{i}\", ");
     let switches: String = (0..2_001).map(name).collect();
     let trunk = |i: u32| format!("{{ between = [\"s{i}\", \"s{}\"], delay = \"1us\" }},", i + 1);
@@ -363,7 +363,7 @@ edge."*" = { buffer = 500 }
 port."sw*->sw*" = { buffer = 1000, policy.tail_drop = {}, allocator.equal_share = {} }
 "#;
 
-/// Checks what the reader says of the changes in `readings.txt`, which explains its form.
+/// Checks the reader's messages for the changes in `readings.txt`, whose format is explained there.
 #[test]
 fn the_readings_written_down_are_those_of_today() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/readings.txt");
@@ -393,7 +393,7 @@ fn the_readings_written_down_are_those_of_today() {
     assert!(found.lines().eq(written.lines()), "{path}: what is said now, and was then: {first:?}");
 }
 
-/// Makes the changes of a line of `readings.txt`.
+/// Applies the changes in a line of `readings.txt`.
 fn changed(base: &str, line: &str) -> String {
     line.split(" && ").fold(base.to_string(), |text, change| {
         let change = change.replace("\\n", "\n");

@@ -6,8 +6,8 @@ use std::path::Path;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_scenario::{Reader, Reading};
 
-/// Runs work that checks for cancellation before each piece, and cancels it after `most` checks. Returns the number of
-/// checks and the outcome.
+/// Runs work that checks for cancellation, and cancels it after `most` checks. Returns the number of checks and the
+/// outcome.
 fn asked<T>(
     most: usize,
     work: impl FnOnce(&CancellationToken<'_>) -> Result<T, Interrupted>,
@@ -25,8 +25,8 @@ fn read(text: &str, token: &CancellationToken<'_>) -> Result<Reading, Interrupte
     Reader { source: "here.toml", fits: &|_| Ok(()), token }.toml(text)
 }
 
-/// Reads the names and texts of the shipped scenarios, which cover every topology, policy, scheduler, allocator and
-/// kind of traffic.
+/// Reads the names and texts of the shipped scenarios. Together they contain every topology, policy, scheduler,
+/// allocator and kind of traffic.
 fn shipped() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
@@ -43,7 +43,7 @@ fn reading_ends_at_whichever_question_is_answered_with_no() {
     for (name, text) in all {
         let (questions, whole) = asked(usize::MAX, |token| read(&text, token));
         assert!(whole.unwrap().scenario.is_some(), "{name}");
-        // About a hundred of the checks, evenly spread.
+        // About a hundred of the checks, evenly distributed.
         for most in (0..questions).step_by(1 + questions / 100) {
             let (told, outcome) = asked(most, |token| read(&text, token));
             assert!(outcome.is_err(), "{name}: question {most} of {questions}");

@@ -1,8 +1,8 @@
-//! Checks that every shipped scenario gives the same run as last time, on both engines, watched or not, on one thread
-//! or two. Other tests check that the results are right.
+//! Checks that every shipped scenario gives the same result as last time, on both engines, with and without a probe,
+//! and with runs on one or two threads. Other tests check that the results are right.
 //!
-//! After an intended change of results, rewrite the table with
-//! `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario --test integration fingerprints`. Commit it alone, with the reason.
+//! After an intended change of results, update the table with `CELLTRAIN_BLESS=1 cargo test -p celltrain-scenario
+//! --test integration fingerprints`. Commit it alone, and explain the reason.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use celltrain_scenario::{build, read_toml};
 
-/// The first simulated second, which includes losses and timeouts, is enough to distinguish runs.
+/// The first simulated second is enough to distinguish runs, because it includes losses and timeouts.
 const DURATION: &str = "1s";
 
 #[test]
@@ -29,7 +29,7 @@ fn every_shipped_scenario_is_the_same_run_as_last_time() {
 #[test]
 #[ignore = "long: the nightly job runs it"]
 fn every_shipped_scenario_is_the_same_run_on_both_engines_watched_or_not() {
-    // The reference engine's runs come last, and are made only once.
+    // The runs of the reference engine come last and are not repeated.
     let runs = runs();
     let found = on_threads(2, &runs);
     let fast = runs.iter().take_while(|run| run.engine == Engine::Fast).count();
@@ -99,7 +99,7 @@ impl Run {
     }
 }
 
-/// Records everything, at all ports, at instants without events.
+/// Records all series at all ports, at instants without events.
 fn recorder(network: &Network) -> Recorder {
     let choice =
         SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
@@ -107,7 +107,7 @@ fn recorder(network: &Network) -> Recorder {
     Recorder::new(choice, network.links.keys().collect(), step, network)
 }
 
-/// Returns the results of all runs, which the threads share among themselves.
+/// Returns the results of all runs, which are distributed over the threads.
 fn on_threads(threads: usize, runs: &[Run]) -> Vec<RunResult> {
     let found = Mutex::new(vec![None; runs.len()]);
     let next = Mutex::new(0..runs.len());

@@ -1,6 +1,6 @@
-//! Tests of whole scenarios, as one program: each test program is compiled and linked with the engines again.
+//! Tests of whole scenarios in a single program, because each test program is compiled and linked with the engines.
 //!
-//! `cargo test -p celltrain-scenario --test integration differential::` runs those of one module.
+//! `cargo test -p celltrain-scenario --test integration differential::` runs the tests of one module.
 
 mod cancellation;
 #[path = "differential/main.rs"]

@@ -1,4 +1,4 @@
-//! ABR in whole runs: sources reach the rates their allocators intend, and both engines agree.
+//! ABR in whole runs: sources must reach the rates that their allocators intend, and both engines must agree.
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;
@@ -16,7 +16,7 @@ fn network(text: &str) -> Network {
     build::network(&scenario, scenario.seed)
 }
 
-/// Returns the ACR of the data VC of each ABR flow in Mb/s, every millisecond, and the result.
+/// Returns the ACR of each ABR flow's data VC in Mb/s, every millisecond, and the result.
 fn rates(network: &Network) -> (Vec<Vec<f64>>, RunResult) {
     let choice = SeriesChoice { rates: true, ..SeriesChoice::default() };
     let mut recorder = Recorder::new(choice, Vec::new(), Duration::from_milliseconds(1), network);
@@ -24,7 +24,7 @@ fn rates(network: &Network) -> (Vec<Vec<f64>>, RunResult) {
     (recorder.acr_mbps.chunks(recorder.rate_flows().count()).map(<[f64]>::to_vec).collect(), result)
 }
 
-/// Creates ten sources that would send at the links' rate, over a path with a round trip of 6 ms.
+/// Creates ten sources that can send at the links' rate, over a path with a round trip of 6 ms.
 fn ten_sources(icr: &str) -> Network {
     network(&format!(
         r#"
@@ -41,7 +41,7 @@ fn ten_sources(icr: &str) -> Network {
 fn ten_active_vcs_have_a_tenth_each_from_any_initial_rate() {
     for icr in ["10kbps", "1Mbps", "15.552Mbps", "50Mbps", "155.52Mbps"] {
         let (rates, _) = rates(&ten_sources(icr));
-        // Ten round trips: six links of 1 ms, and the delay of a full buffer, 1000 cells of 2.73 us.
+        // Ten round trips over six links of 1 ms, each with the delay of a full buffer: 1000 cells of 2.73 us.
         for (ms, now) in rates.iter().enumerate().skip(88) {
             for rate in now {
                 assert!((rate / 15.552 - 1.0).abs() < 0.005, "{rate} Mb/s after {ms} ms with icr = {icr}");
@@ -67,9 +67,9 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
         let share = result.abr[0].forward_rm_cells as f64 / source.counters.forwarded as f64;
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
-        // Efficiency refers to the capacity that forward RM cells leave. A full link has 1, except for the 3 ms of its
-        // start and the backward RM cells that answer the other direction, which sends one RM cell of its own for each
-        // Nrm - 1 answers.
+        // Efficiency refers to the capacity not used by forward RM cells. It is 1 for a full link, except for the first
+        // 3 ms and for backward RM cells. These answer the other direction, which sends one RM cell of its own for
+        // every Nrm - 1 answers.
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
@@ -78,7 +78,7 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
     }
 }
 
-/// Creates one VC over three hops with a narrow one in the middle, and one VC over each hop.
+/// Creates one VC over three hops, of which the middle one is slower, and one VC over each hop.
 fn parking_lot(allocator: &str) -> Network {
     let mut network = network(&format!(
         r#"
@@ -104,7 +104,7 @@ fn settled(allocator: &str) -> [f64; 4] {
     [0, 1, 2, 3].map(|flow| late.iter().map(|now| now[flow]).sum::<f64>() / late.len() as f64)
 }
 
-/// Returns the largest relative deviation of rates from the max-min shares, if `part` of each link is used.
+/// Returns the largest relative deviation from the max-min rates, if `part` of each link is used.
 fn distance(rates: [f64; 4], part: f64) -> f64 {
     let capacities = [155.52, 77.76, 155.52].map(|rate| part * rate);
     let [a, b, c] = [0, 1, 2].map(LinkIndex::new);
@@ -118,13 +118,13 @@ fn on_a_parking_lot_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not()
     assert!(distance(erica, 0.9) < 0.02, "{erica:?}");
     let ideal = settled("allocator.max_min = {}");
     assert!(distance(ideal, 1.0) < 1e-9, "{ideal:?}");
-    // Half of each link, regardless of the rate that the narrow one leaves: 77.76 instead of 116.64.
+    // It gives each VC half of each link, regardless of what the slow link leaves: 77.76 instead of 116.64.
     let equal = settled("allocator.equal_share = {}");
     assert!((distance(equal, 1.0) - 1.0 / 3.0).abs() < 0.01, "{equal:?}");
     println!("long1, cross1, cross2, cross3:\nerica {erica:.2?}\nequal_share {equal:.2?}\nmax_min {ideal:.2?}");
 }
 
-/// Creates two sources whose bottleneck marks cells. One mark stops a source: RDF = 1, MCR = 0.
+/// Creates two sources whose bottleneck marks cells. A single mark stops a source, because RDF = 1 and MCR = 0.
 fn stopped_by_marks(out_of_rate: &str) -> Network {
     network(&format!(
         r#"
@@ -141,14 +141,14 @@ fn stopped_by_marks(out_of_rate: &str) -> Network {
 fn a_source_stopped_at_an_mcr_of_nothing_comes_back_by_rm_cells_out_of_rate() {
     let (rates_without, without) = rates(&stopped_by_marks(""));
     let (rates_with, with) = rates(&stopped_by_marks(r#"out_of_rate = true, tcr = "42.4kbps""#));
-    // The VC of acknowledgements follows the VC of the data.
+    // In the results, each data VC is followed by its acknowledgement VC.
     let stopped = (0..2).find(|flow| without.abr[2 * flow].acr_mbps == 0.0).expect("one leaves the link to the other");
     let back = |rates: &[Vec<f64>]| rates.windows(2).filter(|w| w[0][stopped] == 0.0 && w[1][stopped] > 0.0).count();
     assert!(rates_without[500..].iter().all(|now| now[stopped] == 0.0), "stopped for good");
     assert!(back(&rates_with[500..]) > 2, "stopped and back again and again: {}", back(&rates_with[500..]));
     let [was, is] = [&without, &with].map(|result| &result.abr[2 * stopped]);
     assert_eq!(was.out_of_rate_rm_cells, 0);
-    // TCR = 100 cells a second.
+    // TCR = 100 cells/s.
     assert!((2..=100).contains(&is.out_of_rate_rm_cells), "{} RM cells out of rate", is.out_of_rate_rm_cells);
     assert!(is.forward_rm_cells > 2 * was.forward_rm_cells, "{} against {}", is.forward_rm_cells, was.forward_rm_cells);
     assert_eq!(with.abr[1].out_of_rate_rm_cells, 0, "acknowledgements may go at PCR");
@@ -159,7 +159,7 @@ fn a_source_stopped_at_an_mcr_of_nothing_comes_back_by_rm_cells_out_of_rate() {
 
 #[test]
 fn where_both_directions_are_too_slow_to_answer_rm_cells_out_of_rate_start_both() {
-    // ICR is one cell per second in both directions, so an in-rate answer takes a second.
+    // ICR is one cell per second in both directions, so an in-rate answer would take a second.
     let network = |out_of_rate: bool| {
         network(&format!(
             r#"
@@ -202,7 +202,8 @@ fn marks_and_rates_conserve_cells_on_both_engines_alike() {
     }
 }
 
-/// Creates two ABR VCs, and one of this class that sends packets at this rate, 50 ms of every 200 ms from 300 ms on.
+/// Creates two ABR VCs, and one VC of this class that sends packets at this rate, during 50 ms of every 200 ms from 300
+/// ms on.
 fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     network(&format!(
         r#"
@@ -217,7 +218,8 @@ fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     ))
 }
 
-/// One interval of UBR at the link's rate left nothing for ABR; with MCR = 0 its sources stopped for good.
+/// In one interval, UBR at the link's rate used to leave nothing for ABR; with MCR = 0, its sources then stopped for
+/// good.
 #[test]
 fn ubr_that_comes_and_goes_does_not_stop_abr() {
     for allocator in ["erica = { delta = 0.0 }", "erica_plus = {}"] {
@@ -238,14 +240,15 @@ fn vbr_has_its_rate_taken_from_abrs() {
     let network = beside_bursts("erica = { delta = 0.0 }", "vbr", "77.76Mbps");
     let (rates, fast) = rates(&network);
     let mean = |from: usize| rates[from..from + 20].iter().map(|now| now[0] + now[1]).sum::<f64>() / 20.0;
-    // 30 ms into the bursts. The rate is 0.9 of the remaining half, and of the whole link before and between bursts.
+    // The means at 330 and 530 ms start 30 ms into a burst. ABR gets 0.9 of the remaining half during bursts, and 0.9
+    // of the whole link otherwise.
     for (from, expected) in [(270, 139.97), (330, 69.98), (470, 139.97), (530, 69.98)] {
         assert!((mean(from) / expected - 1.0).abs() < 0.05, "{} Mb/s after {from} ms, not {expected}", mean(from));
     }
     assert_eq!(fast, Engine::Reference.run_to_end(&network));
 }
 
-/// Creates four VCs on a link of 155.52 Mb/s, with these additional lines.
+/// Creates four VCs on a 155.52 Mb/s link, with these additional lines.
 fn four_vcs(rest: &str) -> Network {
     network(&format!(
         r#"
@@ -268,12 +271,12 @@ fn the_shares_of_abr_vcs_leave_room_for_rm_cells_and_end_at_pcr() {
         assert!(close, "{found:?}, not {expected:?}: {rest}");
     };
     let quarter = 155.52 / 4.0;
-    // All have the same number of cells; seven eighths of the ABR cells are data.
+    // All VCs have the same number of cells; seven eighths of the ABR cells are data.
     near("vc.tcp1-2.abr.nrm = 8", [quarter * 0.875, quarter * 0.875, quarter, quarter]);
-    // PCR includes RM cells: 20 Mb/s on the line, 17.5 of data.
+    // PCR includes RM cells: of 20 Mb/s on the line, 17.5 are data.
     let rest = (155.52 - 20.0) / 3.0;
     near("vc.tcp1.abr = { nrm = 8, pcr = \"20Mbps\" }\nvc.tcp2.abr.nrm = 8", [17.5, rest * 0.875, rest, rest]);
-    // A TCP paced at 14 Mb/s of data takes 16.
+    // A TCP paced at 14 Mb/s of data takes 16 Mb/s.
     let rest = (155.52 - 16.0) / 3.0;
     near(
         "vc.tcp1-2.abr.nrm = 8\nflow.tcp1.tcp.newreno = { mss = \"512B\", pacing_rate = \"14Mbps\" }",
@@ -281,17 +284,18 @@ fn the_shares_of_abr_vcs_leave_room_for_rm_cells_and_end_at_pcr() {
     );
 }
 
-/// The max-min reference gave ABR the whole link despite other classes, and no VC the rate that a PCR leaves.
+/// The max-min reference used to give ABR the whole link despite other classes, and gave no VC the rate that a PCR left
+/// unused.
 #[test]
 fn the_reference_counts_pcr_and_the_other_classes() {
     let vbr = "vc.tcp4.class = \"vbr\"\nflow.tcp4.traffic.on_off = { rate = \"80Mbps\", on = \"5ms\", off = \"5ms\" }";
     let ubr = "flow.tcp3.traffic.constant_rate = { rate = \"15Mbps\" }";
     let third = (155.52 - 40.0) / 3.0;
     for (abr, rest, expected) in [
-        // All four have equal shares; the others share the rate that a PCR leaves.
+        // Without a PCR, all four have equal shares. With one, the others share what it leaves.
         ("{}", "", [155.52 / 4.0; 2]),
         ("{ pcr = \"20Mbps\" }", "", [20.0, (155.52 - 20.0) / 3.0]),
-        // VBR gets its mean first; UBR gets no more than it sends.
+        // VBR gets its mean rate first; UBR gets no more than it sends.
         ("{}", vbr, [third; 2]),
         ("{ mcr = \"90Mbps\" }", vbr, [90.0, 25.52 / 2.0]),
         ("{}", &format!("{vbr}\n{ubr}"), [(155.52 - 40.0 - 15.0) / 2.0; 2]),
@@ -307,8 +311,8 @@ fn the_reference_counts_pcr_and_the_other_classes() {
 
 #[test]
 fn an_edge_device_can_be_watched_at_any_instant() {
-    // A cell takes 265 units of 10.3 ns, so such steps hit every unit of a cell. The device forwards cells up to the
-    // next step; cells that begin just after it have not left.
+    // A cell takes 265 ticks of 10.3 ns, so that these steps occur at every phase of a cell. The device forwards cells
+    // up to the next step; cells that begin just after it must not have left.
     let network = network(
         r#"
         duration = "500us"

@@ -1,7 +1,7 @@
-//! Exports and imports of WebAssembly: `docs/design/lab.md`, The interface.
+//! WebAssembly exports and imports, described in `docs/design/lab.md`, section "The interface".
 //!
-//! A worker allocates a request buffer, writes a request into it, calls, and reads the answer and its columns from
-//! memory before the next call. Nothing is shared: there is one thread, and one request at a time.
+//! A worker allocates a request buffer, writes a request into it, makes the call, and reads the answer and its columns
+//! from memory before the next call. No memory is shared: there is one thread, which handles one request at a time.
 
 #![allow(unsafe_code, reason = "names of exports and imports; no memory is touched here by address")]
 #![allow(unreachable_pub, reason = "exports, which nothing in Rust calls")]
@@ -17,11 +17,11 @@ use crate::calls;
 
 #[link(wasm_import_module = "celltrain")]
 unsafe extern "C" {
-    /// Returns the milliseconds since some fixed instant.
+    /// Returns the time in milliseconds since some fixed instant.
     safe fn now() -> f64;
-    /// Reports the share of a run that is done, 0 to 1.
+    /// Reports the completed fraction of a run, 0 to 1.
     safe fn progress(done: f64);
-    /// Reports the message of a panic, which ends this instance.
+    /// Reports the message of a panic, after which this instance cannot be used.
     safe fn panicked(text: *const u8, length: usize);
 }
 
@@ -30,7 +30,7 @@ thread_local! {
     static ANSWER: RefCell<Answer> = RefCell::default();
 }
 
-/// Prepares the instance. Call it once, before all else.
+/// Prepares the instance. Must be called once, before any other function.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_start() {
     clock::provide(|| Duration::from_secs_f64(now().max(0.0) / 1000.0));
@@ -84,7 +84,7 @@ pub extern "C" fn celltrain_column(column: usize) -> *const u8 {
     parts(column).1
 }
 
-/// Returns the number of its values.
+/// Returns the number of a column's values.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_column_length(column: usize) -> usize {
     parts(column).2

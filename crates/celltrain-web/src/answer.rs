@@ -1,4 +1,4 @@
-//! Answers: JSON, and columns of numbers to which it refers.
+//! Answers: JSON, and the numeric columns that it refers to.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ impl Columns {
         json!({"$column": self.0.len() - 1})
     }
 
-    /// Adds a column of words that repeat; an empty word means none.
+    /// Adds a column of repeated words. An empty word means that there is no value.
     pub(crate) fn put_words(&mut self, values: &[&'static str]) -> Value {
         let mut words: Vec<&str> = Vec::new();
         let places = values.iter().map(|value| {

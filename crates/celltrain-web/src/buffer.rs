@@ -1,11 +1,11 @@
-//! The history of a buffer as JSON and columns.
+//! Converts the history of a buffer to JSON and columns.
 
 use celltrain_run::buffer::{History, STEPS};
 use serde_json::{Value, json};
 
 use crate::answer::Columns;
 
-/// Puts the named columns of a table, numbers and words; they keep their names in the JSON.
+/// Adds columns of a table, both numbers and words, under their own names in the JSON.
 macro_rules! put {
     ($columns:ident, $table:ident: $($name:ident)*; $($words:ident)*) => {
         json!({
@@ -15,7 +15,7 @@ macro_rules! put {
     };
 }
 
-/// Converts a history; the columns keep their names.
+/// Converts a history. Its columns keep their names.
 pub(crate) fn json(history: History, columns: &mut Columns) -> Value {
     let History { port, capacity, vcs, cells, frames, judgements, steps, ports, cut_short } = history;
     let cells = put!(columns, cells: vc frame index last from until;);

@@ -1,4 +1,4 @@
-//! The calls, with their requests and answers. Their TypeScript types are in `lab/src/engine/api.ts`.
+//! The calls, with their requests and answers. The corresponding TypeScript types are in `lab/src/engine/api.ts`.
 
 use std::cell::Cell;
 use std::sync::atomic::AtomicBool;
@@ -27,7 +27,8 @@ use crate::{buffer, edit, events, network};
 #[derive(Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
 enum Request {
-    /// First request, with the JSON Schema of a scenario of this version as text, so that its numbers stay as written.
+    /// The first request. The JSON Schema of this version's scenarios is passed as text, so that its numbers are not
+    /// changed.
     Start {
         schema: String,
     },
@@ -96,7 +97,7 @@ struct EventsAsked {
     most_rows: usize,
 }
 
-/// Answers a request in UTF-8. Calls `callback` with the share of a run that is done.
+/// Answers a request in UTF-8. Calls `on_progress` with the completed fraction of a run.
 pub fn answer(request: &[u8], on_progress: fn(f64)) -> Answer {
     let mut columns = Columns::default();
     let answered = match serde_json::from_slice(request) {
@@ -159,7 +160,7 @@ fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Re
                 flows: None,
                 most_rows: 0,
             };
-            // Checks the window like a window of events.
+            // Use the same checks as for a window of events.
             let (_, until) = under.choice(&chosen)?;
             let window = [seconds(from), until.unwrap_or(Duration { picoseconds: u64::MAX })];
             let mut history = None;
@@ -180,7 +181,7 @@ fn engine_named(name: &str) -> Result<Engine, Refusal> {
     Engine::named(name).ok_or_else(|| Refusal::new("refused", format!("{name:?} is not an engine")))
 }
 
-/// Converts seconds to a duration of whole picoseconds: 0 below 0, the longest duration if too large.
+/// Converts seconds to a duration of whole picoseconds. Values that are out of range become 0 or the longest duration.
 fn seconds(number: f64) -> Duration {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast stays within bounds")]
     Duration { picoseconds: (number * 1e12).round() as u64 }
@@ -252,8 +253,8 @@ fn run(
     Ok(json!({"answer": answer, "series": series}))
 }
 
-/// Returns recorded series by measure, each with the names of its columns, and with their ports for series of
-/// connections at ports.
+/// Returns recorded series by measure, each with its column names. Series of connections at ports also list the port of
+/// each column.
 fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
     let Recorded { time_s, names, occupancy_columns, arrays } = recorded;
     let over = |measure: &str| {
@@ -282,21 +283,21 @@ fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
     json!({"time_s": columns.put(time_s), "measures": measures})
 }
 
-/// A run made only to be observed: its result is not used.
+/// A run whose result is not used, only what its observers record.
 struct Under<'a> {
     handle: &'a Handle,
     seed: Option<u64>,
     deadline: Deadline,
     on_progress: fn(f64),
-    /// Set when no more is wanted.
+    /// Set when the observers need no more events.
     full: &'a Cell<bool>,
 }
 
-/// Function that drives the run with its observers.
+/// A function that drives the run with the given observers.
 type Drive<'a> = dyn FnMut(&mut Observers<'_>) -> Result<(), Refusal> + 'a;
 
 impl Under<'_> {
-    /// Returns the choice of events, and the time when the run may end; `None` for its own end.
+    /// Returns the selection of events, and the time at which the run may stop early; `None` if it must not.
     fn choice(&self, chosen: &EventsAsked) -> Result<(Choice, Option<Duration>), Refusal> {
         let duration = looked(self.handle, &CancellationToken::never())?.scenario().duration;
         let bound = |at: Option<f64>| match at {
@@ -314,7 +315,7 @@ impl Under<'_> {
         Ok((choice, to.filter(|&to| to < duration)))
     }
 
-    /// Runs it up to `until` with the observers that `with` provides.
+    /// Runs the scenario up to `until` with the observers that `with` provides.
     fn observe(
         &self,
         engine: Engine,

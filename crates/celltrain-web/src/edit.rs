@@ -1,12 +1,12 @@
-//! Sets or removes one key of a TOML text; everything else stays as written, including comments.
+//! Sets or removes one key of a TOML text. Everything else stays as it was written, including comments.
 
 use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 
 use crate::reading::Refusal;
 
-/// Returns the text with this value at the path, or without the key if `value` is `None`. A new table takes the place
-/// of the one that it replaces, with its keys on lines of their own.
+/// Returns the text with this value at the path, or without the key if `value` is `None`. A new table replaces the old
+/// one at the same position, with each key on its own line.
 pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Result<String, Refusal> {
     let refused = |words: String| Refusal::new("refused", words);
     let mut document: DocumentMut =
@@ -21,7 +21,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
         }
         let new = || {
             let mut table = Table::new();
-            // Its header is written only if it has keys of its own.
+            // The header is written only if the table has its own keys.
             table.set_implicit(true);
             Item::Table(table)
         };
@@ -40,7 +40,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
     let mut item = item_of(value).ok_or_else(|| refused(format!("{value} cannot be written in TOML")))?;
     match (before, &mut item) {
         (Some(Item::Value(before)), Item::Value(after)) => *after.decor_mut() = before.decor().clone(),
-        // An inline table contains no multi-line tables.
+        // An inline table cannot contain multi-line tables.
         (Some(Item::Value(before)), Item::Table(after)) => {
             let mut after = after.clone().into_inline_table();
             *after.decor_mut() = before.decor().clone();
@@ -56,7 +56,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
         }
         _ => {}
     }
-    // A key keeps its position and its surroundings.
+    // The key keeps its position, and the text around it.
     match at.get_mut(key) {
         Some(place) => *place = item,
         None => drop(at.insert(key, item)),
@@ -64,7 +64,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
     Ok(document.to_string())
 }
 
-/// Returns the first of a table and its inner tables that has a header in the text.
+/// Among a table and its inner tables, returns the first that has a header in the text.
 fn first_header(table: &Table) -> Option<&Table> {
     let inner = table.iter().filter_map(|(_, item)| item.as_table()).filter_map(first_header);
     let own = (!table.is_implicit()).then_some(table);
@@ -90,7 +90,7 @@ fn item_of(value: &Json) -> Option<Item> {
             table.insert(key, item_of(member)?);
         }
     }
-    // A table that holds only tables needs no header.
+    // A table that contains only tables needs no header.
     table.set_implicit(!table.is_empty() && table.iter().all(|(_, item)| item.is_table()));
     Some(Item::Table(table))
 }

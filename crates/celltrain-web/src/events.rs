@@ -1,4 +1,4 @@
-//! The events of a run as columns: the concatenated blocks of a log.
+//! The events of a run as columns, which concatenate the blocks of a log.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::answer::Columns;
 pub(crate) struct Tables<'a> {
     grown: BTreeMap<Kind, Vec<Growing>>,
     rows: BTreeMap<Kind, usize>,
-    /// Largest number of rows kept per kind.
+    /// Maximum number of rows stored per kind.
     most: usize,
     /// Set if there were more.
     full: &'a Cell<bool>,
@@ -30,7 +30,7 @@ impl<'a> Tables<'a> {
         Self { grown: BTreeMap::new(), rows: BTreeMap::new(), most, full }
     }
 
-    /// Takes a block. Returns whether more are wanted.
+    /// Appends a block. Returns whether more blocks are wanted.
     pub(crate) fn take(&mut self, block: Block) -> bool {
         let rows = self.rows.entry(block.kind).or_default();
         let room = self.most.saturating_sub(*rows);
@@ -79,7 +79,7 @@ impl Growing {
         }
     }
 
-    /// Creates the column of a table without rows.
+    /// Creates an empty column for a table without rows.
     fn empty(line: &Value) -> Self {
         match line["kind"].as_str() {
             Some("name") => Self::Words(Vec::new(), Vec::new()),
@@ -93,12 +93,12 @@ impl Growing {
         match (self, values) {
             (Self::Numbers(into), Values::Numbers(values)) => into.extend_from_slice(&values[..most]),
             (Self::Numbers(into), Values::Counts(values)) => {
-                // Counts stay far below 2^53, and -1 means none.
+                // Counts remain far below 2^53, and -1 means that there is no value.
                 into.extend(values[..most].iter().map(|&count| if count < 0 { f64::NAN } else { count as f64 }));
             }
             (Self::Flags(into), Values::Flags(values)) => into.extend_from_slice(&values[..most]),
             (Self::Words(into, known), Values::Words(places, words)) => {
-                // Each block has its own list of words; names are in one list for all of them.
+                // Each block has its own list of words, whereas all blocks share the lists of names.
                 let of_block: Vec<i32> = if known.as_slice() == &*words {
                     (0..).take(words.len()).collect()
                 } else {

@@ -1,5 +1,5 @@
-//! The bridge to the browser: types, errors, columns; no logic. A request is JSON, and an answer is JSON with separate
-//! columns of numbers ([`answer::Answer`]). `docs/design/lab.md` describes every call and the functions that
+//! Browser bindings of the core: types, errors and columns, but no logic. A request is JSON. An answer is JSON with
+//! separate columns of numbers ([`answer::Answer`]). `docs/design/lab.md` describes every call, and the functions that
 //! WebAssembly exports and imports.
 
 #[cfg(target_family = "wasm")]
@@ -12,7 +12,7 @@ mod events;
 mod network;
 mod reading;
 
-/// Compiles and runs the example of the README.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

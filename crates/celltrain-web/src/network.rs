@@ -1,4 +1,4 @@
-//! The network of a scenario as the page draws it.
+//! The network of a scenario, in the form used by the page to draw it.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;
@@ -6,7 +6,7 @@ use celltrain_core::scheduler::SchedulerConfig;
 use celltrain_run::describe;
 use serde_json::{Value, json};
 
-/// Describes nodes, links, ports and VCs of a network, as the page draws them.
+/// Describes the nodes, links, ports and VCs of a network, for the page to draw.
 pub(crate) fn described(name: &str, network: &Network, token: &CancellationToken<'_>) -> Result<Value, Interrupted> {
     let mut described = describe::network(name, network, token)?;
     let is_source = |link| network.vcs.iter().any(|vc| vc.abr.is_some() && vc.path.first() == Some(&link));

@@ -1,4 +1,4 @@
-//! Reading a scenario within limits, and errors of requests.
+//! Reads a scenario within limits, and defines the errors of requests.
 
 use std::time::Duration;
 
@@ -17,12 +17,12 @@ use serde_json::{Value, json};
 pub(crate) struct Limits {
     /// Seconds of real time.
     seconds: f64,
-    /// Bytes that the engine may use; a run may use three quarters of them.
+    /// Memory of the engine in bytes, of which a run may use three quarters.
     memory: u64,
 }
 
 impl Limits {
-    /// Sets the memory limit, and starts the time of the request.
+    /// Sets the memory limit, and starts measuring the time of the request.
     pub(crate) fn deadline(&self) -> Deadline {
         #[cfg(target_family = "wasm")]
         celltrain_run::memory::allow(self.memory);
@@ -41,23 +41,23 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// Returns whether there is time left. Once there is none, this stays false.
+    /// Returns whether there is time left. Once false, it stays false.
     pub(crate) fn is_ahead(&self) -> bool {
         self.begun.elapsed() <= self.most
     }
 
-    /// Returns the time that is left.
+    /// Returns the remaining time.
     pub(crate) fn left(&self) -> Duration {
         self.most.saturating_sub(self.begun.elapsed())
     }
 
-    /// Returns the error for a passed deadline.
+    /// Returns the error for a request that missed its deadline.
     pub(crate) fn passed(&self) -> Refusal {
         Refusal::of(&Unfinished::TookTooLong(self.most))
     }
 }
 
-/// The reason why a request has no answer: its kind, as in `api.ts`, a message, and the faults of a scenario.
+/// The reason why a request has no answer: its kind (as in `api.ts`), a message, and the faults of a scenario.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     kind: &'static str,
@@ -90,7 +90,7 @@ impl Refusal {
     }
 }
 
-/// Reads a TOML text. Returns the handle if nothing is wrong, and the rest.
+/// Reads a TOML text. Returns a handle if there are no faults, and the rest of the reading.
 pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, Estimated), Refusal> {
     let go_on = || deadline.is_ahead();
     let reading = reading::read("scenario", machine(), &CancellationToken::new(&go_on), |reader| reader.toml(toml));
@@ -98,7 +98,7 @@ pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, E
     Ok(Handle::of_reading(reading))
 }
 
-/// Returns the handle of a scenario with nothing wrong.
+/// Returns the handle of a scenario without faults, or an error.
 pub(crate) fn accepted(toml: &str, deadline: &Deadline) -> Result<Handle, Refusal> {
     let (handle, Estimated { reading, .. }) = read(toml, deadline)?;
     handle.ok_or_else(|| {

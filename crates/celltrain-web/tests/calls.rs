@@ -1,5 +1,4 @@
-//! Requests and answers, as the page uses them. Tests in `lab/tests/engine` check their content against the page
-//! itself.
+//! Requests and answers as used by the page. Tests in `lab/tests/engine` check their contents with the page's own code.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

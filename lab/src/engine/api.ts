@@ -3,8 +3,8 @@
  * workers, so no call here blocks the page. Columns and measures have the names used by `celltrain run --json` and
  * `docs/looking-inside.md`.
  *
- * Every call that can fail rejects with an {@link EngineError} whose `message` can be shown as it is. The names and
- * texts of a scenario are untrusted and may contain markup: always render them as text.
+ * Every call that can fail rejects with an {@link EngineError}, whose `message` can be shown unchanged. The names and
+ * texts of a scenario are untrusted and may contain markup, so always render them as text.
  */
 
 /** Column of numbers; NaN if a row has no value. */
@@ -16,7 +16,7 @@ export interface Words {
   words: string[];
 }
 
-/** Column of yes (1), no (0) and unknown (-1). */
+/** Column of flags: yes (1), no (0) and unknown (-1). */
 export type Flags = Int8Array;
 
 export type Column = Numbers | Words | Flags;
@@ -43,7 +43,7 @@ export interface Fault {
   excerpt: string[];
 }
 
-/** A doubtful setting to check before trusting a result. */
+/** A doubtful setting that should be checked before the results are trusted. */
 export interface Warning {
   key: string;
   message: string;
@@ -51,7 +51,7 @@ export interface Warning {
 
 export type NodeKind = "host" | "switch" | "edge_device";
 
-/** The network to draw. A port has the name of its link and sits at the start of the link. */
+/** The network to draw. Each port has the name of its link and is at the start of that link. */
 export interface Network {
   name: string;
   nodes: { name: string; kind: NodeKind }[];
@@ -94,13 +94,16 @@ export interface Checked {
   defaults: Record<string, unknown> | null;
   /** Estimated memory of a run in bytes; null if there are faults. */
   memory_bytes: number | null;
-  /** True if one fault is that the run exceeds the memory limit; it may fit under a higher limit. */
+  /** True if one of the faults is that the run exceeds the memory limit. It may fit if the limit is raised. */
   does_not_fit: boolean;
-  /** Upper estimate of a run's cell-hops; null if there are faults. A core simulates about ten million per second. */
+  /**
+   * Upper bound for a run's cell-hops; null if there are faults. A processor core simulates about ten million per
+   * second.
+   */
   cell_hops: number | null;
 }
 
-/** The values in a TOML text, without regard to their meaning. Used by the form. */
+/** The uninterpreted values in a TOML text. Used by the form. */
 export interface Document {
   /** Parsed values; null if the text is not valid TOML. */
   root: Record<string, unknown> | null;
@@ -109,7 +112,7 @@ export interface Document {
   faults: Fault[];
 }
 
-/** The series to record during a run, at a fixed step. */
+/** The series to record during a run, at a fixed sampling step. */
 export interface SeriesChoice {
   /** Names from {@link Engine.measures}.series: queue, occupancy, cwnd, delivered, acr, edge. */
   names: string[];
@@ -129,7 +132,7 @@ export interface Series {
   measures: Record<string, { values: Float64Array; names: string[]; ports: string[] | null }>;
 }
 
-/** Resource limits of a run. The error raised when a run exceeds one names the limit, and the user may raise it. */
+/** Resource limits of a run. If a run exceeds one, the error names the limit, which the user may raise. */
 export interface Limits {
   /** Seconds of real time. Default: 60. */
   seconds?: number;
@@ -163,7 +166,7 @@ export interface Answer {
   engine: "fast" | "reference";
   duration_s: number;
   efficiency: number;
-  /** Fairness; null (undefined) if no flow received anything. */
+  /** Fairness; null (undefined) if no flow received data. */
   fairness: number | null;
   goodput_mbps: number;
   bottleneck: string;
@@ -187,7 +190,10 @@ export interface Run {
 export type EventKind = "segments" | "timers" | "frames" | "cells" | "rates";
 
 export interface EventsOptions extends Asked {
-  /** Kinds to record; all if empty. frames, cells and rates need the reference engine, about thirty times slower. */
+  /**
+   * Kinds to record; all if empty. The kinds frames, cells and rates need the reference engine, which is about thirty
+   * times slower.
+   */
   kinds: EventKind[];
   /** Start and end of recording in simulated seconds; the run stops at `to`. Default: the whole run. */
   from?: number;
@@ -202,13 +208,15 @@ export interface EventsOptions extends Asked {
 export interface Events {
   /** Tables by kind; a kind without rows has empty columns. */
   tables: Partial<Record<EventKind, Table>>;
-  /** True if `most_rows` stopped the run, so that later events are missing. */
+  /** True if the run was stopped by `most_rows`, so that later events are missing. */
   cut_short: boolean;
 }
 
 /** Events in the buffer of a port, see {@link BufferHistory.steps}. */
 export type BufferStep =
-  /** A frame's first cell arrives and the policy refuses the frame; the next step is the loss of the cell itself. */
+  /**
+   * The first cell of a frame arrives and the policy refuses the frame; the next step is the loss of the cell itself.
+   */
   | "refused"
   /** A frame loses a cell because the buffer is full; the next step is the loss of the cell itself. */
   | "cut"
@@ -222,7 +230,7 @@ export type BufferStep =
   | "pushed_out"
   /** A waiting cell is dropped with its packet because the rate fell (edge devices). */
   | "dropped"
-  /** The transmission of a cell begins: it leaves the buffer. */
+  /** A cell leaves the buffer because its transmission begins. */
   | "departed";
 
 /** A waiting cell. */
@@ -248,7 +256,7 @@ export interface FrameView {
   arrived_s: number;
   /** Time at which the frame was damaged: refused, lost a cell, or joined to the previous frame; NaN if intact. */
   damaged_s: number;
-  /** Port that refused the frame or lost its cell; empty if the frame is intact or joins the previous frame. */
+  /** Port that refused the frame or lost its cell; empty if the frame is intact or was joined to the previous frame. */
   damaged_at: string;
   fate: "admitted" | "refused" | "cut" | "joined" | "dropped";
   /** First byte of the segment in the frame, and its length; NaN if the frame carries no data (an ACK). */
@@ -256,13 +264,13 @@ export interface FrameView {
   length: number;
 }
 
-/** A port's decision to admit or refuse a frame, with the numbers it compared; NaN if a number does not apply. */
+/** A port's decision to admit or refuse a frame, with the numbers it compared; NaN for numbers that do not apply. */
 export interface Judgement {
   /** Index into {@link BufferHistory.frames}. */
   frame: number;
   time_s: number;
   admitted: boolean;
-  /** The policy's rule, such as "X is above R"; empty if the frame was admitted. */
+  /** The policy's reason, such as "X is above R"; empty if the frame was admitted. */
   reason: string;
   /** X, Y_i and N_a. */
   occupancy: number;
@@ -294,7 +302,7 @@ export interface BufferHistory {
     kind: Uint8Array;
     vc: Int32Array;
     frame: Int32Array;
-    /** Position of the cell in its frame; also -1 for steps that concern a whole frame. */
+    /** Position of the cell in its frame; also -1 if the step concerns a whole frame. */
     index: Int32Array;
     /** Number of cells waiting after the step. */
     occupancy: Int32Array;
@@ -307,16 +315,16 @@ export interface BufferHistory {
   cut_short: boolean;
   /**
    * Returns the cells waiting after `step` steps (0: at `from`), oldest first. If cells are served in order of arrival,
-   * the first is the next to leave. Fast for any order of calls.
+   * the first one is sent next. Fast for any order of calls.
    */
   at(step: number): CellView[];
-  /** Returns up to `most` of the cells sent most recently before `step`, newest first. */
+  /** Returns the most recently sent cells before `step`, newest first and at most `most`. */
   sent(step: number, most: number): CellView[];
   /** Returns the number of waiting cells of each VC after `step` steps. */
   perVc(step: number): Int32Array;
   /** Returns the number of steps that have happened by `time_s`: 0 to `length`. */
   stepAt(time_s: number): number;
-  /** Returns the nearest step of this sort after (direction 1) or before (-1) `step`; null if there is none. */
+  /** Returns the nearest step of this sort, after `step` (direction 1) or before it (-1); null if there is none. */
   next(step: number, sort: "cell" | "frame" | "loss", direction: 1 | -1): number | null;
 }
 
@@ -334,7 +342,9 @@ export interface EnsembleOptions extends Asked {
   series?: SeriesChoice;
   /** Called when a run ends; runs may end in any order. */
   onRun?: (index: number, seed: number, run: Run) => void;
-  /** Called with a scenario's first error; its other seeds are then skipped. Without it, an error stops all runs. */
+  /**
+   * Called with the first error of a scenario, whose other seeds are then skipped. Without it, an error stops all runs.
+   */
   onFault?: (index: number, seed: number, fault: EngineError) => void;
   /** Number of workers to use at once. Default: all. */
   workers?: number;
@@ -389,11 +399,11 @@ export type Kind =
   | "refused"
   /** A run exceeded its limit of real time. */
   | "too_long"
-  /** The runs of a comparison together exceeded their limit of real time; completed runs have been reported. */
+  /** The runs of a comparison exceeded their common limit of real time. Completed runs have been reported. */
   | "all_too_long"
   /** A check exceeded its limit of real time. */
   | "check_too_long"
-  /** The run needs more memory than it may use, or than there is. */
+  /** The run needs more memory than it may use, or than is available. */
   | "too_large"
   /** The caller's signal cancelled the call. */
   | "stopped"
@@ -424,17 +434,21 @@ export interface Engine {
   scenarios(): Promise<Record<string, string>>;
   /** Returns the rows of the papers' tables that contain printed numbers. */
   papers(): Promise<PaperRow[]>;
-  /** Returns the first paragraphs of a model's page (`epd`, `reno`, `n_source`) as plain text; null if it has none. */
+  /**
+   * Returns the first paragraphs of the page about a model (`epd`, `reno`, `n_source`) as plain text; null if it has
+   * none.
+   */
   help(model: string): Promise<string | null>;
   /** Returns every measure with its unit and meaning. */
   measures(): Promise<Measures>;
   /** Checks a scenario. The default time limit is ten seconds. */
   check(toml: string, limits?: Limits): Promise<Checked>;
-  /** Parses a text into values and line numbers; reports syntax errors only. */
+  /** Parses a text into values and line numbers. Reports only syntax errors. */
   document(toml: string): Promise<Document>;
   /**
    * Returns the text with this key set, or removed if `value` is undefined. Everything else, including comments, is
-   * preserved. `path` lists the parts: ["port", "bottleneck", "policy", "epd", "threshold"]. A value may be a table.
+   * preserved. `path` is the list of keys: ["port", "bottleneck", "policy", "epd", "threshold"]. A value may be a
+   * table.
    */
   edit(toml: string, path: string[], value: unknown): Promise<string>;
   run(toml: string, seed: number, options?: RunOptions): Promise<Run>;

@@ -45,7 +45,7 @@ export interface BufferColumns {
   cut_short: boolean;
 }
 
-/** Number of steps between entries of the index of oldest waiting cells. */
+/** Number of steps between entries of the index of the oldest waiting cells. */
 const BLOCK = 256;
 
 export function history(columns: BufferColumns, from_s: number): BufferHistory {
@@ -169,7 +169,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       return low;
     },
     next(step, sort, direction) {
-      // Step n, from 1 to length, is the state after row n - 1.
+      // Step n (1 to length) is the state after row n - 1.
       for (let at = step + direction; at >= 1 && at <= length; at += direction) {
         if (isOf[sort](at - 1)) {
           return at;
@@ -180,7 +180,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
   };
 }
 
-/** Returns, for each block of steps, a cell before which no cell waits in this block or later. */
+/** Returns for each block of steps the first cell that may still wait in this block or later. */
 function oldestByBlock({ cells, steps }: BufferColumns): Int32Array {
   const blocks = Math.floor(steps.kind.length / BLOCK) + 1;
   const oldest = new Int32Array(blocks);
@@ -198,7 +198,7 @@ function word(words: Words, row: number): string {
   return words.words[words.at[row] ?? -1] ?? "";
 }
 
-/** Returns the rule by which the port decided, and the numbers it compared, in the words of `celltrain why`. */
+/** Returns the rule that decided, and the numbers it compared, with the same wording as `celltrain why`. */
 export function sentence(judged: Omit<Judgement, "sentence">): string {
   const number = (value: number, digits = 4) => Number(value.toPrecision(digits)).toLocaleString("en-US");
   const counted = (value: number, what: string) => `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;

@@ -25,7 +25,7 @@ const MOST_STEPS = 400_000;
 /** The measures that are compared. */
 const COMPARED = ["efficiency", "fairness", "goodput_mbps"] as const;
 
-/** @param quick Backend for requests that simulate nothing, so that they never wait for a run. */
+/** @param quick Backend for requests without simulation, so that they never wait for a run. */
 export function engineOver(runs: Backend, quick: Backend, data: Data): Engine {
   const run: Engine["run"] = async (toml, seed, options = {}) => {
     const { series = null, engine = null } = options;
@@ -44,7 +44,7 @@ export function engineOver(runs: Backend, quick: Backend, data: Data): Engine {
     let count = 0;
     let isOverTime = false;
     const together = options.limits?.together ?? Infinity;
-    // Timers hold at most 31 bits of milliseconds.
+    // Timers accept at most 31 bits of milliseconds.
     const timer = setTimeout(() => {
       isOverTime = together < Infinity;
       if (isOverTime) {
@@ -177,7 +177,7 @@ function linked(signal: AbortSignal, ended: AbortController): AbortSignal {
   return ended.signal;
 }
 
-/** Returns whether an error concerns one scenario only, so that the others can continue. */
+/** Returns whether an error affects only one scenario, so that the others can continue. */
 function concernsOneScenario(error: unknown): error is EngineError {
   return error instanceof EngineError && ["refused", "too_long", "too_large", "broken"].includes(error.kind);
 }
@@ -194,7 +194,7 @@ function validSeed(seed: number): number {
   return seed;
 }
 
-/** Estimates the most cell-hops a run can have: every flow sends at its fair share all the time. */
+/** Estimates the maximum number of cell-hops in a run, in which every flow always sends at its fair share. */
 function cellHops(network: Described): number {
   const hops = network.flows.map((flow) => (flow.max_min_mbps * 1e6 * network.duration_s * flow.links.length) / 384);
   return hops.reduce((sum, of) => sum + of, 0);

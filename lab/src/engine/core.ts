@@ -18,13 +18,13 @@ interface Exports {
 
 export type NumberColumn = Float64Array<ArrayBuffer> | Int32Array<ArrayBuffer> | Int8Array<ArrayBuffer>;
 
-/** A reply and the columns in it, which a worker can transfer without copying. */
+/** A reply and its columns, which a worker can transfer without copying. */
 export interface Reply {
   value: unknown;
   columns: NumberColumn[];
 }
 
-/** An error in the form in which a worker sends it. */
+/** An error in the form sent by a worker. */
 export interface ErrorRecord {
   kind: Kind;
   message: string;
@@ -58,13 +58,13 @@ export class Core {
     return core;
   }
 
-  /** Memory taken from the browser in bytes. It is not released while the instance exists. */
+  /** Memory allocated from the browser, in bytes. It is not released while the instance exists. */
   get bytes(): number {
     return this.exports.memory.buffer.byteLength;
   }
 
   /**
-   * Answers a request; blocks for as long as the run takes. After an error of kind `broken` or `too_large` the
+   * Answers a request, and blocks for as long as the run takes. After an error of kind `broken` or `too_large`, the
    * instance must not be used again.
    */
   answer(request: unknown, progress: (done: number) => void = () => undefined): Reply {
@@ -103,7 +103,10 @@ export class Core {
   }
 }
 
-/** Decodes a reply and inserts its columns. A scenario may contain the key `$column`: that reply has no columns. */
+/**
+ * Decodes a reply and inserts its columns. A scenario may itself contain the key `$column`, but such a reply has no
+ * columns.
+ */
 export function read(answer: string, columns: NumberColumn[]): Reply {
   const placed = (_: string, value: unknown): unknown => {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, "$column")) {
@@ -119,7 +122,7 @@ export function read(answer: string, columns: NumberColumn[]): Reply {
   return { value: parsed.ok, columns };
 }
 
-/** Restores the empty excerpt that the core omits. */
+/** Restores an empty excerpt, which the core omits. */
 export function whole(fault: Fault): Fault {
   return { ...fault, excerpt: fault.excerpt ?? [] };
 }
@@ -128,7 +131,7 @@ function broken(panic: string, error: unknown): EngineError {
   if (panic !== "") {
     return new EngineError("broken", `The simulator failed because of a bug. Please report it: ${panic}`);
   }
-  // A trap without a panic message means that the browser refused to provide memory.
+  // A trap without a panic message means that the browser did not provide enough memory.
   if (error instanceof WebAssembly.RuntimeError) {
     return new EngineError("too_large", "The browser has run out of memory for this run.");
   }

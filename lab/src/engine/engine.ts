@@ -9,7 +9,7 @@ import { answerPrograms } from "./programs.ts";
 /** Source of the worker, inserted by the build. */
 declare const WORKER_SOURCE: string;
 
-/** More workers would need more memory than a phone has. */
+/** More workers would need more memory than phones have. */
 const MOST_WORKERS = 8;
 
 async function started(): Promise<Engine> {
@@ -39,7 +39,10 @@ async function started(): Promise<Engine> {
   return engineOver(pool(processors), pool(1), data);
 }
 
-/** Returns whether gzip (for the page's own data) and deflate-raw (for links; added later) can be decompressed. */
+/**
+ * Returns whether the browser can decompress gzip (used by the page's data) and deflate-raw (used by links; supported
+ * later).
+ */
 function unpacks(): boolean {
   try {
     return [new DecompressionStream("gzip"), new DecompressionStream("deflate-raw")].length > 0;

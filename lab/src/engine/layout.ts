@@ -2,13 +2,13 @@
 
 import type { Network } from "./api.ts";
 
-/** Network as described by the core; the rest of {@link Network} is computed here. */
+/** The network as described by the core. The rest of {@link Network} is computed here. */
 export type Described = Omit<Network, "positions">;
 
-/** Larger networks are not drawn, and computing their positions would block the page. */
+/** Larger networks are not drawn, because computing their positions would block the page. */
 const MOST_NODES = 5000;
 
-/** Computes positions from 0 to 1: columns by distance from the senders, ordered to reduce crossings. */
+/** Computes positions from 0 to 1: columns by distance from the senders, each ordered to reduce crossings. */
 export function positions(network: Described): Network["positions"] {
   const count = network.nodes.length;
   if (count > MOST_NODES) {
@@ -33,7 +33,7 @@ export function positions(network: Described): Network["positions"] {
       neighbours[before]?.push(node);
     });
   }
-  // Move each node towards the middle of its neighbours, several times.
+  // Repeatedly move each node towards the middle of its neighbours.
   for (let round = 0; round < 8; round += 1) {
     for (const nodes of round % 2 === 0 ? rows : [...rows].reverse()) {
       const target = new Map(
@@ -55,10 +55,13 @@ function nodesOf(network: Described, links: readonly number[]): number[] {
   return first === undefined ? [] : [first.from, ...links.map((link) => network.links[link]?.to ?? first.to)];
 }
 
-/** Returns the column of each node: after all nodes that precede it on a path, unless paths form a cycle. */
+/**
+ * Returns the column of each node. It is after the columns of all nodes that precede the node on a path, unless paths
+ * form a cycle.
+ */
 function columns(count: number, paths: readonly number[][]): number[] {
   const column = new Array<number>(count).fill(0);
-  // A path without cycles has at most as many nodes as the network.
+  // Without cycles, a path has no more nodes than the network.
   for (let round = 0; round < Math.min(count, 64); round += 1) {
     let changed = false;
     for (const path of paths) {
@@ -74,7 +77,7 @@ function columns(count: number, paths: readonly number[][]): number[] {
       return column;
     }
   }
-  // Paths run both ways between the same nodes: place each node by the first path that contains it.
+  // Paths form a cycle, so place each node according to the first path that contains it.
   const once = new Array<number>(count).fill(-1);
   for (const path of paths) {
     const start = path.findIndex((node) => (once[node] ?? -1) >= 0);

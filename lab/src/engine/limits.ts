@@ -1,4 +1,4 @@
-/** Default limits of a check, of a run, and of all runs started by one button. */
+/** Default limits for a check, a run, and all runs started by one button. */
 
 const GIB = 1024 ** 3;
 

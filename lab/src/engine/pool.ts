@@ -1,4 +1,4 @@
-/** A pool of workers, one per processor, and the queue of requests that wait for one. */
+/** A pool of workers, one per processor, with a queue of requests. */
 
 import { EngineError, type Asked } from "./api.ts";
 import type { FromWorker, ToWorker } from "./worker.ts";
@@ -18,7 +18,7 @@ interface Job {
   reject: (error: EngineError) => void;
 }
 
-/** A worker that has used more than this is replaced, because WebAssembly never releases memory. */
+/** A worker that has used more memory than this is replaced, because WebAssembly never releases memory. */
 const KEPT_BYTES = 96 * 1024 * 1024;
 
 export class Pool implements Backend {
@@ -134,7 +134,7 @@ export class Pool implements Backend {
       worker.postMessage({ module: this.module, schema: this.schema } satisfies ToWorker);
       return worker;
     } finally {
-      // Revoked late, because the worker reads its source asynchronously.
+      // Revoke the URL later, because the worker reads its source asynchronously.
       setTimeout(() => URL.revokeObjectURL(address), 60_000);
     }
   }

@@ -1,4 +1,4 @@
-/** The page's interface for programs: `window.celltrain`. */
+/** The page's programming interface: `window.celltrain`. */
 
 import type { Answer, Engine } from "./api.ts";
 
@@ -8,7 +8,7 @@ interface Programs {
   /** Returns the shipped scenarios by name. */
   scenarios(): Promise<Record<string, string>>;
   version(): Promise<string>;
-  /** The full engine, as the page itself uses it; may change with any version. */
+  /** The full engine, as used by the page itself. It may change in any version. */
   engine: Promise<Engine>;
 }
 
@@ -18,11 +18,11 @@ declare global {
   }
 }
 
-/** Time limit for calls from programs: in effect unlimited. */
+/** Time limit in seconds for calls from programs: practically unlimited. */
 const LONG = 1e6;
 
 export function answerPrograms(engine: Promise<Engine>): void {
-  // The code that starts the engine reports why it failed.
+  // The failure is already reported by the code that starts the engine.
   engine.catch(() => undefined);
   window.celltrain = {
     run: async (toml, seed) => (await (await engine).run(toml, seed, { limits: { seconds: LONG } })).answer,

@@ -7,7 +7,7 @@ export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** A measure of one run. Null and NaN mean undefined, such as the fairness of a run that delivered nothing. */
+/** A measure of one run. Null and NaN mean undefined, such as the fairness of a run that delivered no data. */
 export type Value = number | null;
 
 /** Returns the mean of the defined values with its 95 % interval by Student's t. */
@@ -46,7 +46,7 @@ export function student(freedom: number): number {
   return (low + high) / 2;
 }
 
-/** Returns the probability that Student's t is below t >= 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4). */
+/** Returns the probability that Student's t is below `t`, for t >= 0 (Abramowitz and Stegun, 26.7.3 and 26.7.4). */
 function below(t: number, freedom: number): number {
   const angle = Math.atan(t / Math.sqrt(freedom));
   const [sine, cosine] = [Math.sin(angle), Math.cos(angle)];

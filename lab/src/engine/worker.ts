@@ -1,4 +1,4 @@
-/** A worker: one instance of the simulator that answers requests one after another. */
+/** A worker: one instance of the simulator, which answers requests one after another. */
 
 import { EngineError } from "./api.ts";
 import { Core, type ErrorRecord } from "./core.ts";
@@ -48,7 +48,7 @@ async function answer(request: unknown): Promise<void> {
 addEventListener("message", (event: MessageEvent<ToWorker>) => {
   if ("module" in event.data) {
     core = Core.of(event.data.module, event.data.schema);
-    // The next request reports the failure.
+    // A failure is reported by the next request.
     core.catch(() => undefined);
   } else {
     void answer(event.data.request);

@@ -1,4 +1,4 @@
-/** The page's shell: the header with navigation and tools, and the current place. */
+/** The frame of the page: the header with navigation and tools, and the current place. */
 
 import { Component, type ComponentChildren, type JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -24,7 +24,8 @@ export function App(): JSX.Element {
   const here = place.value.split("/")[0] ?? "";
   const first = useRef(true);
   useEffect(() => {
-    // After navigation, focus starts at the top, also for screen readers. The first visit leaves the focus alone.
+    // After navigation, move the focus to the start of the content, also for screen readers. Do not change it on the
+    // first visit.
     if (!first.current) {
       main.current?.focus();
       scrollTo(0, 0);
@@ -104,7 +105,7 @@ function Status(): JSX.Element {
   );
 }
 
-/** Opens the whole lab in another window when a link in a frame leaves the story or the microscope. */
+/** If a link in an embedded page leaves the story or the microscope, opens the whole lab in another window. */
 function leaveFrame(event: MouseEvent): void {
   const link = event.target instanceof Element ? event.target.closest<HTMLAnchorElement>('a[href^="#/"]') : null;
   const to = link?.getAttribute("href")?.slice(2);
@@ -151,7 +152,7 @@ function SchemeChoice(): JSX.Element {
 
 function focusMain(main: { readonly current: HTMLElement | null }): (event: Event) => void {
   return (event) => {
-    // The fragment belongs to the page's navigation: following the link would change the place.
+    // The fragment is used for the page's navigation, so following the link would change the place.
     event.preventDefault();
     main.current?.focus();
   };

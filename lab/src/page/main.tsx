@@ -31,7 +31,7 @@ import {
   watchText,
 } from "./state.ts";
 
-/** Scenario under "Run" for visitors without a link. */
+/** Scenario under "Run" for visitors who do not follow a link. */
 const STANDARD = "lan-epd";
 
 const DARK = "(prefers-color-scheme: dark)";
@@ -48,7 +48,7 @@ matchMedia(DARK).addEventListener("change", () => {
   colours.value += 1;
 });
 
-// Printing uses the light colours, but canvases keep the colours in which they were drawn.
+// Printing uses the light colours, but canvases keep the colours they were drawn in.
 addEventListener("beforeprint", lighten);
 addEventListener("afterprint", () => {
   colours.value += 1;
@@ -69,7 +69,7 @@ async function follow(): Promise<void> {
   const address = readEmbed(location.search, location.hash);
   const { hash } = address;
   if (address.embed !== null) {
-    // An embedded page stays embedded, whatever its links contain.
+    // An embedded page remains embedded, regardless of its links.
     embed.value = address.embed;
     scheme.value = address.embed;
     document.documentElement.classList.add("embed");
@@ -78,7 +78,7 @@ async function follow(): Promise<void> {
     // The user has moved on, so the error is no longer relevant.
     linkFault.value = "";
     arrive(hash.slice(2));
-    // In an embedded microscope nothing else would start the run.
+    // In an embedded microscope, there is no other way to start the run.
     lens.lookSoon.value ||= embed.peek() !== null && hash === "#/inside" && lens.overview.peek() === null;
     return;
   }

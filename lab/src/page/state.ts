@@ -1,4 +1,4 @@
-/** The state of the page: the current scenario, its seeds and its runs. Only a link outlives the page. */
+/** The state of the page: the current scenario, its seeds and its runs. Only a link can preserve it. */
 
 import { computed, effect, signal } from "@preact/signals";
 import {
@@ -25,7 +25,7 @@ export const schema = signal<Readonly<Record<string, unknown>> | null>(null);
 
 /** Text of the current scenario. */
 export const toml = signal("");
-/** Formula of the policy in the free story. */
+/** Formula of the user's own policy in a story. */
 export const formula = signal("X <= 0.9 * K or Y * N / X <= 0.8");
 /** First seed and number of seeds. */
 export const firstSeed = signal(1);
@@ -85,9 +85,9 @@ export const scheme = signal<Scheme>("auto");
 /** Counter of changes to the current colours; canvases redraw when it changes. */
 export const colours = signal(0);
 
-/** Place in the page: the part of the address after `#/`. */
+/** Current view of the page: the part of the URL after `#/`. */
 export const place = signal("");
-/** Place from which the microscope was opened; empty if opened by its address. */
+/** View from which the microscope was opened; empty if it was opened by its URL. */
 export const cameFrom = signal("");
 /** Colours if another page embeds this one, otherwise null. */
 export const embed = signal<Embed | null>(null);
@@ -97,7 +97,7 @@ export const linkFault = signal("");
 /** Message for the status line and screen readers. */
 export const said = signal("");
 
-/** Returns the name under which a text is shipped, or null. */
+/** Returns the name of the shipped scenario with this text, or null. */
 export function shippedName(text: string): string | null {
   return Object.entries(scenarios.value).find(([, t]) => t === text)?.[0] ?? null;
 }
@@ -121,7 +121,7 @@ export const nameNow = computed(() => {
 
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Checks the text shortly after each change. Returns a function that ends this. */
+/** Checks the text shortly after each change. Returns a function that stops the checks. */
 export function watchText(): () => void {
   return effect(() => {
     const text = toml.value;
@@ -169,7 +169,7 @@ export async function edit(path: readonly string[], value: unknown): Promise<voi
 
 let stopper: AbortController | null = null;
 
-/** Runs the current scenario with all its seeds. `goOn` keeps the runs that have already ended. */
+/** Runs the current scenario with all its seeds. `goOn` keeps the runs that are already complete. */
 export async function run(goOn = false): Promise<void> {
   const e = engine.peek();
   if (e === null) {
@@ -223,7 +223,7 @@ export function message(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Navigates to a place of the page, for example `learn/one-cell/2`. */
+/** Navigates to a view of the page, for example `learn/one-cell/2`. */
 export function go(to: string): void {
   if (embed.peek() !== null && !staysInFrame(place.peek(), to)) {
     open(`${location.href.split(/[?#]/)[0] ?? ""}#/${to}`, "_blank", "noopener");

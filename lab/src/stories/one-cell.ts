@@ -115,7 +115,7 @@ export const oneCell: Story = {
       variants: THRESHOLDS.map((t) => ({
         name: `R = ${String(t)}`,
         base: "lan-epd",
-        // Written as text if the checker would warn about a plain number: 100 could be meant as a percentage.
+        // Small thresholds have a unit: the checker would warn that a plain 100 may be meant as a percentage.
         changes: [{ path: ["port", "bottleneck", "policy", "epd", "threshold"], value: t < 200 ? `${String(t)} cells` : t }],
       })),
       shown: [EFFICIENCY, CUT],

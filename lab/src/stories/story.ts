@@ -29,11 +29,11 @@ export interface Shown {
 /** Means of the shown measures, by variant and measure, in the order of the step. */
 export type Means = readonly (readonly number[])[];
 
-/** Values of the single runs, by variant, measure and seed. Only includes seeds that all variants have run. */
+/** Values of the individual runs, by variant, measure and seed. Only includes seeds that all variants have run. */
 export type Values = readonly (readonly (readonly number[])[])[];
 
 export type Guess =
-  /** A number on a slider, about one measure of one variant. */
+  /** A guess of one measure of one variant, made with a slider. */
   | {
       readonly kind: "number";
       readonly question: string;
@@ -43,7 +43,7 @@ export type Guess =
       readonly variant: number;
       readonly measure: number;
     }
-  /** One of several answers. The runs decide which are right; several are, if the runs do not separate them. */
+  /** One of several answers. The runs decide which are right: more than one if the runs cannot tell them apart. */
   | {
       readonly kind: "choice";
       readonly question: string;
@@ -66,11 +66,11 @@ export type Step =
       readonly variants: readonly Variant[];
       readonly shown: readonly Shown[];
       readonly seeds: number;
-      /** True if the step also shows the plane of efficiency and fairness, with the papers' values. */
+      /** True if the step also plots fairness against efficiency, with the papers' values. */
       readonly plane?: boolean;
       /** Returns the answer, with the numbers from the runs. */
       readonly answer: (means: Means, values: Values) => readonly string[];
-      /** Variant to look into, and the text of the link. */
+      /** Variant to open in the microscope, and the text of the link. */
       readonly look?: { readonly variant: number; readonly text: string };
     }
   | { readonly kind: "free"; readonly title: string; readonly text: readonly string[] };
@@ -118,7 +118,7 @@ export function differ(values: Values, one: number, other: number, measure: numb
   return low !== null && high !== null && (low > 0 || high < 0);
 }
 
-/** Returns the variant with the best mean (largest for 1, smallest for -1) and those that do not differ from it. */
+/** Returns the variant with the best mean (largest for 1, smallest for -1) and those not significantly different. */
 export function best(values: Values, measure: number, sign: 1 | -1 = 1): readonly number[] {
   const means = values.map((of) => sign * mean(of[measure] ?? []));
   const first = means.indexOf(Math.max(...means));

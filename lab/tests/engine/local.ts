@@ -14,13 +14,13 @@ interface Request {
   limits?: { seconds: number };
 }
 
-/** Removes the time limit of a request for busy machines, unless the limit itself is under test. */
+/** Raises the time limit of a request so that busy machines pass, unless the limit itself is under test. */
 function patient(request: Request): Request {
   const { limits } = request;
   return limits !== undefined && limits.seconds >= 10 ? { ...request, limits: { ...limits, seconds: 1e6 } } : request;
 }
 
-/** Returns the bytes of a block of the page. */
+/** Returns the decompressed contents of a data block in the page. */
 async function block(html: string, id: string): Promise<Uint8Array<ArrayBuffer>> {
   const text = new RegExp(`id="${id}">([^<]*)</script>`).exec(html)?.[1];
   if (text === undefined) {

@@ -34,7 +34,7 @@ async function textOf(variant: Variant): Promise<string> {
 
 const kept = new Map<string, Answer>();
 
-/** Runs a step like the page does, with its own seeds. */
+/** Runs a step as the page does, with the step's own seeds. */
 async function runStep(id: string, title: string): Promise<StepRun> {
   const step = STORIES.find((s) => s.id === id)?.steps.find((s) => s.title === title);
   assert.ok(step?.kind === "run", `${id}: ${title}`);
@@ -104,7 +104,7 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1] ?? NaN;
 }
 
-/** Returns the fraction of expiries at whose instant the timers of at least `least` connections expire. */
+/** Returns the fraction of expiries at instants when the timers of at least `least` connections expire. */
 function together(found: readonly { at: number; flow: string }[], least: number): number {
   const at = new Map<number, Set<string>>();
   for (const one of found) {
@@ -113,7 +113,7 @@ function together(found: readonly { at: number; flow: string }[], least: number)
   return found.filter((one) => (at.get(one.at)?.size ?? 0) >= least).length / found.length;
 }
 
-/** Returns the bottleneck's buffer, and the number of cells in the largest frame that arrived there. */
+/** Returns the bottleneck's buffer, the flows, the cells of the largest frame that arrived, and cells per tick. */
 async function bottleneck(
   name: string,
 ): Promise<{ places: number | null; flows: number; cells: number; perTick: number }> {

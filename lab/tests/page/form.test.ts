@@ -88,7 +88,7 @@ test("a policy chosen in the form starts with values that the checker accepts", 
     const { root } = await engine.document(text);
     const port = (root?.["port"] as Record<string, Record<string, unknown>>)["bottleneck"];
     assert.deepEqual(Object.keys(port?.["policy"] as object), [choice.name]);
-    // The checker reports what still has to be filled in, at its key.
+    // The only faults are at keys of this policy that must still be filled in.
     assert.ok(
       faults.every((f) => f.key.startsWith(`port.bottleneck.policy.${choice.name}`)),
       `${choice.name}: ${faults.map((f) => f.message).join("; ")}`,

@@ -1,11 +1,12 @@
-"""Searches for a one-line policy: forms of formulas, whose constants Optuna chooses, on the configurations of 96-1269.
+"""Searches for a one-line policy for the configurations of 96-1269: Optuna chooses the constants of given formulas.
 
     python scripts/campaign.py formula-search                        six minutes of CPU; fills docs/studies/one-line-policy.md
     python scripts/campaign.py formula-search --trials 2 --page x.md  a short search, into another file
 
 The score of a trial is the mean of efficiency times fairness over the twelve configurations of Tables 2 and 3, with one
-seed each. The best constants of each form run with the seeds of selection. The page shows the best of those with new
-seeds, compared with Selective Drop and Fair Buffer Allocation with the paper's R = 0.9 and Z = 0.8, and with EPD.
+seed each. The best constants of each formula are run again with the selection seeds. The page shows results of the best
+formula with new seeds. It compares them with Selective Drop and Fair Buffer Allocation (the paper's R = 0.9 and Z =
+0.8), and with EPD.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ PAGE = ROOT / "docs" / "studies" / "one-line-policy.md"
 LAN = [(sources, buffer) for sources in (5, 15) for buffer in (1000, 2000, 3000)]
 WAN = [(sources, buffer) for sources in (5, 15) for buffer in (12_000, 24_000, 36_000)]
 
-#: Seeds of the three stages: results never use the seeds of the selection.
+#: First seed and number of seeds of each stage: the results use none of the seeds of the search and the selection.
 SEARCH, SELECTION, CONFIRMATION = (1, 1), (101, 3), (201, 10)
 
 
@@ -77,7 +78,7 @@ FORMS = [
 
 
 def networks(policy_of: Mapping[int, Any]) -> list[list[ct.Scenario]]:
-    """Returns the configurations of the LAN and of the WAN, with the policy for each buffer."""
+    """Returns the LAN and the WAN configurations, with the policy for each buffer size."""
     lan: dict[str, Any] = {"link_delay": "5us", "duration": "10s", "tcp": ct.Vanilla(receive_window="65535B")}
     wan: dict[str, Any] = {"link_delay": "5ms", "duration": "20s", "tcp": ct.Vanilla(receive_window="600000B")}
     return [
@@ -94,7 +95,7 @@ def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
     of_all = policy if isinstance(policy, Mapping) else dict.fromkeys([k for _, k in LAN + WAN], policy)
     first, count = seeds
     with warnings.catch_warnings():
-        # The configurations only run next to each other; no differences between them are computed.
+        # The warnings are about differences between configurations, which are not used here.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         found = [
             ct.compare(*scenarios, seeds=count, first_seed=first, measures=["efficiency", "fairness"]).values[:, 0]
@@ -104,12 +105,12 @@ def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
 
 
 def score(found: np.ndarray) -> float:
-    """Returns the mean of efficiency times fairness; 0 for a run in which nothing arrived."""
+    """Returns the mean of efficiency times fairness. A run in which nothing arrived counts as 0."""
     return float(np.nan_to_num(np.prod(found, axis=-1)).mean())
 
 
 def warning(found: np.ndarray, tail_drop: np.ndarray) -> str:
-    """Returns a paragraph for the head of the page if a policy delivers less than half as much as tail drop."""
+    """Returns a warning for the top of the page if a policy delivers less than half as much as tail drop."""
     own, of_tail_drop = (float(values[..., 0].mean()) for values in (found, tail_drop))
     if own >= 0.5 * of_tail_drop:
         return ""
@@ -120,7 +121,7 @@ def warning(found: np.ndarray, tail_drop: np.ndarray) -> str:
 
 
 def searched(form: Form, trials: int, seed: int) -> tuple[float, dict[str, float]]:
-    """Returns the best constants of a form with the seeds of the search, and their score."""
+    """Returns the best score of a form with the search seeds, and its constants."""
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=max(1, trials // 3))
     study = optuna.create_study(direction="maximize", sampler=sampler)
 
@@ -177,7 +178,7 @@ def table_of_forms(best: Sequence[tuple[float, float, Form, dict[str, float]]]) 
 
 
 def result(form: Form, constants: Mapping[str, float], confirmed: Mapping[str, np.ndarray]) -> str:
-    """Returns the result compared with the classic policies, with the seeds of confirmation."""
+    """Returns the result compared with the classic policies, with the confirmation seeds."""
     said = ", ".join(f"{name} = {value:g}" for name, value in constants.items())
     count = CONFIRMATION[1]
     lines = [

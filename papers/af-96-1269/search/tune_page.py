@@ -1,12 +1,12 @@
-"""Fills the page of the study of tuned parameters with the results of saved searches.
+"""Fills the page about tuned parameters with the results of saved searches.
 
     celltrain tune plans/tune-selective-drop.toml --store out/tune-selective-drop
     celltrain tune plans/tune-fba.toml --store out/tune-fba
     python scripts/campaign.py tune-study     calls it with out/tune-selective-drop/report/tune.json out/tune-fba/report/tune.json
 
-The script copies each answer next to the page, docs/studies/tuned-selective-drop.md, as tuned-<policy>.json, and draws
+The script copies each result to tuned-<policy>.json next to the page, docs/studies/tuned-selective-drop.md, and draws
 its figure into docs/images. It replaces the text between `<!-- selective_drop:begin -->` and `<!-- selective_drop:end
--->`, and between the marks of fba.
+-->`, and between the same marks for fba.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PAGE = STUDIES / "tuned-selective-drop.md"
 
 
 def main() -> int:
-    """Reads the answers and fills the page."""
+    """Reads the results and fills the page."""
     parser = argparse.ArgumentParser(description="Fill the page of tuned parameters with the numbers of searches.")
     parser.add_argument("answers", type=Path, nargs="+", help="report/tune.json of each search")
     for path in parser.parse_args().answers:
@@ -48,7 +48,7 @@ def policy(tuned: Tuned) -> str:
 
 
 def numbers(tuned: Tuned) -> str:
-    """Returns the tables of a search: the possible gain over the reference, and the confirmed settings."""
+    """Returns a summary of the searches, and a table of their gains over the reference."""
     facts = tuned.facts
     seeds = {word: facts["seeds"][word]["count"] for word in ("search", "selection", "confirmation")}
     lines = [
@@ -77,7 +77,7 @@ def numbers(tuned: Tuned) -> str:
 
 
 def gained(searched: Searched, objective: int) -> bool:
-    """Returns whether a setting significantly gains in one objective without significantly losing in the other."""
+    """Returns whether a setting improves one objective significantly without a significant loss in the other."""
     return any(
         left.differences[objective].mean > left.differences[objective].half
         and left.differences[1 - objective].mean >= -left.differences[1 - objective].half
@@ -86,7 +86,7 @@ def gained(searched: Searched, objective: int) -> bool:
 
 
 def gain(left: Left) -> list[str]:
-    """Returns the cells of a question: the setting, the gain, and the change of the other measure."""
+    """Returns three table cells: the setting, the gain, and the change in the other measure."""
     if left.same:
         return ["the same", "", ""]
     setting = ", ".join(f"{value:g}" for value in left.parameters.values())
@@ -95,7 +95,7 @@ def gain(left: Left) -> list[str]:
 
 def difference(estimate: Estimate) -> str:
     """Formats a difference, in bold if it is significant."""
-    # Adding 0.0 removes the minus of a number that rounds to zero.
+    # Adding 0.0 removes the minus sign of a number that rounds to zero.
     text = f"{round(estimate.mean, 3) + 0.0:+.3f} ± {estimate.half:.3f}"
     return f"**{text}**" if estimate.beyond else text
 

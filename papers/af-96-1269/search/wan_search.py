@@ -3,8 +3,8 @@
     python scripts/campaign.py wan-search
 
 Settings are the `[[choices]]` of the paper's paper.toml and the `[[settings]]` of the search.toml next to it. Each is a
-set of values applied to every scenario; no setting applies to single rows. All settings use the same seeds. There are
-three stages:
+set of values applied to every scenario, never to individual rows. All settings use the same seeds. There are three
+stages:
 
 1. screen: every setting alone, on WAN rows of some tables, with a few seeds;
 2. combine: the best settings that beat the defaults, in pairs, then the best pair with a third;
@@ -12,15 +12,15 @@ three stages:
 
 The likelihood of a printed number x, given seeds with mean m and standard deviation s, is a Student density with 4
 degrees of freedom, centre m and scale sqrt(s^2 + FLOOR^2), times one printed unit (0.01). FLOOR is 0.01, one printed
-unit: it covers rounding and truncation, and is the smallest error of the model if all seeds agree. The heavy tails keep
-one hopeless row from dominating: a distance of ten scales costs 8.1, not the 50 of a normal density. Natural logarithms
-are added over all scored numbers that are random draws (not the points of Table 1) as if the numbers were independent.
-They are not quite independent, because Table 4 repeats rows of Tables 2 and 3. Differences of a few units are therefore
-meaningless.
+unit: it covers rounding and truncation, and is the smallest error assumed if all seeds agree. The heavy tails prevent
+one row with a poor fit from dominating: a distance of ten scales costs 8.1, where a normal density costs 50. The
+natural logarithms of all scored numbers that are random draws (not the points of Table 1) are added as if the numbers
+were independent. They are not quite independent, because Table 4 repeats rows of Tables 2 and 3. Small differences, of
+a few units, are therefore meaningless.
 
 Results are kept in papers/<id>/search.csv, one line for each setting, stage, network, tables and number of seeds.
-Existing results are not run again (--fresh runs everything); with the default options none are missing. The page
-docs/papers/<id>.md gets its table between the marks `search`.
+Existing results are not computed again (--fresh runs everything). With the default options none are missing. The script
+writes its table between the `search` marks in docs/papers/<id>.md.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ FLOOR = 0.01
 FREEDOM = 4
 PRINTED_UNIT = 0.01
 TABLES = ["2", "3", "4", "5", "6"]
-# These contain every policy, buffer and number of sources once. The other tables vary the parameters of two policies.
+# These two tables contain every policy, buffer size and number of sources once. The other tables vary the parameters of
+# two policies.
 SCREENED = ["2", "3"]
 DEFAULTS = "the defaults"
 COLUMNS = [
@@ -75,7 +76,7 @@ COLUMNS = [
 
 @dataclass(frozen=True)
 class Setting:
-    """Values applied to every scenario, and their readable name."""
+    """Values applied to every scenario, and a name for them."""
 
     text: str
     overrides: dict[str, Any] = field(hash=False)
@@ -84,7 +85,7 @@ class Setting:
         return Setting(f"{self.text}; {other.text}", {**self.overrides, **other.overrides})
 
     def compatible(self, other: Setting) -> bool:
-        """Returns whether the two set different keys."""
+        """Returns whether the two settings have no key in common."""
         return not self.overrides.keys() & other.overrides.keys()
 
 
@@ -92,7 +93,7 @@ Row = dict[str, str]
 
 
 class Search:
-    """The completed runs and the remaining ones."""
+    """Runs settings and saves their results in search.csv."""
 
     def __init__(self, paper: str, jobs: int | None, *, fresh: bool) -> None:
         self.paper = paper
@@ -115,7 +116,7 @@ class Search:
         ]
 
     def judge(self, stage: str, setting: Setting, network: str, tables: Sequence[str], seeds: int) -> Row:
-        """Returns the result for a setting: the saved one, or else the result of new runs."""
+        """Returns the saved result for a setting, or else runs it."""
         key = {
             "stage": stage,
             "setting": setting.text,
@@ -151,12 +152,12 @@ class Search:
         return row
 
     def printed(self, table: str, network: str) -> bool:
-        """Returns whether a table prints numbers for a network."""
+        """Returns whether a table of the paper has numbers for a network."""
         return any(number.network == network for number in load(self.paper).numbers(tables=[table]))
 
 
 def log_likelihood(scored: Scored) -> float:
-    """Returns the log-likelihood of one printed number; see the docstring of this file."""
+    """Returns the log-likelihood of one printed number; see the module docstring."""
     scale = math.hypot(scored.sd or 0.0, FLOOR)
     z = (scored.printed - scored.mean) / scale
     constant = math.lgamma((FREEDOM + 1) / 2) - math.lgamma(FREEDOM / 2) - math.log(FREEDOM * math.pi) / 2
@@ -164,7 +165,7 @@ def log_likelihood(scored: Scored) -> float:
 
 
 def measures(numbers: Sequence[Scored]) -> Row:
-    """Returns the saved measures of a reproduction."""
+    """Returns the measures of a reproduction as saved in search.csv."""
     counted = [number for number in numbers if number.number.scored and not number.number.point]
     row = {
         "numbers": str(len(counted)),
@@ -218,7 +219,7 @@ def main() -> int:
 
 
 def run(search: Search, arguments: argparse.Namespace) -> None:
-    """Runs all three stages, after the settings that are always confirmed."""
+    """Confirms the settings that are always confirmed, then runs all three stages."""
     settings = search.settings()
     named = {setting.text: setting for setting in settings}
     for text in arguments.confirm:

@@ -2,14 +2,14 @@
 
     python scripts/campaign.py internetwork-search
 
-Settings are the `[[settings]]` of papers/draft-jagan/search.toml, each a set of values applied to every scenario that
-has the keys; no setting applies to single rows. All settings use the same seeds. Their scores are the mean relative
-errors of R and of D over the 19 rows, |ours - printed| / printed, and the claims of the paper that Tables 1 to 7
-decide, on the means.
+Settings are the `[[settings]]` of papers/draft-jagan/search.toml. Each is a set of values applied to every scenario
+that has the keys, never to individual rows. All settings use the same seeds. A setting is scored by the mean relative
+errors of R and of D over the 19 rows, |ours - printed| / printed, and by how many of the paper's claims about Tables 1
+to 7 hold for the means.
 
 Results are kept in papers/draft-jagan/search.csv, one line for each setting, run length and number of seeds. Existing
-results are not run again (--fresh runs everything). The page docs/papers/draft-jagan.md gets its table between the
-marks `search`.
+results are not computed again (--fresh runs everything). The script writes its table between the `search` marks in
+docs/papers/draft-jagan.md.
 """
 
 from __future__ import annotations

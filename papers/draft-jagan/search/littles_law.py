@@ -1,15 +1,15 @@
-"""Computes the outstanding data of draft-jagan's connections by Little's law: as printed, and for every TCP.
+"""Computes the outstanding data of draft-jagan's connections by Little's law, from the paper and for every TCP.
 
     python scripts/campaign.py littles-law            # runs what is missing in the store
     python scripts/campaign.py littles-law --report   # only writes the tables, from papers/draft-jagan/outstanding.csv
 
-A file of L bytes takes D, and a connection delivers R_i = R / 10. So R_i D = L + W, where W is the mean outstanding
-data of the connection besides the file. The script computes W in the same way from printed numbers and from runs.
+A file of L bytes takes a time D, and a connection delivers R_i = R / 10. So R_i D = L + W, where W is the mean
+outstanding data of the connection in addition to the file. The script computes W in the same way from printed numbers
+and from runs.
 
-The TCPs are the answers to the question `recovery` of papers/draft-jagan/joint.toml, each with all other choices at
-their defaults, in the rows of Table 1, with the seeds and the length of joint_search.py's confirmation. The tables also
-show the results of the search in two rows that each of its configurations has run, so the store of joint_search.py must
-exist.
+The TCPs are the answers to the question `recovery` of papers/draft-jagan/joint.toml, with all other choices at their
+defaults. They run the rows of Table 1 with the confirmation seeds and duration of joint_search.py. The tables also show
+two rows that the search has run with each of its configurations, so the store of joint_search.py must exist.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from paper_page import ROOT, figure, grid, replaced
 PAPER = "draft-jagan"
 TABLE = ROOT / "papers" / PAPER / "outstanding.csv"
 PAGE = ROOT / "docs" / "papers" / f"{PAPER}.md"
-#: L: bytes of a file (A-39); headers of a packet (A-43); connections.
+#: L, the bytes of a file (A-39); header bytes of a packet (A-43); number of connections.
 FILE_BYTES, HEADER_BYTES, CONNECTIONS = 100_000, 40, 10
-#: Rows of the search's first stage, as table and service: one whose R the defaults match but not its D, and the one
-#: whose R they miss by most.
+#: Rows of the search's first stage, as table and service: one in which the defaults match R but not D, and the one with
+#: the largest error of R.
 SEARCHED = (("1", "ubr+epd"), ("6", "abr-er"))
 #: Allowed relative difference of R from the printed value, as in the paper's file.
 R_TOLERANCE = 0.25
@@ -45,7 +45,7 @@ Line = dict[str, str]
 
 @dataclass(frozen=True)
 class Seen:
-    """R and D of a row, printed or ours."""
+    """R and D of a row, as printed or as simulated."""
 
     goodput_mbps: float
     delay_ms: float
@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def recoveries(space: Space) -> list[str]:
-    """Returns every answer to the first question, the recovery, alone; the default first."""
+    """Returns a configuration for each answer to the first question, the recovery; the default first."""
     [place] = [place for place, question in enumerate(space.questions) if question.name == "recovery"]
     return [space.with_answer(place, answer) for answer in range(len(space.questions[place].answers))]
 
@@ -177,7 +177,7 @@ def seen(row: Line, printed: Mapping[tuple[str, str], Seen]) -> Seen:
 
 
 def recovery(space: Space, configuration: str) -> str:
-    """Returns a configuration's answer to the question of the recovery, in words."""
+    """Returns a configuration's answer to the question `recovery`, in words."""
     [(question, answer)] = [
         (question, int(digit))
         for question, digit in zip(space.questions, configuration, strict=True)

@@ -1,6 +1,6 @@
-"""The command line. The output of `--json` is stable; the tables for people may change.
+"""The command line. The output of `--json` is stable; the printed tables may change.
 
-Exit codes: 0 done; 1 it ran, but the answer is no; 2 bad input; 3 a fault of celltrain; 130 interrupted.
+Exit codes: 0 success; 1 the command ran, but the answer is no; 2 bad input; 3 a bug in celltrain; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ COMMANDS = (
     "lab",
     "doctor",
 )
-#: Modules of commands that have none of their name.
+#: Modules of commands that have no module with their own name.
 MODULES = {"list": "explain", "schema": "explain", "import": "new", "tune": "sweep", "study": "reproduce"}
 MODULES |= dict.fromkeys(("bench", "doctor", "lab"), "installation")
 
 
 def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
-    """Returns the command line with these commands: each costs time to import and to describe."""
+    """Returns the command line with only these commands, as each takes time to import and to describe."""
     program = _typer(
         name="celltrain",
         epilog="Start with: celltrain list scenarios; celltrain run lan-epd; celltrain compare lan-tail-drop lan-epd",
@@ -99,12 +99,12 @@ def main() -> None:
         command = sys.argv[1:2]
         program(command if set(command) & {*COMMANDS} else COMMANDS)()
     except KeyboardInterrupt:
-        # Before a command began or after it ended; commands handle their own interrupts.
+        # The interrupt was before a command began or after it ended; commands handle their own interrupts.
         code: object = shell.INTERRUPTED
     except SystemExit as end:
         code = end.code
     if code == shell.INTERRUPTED:
-        # Whoever pressed Ctrl-C need not wait for the interpreter to tidy up.
+        # Exit at once: after Ctrl-C the user should not have to wait for the interpreter's cleanup.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(shell.INTERRUPTED)

@@ -1,6 +1,6 @@
-"""The catalog: models of every kind with their parameters, papers, studies, plans, scenarios.
+"""The catalog of everything that has a name: models with their parameters, papers, studies, plans and scenarios.
 
-Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler is here without a word.
+Models and parameters come from the JSON Schema of a scenario, so a new policy or scheduler appears here automatically.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from celltrain import _core
 
 Schema = dict[str, Any]
 
-# Definitions in the schema with the choices of each kind.
+# Schema definitions that list the choices of each kind.
 CHOICES = {
     "policies": "Policy",
     "schedulers": "Scheduler",
@@ -26,7 +26,7 @@ CHOICES = {
     "traffic": "Traffic",
     "topologies": "Topology",
 }
-# Services of a VC: the keys of their tables.
+# Services of a VC, by the keys of their tables.
 SERVICES = ("abr", "gfr")
 KINDS = (*CHOICES, "services", "papers", "studies", "plans", "scenarios")
 SINGULAR = {
@@ -51,16 +51,16 @@ class Parameter:
     """A setting of a model."""
 
     name: str
-    """Its key in a TOML file; `links[].rate` is the key `rate` of every table in the list `links`."""
+    """Key in a TOML file; `links[].rate` is the key `rate` of every table in the list `links`."""
     type: str
-    """Such as `time`, `whole number` or `one of "keep", "discard"`."""
+    """Type in words, such as `time`, `whole number` or `one of "keep", "discard"`."""
     unit: str
-    """Empty where the value carries its unit, or has none."""
+    """Empty if the value includes its unit, or has none."""
     default: Any
-    """None where it must be set, or may be absent."""
+    """None if the parameter is required, or if it has no value when absent."""
     required: bool
     range: str
-    """The values allowed; empty where the type says it all."""
+    """Allowed values; empty if the type defines them."""
     meaning: str
 
 
@@ -76,16 +76,16 @@ class Entry:
     description: str = ""
     parameters: tuple[Parameter, ...] = field(default=())
     page: str | None = None
-    """Its page as Markdown, or the text of a plan or a scenario."""
+    """Page in Markdown, or the text of a plan or a scenario."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As in the JSON answers of the command line."""
+        """Returns the entry as the command line prints it in JSON."""
         return {**asdict(self), "kind": SINGULAR[self.kind]}
 
 
 @cache
 def entries(kind: str) -> tuple[Entry, ...]:
-    """Everything of a kind."""
+    """Returns all entries of a kind."""
     if kind in CHOICES:
         return tuple(_models(kind))
     if kind == "services":
@@ -95,12 +95,12 @@ def entries(kind: str) -> tuple[Entry, ...]:
 
 
 def everything() -> tuple[Entry, ...]:
-    """Everything of every kind."""
+    """Returns all entries of every kind."""
     return tuple(entry for kind in KINDS for entry in entries(kind))
 
 
 def page_of(kind: str, name: str) -> str:
-    """The file of a model's page: its name's, with a word before it where a policy has that name too.
+    """Returns the file name of a model's page: the model's name, with a prefix if a policy has the same name.
 
     >>> page_of("policies", "tail_drop"), page_of("discards", "tail_drop"), page_of("congestion", "formula")
     ('tail_drop', 'edge_tail_drop', 'congestion_formula')
@@ -112,10 +112,10 @@ def page_of(kind: str, name: str) -> str:
 
 def _models(kind: str) -> Iterator[Entry]:
     for choice in _definitions()[CHOICES[kind]]["oneOf"]:
-        # A choice among tables, or among words.
+        # A choice is either a table or a constant.
         [(name, table)] = choice.get("properties", {choice.get("const"): {}}).items()
         if kind == "congestion":
-            # A word. Its settings, if any, are a separate table.
+            # A constant, whose settings, if any, are in a separate table.
             table = _definitions()["TcpOptions"]["properties"].get(name, {})
         yield _model(kind, name, choice.get("description", ""), table, f"docs/models/{page_of(kind, name)}.md")
 

@@ -74,7 +74,7 @@ def check(
 
 @dataclass(frozen=True, kw_only=True)
 class _Checked:
-    """A checked file; the answer has its network or its policy if nothing is wrong with it."""
+    """A checked file; `answer` has its network or its policy if it has no faults."""
 
     file: str
     faults: list[Fault] = field(default_factory=list)
@@ -84,7 +84,7 @@ class _Checked:
 
     @property
     def summary(self) -> str:
-        """A line about a file without faults."""
+        """One line about a file without faults."""
         what = f"the policy {shown(self.answer['name'])}; " if self.network is None else ""
         count = len(self.warnings)
         warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
@@ -117,7 +117,7 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
 
 
 def _can_draw(files: list[Path], plot: Path) -> None:
-    """Refuses what cannot be drawn before any file is read."""
+    """Raises `InputError`, before any file is read, if the network cannot be drawn."""
     from celltrain.drawing.axes import refuse_other, require_matplotlib
 
     if len(files) != 1:

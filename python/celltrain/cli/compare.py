@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
 
 
-#: Measures that are printed and drawn unless others are chosen.
+#: Measures that are printed and drawn by default.
 USUAL = ("efficiency", "fairness")
 
 
@@ -115,13 +115,13 @@ def finish(
 
     Args:
         compared: The comparison.
-        output: Form of the printed answer.
+        output: Format of the printed answer.
         plot: File of the figure, if one is drawn.
         width: Width of the figure.
         style: Style of the figure.
         out: Folder for all tables.
-        fingerprints: If true, print those of the only scenario too.
-        is_brief: If true, print and draw the usual measures only.
+        fingerprints: If true, also print the fingerprints of the only scenario.
+        is_brief: If true, print and draw only the default measures.
     """
     from celltrain.ensemble.comparing.compared import blocks
 

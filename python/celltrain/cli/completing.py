@@ -1,4 +1,4 @@
-"""Completion in shells: names of shipped scenarios and plans, models, series. `celltrain --install-completion` sets it up."""
+"""Shell completion: shipped scenarios and plans, models, series. `celltrain --install-completion` sets it up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shipped_scenarios(incomplete: str) -> list[str]:
 
 
 def flows(context: typer.Context, incomplete: str) -> list[str]:
-    """Connections of the scenario that the command line names before."""
+    """Connections of the scenario already given on the command line."""
     from celltrain.errors import CelltrainError
     from celltrain.model import scenario
     from celltrain.model.network import Network
@@ -41,14 +41,14 @@ def flows(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def measures(incomplete: str) -> list[str]:
-    """Measures of a whole run; of several names with commas between them the last is completed."""
+    """Measures of a whole run; completes the last of several names separated by commas."""
     from celltrain.model.measures import RUN
 
     return _last_of([one.name for one in RUN if one.kind != "string"], incomplete)
 
 
 def paths(incomplete: str) -> list[str]:
-    """The next step of a path into a scenario, such as `port.bottleneck.buffer=`; after `=` the policies and the like."""
+    """The next step of a path into a scenario, such as `port.bottleneck.buffer=`; after `=`, values such as `epd`."""
     from celltrain.errors import CelltrainError
     from celltrain.model.paths import choices, steps
 
@@ -92,7 +92,7 @@ def _shipped(kind: str, incomplete: str) -> list[str]:
 
 
 def _last_of(names: Iterable[str], incomplete: str) -> list[str]:
-    """Completes the last of several names with commas between them."""
+    """Completes the last of several names separated by commas."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name in _starting(names, last)]
 
@@ -102,7 +102,7 @@ def _starting(names: Iterable[str], incomplete: str) -> list[str]:
 
 
 def _files(incomplete: str) -> list[str]:
-    """TOML files and folders that begin so; a folder's name ends in a stroke."""
-    found = sorted(glob.glob(f"{glob.escape(incomplete)}*"))  # noqa: PTH207 -- a beginning of a path, not a path
+    """TOML files and folders that begin with `incomplete`; a slash is added to folders."""
+    found = sorted(glob.glob(f"{glob.escape(incomplete)}*"))  # noqa: PTH207 -- a path prefix, not a path
     folders = [f"{path}/" for path in found if os.path.isdir(path)]  # noqa: PTH112
     return [*folders, *(path for path in found if path.endswith(".toml"))]

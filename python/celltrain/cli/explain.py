@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
     from celltrain.cli.catalog import Entry
 
-#: Headings of the tables of `list`, by field.
+#: Column headings in the tables of `list`, by field.
 HEADS = {"name": "name", "unit": "unit", "summary": "what it is"}
 #: The columns of a table of parameters.
 PARAMETER: tuple[str, ...] = ("parameter", "type", "unit", "default", "range", "meaning")
-#: The parameters of a TCP that people change most.
+#: The TCP parameters that are changed most often.
 ESSENTIAL = ("mss", "receive_window", "timer_granularity", "delayed_acks", "congestion")
 #: The kinds of names that can be explained.
 EXPLAINED = (
@@ -75,7 +75,7 @@ def list_(
 
 
 def entries_of(kind: str, output: shell.Output, hint: str = "", note: str = "") -> None:
-    """Prints everything of a kind, one line for each, and a hint as part of it or a note after it."""
+    """Prints all names of a kind, one per line. `hint` is part of the answer; `note` is printed after it."""
     rows = _listed(kind)
     grid = shell.grid(*map(HEADS.__getitem__, rows[0]), left=tuple(HEADS.values()))
     for row in rows:
@@ -87,7 +87,7 @@ def entries_of(kind: str, output: shell.Output, hint: str = "", note: str = "") 
 
 
 def _listed(kind: str) -> list[dict[str, str]]:
-    """Returns the names of a kind; of measures the paths to every number of a run."""
+    """Returns the names of a kind. Measures are named by the path to each number of a run."""
     if kind != "measures":
         return [{"name": entry.name, "summary": entry.summary} for entry in entries(kind)]
     from celltrain.model.measures import ROWS, RUN
@@ -172,7 +172,7 @@ def explain(
 
 
 def _advice(wanted: str) -> str:
-    """The end of a message about a name that does not exist."""
+    """Returns the end of a message about a name that does not exist."""
     from celltrain.model.grammar import OTHERWISE
 
     known = list(dict.fromkeys(entry.name for entry in everything()))
@@ -182,7 +182,7 @@ def _advice(wanted: str) -> str:
 
 
 def _changed(entry: Entry, settings: list[str]) -> Entry:
-    """A shipped scenario as a file, with settings in place of its own."""
+    """Returns a shipped scenario as a TOML page, with these settings changed."""
     from celltrain.model.scenario import to_toml
     from celltrain.model.types import Scenario
 
@@ -195,7 +195,7 @@ def _changed(entry: Entry, settings: list[str]) -> Entry:
 
 
 def _show(entry: Entry, *, whole: bool) -> None:
-    """Prints an entry: its page and its parameters; of a TCP the beginning and what people change, unless `whole`."""
+    """Prints an entry's page and parameters; for a TCP only the main ones, unless `whole`."""
     console = shell.console()
     width = min(console.width, 100)
     page, parameters, columns = entry.page, entry.parameters, PARAMETER
@@ -226,7 +226,7 @@ def _show(entry: Entry, *, whole: bool) -> None:
 
 
 def _markdown(page: str) -> RenderableType:
-    """A page for a terminal; its tables wrap words that are too long, and cut none."""
+    """Returns a page for a terminal, whose tables wrap long words instead of cutting them off."""
     from rich.markdown import Markdown, TableElement
     from rich.table import Table
 
@@ -260,7 +260,7 @@ def schema(plan: bool = False, result: bool = False, as_json: options.Json = Fal
     from celltrain.ensemble.plan.forms import json_schema
     from celltrain.model.measures import result_schema
 
-    # The schema is JSON with and without --json.
+    # The schema is JSON, with or without --json.
     if plan and result:
         raise InputError([Fault.of_option("--plan", "", "cannot be combined with --result; give one of them")])
     shell.answer(result_schema() if result else json_schema() if plan else json.loads(_core.schema()))

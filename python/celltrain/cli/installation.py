@@ -1,6 +1,7 @@
-"""The installation itself: `celltrain doctor` examines it, `bench` measures its engines, `lab` opens its page in a browser.
+"""Commands about the installation: `doctor` examines it, `bench` measures both engines, `lab` opens the lab's page.
 
-The scenarios of `bench` are those of `celltrain-bench`, the group `whole`, each in a process of its own for its peak memory.
+`bench` runs the scenarios of `celltrain-bench` in the group `whole`. Each has a process of its own, to measure its peak
+memory.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ from celltrain.model.arguments import cores
 from celltrain.model.files import named
 from celltrain.model.grids import Line
 
-# The fastest of a few runs counts: whatever else the machine does can only slow a run down.
+# The fastest of a few runs is reported, as other load on the machine can only slow a run down.
 TIMES = 3
-# With `--quick` some of the scenarios, unchanged, and one run each.
+# `--quick` runs some of the scenarios, unchanged, once each.
 QUICK_TIMES = 1
 QUICK = ("n-source-lan-5-infinite", "n-source-lan-15-fba-1000", "n-source-wan-5-epd-12000", "idle")
-#: Measures a scenario, whose name, engine and times are its arguments. The core does not look for a signal meanwhile.
+#: Measures a scenario; the arguments are its name, the engine and the number of runs. The core does not check for
+#: signals meanwhile, so Ctrl-C ends the process.
 PROGRAM = """
 import signal, sys
 from celltrain import _core
@@ -78,13 +80,13 @@ def bench(quick: bool = False, csv: options.Csv = None, as_json: options.Json = 
 
 
 def cases(*, quick: bool = False) -> list[dict[str, Any]]:
-    """The scenarios: name, title, simulated seconds, text."""
+    """Returns the scenarios: name, title, simulated seconds, text."""
     listed = [case for case in json.loads(_core.bench_cases()) if case["group"] == "whole"]
     return [case for case in listed if case["scenario"] in QUICK or not quick]
 
 
 def _measure(scenarios: list[str], times: int) -> Iterator[dict[str, Any]]:
-    """Runs every scenario on every engine: the reference engine just before the fast one, for their ratio."""
+    """Runs every scenario on both engines, the reference engine just before the fast one, to compute their ratio."""
     for scenario in scenarios:
         reference_seconds = None
         for engine in ("reference", "fast"):
@@ -96,11 +98,11 @@ def _measure(scenarios: list[str], times: int) -> Iterator[dict[str, Any]]:
             yield row
 
 
-#: Packages, each with the extra that has it; none for those that are needed.
+#: Packages, each with the extra that installs it; empty for required packages.
 PACKAGES = dict.fromkeys(("numpy", "pyarrow", "pydantic", "rich", "typer"), "")
 PACKAGES |= {"matplotlib": "plot", "pandas": "frames", "polars": "frames", "duckdb": "frames", "distributed": "cluster"}
 
-# Fingerprint of the self test on every machine. It changes with the models; the changelog lists each change.
+# Fingerprint of the self test, the same on every machine. It changes with the models; the changelog lists each change.
 SELF_TEST_FINGERPRINT = "6511410705cde346"
 
 IMPORT_TIME_LIMIT_SECONDS = 0.3
@@ -128,7 +130,7 @@ def doctor(csv: options.Csv = None, as_json: options.Json = False) -> int:
 
 
 def _finding(name: str, value: Any, problem: str = "", advice: str = "") -> dict[str, Any]:
-    """Returns one row of the examination: the value found, and the problem with it or advice."""
+    """Returns a row of the examination: the value found, and a problem with it or advice."""
     return {"name": name, "value": value, "fine": not problem, "advice": problem or advice}
 
 
@@ -147,7 +149,7 @@ def examine() -> Iterator[dict[str, Any]]:
     for name, extra in PACKAGES.items():
         version = _version(name)
         if extra:
-            # Nothing is wrong without an extra.
+            # A missing extra is not a problem.
             advice = "" if version else f"optional: pip install celltrain[{extra}]"
             yield _finding(f"{name} [{extra}]", version, advice=advice)
         else:
@@ -161,7 +163,7 @@ def examine() -> Iterator[dict[str, Any]]:
     yield _finding("example scenarios", len(scenarios), "" if scenarios else incomplete)
     problem = f"no page for {', '.join(without)}" if without else ""
     yield _finding("models with a page", len(models) - len(without), problem)
-    # Slow is worth knowing, not wrong.
+    # A slow import is reported, but is not a problem.
     seconds = import_seconds()
     slow = f"more than {IMPORT_TIME_LIMIT_SECONDS} s: the disk is slow or busy"
     yield _finding("import seconds", round(seconds, 4), advice=slow if seconds > IMPORT_TIME_LIMIT_SECONDS else "")
@@ -178,13 +180,13 @@ def _version(name: str) -> str | None:
 
 
 def import_seconds() -> float:
-    """Seconds that `import celltrain` takes in a fresh interpreter."""
+    """Returns the seconds that `import celltrain` takes in a new interpreter."""
     code = "import time; t = time.perf_counter(); import celltrain; print(time.perf_counter() - t)"
     return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
 
 
 def _self_test() -> dict[str, Any]:
-    """10 ms of three sources that overflow a small buffer."""
+    """Simulates 10 ms of three sources that overflow a small buffer, and checks the fingerprint."""
     import celltrain as ct
 
     small = ct.n_source(
@@ -198,7 +200,7 @@ def _self_test() -> dict[str, Any]:
     return _finding("self test", fingerprint, "" if fingerprint == SELF_TEST_FINGERPRINT else differs)
 
 
-#: Path of the lab's page in a checkout after `make lab`, and in a wheel.
+#: Path of the lab's page, both in a wheel and in a checkout after `make lab`.
 PAGE = Path(__file__).parent.parent / "lab.html"
 
 

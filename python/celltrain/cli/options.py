@@ -1,4 +1,4 @@
-"""Options that commands share, in groups of the help: scenario, ensemble, output."""
+"""Options that commands share, by their groups in the help: scenario, ensemble, output."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from celltrain.model.arguments import MOST_JOBS
 from celltrain.text import shortened
 
 SCENARIO, ENSEMBLE, OUTPUT = "Scenario", "Ensemble", "Output"
-#: The largest seed, and the most runs of one command.
+#: The largest seed, and the maximum number of runs of one command.
 MOST_SEED, MOST_RUNS = (1 << 64) - 1, 1_000_000
 
 
 def option(
     metavar: str | None, text: str, *names: str, panel: str | None = None, default: str | bool = True, **more: Any
 ) -> Any:
-    """Creates an option, without a metavar for one without a value; `default` is how the help words its default."""
+    """Creates an option. `metavar` is None if it takes no value; `default` is the text of its default in the help."""
     return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel, show_default=default, **more)
 
 
@@ -31,7 +31,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     wanted = f" ({least:,} or more)" if most is None else f" from {least:,} to {most:,}"
 
     def number(text: str) -> int:
-        # Typer passes defaults through the parser, too.
+        # Typer also passes defaults through the parser, so `text` may be a number.
         digits = str(text).replace("_", "")
         if re.fullmatch(r"[+-]?[0-9]{1,25}", digits):
             found = int(digits)
@@ -43,10 +43,10 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
 
 
 def described(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
-    """Returns the help of a command, and its annotations with the options that sections of its docstring describe.
+    """Returns a command's help, and its annotations completed with the options that its docstring describes.
 
-    A section has the name of a group of the help, and `parameter (METAVAR): text [default: words]` for each option.
-    More of an option, such as a parser, is a dictionary in its annotation.
+    A section of the docstring has the name of a help group, and a line `parameter (METAVAR): text [default: words]` for
+    each option. Other properties of an option, such as a parser, are in a dictionary in its annotation.
     """
     text, *sections = (inspect.getdoc(function) or "").split("\n\n")
     hints = get_type_hints(function, include_extras=True)
@@ -76,7 +76,7 @@ def setting(text: str) -> Any:
 
 
 def listed(texts: list[str] | None) -> list[str] | None:
-    """Splits the values of an option at commas. None stays None.
+    """Splits the values of an option at commas. Returns None for None.
 
     >>> listed(["efficiency, fairness", "cells.lost"])
     ['efficiency', 'fairness', 'cells.lost']

@@ -1,4 +1,4 @@
-"""Progress bars on a terminal, from the first second on. In a pipe nothing is shown."""
+"""Progress bars on a terminal, shown after the first second. Nothing is shown in a pipe."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 
-#: A command that takes less has no bar.
+#: Commands that take less time show no bar.
 DELAY_SECONDS = 1.0
 
 
 @contextmanager
 def _bar(title: str, *, counts_runs: bool) -> Iterator[tuple[Progress, TaskID] | None]:
-    """Shows a bar with the runs done, or with a percentage and the time left. Yields None in a pipe."""
+    """Shows a bar with the completed runs, or with a percentage and the time left. Yields None in a pipe."""
     if not sys.stderr.isatty():
         yield None
         return
@@ -53,14 +53,14 @@ def _bar(title: str, *, counts_runs: bool) -> Iterator[tuple[Progress, TaskID] |
 
 @contextmanager
 def waiting(title: str) -> Iterator[Callable[[float], None] | None]:
-    """Shows how much of something is done, and the time left. Yields a function of that share, or None in a pipe."""
+    """Shows a percentage and the time left. Yields a function that takes the completed fraction, or None in a pipe."""
     with _bar(title, counts_runs=False) as bar:
         yield None if bar is None else lambda share: bar[0].update(bar[1], completed=share, total=1.0)
 
 
 @contextmanager
 def runs(title: str, latest: list[P], describe: Callable[[P], tuple[int, int, str]]) -> Iterator[Callable[[P], None]]:
-    """Shows how many runs are done, of how many, and words that follow; `latest` keeps the last progress."""
+    """Shows the completed and total runs, followed by a text. `latest` receives the latest progress."""
     with _bar(title, counts_runs=True) as bar:
 
         def tell(progress: P) -> None:

@@ -97,7 +97,7 @@ def report(
 
 
 def _table(report: Report) -> Iterator[Block]:
-    """A row for each point: means or differences from the baseline, with half of their 95 % intervals."""
+    """Yields a row for each point: means, or differences from the baseline, with half their 95 % intervals."""
     from celltrain.drawing.pages import words
     from celltrain.ensemble.comparing.compared import BEYOND, HALF
     from celltrain.ensemble.reports.page import MOST_ROWS
@@ -134,7 +134,7 @@ def _table(report: Report) -> Iterator[Block]:
 
 
 def _lines(report: Report) -> Iterator[str]:
-    """The report in a few lines."""
+    """Yields a summary of the report in a few lines."""
     from celltrain.drawing.pages.words import counted
     from celltrain.drawing.pages.words import measure as worded
 

@@ -129,7 +129,7 @@ def _answer(
     brief: bool,
     strict: bool = False,
 ) -> int:
-    """Runs it, writes the files, prints the rest, and returns the exit code."""
+    """Runs the paper or study, writes the files, prints the rest, and returns the exit code."""
     from celltrain.papers.report import blocks
 
     if out is not None:

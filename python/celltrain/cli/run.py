@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from celltrain.running.events import Events
     from celltrain.running.results import RunResult
 
-#: Limits of the printed tables; --json and --out give everything.
+#: Maximum rows of the printed tables; --json and --out contain everything.
 MOST_FLOWS, MOST_PORTS = 24, 6
 
 
@@ -144,12 +144,12 @@ def run(
         series = [*series, *({"delivered"} - set(series))]
     log = capture = None
     if events is not None:
-        # Nobody means all kinds by naming none.
+        # An empty --kinds is a mistake, not a request for all kinds.
         named = [""] if kinds and not listed(kinds) else listed(kinds) or []
         log = Events(events, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=event_format)
     if pcap is not None:
         kind = pcap_kind or "ip"
-        # Packets are captured at hosts; --port may be meant for series.
+        # Packets are captured at hosts, so --port does not apply to them; it may be given for series.
         at_ports = port if kind.endswith("cells") else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
     scenario = shell.scenario(file, settings)
@@ -195,7 +195,7 @@ def run(
 
 
 def _refuse(given: Mapping[str, object], problem: str) -> None:
-    """Refuses options that have no effect, or do not go with others."""
+    """Raises `InputError` for options that have no effect, or conflict with others."""
     faults = []
     for name, value in given.items():
         text = "on" if value is True else ",".join(value) if isinstance(value, list) else str(value)
@@ -214,7 +214,7 @@ def _ensemble(
     plot: Path | None,
     output: shell.Output,
 ) -> int:
-    """Runs a scenario with several seeds: a comparison of one."""
+    """Runs a scenario with several seeds, as a comparison with a single scenario."""
     from celltrain.cli.compare import finish
     from celltrain.ensemble.comparing import compare
     from celltrain.ensemble.comparing.figure import check
@@ -229,7 +229,7 @@ def _ensemble(
 
 
 def _recorded(log: Events | None, capture: Capture | None) -> Iterator[tuple[Path, str]]:
-    """Yields the files of events and packets, each with what it has none of."""
+    """Yields each file of events or packets; if it is empty, with the name of what it lacks."""
     for kind, path in zip(log.chosen, log.paths, strict=True) if log is not None else []:
         yield path, "" if log is not None and log.rows.get(kind) else kind
     if capture is not None:
@@ -254,7 +254,7 @@ def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
 
 
 def blocks(result: RunResult) -> Iterator[Block]:
-    """Yields a result in lines and tables."""
+    """Yields the lines and tables of a result."""
     from celltrain.running.results import balance, share
 
     answer = result.to_dict()
@@ -309,7 +309,7 @@ def blocks(result: RunResult) -> Iterator[Block]:
 
 
 def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
-    """The ports that limit, lose or carry most: the bottleneck, and the others by their losses."""
+    """Returns the busiest ports and those with losses or finite buffers: the bottleneck, then the others by losses."""
     busiest = max((port["utilisation"] for port in answer["ports"]), default=0.0)
     lost = {port["name"]: port["lost_cells"] + port["discarded_cells"] for port in answer["ports"]}
     telling = [
@@ -323,7 +323,7 @@ def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], rows: list[dict[str, Any]]) -> Grid:
-    """One line for each row that is shown: its name and its printed measures."""
+    """Returns a table with a line for each shown row: its name and its printed measures."""
     printed = _printed(measures, rows)
     grid = shell.grid(of, *(measure.heading for measure in printed), left=(of,))
     for row in shown:
@@ -332,7 +332,7 @@ def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], row
 
 
 def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Measure]:
-    """The measures that tables of these rows have."""
+    """Returns the measures to print for these rows."""
 
     def says_something(measure: Measure) -> bool:
         if measure.printed == "differs":
@@ -342,14 +342,14 @@ def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Me
     return [measure for measure in measures if says_something(measure)]
 
 
-#: How numbers of a unit are written; whole numbers with commas.
+#: Formats of numbers by unit; whole numbers have commas.
 FORMATS = {"Mb/s": ".3f", "s": ".3f", "ms": ".4g", "1": ".1%"}
 
 
 def _text(measure: Measure, row: dict[str, Any]) -> str:
     value = measure.of(row)
     if value is None:
-        # Cells that have no limit; anything else is not there.
+        # A missing number of cells means no limit; any other missing value is left out.
         return "infinite" if measure.unit == "cells" else ""
     if measure.kind == "string":
         return str(value)

@@ -1,4 +1,4 @@
-"""Shared by all commands: answers go to standard output, everything else to standard error, each outcome has an exit code."""
+"""Output and exit codes of all commands. Answers go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
 DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
 
-#: Errors of a full disk or a broken device.
+#: Errors that indicate a full disk or a broken device.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-# A pipe has no width: lines stay whole.
+# Width of output to a pipe, large enough that lines are not wrapped.
 PIPE_WIDTH = 240
 
 P = ParamSpec("P")
 
 
 def command(*examples: str) -> Callable[[Callable[P, int | None]], Callable[P, None]]:
-    """Makes a function a command: it returns an exit code, and each way to fail has a code of its own.
+    """Turns a function into a command with an exit code: the one it returns, or the code of its exception.
 
     Args:
-        examples: Commands that the help shows.
+        examples: Example commands for the help.
     """
 
     def decorate(function: Callable[P, int | None]) -> Callable[P, None]:
@@ -82,12 +82,12 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
             return BAD_INPUT
         except (typer.Exit, BrokenPipeError):
             raise
-        # A panic of the core comes as a BaseException.
+        # A panic in the core is raised as a BaseException.
         except BaseException as error:
             if isinstance(error, SystemExit | GeneratorExit):
                 raise
             if isinstance(error, OSError) and error.errno in FULL:
-                # The interpreter would try again to write what is left.
+                # Otherwise the interpreter would try again at exit to write the buffered output.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 complain(f"standard output: cannot be written ({error.strerror})")
                 return BAD_INPUT
@@ -104,7 +104,7 @@ def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
 
 
 def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
-    """Returns the scenario of a command with the settings of `--set`."""
+    """Returns the scenario of a command, with the settings of `--set` applied."""
     if not settings:
         return file
     from celltrain.model.overrides import single
@@ -118,7 +118,7 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
 
 
 def fixed_thresholds(file: Path, changed: Mapping[str, Any]) -> list[str]:
-    """Returns warnings of thresholds in cells that stay while `--set` changes the buffer of a scenario."""
+    """Returns warnings about thresholds in cells that stay constant while `--set` changes the buffer."""
     from celltrain.ensemble.plan_warnings import thresholds
     from celltrain.model.scenario import read, table
 
@@ -127,7 +127,7 @@ def fixed_thresholds(file: Path, changed: Mapping[str, Any]) -> list[str]:
 
 
 def store(store: Path | None, out: Path | None) -> Path | None:
-    """Returns the folder that `--store` names, or `--out`, its former name."""
+    """Returns the folder given with `--store`, or with `--out`, the option's former name."""
     if store is not None and out is not None:
         raise InputError([Fault.saying("--out is the former name of --store: give one of them", key="--out")])
     return store or out
@@ -135,15 +135,15 @@ def store(store: Path | None, out: Path | None) -> Path | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
-    """The form in which a command prints its answer."""
+    """The format in which a command prints its answer."""
 
     form: Literal["text", "markdown", "latex", "json", "csv"] = "text"
     csv: Path | None = None
-    """The file to write the table to as CSV; `-` is standard output."""
+    """File for the table as CSV; `-` is standard output."""
 
     @classmethod
     def of(cls, *, as_json: bool, csv: Path | None = None, md: bool = False, tex: bool = False) -> Output:
-        """Creates the form from a command's options; raises `InputError` if two contradict each other."""
+        """Creates the format from a command's options. Raises `InputError` if two of them conflict."""
         prints = csv is not None and str(csv) == "-"
         forms = {"--json": as_json, "--md": md, "--tex": tex, "--csv -": prints}
         given = [name for name, wanted in forms.items() if wanted]
@@ -152,7 +152,7 @@ class Output:
         if csv is not None and not prints and not csv.suffix and not csv.exists():
             raise InputError([Fault.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")])
         if csv is not None and not prints:
-            # Before a long run rather than after it.
+            # Check this before a long run rather than after it.
             with writing(csv):
                 if csv.is_dir():
                     raise IsADirectoryError(errno.EISDIR, "it is a folder")
@@ -169,7 +169,7 @@ class Output:
         rows: Callable[[], Iterable[Mapping[str, Any]]] | None = None,
         blocks: Callable[[], Iterable[Block]],
     ) -> None:
-        """Prints an answer in this form, and writes its rows to the file of `--csv`."""
+        """Prints an answer in this format, and writes its rows to the file given with `--csv`."""
         if self.csv is not None and rows is not None:
             text = as_csv(rows())
             if self.form == "csv":
@@ -183,14 +183,14 @@ class Output:
             self.print(blocks())
 
     def tell(self, answer: object, *texts: str) -> None:
-        """Prints an answer as JSON, or else these lines, which are never wrapped."""
+        """Prints an answer as JSON, or else as these lines, without wrapping."""
         if self.form == "json":
             typer.echo(as_json(answer))
         else:
             say("\n".join(texts))
 
     def print(self, blocks: Iterable[Block]) -> None:
-        """Prints lines and tables, with an empty line between a table and its neighbours."""
+        """Prints lines and tables, with an empty line before and after each table."""
         from celltrain.model import grids
 
         if self.form in ("markdown", "latex"):
@@ -204,7 +204,7 @@ class Output:
             after = block
 
     def note(self, words: str) -> None:
-        """Prints a line after a table: on standard error if the table is for another program."""
+        """Prints a line after a table; on standard error if the table is in a format for other programs."""
         if self.form == "text":
             say(words)
         elif self.form != "json":
@@ -218,7 +218,7 @@ class Output:
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
-    """Returns rows as CSV; a value within a table has a column such as `cells.lost`.
+    """Returns rows as CSV; nested values have a column such as `cells.lost`.
 
     >>> print(as_csv([{"flow": "tcp1", "cells": {"lost": 3}}, {"flow": "tcp2", "cells": {"lost": None}}]), end="")
     flow,cells.lost
@@ -259,7 +259,7 @@ def complain(words: str) -> None:
 
 
 def report(faults: list[Fault], *, as_json: bool) -> None:
-    """Prints faults: on standard error with their places in a text, or as JSON on standard output."""
+    """Prints faults: on standard error with excerpts, or as JSON on standard output."""
     if as_json:
         answer({"faults": [fault.to_dict() for fault in faults]})
     else:
@@ -269,7 +269,7 @@ def report(faults: list[Fault], *, as_json: bool) -> None:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Returns the screen, or the pipe. Text printed to it, in tables too, cannot command a terminal."""
+    """Returns a console for the terminal or the pipe. Escape sequences in text, also in tables, are made visible."""
     from rich.console import Console
     from rich.text import Text
 
@@ -283,7 +283,7 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def grid(*columns: str, left: tuple[str, ...] = (), keys: int = 1) -> Grid:
-    """Returns an empty table; columns named in `left` hold words, the others numbers. See `celltrain.model.grids`."""
+    """Returns an empty table. Columns in `left` contain words, the others numbers. See `celltrain.model.grids`."""
     from celltrain.model.grids import Grid
 
     return Grid(heads=columns, left=tuple(place for place, name in enumerate(columns) if name in left), keys=keys)
@@ -299,7 +299,7 @@ def folder(path: Path) -> Path:
 
 
 def counted(number: float, digits: int = 3) -> str:
-    """Returns a large number for people, such as 12.8 million."""
+    """Formats a large number in words, such as 12.8 million."""
     for limit, word in ((1e9, " billion"), (1e6, " million")):
         if number >= limit:
             return f"{number / limit:.{digits}g}{word}"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
 
-# Limits of the printed table. The store has everything.
+# Limits of the printed table. The store contains everything.
 MOST_POINTS = 24
 MOST_RUNS = 50_000
 MOST_MEASURES = 16
@@ -129,7 +129,7 @@ def tune(
     output = _output("search", csv, as_json=as_json, dry_run=dry_run)
     what = TunePlan.load(plan, settings=single(settings))
     if not dry_run:
-        # Fail now rather than after an hour.
+        # Without what the report needs, fail now rather than after an hour.
         require_matplotlib()
         with FigureStyle.of("page", style).applied():
             environment("tune")
@@ -160,7 +160,7 @@ def tune(
 
 
 def _output(what: str, csv: Path | None, *, as_json: bool, dry_run: bool) -> shell.Output:
-    """Returns the form of the answer of a sweep or a search; raises `InputError` if options contradict each other."""
+    """Returns the output format of a sweep or a search. Raises `InputError` if options conflict."""
     output = shell.Output.of(as_json=as_json, csv=csv)
     if dry_run and csv is not None:
         raise InputError([Fault.saying(f"--csv writes the table of a {what}: leave out --dry-run.", key="--csv")])
@@ -168,7 +168,7 @@ def _output(what: str, csv: Path | None, *, as_json: bool, dry_run: bool) -> she
 
 
 def _interrupted(output: shell.Output, facts: dict[str, Any], latest: list[Any]) -> int:
-    """Prints that Ctrl-C has ended it; returns the exit code."""
+    """Prints that the command was interrupted; returns the exit code."""
     if output.form == "json":
         shell.answer({**facts, "interrupted": True, **(asdict(latest[-1]) if latest else {})})
     shell.complain("interrupted: finished runs are kept; continue with --resume")
@@ -190,7 +190,7 @@ def _rest(now: Progress | TuneProgress) -> str:
 
 
 def _estimated(plan: Plan, worker: Local | Cluster, what: str) -> tuple[Estimate, dict[str, Any], str]:
-    """Returns the estimate of a plan, the size of the worker, and that in words."""
+    """Returns the estimate of a plan, and the size of the worker as numbers and in words."""
     from celltrain.ensemble.cases import estimate
 
     machines, threads = workers.size(worker)
@@ -254,7 +254,7 @@ def _estimate_search(plan: TunePlan, worker: Local | Cluster, output: shell.Outp
 
 
 def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
-    """Prints the end of a sweep and the content of its store; returns the exit code."""
+    """Prints the outcome of a sweep and the contents of its store; returns the exit code."""
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.store import Store
 
@@ -281,7 +281,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
 
 
 def blocks(store: Store) -> Iterator[Block]:
-    """Yields the points of a small store: the mean of each measure and half the width of its 95 % interval."""
+    """Yields a table of a small store: by point, the mean of each measure and half the width of its 95 % interval."""
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.plan.plan import tcps
     from celltrain.ensemble.table import measured
@@ -329,7 +329,7 @@ def _interval(row: dict[str, Any]) -> str:
 
 
 def _blocks(tuned: Tuned) -> Iterator[Block]:
-    """Yields the gains over the references, or the fronts of a plan without references."""
+    """Yields a table of gains over the references, or of the Pareto fronts if the plan has no references."""
     facts = tuned.facts
     for warning in tuned.warnings:
         yield Line(text=f"WARNING: {warning}", style="bold")

@@ -65,7 +65,7 @@ def why(
 
 
 def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -> None:
-    """Prints the episodes of a connection, and the command that explains the first."""
+    """Prints the episodes of a connection, and the command to explain the first."""
     from celltrain.inspect.why import HEADS
 
     flow, of = shown(found.flow), f"{shown(found.scenario or file)}, seed {found.seed}"

@@ -1,4 +1,4 @@
-"""Runners of a command: threads of this machine, or a Dask cluster."""
+"""Where commands run simulations: on threads of this machine, or on a Dask cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
 
-#: A longer wait is a typing mistake.
+#: A longer timeout is probably a typing mistake.
 MOST_SECONDS = 24 * 60 * 60
 
 
@@ -21,10 +21,10 @@ MOST_SECONDS = 24 * 60 * 60
 def worker(
     jobs: int | None, dask: str | None, scheduler_file: Path | None, dask_timeout: str
 ) -> Iterator[Local | Cluster]:
-    """Yields the runner that these options choose.
+    """Yields the worker selected by these options.
 
     Raises:
-        InputError: If they contradict each other.
+        InputError: If options conflict.
         ClusterError: If the cluster cannot be reached.
     """
     from celltrain.errors import Fault, InputError
@@ -49,14 +49,14 @@ def worker(
 
 
 def size(worker: Local | Cluster) -> tuple[int | None, int]:
-    """Returns the number of workers, None without a cluster, and of all threads."""
+    """Returns the number of workers (None without a cluster) and the total number of threads."""
     from celltrain.running import Local
 
     return (None, worker.threads) if isinstance(worker, Local) else worker.size()
 
 
 def in_words(workers: int | None, threads: int) -> str:
-    """Returns the size in words.
+    """Returns the number of workers and threads in words.
 
     >>> in_words(None, 2)
     '2 threads'
@@ -69,7 +69,7 @@ def in_words(workers: int | None, threads: int) -> str:
 
 
 def size_in_words(size: float) -> str:
-    """Returns a number of bytes in words.
+    """Formats a number of bytes with a unit.
 
     >>> size_in_words(129_500), size_in_words(18_500_000), size_in_words(2.04e9)
     ('130 KB', '18.5 MB', '2.04 GB')

@@ -1,4 +1,4 @@
-"""Common parts of all plots: colours, matplotlib and its settings, new axes, names that fit a figure, and figure files."""
+"""Common parts of all plots: colours, matplotlib's settings, new axes, shortened names, and figure files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: Colours by index of a flow or a group: six of Okabe and Ito's, and two more that remain distinct with colour blindness.
+#: Colours by index of a flow or a group: six by Okabe and Ito, and two more that are distinct for colour-blind readers.
 #: The lab has the same colours in `lab/src/page/styles/base.css`.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#003FB6", "#922244")
 INK = "#222222"
@@ -33,7 +33,7 @@ LOSS = "#B00000"
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
     "pdf.fonttype": 42,
-    # A dollar in a name is not mathematics.
+    # A dollar sign in a name does not start a formula.
     "text.parse_math": False,
     "font.size": 9,
     "axes.titlesize": "medium",
@@ -47,12 +47,12 @@ STYLE: dict[str, Any] = {
 
 
 def colour_of_flow(index: int) -> str:
-    """Returns the colour of the flow with this index in its scenario, starting again after the last colour."""
+    """Returns the colour of the flow with this index in its scenario. The colours repeat after the last one."""
     return COLOURS[index % len(COLOURS)]
 
 
 def tint_of_flow(index: int) -> str:
-    """Returns the colour of a flow for areas, lighter so that marks are visible; a second round of flows has darker tints.
+    """Returns a flow's colour for areas, lighter so that marks stay visible. When colours repeat, the tints are darker.
 
     >>> tint_of_flow(0), tint_of_flow(8)
     ('#80B8D8', '#4C9CC9')
@@ -63,9 +63,9 @@ def tint_of_flow(index: int) -> str:
     return "#" + "".join(f"{round(part + (255 - part) * white):02X}" for part in parts)
 
 
-#: Most entries of a legend; more would hide the plot.
+#: Maximum number of entries in a legend; more would hide the plot.
 MAX_LEGEND = 20
-#: Most characters of a name in a legend and in a title; longer names leave no room for the plot.
+#: Maximum length of a name in a legend and in a title; longer names would leave no room for the plot.
 LONGEST_LABEL = 48
 LONGEST_TITLE = 80
 #: File name endings of figures.
@@ -73,7 +73,7 @@ FIGURES = (".svg", ".pdf", ".png")
 
 
 def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
-    """Raises `InputError` if the ending of a file is not a figure's."""
+    """Raises `InputError` if a file name does not end in a figure format."""
     if Path(file).suffix.lower() not in FIGURES:
         raise InputError([Fault.saying(f"Cannot draw {shown(file)}: use .svg, .pdf or .png.", key=option)])
 
@@ -87,7 +87,7 @@ def require_matplotlib() -> None:
 
 
 def new_axes(**figure: Any) -> Axes:
-    """Creates axes on a new figure of pyplot."""
+    """Creates axes on a new pyplot figure."""
     require_matplotlib()
     from matplotlib import pyplot
 
@@ -97,7 +97,7 @@ def new_axes(**figure: Any) -> Axes:
 
 
 def styled(style: str | None = None) -> AbstractContextManager[None]:
-    """Returns a context in which new figures have celltrain's style, and on top of it another style of matplotlib."""
+    """Returns a context in which new figures have celltrain's style, overridden by a matplotlib style if given."""
     from matplotlib import style as styles
     from matplotlib.rcsetup import cycler
 
@@ -123,10 +123,10 @@ def rendered(
 
 
 def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) -> None:
-    """Writes a figure in the format that the ending of the path names."""
+    """Writes a figure in the format given by the path's suffix."""
     from matplotlib import rcParams
 
-    # A style may set another resolution.
+    # The style may set a resolution.
     dpi = rcParams["savefig.dpi"] if isinstance(rcParams["savefig.dpi"], int | float) else 150
     content = rendered(figure, path.suffix.removeprefix(".").lower(), dpi=dpi, metadata=metadata)
     with replacing(path) as file:
@@ -134,7 +134,7 @@ def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) 
 
 
 def legible(label: str, most: int = LONGEST_LABEL) -> str:
-    """Shortens a name for a legend, and hides a leading underscore, which would remove the entry.
+    """Shortens a name for a legend. A space before a leading underscore keeps matplotlib from omitting the entry.
 
     >>> legible("_hidden"), legible("source1 to destination1", 12)
     (' _hidden', 'source1 to …')

@@ -1,4 +1,4 @@
-"""Events for diagrams: selection of rows, arrays of their columns, and the axes on which they are drawn."""
+"""Event tables for diagrams: selecting rows, converting columns to arrays, and preparing the axes."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: Most names in an error.
+#: Maximum number of names in an error message.
 _SHOWN = 12
 
 
 def texts(table: pa.Table, column: str) -> Any:
-    """Returns a column of texts as an array of Python strings, with None for null."""
+    """Returns a text column as an array of Python strings, with None for null."""
     return table[column].cast("string").to_numpy(zero_copy_only=False)
 
 
 def numbers(table: pa.Table, column: str) -> Any:
-    """Returns a column of numbers as floats, with NaN for null."""
+    """Returns a numeric column as floats, with NaN for null."""
     return table[column].to_numpy(zero_copy_only=False).astype(float)
 
 
 def names(table: pa.Table, column: str) -> list[str]:
-    """Returns the different texts of a column, in the order of their first rows."""
+    """Returns the distinct texts of a column, in order of first appearance."""
     return [name for name in table[column].cast("string").unique().to_pylist() if name is not None]
 
 
 def rows_of(table: pa.Table, **wanted: str) -> pa.Table:
-    """Returns the rows whose columns, as texts, have these values."""
+    """Returns the rows whose columns, converted to text, have these values."""
     import pyarrow.compute as pc
 
     for column, value in wanted.items():
@@ -45,7 +45,7 @@ def rows_of(table: pa.Table, **wanted: str) -> pa.Table:
 
 
 def within(table: pa.Table, span: tuple[float, float] | None) -> pa.Table:
-    """Returns the rows of a span of time."""
+    """Returns the rows in a time span."""
     import pyarrow.compute as pc
 
     if span is None:
@@ -75,7 +75,7 @@ def span_of(window: str | None) -> tuple[float, float] | None:
 
 
 def one_of(option: str, what: str, wanted: str, known: Sequence[str]) -> str:
-    """Returns a known name; raises `InputError` for any other, with the nearest one and the list."""
+    """Returns `wanted` if it is known; otherwise raises `InputError` with the nearest known name and the list."""
     known = list(dict.fromkeys(known))
     if wanted in known:
         return wanted
@@ -86,9 +86,9 @@ def one_of(option: str, what: str, wanted: str, known: Sequence[str]) -> str:
 
 
 def lost_frames(sent: Any, arrived: Any) -> Any:
-    """Returns which of the frames that were sent will not arrive, as an array of booleans.
+    """Returns, as an array of booleans, which of the sent frames will never arrive.
 
-    A frame never overtakes another of its VC, so one that has not arrived before a later one is lost.
+    Frames of a VC stay in order, so a frame is lost if a later one has arrived and it has not.
 
     >>> import numpy as np
     >>> lost_frames(np.array([0, 1, 2, 3]), np.array([0, 2]))
@@ -102,7 +102,7 @@ def lost_frames(sent: Any, arrived: Any) -> Any:
 
 #: Size of a diagram in inches: readable in a column of 8 cm as well as on a screen.
 SIZE = (4.8, 3.9)
-#: Marks from which they are drawn as an image within the figure.
+#: Number of marks above which they are drawn as an image within the figure.
 MOST_MARKS = 4000
 
 
@@ -115,7 +115,7 @@ class Events:
     facts: Mapping[str, Any]
 
     def rows(self, kind: str, span: tuple[float, float] | None = None, **wanted: str) -> pa.Table | None:
-        """Returns the rows of a kind in a span of time that have these texts; None if there are none, or none were kept."""
+        """Returns rows of a kind in a time span with these texts; None if there are none, or none were recorded."""
         try:
             table = rows_of(within(self.log[kind], span), **wanted)
         except NotTracedError:
@@ -123,7 +123,7 @@ class Events:
         return table if len(table) else None
 
     def axes(self, ax: Axes | None, *what: str, size: tuple[float, float] = SIZE) -> Axes:
-        """Adds a title to axes, or to new ones: what is drawn, the run, and its TCP."""
+        """Adds a title to the axes, new ones if None: what is drawn, the run, and its TCP."""
         ax = new_axes(figsize=size) if ax is None else ax
         tcp = self.facts.get("tcp")
         lines = [", ".join(what), self.title, f"TCP: {tcp}" if tcp else ""]
@@ -132,14 +132,14 @@ class Events:
         return ax
 
     def flow_index(self, flows: Sequence[str]) -> dict[str, int]:
-        """Returns the index of each flow in its scenario, for its colour; in natural order if the events lack the list."""
+        """Returns the index of each flow in its scenario, for its colour; in natural order if there is no list."""
         natural = sorted(flows, key=lambda name: (name.rstrip("0123456789"), len(name), name))
         index = {name: place for place, name in enumerate(self.facts.get("flows") or natural)}
         return {name: index.get(name, len(index)) for name in flows}
 
 
 def marks(ax: Axes, x: Any, y: Any, marker: str, colour: str, label: str | None, **style: Any) -> None:
-    """Draws marks without a line, as an image if they are many."""
+    """Draws marks without a line; as an image if there are many."""
     style = {"markersize": 4, "markeredgewidth": 0.8, "rasterized": len(x) > MOST_MARKS} | style
     ax.plot(x, y, marker, color=colour, label=label, **style)
 
@@ -152,12 +152,12 @@ def nothing(window: str | None) -> InputError:
 
 
 def time_unit(end: float) -> tuple[float, str]:
-    """Returns how many units a second has, and the unit, for times up to `end`."""
+    """Returns the number of time units per second, and the unit's name, for times up to `end`."""
     return (1e3, "ms") if end < 0.1 else (1.0, "s")
 
 
 def time_axis(ax: Axes, span: tuple[float, float] | None, last: float) -> None:
-    """Labels the time axis, which covers the window; a window without an end runs to the last event."""
+    """Labels the time axis, and limits it to the window. A window without an end extends to the last event."""
     scale, unit = time_unit(last)
     ax.set_xlabel(f"time ({unit})")
     if span is not None:
@@ -165,7 +165,7 @@ def time_axis(ax: Axes, span: tuple[float, float] | None, last: float) -> None:
 
 
 def finish(ax: Axes, columns: int = 2, below: float = 0.19) -> Axes:
-    """Adds a legend below, each label once, and removes offsets and powers from the axes."""
+    """Adds a legend below the plot, with each label once, and disables offsets and powers of ten on the axes."""
     from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
     for axis in (ax.xaxis, ax.yaxis):
@@ -181,6 +181,6 @@ def finish(ax: Axes, columns: int = 2, below: float = 0.19) -> Axes:
     style: dict[str, Any] = {"fontsize": "small", "frameon": False, "handlelength": 1.4, "columnspacing": 1.2}
     legend = ax.legend(entries.values(), entries, **layout, **style)
     for text in legend.get_texts():
-        # A dollar in a name is a dollar.
+        # A dollar sign in a name does not start a formula.
         text.set_parse_math(False)
     return ax

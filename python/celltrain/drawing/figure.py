@@ -22,19 +22,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Marks from which they are drawn as an image within the figure; as vectors they would take a hundred bytes each.
+#: Number of marks above which they are drawn as an image within the figure; as vectors each would take a hundred bytes.
 MOST_MARKS = 1500
-#: Resolution of such an image in dots an inch, by format. A page holds each SVG in two widths, so those are for screens.
+#: Resolution of such an image in dots per inch, by format. A page contains each SVG twice, in two widths, so SVG has
+#: screen resolution to save space.
 DOTS = {"svg": 120, "pdf": 200}
 #: Resolution of figures in notebooks.
 SCREEN = 110
 #: Meaning of error bars.
 BARS = "bars: 95 % intervals"
-#: Most panels in a row.
+#: Maximum number of panels in a row.
 MOST_ACROSS = 3
-#: Widths of figures in inches: a paper's column, and its page.
+#: Widths of figures in inches: a column and a page of a paper.
 WIDTHS = {"column": 3.5, "page": 7.2}
-#: Characters of a legend that fit side by side in an inch.
+#: Characters per inch in a legend.
 LEGEND_PER_INCH = 11.0
 
 
@@ -57,7 +58,7 @@ class FigureStyle:
         return 52 if self.narrow else 100
 
     def subtitle(self, marks: str = "") -> list[str]:
-        """Returns the lines above a figure: TCP, number of seeds, and the meaning of its bars."""
+        """Returns the lines above a figure: the TCP, the number of seeds, and the meaning of the bars."""
         facts = "; ".join(text for text in (self.seeds, marks) if text)
         return [*textwrap.wrap(self.tcp, self.characters), *textwrap.wrap(facts, self.characters)]
 
@@ -68,16 +69,16 @@ class FigureStyle:
 
     @property
     def narrow(self) -> bool:
-        """True if the figure fits a column; panels are then below each other."""
+        """True if the figure is a column wide; panels are then placed below each other."""
         return self.width == "column"
 
     def shape(self, count: int, most: int) -> tuple[int, int]:
-        """Returns rows and columns of panels, as full as possible, with at most `most` columns on a page."""
+        """Returns the number of rows and columns of panels: rows as full as possible, at most `most` columns."""
         down = math.ceil(count / (1 if self.narrow else most))
         return down, math.ceil(count / down)
 
     def columns(self, labels: Sequence[str]) -> int:
-        """Returns the number of columns of a legend with as few and as full rows as possible.
+        """Returns the number of columns that gives a legend the fewest and fullest rows.
 
         >>> FigureStyle(width="column").columns(["R 0.5", "R 0.6", "R 0.7", "R 0.8", "R 0.9"])
         3
@@ -141,20 +142,20 @@ class Drawing:
     def _drawn(self, kind: str) -> bytes:
         with self.look.applied():
             if self.figure.get_layout_engine() is not None:
-                # The layout is computed once for all formats.
+                # Compute the layout only once for all formats.
                 self.figure.draw_without_rendering()
                 self.figure.set_layout_engine("none")
-            # Each figure has a salt of its own: a page holds several, and their identifiers must differ.
+            # Each figure has its own salt: a page contains several figures, whose identifiers must differ.
             return rendered(self.figure, kind, dpi=DOTS[kind], salt=f"celltrain {self.name} {self.look.width}")
 
 
 def colour_of(place: int) -> str:
-    """Returns a colour of the current style, starting again after the last one; for use inside `FigureStyle.applied`."""
+    """Returns a colour of the current style, repeating after the last one. Use it inside `FigureStyle.applied`."""
     return _cycle()[place % len(_cycle())]
 
 
 def marked(place: int) -> tuple[str, str]:
-    """Returns colour and marker of a group; both repeat together only after many groups."""
+    """Returns the colour and marker of a group. The same combination repeats only after many groups."""
     return colour_of(place), MARKERS[(place + place // len(_cycle())) % len(MARKERS)]
 
 
@@ -165,18 +166,18 @@ def _cycle() -> list[str]:
 
 
 def new_figure(**options: Any) -> Figure:
-    """Creates a figure without a window; options are those of matplotlib's `Figure`."""
+    """Creates a figure without a window. The options are those of matplotlib's `Figure`."""
     from matplotlib.figure import Figure
 
     figure: Any = Figure(**options)
-    # Notebooks show it even if pyplot was never imported.
+    # Notebooks then show the figure even if pyplot was never imported.
     figure._repr_png_ = partial(rendered, figure, "png", dpi=SCREEN)
     made: Figure = figure
     return made
 
 
 def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[float, float]) -> NDArray[np.float64]:
-    """Returns the lengths of error bars below and above means, cut at the measure's limits.
+    """Returns the lengths of error bars below and above means, clipped at the measure's limits.
 
     >>> bars(np.array([0.9, 0.5]), np.array([0.3, np.nan]), (0.0, 1.0)).round(6).tolist()
     [[0.3, 0.0], [0.1, 0.0]]
@@ -187,7 +188,7 @@ def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[flo
 
 
 def direction(label: str, larger: bool) -> str:
-    """Adds to a label which direction is better."""
+    """Adds to a label whether larger or smaller is better."""
     return f"{label}, {'larger' if larger else 'smaller'} is better"
 
 
@@ -201,21 +202,21 @@ def panelled(
     marks: str = "",
     **shared: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """Creates a figure of panels under the subtitle of its style, none of them empty.
+    """Creates a figure with a subtitle and this number of panels.
 
     Args:
         count: Number of panels.
         look: Width and subtitle of the figure.
-        height: Height of a panel with its surroundings, in inches.
+        height: Height of a panel including its labels, in inches.
         extra: Inches below the panels, for a legend.
-        most: Most panels in a row of a page.
+        most: Maximum number of panels in a row of a page.
         marks: Meaning of bars, for the subtitle.
-        shared: Axes that panels share, as in `Figure.subplots`.
+        shared: Whether panels share axes, as in `Figure.subplots`.
     """
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     down, across = look.shape(count, most)
-    # Room between panels, so that the numbers at their ends do not touch.
+    # Space between panels, so that tick labels at their edges do not touch.
     layout = ConstrainedLayoutEngine(w_pad=0.09, h_pad=0.06)
     lines = look.subtitle(marks)
     figure = new_figure(figsize=(look.inches, height * down + 0.3 + extra + 0.16 * len(lines)), layout=layout)
@@ -233,7 +234,7 @@ def subtitled(figure: Figure, lines: Sequence[str]) -> None:
 
 
 def label_outer(grid: Sequence[Axes], columns: int, x: str, y: str) -> None:
-    """Labels the axes at the left and at the bottom of a grid of panels."""
+    """Labels the axes at the left and bottom edges of a grid of panels."""
     for place, axes in enumerate(grid):
         if place % columns == 0:
             axes.set_ylabel(y)
@@ -242,7 +243,7 @@ def label_outer(grid: Sequence[Axes], columns: int, x: str, y: str) -> None:
 
 
 def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title: str = "") -> None:
-    """Adds one legend for all panels below them; a title only if there are several entries."""
+    """Adds one legend for all panels below them. It has a title only if it has several entries."""
     handles = {text: handle for axes in grid for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)}
     figure.legend(
         handles.values(),
@@ -256,7 +257,7 @@ def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title:
 
 
 def thinned(figure: Figure) -> Figure:
-    """Removes ticks at values below the panels, from the last one down, until no texts touch; rotated texts stay."""
+    """Removes labelled ticks of x axes, from right to left, until no labels touch. Keeps axes with rotated labels."""
     from matplotlib.ticker import FixedLocator
 
     figure.draw_without_rendering()

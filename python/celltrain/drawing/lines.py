@@ -1,6 +1,6 @@
-"""Figures of means with their intervals: a row of dots for each group, or lines over an axis, in panels by measure.
+"""Figures of means with intervals: a row of dots for each group, or lines over an axis, with a panel per measure.
 
-Texts are laid out for the width of the figure: no label covers another, and error bars are whole.
+Texts are laid out for the width of the figure: no label covers another, and no error bar is cut off.
 """
 
 from __future__ import annotations
@@ -32,44 +32,44 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Most characters of a group's name next to its dot, by the width of the figure.
+#: Maximum length of a group's name next to its dot, by the width of the figure.
 LONGEST_NAME = {"column": 22, "page": 30}
-#: Most characters of a value below an axis.
+#: Maximum length of a value below an axis.
 LONGEST_VALUE = 24
-#: Distance of lines at one value of the axis, as a share of its length, so that no error bar hides another.
+#: Horizontal distance between lines, as a fraction of the axis, so that no error bar hides another.
 SHIFT = 0.012
-#: Line styles in a matplotlib style other than celltrain's.
+#: Line styles if the matplotlib style is not celltrain's.
 DASHES = ("-", "--", ":", "-.")
-#: Inches of a row of dots, and around the rows of a panel.
+#: Height of a row of dots, and of the space around the rows of a panel, in inches.
 ROW, AROUND = 0.24, 0.75
-#: Most numbers of an axis that have a tick each, and most ticks at words.
+#: Maximum number of numeric values with a tick each, and of ticks at words.
 MOST_NUMBERS, MOST_TICKS = 6, 12
-#: Most means of a line that have error bars.
+#: Maximum number of means with error bars in a line.
 MOST_BARS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Means that share a colour: one dot, or a line."""
+    """Means drawn in one colour: a dot or a line."""
 
     name: str
     mean: NDArray[np.float64]
     half: NDArray[np.float64]
     """Half the width of the 95 % interval of each mean; NaN if there is none."""
     runs: Sequence[NDArray[np.float64]] = field(default=())
-    """Values behind each mean, drawn pale; empty if they are not shown."""
+    """Values that each mean is computed from, drawn in a pale colour; empty if not shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """One pair of axes: a measure, at one setting of the axes that give panels."""
+    """One panel: a measure, at one setting of the parameters that have a panel for each value."""
 
     label: str
     """Measure with its unit."""
     groups: Sequence[Group]
     title: str = ""
     limits: tuple[float, float] = (-math.inf, math.inf)
-    """Least and largest possible value; intervals end there."""
+    """Smallest and largest possible value; intervals are clipped there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,18 +79,18 @@ class Scale:
     label: str
     """Name with its unit."""
     places: NDArray[np.float64]
-    """Numbers in the unit of the label; 0, 1, ... for words."""
+    """Positions: numbers in the unit of the label, or 0, 1, ... for words."""
     words: Sequence[str] = ()
     """The values if they are words."""
     logarithmic: bool = False
     sampled: bool = False
-    """True if the values were drawn at random; they need no ticks of their own."""
+    """True if the values were drawn at random, so that they need no ticks of their own."""
     size: float = 1.0
-    """Size of the label's unit."""
+    """Size of the label's unit in the base unit."""
 
     @classmethod
     def of(cls, name: str, unit: str, values: Sequence[float | str], **options: Any) -> Scale:
-        """Creates the scale of words, or of numbers in the multiple of their unit that is easiest to read."""
+        """Creates a scale of words, or of numbers in the multiple of their unit that is easiest to read."""
         if any(isinstance(value, str) for value in values):
             places = np.arange(len(values), dtype=np.float64)
             return cls(label=labelled(name, ""), places=places, words=list(map(str, values)), **options)
@@ -106,18 +106,18 @@ class Scale:
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """Means over one axis, everything else averaged over."""
+    """Means over one axis, averaged over all other axes."""
 
     across: Scale
     places: NDArray[np.float64]
-    """Places of the means; those of `across`, unless means are over ranges of its values."""
+    """Positions of the means. They differ from those of `across` if means are over ranges of values."""
     means: Group
     behind: tuple[NDArray[np.float64], NDArray[np.float64]] | None
-    """Points behind the means, drawn pale."""
+    """Points that the means are computed from, drawn in a pale colour."""
 
 
 def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = MOST_ACROSS) -> Figure:
-    """Draws a row for each group, with its name at the left."""
+    """Draws a row for each group, with its name on the left."""
     rows = len(panels[0].groups)
     _, across = look.shape(len(panels), columns)
     figure, grid = panelled(len(panels), look, height=rows * ROW + AROUND, extra=-0.3, most=columns)
@@ -146,7 +146,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = MOST_ACRO
 def lines(
     panels: Sequence[Panel], across: Scale, look: FigureStyle, *, columns: int = 1, zero: bool = False, marks: str = ""
 ) -> Figure:
-    """Draws a line for each group over an axis; with `zero` also a thin line at zero."""
+    """Draws a line for each group over an axis; `zero` adds a thin line at zero."""
     # Panels of one measure share a row; measures with one panel fill their rows.
     columns = look.shape(len(panels), MOST_ACROSS if columns == 1 else columns)[1]
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
@@ -163,7 +163,7 @@ def lines(
             style: dict[str, Any] = {"marker": marker, "capsize": 2, "markersize": 4, "zorder": 3}
             style |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
             if look.style is not None:
-                # A style may have greys only, which a copier cannot distinguish.
+                # A style may only have greys, which are hard to distinguish on a photocopy.
                 style["linestyle"] = DASHES[row % len(DASHES)]
             ends = bars(group.mean, group.half, panel.limits)
             axes.errorbar(at, group.mean, yerr=ends, color=colour, label=names[row], **style)
@@ -177,7 +177,7 @@ def lines(
 
 
 def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tuple[float, float], marks: str) -> Figure:
-    """Draws a panel for each axis; many means have a band in place of error bars. Group names are titles."""
+    """Draws a panel for each axis, with a band instead of error bars for many means. Group names are titles."""
     figure, grid = panelled(len(panels), look, height=2.6, marks=marks, sharey=True)
     for axes, panel in zip(grid, panels, strict=True):
         if panel.behind is not None:
@@ -202,11 +202,11 @@ def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tup
 
 
 def ruled(axes: Axes, side: Literal["x", "y"], scale: Scale, *, turned: bool | None = None) -> None:
-    """Sets scale and ticks of an axis: a tick at each value if there are few.
+    """Sets the scale and ticks of an axis, with a tick at each value if there are few.
 
     Args:
         axes: The axes.
-        side: Which of the two.
+        side: Which axis.
         scale: The values.
         turned: Rotates words; only long ones when None.
     """
@@ -225,7 +225,7 @@ def ruled(axes: Axes, side: Literal["x", "y"], scale: Scale, *, turned: bool | N
         axis.set_minor_locator(LogLocator(subs="all"))
     places = np.sort(scale.places)
     if len(places) <= MOST_NUMBERS and not scale.sampled:
-        # No tick is at a value that was not run.
+        # Do not place ticks at values that were not run.
         set_ticks(places, [plain(place) for place in places.tolist()], color=INK)
         axes.minorticks_off()
     elif not scale.logarithmic:
@@ -233,7 +233,7 @@ def ruled(axes: Axes, side: Literal["x", "y"], scale: Scale, *, turned: bool | N
 
 
 def word_ticks(texts: Sequence[str], side: str, turned: bool | None = None) -> dict[str, Any]:
-    """Returns the arguments of `set_xticks` or `set_yticks` for ticks at 0, 1, ...: some of them if there are many."""
+    """Returns arguments of `set_xticks` or `set_yticks` for ticks at 0, 1, ..., or at a few of them if many."""
     ticks = spread(len(texts), MOST_TICKS)
     labels = [legible(texts[tick], LONGEST_VALUE) for tick in ticks]
     if turned is None:
@@ -243,14 +243,14 @@ def word_ticks(texts: Sequence[str], side: str, turned: bool | None = None) -> d
 
 
 def spread(count: int, most: int) -> list[int]:
-    """Returns at most `most` of the numbers 0 to count - 1, evenly spread, with both ends."""
+    """Returns at most `most` of the numbers 0 to count - 1, evenly spread, including both ends."""
     if count <= most:
         return list(range(count))
     return [round(i * (count - 1) / (most - 1)) for i in range(most)]
 
 
 def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y"]) -> None:
-    """Gives all panels of a measure the same axis, so that equal lengths are equal differences."""
+    """Gives all panels of a measure the same axis, so that equal differences have equal lengths."""
     first: dict[str, Axes] = {}
     for axes, panel in zip(grid, panels, strict=True):
         if first.setdefault(panel.label, axes) is not axes:
@@ -258,7 +258,7 @@ def _share(panels: Sequence[Panel], grid: Sequence[Axes], which: Literal["x", "y
 
 
 def _shifted(across: Scale, row: int, rows: int) -> NDArray[np.float64]:
-    """Returns the places of a group's means, slightly shifted against those of the other groups."""
+    """Returns the positions of a group's means, slightly offset from those of the other groups."""
     places = across.places
     shift = (row - (rows - 1) / 2) * SHIFT
     if across.words:

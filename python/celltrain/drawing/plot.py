@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from celltrain.drawing.diagrams import Diagrams
 
 
-#: Line styles of flows after the last colour.
+#: Line styles of flows, the next one each time the colours repeat.
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
 
@@ -62,19 +62,19 @@ class Plot:
     def queue(self, *, ax: Axes | None = None) -> Axes:
         """Draws the cells waiting at each recorded port over time.
 
-        A line shows the samples, the band around it the least and the largest queue between two of them. Dashed and dotted
-        lines are the thresholds of the ports' policies and the sizes of their buffers.
+        A line shows the samples, and the band around it the smallest and the largest queue between two samples. Dashed
+        lines are the thresholds of the ports' policies, dotted lines the sizes of their buffers.
         """
         times, labels, [cells, least, largest] = self._series.raw("queue")
         port = brief(labels[0], LONGEST_LABEL) if len(labels) == 1 else f"{len(labels)} ports"
         ax = self._steps("queue", times, labels, cells, f"Queue at {port}", "cells waiting", ax)
         for index, (low, high) in enumerate(zip(least.T, largest.T, strict=True)):
-            # The range of a sample is that of the step before it.
+            # A sample contains the range of the step before it.
             ends = ([*low[1:], low[-1]], [*high[1:], high[-1]])
             is_first = index == 0 and len(times) > 1
             step = valued(float(times[1] - times[0]), "s", 4) if is_first else ""
             label = f"least to largest in each {step}" if is_first else None
-            # A burst of one step is narrower than a pixel; its edges are not.
+            # A burst of one step may be narrower than a pixel; outlining the band keeps it visible.
             band: dict[str, Any] = {"alpha": 0.4, "linewidth": 0.8, "step": "post", "label": label}
             ax.fill_between(times, *ends, color=colour_of_flow(index), **band)
         ports = [row for row in self._answer["ports"] if row["name"] in labels]
@@ -95,7 +95,7 @@ class Plot:
 
     @checked()
     def cwnd(self, *, ax: Axes | None = None, ssthresh: bool = False) -> Axes:
-        """Draws the congestion window of each connection over time, and if asked its slow start threshold, dashed."""
+        """Draws the congestion window of each connection over time, and optionally a dashed slow start threshold."""
         times, labels, [cwnd, thresholds] = self._series.raw("cwnd")
         ax = self._steps("cwnd", times, labels, cwnd, "Congestion windows", "congestion window (segments)", ax)
         if ssthresh:
@@ -105,7 +105,7 @@ class Plot:
 
     @checked()
     def delivered(self, *, ax: Axes | None = None) -> Axes:
-        """Draws the goodput of each connection over time: its mean between two samples, from the first of them on."""
+        """Draws the goodput of each connection over time: the mean between two samples, at the first of them."""
         times, labels, [delivered] = self._series.raw("delivered")
         mbps = (delivered[1:] - delivered[:-1]) * 8e-6 / (times[1:] - times[:-1])[:, None]
         return _finished(self._steps("delivered", times[:-1], labels, mbps, "Goodput", "goodput (Mb/s)", ax), labels)
@@ -118,7 +118,7 @@ class Plot:
 
     @checked()
     def edge(self, *, ax: Axes | None = None) -> Axes:
-        """Draws the packets of each connection at its edge device, with dots in phase 1 of adaptive discard."""
+        """Draws the packets of each connection at its edge device. Dots mark phase 1 of adaptive discard."""
         times, labels, [packets, phases, _, _] = self._series.raw("edge")
         what, ylabel = "Packets at the edge devices", "packets at the edge device"
         ax = self._steps("edge", times, labels, packets, what, ylabel, ax)
@@ -130,10 +130,10 @@ class Plot:
 
     @checked()
     def write(self, file: str | os.PathLike[str]) -> Path:
-        """Draws the recorded series into a file, a panel each.
+        """Draws the recorded series to a file, with a panel for each.
 
         Args:
-            file: The file; its ending names its format: `.svg`, `.pdf` or `.png`.
+            file: The file, with a suffix for its format: `.svg`, `.pdf` or `.png`.
         """
         refuse_other(file)
         require_matplotlib()
@@ -142,7 +142,7 @@ class Plot:
         names = list(self._series)
         if not names:
             raise InputError([Fault.saying("No series was recorded: name some in trace, such as queue.", key="plot")])
-        # Without pyplot, which could open a window or keep the figure.
+        # Do not use pyplot, which could open a window or keep the figure in memory.
         with styled():
             figure = Figure(figsize=(8, 4.5 * len(names)), layout="constrained")
             for name, panel in zip(names, figure.subplots(len(names), squeeze=False)[:, 0], strict=True):
@@ -163,13 +163,13 @@ class Plot:
 
     @checked()
     def ladder(self, flow: str, frame: int | None = None, *, ax: Axes | None = None) -> Axes:
-        """Draws one frame's cells on their way; see `celltrain.drawing.diagrams.Diagrams.ladder`."""
+        """Draws the path of one frame's cells; see `celltrain.drawing.diagrams.Diagrams.ladder`."""
         return self._diagrams().ladder(flow, frame, ax=ax)
 
     def _steps(
         self, series: str, times: Any, labels: Sequence[str], values: Any, what: str, ylabel: str, ax: Axes | None
     ) -> Axes:
-        """Draws a line for each column, in the colour of its flow, or of its port's place among those recorded."""
+        """Draws a line for each column, in the colour of its flow, or by the position of its recorded port."""
         ax = new_axes() if ax is None else ax
         places = {flow["name"]: place for place, flow in enumerate(self._answer["flows"])}
         flows = self._series.flows(series) or labels
@@ -185,11 +185,11 @@ class Plot:
 
 
 def _finished(ax: Axes, labels: Sequence[str]) -> Axes:
-    """Adds a legend next to the plot, unless it would be too long, and lets the axis begin at zero."""
+    """Adds a legend next to the plot, unless it would be too long, and starts the value axis at zero."""
     ax.set_ylim(bottom=0)
     if len(labels) <= MAX_LEGEND:
         legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
         for text in legend.get_texts():
-            # A dollar in a name is a dollar.
+            # A dollar sign in a name does not start a formula.
             text.set_parse_math(False)
     return ax

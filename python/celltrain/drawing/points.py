@@ -1,4 +1,4 @@
-"""Figures of a measure over two axes, and of points by two measures: heat maps, Pareto fronts, agreement, histograms."""
+"""Heat maps over two axes, Pareto fronts of two measures, plots of agreement, and histograms."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 #: Colours of a scale.
 MAP = "viridis"
-#: Most maps in a row: their cells need room.
+#: Maximum number of maps in a row, as their cells need space.
 MAPS_ACROSS = 2
-#: Most cells with numbers, and the width of a digit by the size of its font.
+#: Maximum number of cells with numbers, and the width of a digit relative to the font size.
 MOST_CELLS, DIGIT = 90, 0.62
-#: Dots up to which they are large.
+#: Number of dots below which they are drawn large.
 FEW_DOTS = 400
 
 
@@ -48,17 +48,17 @@ class Map:
     across: Scale
     up: Scale
     values: NDArray[np.float64]
-    """For a heat map a row for each value of `up`, with NaN for no value; for dots one value for each."""
+    """For a heat map: a row for each value of `up`, with NaN for missing values. For dots: one value each."""
     title: str = ""
 
 
 def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float, shared: bool = False) -> Figure:
-    """Draws maps with a common scale; with `shared` their axes are the same, and labelled only at the edges."""
+    """Draws maps with a common colour scale. With `shared`, the axes are the same and only labelled at the edges."""
     share: dict[str, Any] = {"sharex": True, "sharey": True} if shared else {}
     figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS, **share)
     columns = look.shape(len(maps), MAPS_ACROSS)[1]
     limits = _limits([one.values for one in maps])
-    # Row labels and the scale are next to the panels.
+    # Leave space next to the panels for row labels and the colour scale.
     room = 0.62 * look.inches / columns
     for place, (axes, one) in enumerate(zip(grid, maps, strict=True)):
         image = _cells(axes, one, limits, room)
@@ -73,7 +73,7 @@ def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: flo
 
 
 def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float) -> Figure:
-    """Draws a dot for each value, at the places of both scales."""
+    """Draws a dot for each value, at its position on both scales."""
     figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS)
     for axes, one in zip(grid, maps, strict=True):
         count = len(one.values)
@@ -95,7 +95,7 @@ def _limits(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
 
 
 def _cells(axes: Axes, one: Map, limits: tuple[float, float], room: float) -> Any:
-    """Draws the cells of a map, with their numbers if there is room."""
+    """Draws the cells of a map, with their values as text if there is room."""
     values = one.values
     rows, columns = values.shape
     edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
@@ -123,32 +123,32 @@ def _cells(axes: Axes, one: Map, limits: tuple[float, float], room: float) -> An
 
 
 def _number(value: float, limits: tuple[float, float]) -> str:
-    """Formats a value with the digits that the largest one needs."""
+    """Formats a value with the number of digits that suits the largest value."""
     largest = max(map(abs, limits))
     if largest < 0.1:
         return f"{value:.2g}"
     return f"{value:.2f}" if largest < 10 else f"{value:,.0f}"
 
 
-#: Sides and corners of a point at which a label is tried, up to the right first, where a reader looks; and distances from
-#: the point in points (1/72 inch). A line leads to the point from the longer ones.
+#: Directions from a point in which a label is tried, the upper right first, and distances in points (1/72 inch). At
+#: longer distances a line connects the label to the point.
 SIDES = ((0.7, 0.7), (-0.7, 0.7), (0.7, -0.7), (-0.7, -0.7), (0, 1), (1, 0), (-1, 0), (0, -1))
 DISTANCES = (5.5, 9.0, 14.0, 20.0, 28.0, 38.0, 50.0)
 LEAD = {"arrowstyle": "-", "linewidth": 0.5, "color": GREY, "shrinkA": 0, "shrinkB": 3}
-#: Margins around a label and around a point, in points.
+#: Margins around a label and around a point, in points (1/72 inch).
 MARGIN, DOT = 1.0, 5.0
 
 
 def put(axes: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str], hidden: NDArray[np.float64]) -> int:
-    """Writes a text next to each point; returns how many texts found no place and were left out.
+    """Writes a text next to each point; returns the number of texts omitted for lack of space.
 
-    Each text takes the first free place around its point, near places first, so the same figure always has the same labels.
+    Each text gets the first free position around its point, nearest first, so the labels of a figure are reproducible.
 
     Args:
         axes: Axes of a figure with a final layout, after `figure.draw_without_rendering()`.
         points: Positions, in the units of the axes.
         texts: One text for each point.
-        hidden: More points, one a row, that texts only cover as a last resort.
+        hidden: More points, one per row, that texts should not cover if possible.
     """
     pixels = axes.figure.dpi / 72
     at, dots = axes.transData.transform(points), axes.transData.transform(hidden)
@@ -172,7 +172,7 @@ def put(axes: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str],
                 taken.append((low, high))
                 lead = LEAD if distance > DISTANCES[0] else None
                 note = axes.annotate(text, point, tuple((centre - spot) / pixels), arrowprops=lead, **style)
-                # It is inside the axes, so the layout needs no room for it.
+                # The label is inside the axes, so the layout need not reserve space for it.
                 note.set_in_layout(False)
                 break
         else:
@@ -180,17 +180,17 @@ def put(axes: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str],
     return left_out
 
 
-#: Height of a figure with one panel, by its width.
+#: Height of a figure with one panel, relative to its width.
 TALL = 0.7
 MOST_COLOURS = len(COLOURS)
-#: Most points of a front that have numbers, and most points of a panel that have error bars.
+#: Maximum number of numbered points on a front, and of points with error bars in a panel.
 MOST_NUMBERED, MOST_BARS = 12, 40
 MOST_BINS = 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Coordinate:
-    """A measure of all points: means, half the width of their 95 % intervals, and the measure's limits."""
+    """A measure at all points: means, half the widths of their 95 % intervals, and the measure's limits."""
 
     label: str
     mean: NDArray[np.float64]
@@ -205,7 +205,7 @@ class Coordinate:
 
 @dataclass(frozen=True, kw_only=True)
 class Front:
-    """A panel: its points, and those on the Pareto front in their order."""
+    """A panel: its points, and the points on its Pareto front in order."""
 
     title: str
     points: NDArray[np.int64]
@@ -213,30 +213,30 @@ class Front:
 
     @property
     def barred(self) -> NDArray[np.int64]:
-        """Points with error bars: only the front's if there are so many that bars would hide them."""
+        """Points with error bars: only those on the front if there are too many points for all bars."""
         return self.points if len(self.points) <= MOST_BARS else self.order
 
 
 @dataclass(frozen=True, kw_only=True)
 class Colouring:
-    """An axis that gives points their colours."""
+    """An axis whose values colour the points."""
 
     scale: Scale
     levels: NDArray[np.int64]
-    """Place of each point's value on the scale."""
+    """Position of each point's value on the scale."""
     names: Sequence[str]
     """Values with their units."""
 
     @property
     def is_named(self) -> bool:
-        """True if values have entries in the legend; otherwise there is a colour scale."""
+        """True if the values are in the legend; otherwise there is a colour scale."""
         return not self.scale.sampled and len(self.names) <= MOST_COLOURS
 
 
 def fronts(
     panels: Sequence[Front], x: Coordinate, y: Coordinate, colouring: Colouring | None, look: FigureStyle
 ) -> Figure:
-    """Draws points by two measures, their Pareto fronts ringed and numbered."""
+    """Draws points by two measures, with rings and numbers on their Pareto fronts."""
     entries = 1 + (len(colouring.names) if colouring is not None and colouring.is_named else 0)
     marks = "" if np.isnan(x.half).all() else f"grey {BARS}"
     if len(panels) > 1:
@@ -254,7 +254,7 @@ def fronts(
         ring: dict[str, Any] = {"s": 70, "facecolors": "none", "edgecolors": INK, "zorder": 4}
         axes.scatter(x.mean[line], y.mean[line], label="Pareto front", **ring)
         axes.locator_params(axis="y", nbins=5)
-        # Numbers of four digits need more room than a narrow panel has for five of them.
+        # A narrow panel has no room for five numbers with four digits.
         axes.locator_params(axis="x", nbins=3 if look.narrow or columns > 2 else 5)
         axes.set_title(panel.title, fontsize="small")
     label_outer(grid, columns, x.label, y.label)
@@ -277,7 +277,7 @@ def fronts(
 def _coloured(
     axes: Axes, colouring: Colouring | None, x: NDArray[Any], y: NDArray[Any], points: NDArray[np.int64]
 ) -> Any:
-    """Draws dots coloured by an axis; returns what a colour scale needs if there are too many values for a legend."""
+    """Draws dots coloured by an axis. Returns the image for a colour scale if a legend would have too many values."""
     common: dict[str, Any] = {"s": 20, "linewidths": 0, "zorder": 3, "rasterized": len(points) > MOST_MARKS}
     if colouring is None:
         axes.scatter(x[points], y[points], color=colour_of(0), **common)
@@ -286,7 +286,7 @@ def _coloured(
     if not colouring.is_named:
         from matplotlib.colors import LogNorm, Normalize
 
-        # All panels have the same colours.
+        # Use the same colours in all panels.
         norm = (LogNorm if colouring.scale.logarithmic else Normalize)(float(places.min()), float(places.max()))
         return axes.scatter(x[points], y[points], c=places[levels[points]], cmap=MAP, norm=norm, **common)
     from matplotlib import colormaps
@@ -303,10 +303,10 @@ def _coloured(
 def agreement(
     pairs: Sequence[tuple[Coordinate, Coordinate, NDArray[np.bool_]]], look: FigureStyle, names: Sequence[str]
 ) -> Figure:
-    """Draws measures from two sources against each other, a panel each, with a line where both are equal.
+    """Plots measures from two sources against each other, with a panel for each and a line where both are equal.
 
     Args:
-        pairs: Both sources of each measure, and which points differ.
+        pairs: Each measure from both sources, and which of its points differ.
         look: The figure's style.
         names: Legend entries of points that do not differ, and of points that do.
     """
@@ -330,12 +330,12 @@ def agreement(
 
 
 def histograms(measures: Sequence[tuple[Coordinate, NDArray[np.float64]]], look: FigureStyle) -> Figure:
-    """Draws how the values of runs are distributed, a panel for each measure, with their mean and its interval."""
+    """Draws histograms of the values of runs, with a panel for each measure, and the mean with its interval."""
     marks = "line and band: the mean and its 95 % interval"
     figure, grid = panelled(len(measures), look, height=2.6, marks=marks)
     for axes, (mean, values) in zip(grid, measures, strict=True):
         if len(values):
-            # Values that differ only by rounding are one value.
+            # Treat values that differ only by rounding as one value.
             is_one = np.ptp(values) <= 1e-9 * np.abs(values).max()
             bins = 1 if is_one else min(MOST_BINS, math.ceil(math.sqrt(len(values))))
             axes.hist(values, bins=bins, color=colour_of(0), alpha=0.5, edgecolor="white")

@@ -1,1 +1,1 @@
-"""Ensembles: cases times seeds, the table of their results, and the summaries that commands show."""
+"""Ensembles of runs (cases times seeds), the table of their results, and summaries for commands."""

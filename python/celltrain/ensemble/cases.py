@@ -1,6 +1,7 @@
-"""The cases of an ensemble, and the one loop that runs them with their seeds.
+"""The cases of an ensemble, and the function that runs them with their seeds.
 
-Sweeps, searches, comparisons and reproductions call `execute`. An estimate of the cost runs a few cases, or their beginning.
+Sweeps, searches, comparisons and reproductions call `execute`. To estimate the cost, a few cases are run, or only their
+beginning.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from celltrain.errors import ScenarioError
 from celltrain.model.cancel import current
 from celltrain.running import Chunk, Recording, Rows, Task, Worker
 
-#: Seconds a probe may take; the time of an unfinished probe follows from the share that is done.
+#: Time limit of a probe in seconds; the time of an unfinished probe is extrapolated from the completed fraction.
 PROBE_SECONDS = 2.0
-#: Points that are probed, spread over the plan.
+#: Number of points that are probed, spread over the plan.
 PROBES = 5
-#: Bytes on the disk of a run without its measures, and of a measure.
+#: Bytes on disk for a run without its measures, and for each measure.
 RUN_BYTES, MEASURE_BYTES = 95, 10
 
 
@@ -32,7 +33,7 @@ class Case:
     Attributes:
         number: Its number, from 0.
         configuration: The canonical scenario as JSON.
-        memory: Bytes of memory that a run of it reserves.
+        memory: Bytes of memory that a run of the case reserves.
     """
 
     number: int
@@ -53,7 +54,7 @@ class Run:
     Attributes:
         case: The case.
         seed: The seed of every random choice.
-        key: A text that only this run has.
+        key: A unique text that identifies the run.
         measures: Measures of this run; those of the ensemble when None.
     """
 
@@ -76,13 +77,13 @@ def execute(
     """Runs every run on a worker, and passes the rows to `take` on the calling thread as they arrive.
 
     Args:
-        runs: The runs. They may be generated meanwhile, on another thread.
-        worker: The runner: threads and processes of this machine, or a cluster.
+        runs: The runs. A worker may iterate over them on another thread.
+        worker: Where to run: threads and processes of this machine, or a cluster.
         take: Called with rows, in any order. Rows of a run may arrive twice.
-        measures: Measures of runs that have no measures of their own.
+        measures: Measures of runs that do not define their own.
         limit_s: Real time that a run may take.
         recording: The series to record; None for no series.
-        chunk_runs: Runs of a chunk; the number that the worker wants when None.
+        chunk_runs: Runs per chunk; the worker's default when None.
     """
 
     def chunks() -> Iterator[Chunk]:
@@ -120,14 +121,14 @@ def execute(
 
 
 class _TookLongError(Exception):
-    """A trial run has taken long enough."""
+    """A trial run has reached its time limit."""
 
 
 def trial_run(configuration: str, seed: int, seconds: float) -> tuple[dict[str, Any] | None, float]:
-    """Runs a canonical scenario for some seconds at most.
+    """Runs a canonical scenario for at most this number of seconds.
 
     Returns:
-        The answer, or None if the run was ended, and the seconds that a whole run takes.
+        The answer (None if the run was stopped), and the seconds that a whole run takes.
     """
     begun, share = time.monotonic(), 0.0
 
@@ -147,16 +148,16 @@ def trial_run(configuration: str, seed: int, seconds: float) -> tuple[dict[str, 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """The cost of a sweep, before it is started.
+    """The estimated cost of a sweep.
 
     Attributes:
         points: Points of the plan.
-        runs: All runs; with `until`, the most there can be.
-        least_runs: The least runs there can be.
-        probes: Runs that the estimate is based on; 0 if none could be made.
+        runs: Number of runs; with `until`, the maximum.
+        least_runs: Minimum number of runs.
+        probes: Number of runs that the estimate is based on; 0 if none could be run.
         seconds_per_run: Time of a run on one core.
         seconds: Time of all runs on all threads.
-        bytes_per_run: Bytes that a run takes on the disk, without series.
+        bytes_per_run: Bytes on disk per run, without series.
         bytes: Bytes of all runs.
     """
 
@@ -171,7 +172,7 @@ class Estimate:
 
 
 def estimate(plan: Plan, threads: int) -> Estimate:
-    """Runs a few points, or their beginning, and extrapolates."""
+    """Estimates the cost of a plan by running a few points, or their beginning."""
     count, until = len(plan.points), plan.seeds.until
     seconds, characters = [], 0
     for index in sorted({count * i // PROBES + count // (2 * PROBES) for i in range(PROBES)}):

@@ -1,4 +1,4 @@
-"""Runs the missing runs of a plan and writes their rows into its store."""
+"""Runs the missing runs of a plan and writes their rows to its store."""
 
 from __future__ import annotations
 
@@ -24,22 +24,23 @@ from celltrain.model.cancel import check
 from celltrain.running import Rows, RunRecord, Worker, statistics
 from celltrain.text import shown
 
-#: Points that are expanded together; their seeds are run in turn, so that an early end leaves few seeds of many points.
+#: Number of points in a block. A block runs seed by seed, so that after an early stop many points have a few seeds.
 BLOCK = 1000
-#: Runs of these points that are examined together, so that memory does not grow with the plan.
+#: Number of runs in a block that are looked up together, so that memory does not grow with the plan.
 BLOCK_RUNS = 100_000
-#: Most runs that are written together.
+#: Maximum number of runs to collect before a write.
 WRITE_RUNS = 4096
-#: Shortest time between two writes, s: short runs are written together. A run that took half as long is written at once.
+#: Minimum time between two writes in seconds, to write short runs together. A run that took half of it is written at
+#: once.
 WRITE_SECONDS = 0.2
 
-#: The core's messages for a run past its time limit, and for a network that does not fit into memory.
+#: The core's messages for a run that exceeded its time limit, and for a network that does not fit into memory.
 _TOOK_LONGER = re.compile(r"took longer than (\d+(?:\.\d+)?) s of real time")
-# Stores have errors in the words of earlier versions too.
+# Stores also contain errors worded by earlier versions.
 _DID_NOT_FIT = re.compile(
     r"(?:need|take) more than (\d+\.\d) ([GM])iB of memory[,;] .*?the (\d+\.\d) ([GM])iB that are free"
 )
-#: The share of the free memory that one run may have.
+#: The fraction of free memory that one run may use.
 SHARE = 0.75
 _BYTES = {"G": 1 << 30, "M": 1 << 20}
 
@@ -50,12 +51,12 @@ class Progress:
 
     Attributes:
         done: Runs whose rows are stored, including earlier ones.
-        total: All runs as far as known: if seeds are added until intervals are narrow, the runs requested so far.
+        total: Total number of runs. If seeds are added until intervals are narrow, the number requested so far.
         failed: Failed runs among `done`.
-        repeated: Runs that an earlier point has, so that they need not be done; they count as done.
+        repeated: Runs identical to a run of an earlier point. They are not run again and count as done.
         elapsed_seconds: Time since the sweep was started or resumed.
-        rate: Runs per second since then; 0 before the first.
-        wide: Points that have all the seeds they may have, and still a wider interval than requested.
+        rate: Runs per second since then; 0 before the first run is done.
+        wide: Points that have reached the maximum number of seeds with an interval still wider than requested.
     """
 
     done: int
@@ -68,7 +69,7 @@ class Progress:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Estimated time that is left; None before the first run is done."""
+        """Estimated remaining time in seconds; None before the first run is done."""
         return (self.total - self.done) / self.rate if self.rate > 0 else None
 
 
@@ -83,8 +84,8 @@ def run_plan(
 ) -> Progress:
     """Runs a plan into a new store, or the missing runs into an existing one; returns the final progress.
 
-    Ctrl-C is raised when the finished runs are stored. If the store is resumed, runs are repeated that failed for lack of time
-    or memory that is available now, and with `retry_failed` all failed runs.
+    After Ctrl-C, the finished runs are stored before `KeyboardInterrupt` is raised. Resuming repeats failed runs for
+    which there is now enough time or memory, or with `retry_failed` all failed runs.
     """
     with Store.resume(folder, plan) if resume else Store.create(folder, plan) as store:
         if resume:
@@ -93,9 +94,9 @@ def run_plan(
 
 
 def has_more(error: str, plan: Plan) -> bool:
-    """Returns whether a run failed for lack of time or memory that is available now.
+    """Returns whether a run failed for lack of time or memory, of which there is more now.
 
-    A failed row has its limit in its error, so the store needs no other place for it.
+    The error text includes the limit at the time, so the store need not record it elsewhere.
 
     Args:
         error: Error of the failed row.
@@ -119,17 +120,17 @@ def has_more(error: str, plan: Plan) -> bool:
 
 
 class Coordinator:
-    """Runs a plan into a store: the only process that expands the plan and writes rows."""
+    """Runs a plan and writes its store. Only this process expands the plan and writes rows."""
 
     def __init__(
         self, plan: Plan, store: Store, worker: Worker, progress: Callable[[Progress], object] | None = None
     ) -> None:
         self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
-        #: Protects everything below: a worker may generate runs on another thread.
+        #: Protects everything below, as a worker may iterate over the runs on another thread.
         self._lock = threading.Lock()
-        #: Keys of runs that are under way.
+        #: Keys of runs that were started and have not been received.
         self._pending: set[str] = set()
-        #: Runs that came back and are not written yet, by key.
+        #: Runs that were received but not yet written, by key.
         self._received: dict[str, RunRecord] = {}
         self._repeats: list[Repeat] = []
         totals = store.database.totals()
@@ -141,7 +142,7 @@ class Coordinator:
         self._begun = self._written = self._told = time.monotonic()
 
     def run(self) -> Progress:
-        """Runs the missing runs. Finished runs are stored however it ends; then Ctrl-C and errors are raised."""
+        """Runs the missing runs. On Ctrl-C or an error, finished runs are stored before the exception is raised."""
         try:
             self._run_missing()
         finally:
@@ -173,7 +174,7 @@ class Coordinator:
         self._write()
 
     def _missing(self) -> Iterator[list[tuple[int, int]]]:
-        """Yields point and seed of the runs that are not stored, by blocks of points, in a block seed by seed."""
+        """Yields the point and seed of runs that are not stored: block by block, and within a block seed by seed."""
         count, begin = len(self._plan.points), self._plan.seeds.first
         for first in range(0, count, BLOCK):
             points = range(first, min(first + BLOCK, count))
@@ -185,7 +186,7 @@ class Coordinator:
                     yield [(point, seed) for seed in seeds for point in points if (point, seed) not in settled]
 
     def _new_runs(self, blocks: Iterable[Sequence[tuple[int, int]]]) -> Iterator[Run]:
-        """Yields the runs to do. A run that an earlier point has is a repeat; a scenario that is refused is a failed row."""
+        """Yields the runs to do. Records repeats of earlier points, and failed rows for refused scenarios."""
         for block in blocks:
             cases: dict[int, tuple[Case, str | None]] = {}
             for point, seed in block:
@@ -213,7 +214,7 @@ class Coordinator:
             return Case(number=point, configuration=text, memory=0), str(error).replace("\n", "; ")
 
     def _is_new(self, run: Repeat) -> bool:
-        """Returns whether a run is new and must be done; otherwise it repeats a run of an earlier point."""
+        """Returns whether a run is new. If not, records it as a repeat of an earlier point's run."""
         with self._lock:
             if run.run_key in self._pending or run.run_key in self._received or self._store.database.knows(run.run_key):
                 self._repeats.append(run)
@@ -223,7 +224,7 @@ class Coordinator:
             return True
 
     def _take(self, rows: Rows) -> None:
-        """Keeps the rows received, and writes them if it is time."""
+        """Keeps the received rows, and writes them if a write is due."""
         manifest = self._store.manifest
         if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
             problem = (
@@ -240,7 +241,7 @@ class Coordinator:
         self._report()
 
     def _keep(self, record: RunRecord) -> None:
-        """Keeps a run until the next write; a run that was received before is dropped."""
+        """Keeps a run until the next write. Ignores a run that was received before."""
         with self._lock:
             if record.run_key not in self._pending:
                 return
@@ -251,8 +252,8 @@ class Coordinator:
             self._failed += record.error is not None
 
     def _write(self) -> None:
-        """Writes the runs received, in one transaction."""
-        # Ctrl-C waits, so that no run is both stored and still to be written.
+        """Writes the received runs in one transaction."""
+        # Ctrl-C is delayed, so that no stored run remains in the list of runs to write.
         with uninterrupted():
             with self._lock:
                 received, repeats = dict(self._received), list(self._repeats)
@@ -282,12 +283,12 @@ class Coordinator:
             self._told = now
             self._tell(self._progress())
 
-    # Seeds until an interval is narrow.
+    # Adding seeds until intervals are narrow.
 
     def _until_narrow(self, first: int, last: int) -> None:
-        """Runs rounds over some points, until each interval is narrow enough or the point has all the seeds it may have.
+        """Runs some points in rounds, until each has a narrow enough interval or the maximum number of seeds.
 
-        The seeds of a point depend on the values of its earlier seeds alone, not on where and when they run.
+        The number of seeds of a point depends only on the values of its earlier seeds, not on where and when they run.
         """
         begin, before, until = self._plan.seeds.first, 0, self._plan.seeds.until
         assert until is not None, "called for plans with until"
@@ -313,7 +314,7 @@ class Coordinator:
             self._wide += len(own) >= until.at_most and not _mean(known).half[0] <= until.interval
 
     def _target(self, values: Mapping[int, float | None]) -> int:
-        """Returns the number of seeds a point needs, judged by the values of its first seeds without a gap."""
+        """Returns the number of seeds a point needs, estimated from its first seeds up to the first gap."""
         until, first = self._plan.seeds.until, self._plan.seeds.first
         assert until is not None, "called for plans with until"
         target = until.at_least
@@ -327,7 +328,7 @@ class Coordinator:
 
 
 def seeds_needed(values: Sequence[float], interval: float, most: int) -> int:
-    """Returns how many values make half the width of the 95 % interval of their mean at most `interval`, judged by these.
+    """Estimates how many values are needed for the 95 % interval of their mean to be at most ± `interval`.
 
     >>> seeds_needed([0.9, 0.9, 0.9], 0.01, 200), seeds_needed([0.8, 0.9, 1.0], 0.1, 200), seeds_needed([0.8, 1.0], 1e-9, 200)
     (3, 7, 200)

@@ -1,12 +1,13 @@
-"""Checks whether a result depends on lock-step: flows that start together, on hosts that take no time, one of which starves.
+"""Checks whether a result may depend on lock-step, in which flows that start together run in step and one starves.
 
-Both conditions must hold. *The flows are in step* (`in_step`): at least two connections start at the same instant, and nothing
-in the scenario is random but the order of ties. *A flow starves* (`Step.starves`): over the whole run some flow delivers less
-than a hundredth of its max-min fair share, though the share is a hundred segments or more, and timers expired. Then the seeds
-may all show the same accident; `lock_step_warning` reports that, and suggests settings that break the step.
+Both conditions must hold. *The flows are in step* (`in_step`): at least two connections start at the same instant, and
+nothing in the scenario is random except the order of ties. *A flow starves* (`Step.starves`): over the whole run some
+flow delivers less than a hundredth of its max-min fair share, although this share is at least a hundred segments, and
+timers expired. All seeds may then show the same coincidence; `lock_step_warning` reports it, and suggests settings that
+break the lock-step.
 
-Only scenarios are judged in which starving has no other good reason: all flows are TCP with data from their start on, all start
-in the first half of the run, and no scheduler prefers a VC.
+Only scenarios are checked in which starvation has no other likely cause: all flows are TCP and have data from their
+start, all start in the first half of the run, and no scheduler prefers a VC.
 
 Source: docs/design/lock-step.md; docs/mechanisms.md, A-03, A-60, A-61 and A-62; Floyd and Jacobson (1991) for random times.
 """
@@ -24,20 +25,20 @@ from celltrain.model.network import Network
 from celltrain.model.quantities import QUANTITIES, seconds
 from celltrain.model.scenario import Reading
 
-#: A flow that has less than this share of its fair share over a whole run starves.
+#: A flow starves if it gets less than this fraction of its fair share over a whole run.
 NEAR_NONE = 0.01
-#: Segments of the largest size that a fair share must have for starving to mean something.
+#: Minimum fair share, in segments of the largest size, for starvation to be meaningful.
 LARGE_SHARE = 100
-#: The measures of a run that are needed.
+#: The measures needed from each run.
 LEAST, TIMEOUTS = "flows.least(*).goodput_mbps", "flows.sum(*).timeouts"
 
 #: Policies that refuse frames at random.
 RANDOM_POLICIES = {"dfba", "dfba_1998"}
 #: Schedulers that treat all VCs equally.
 EVEN_SCHEDULERS = {"fifo", "round_robin"}
-#: Kinds of TCP traffic with data from the start on.
+#: Kinds of TCP traffic that have data from the start.
 TCP_DATA = {"greedy", "file"}
-#: Bytes that a segment's frame adds: headers of TCP and IP, LLC/SNAP, AAL5's trailer.
+#: Bytes added to a segment in its frame: TCP and IP headers, LLC/SNAP, AAL5 trailer.
 HEADERS = 20 + 20 + 8 + 8
 
 
@@ -46,10 +47,10 @@ class Step:
     """A scenario whose flows are in step.
 
     Attributes:
-        together: Most flows that start at one instant.
-        fair_mbps: The smallest max-min fair share of a flow, of goodput, in megabits per second.
-        fair_segments: Segments of the largest size that this share amounts to in the run.
-        processing: The time of the largest segment on the bottleneck: Floyd and Jacobson's random time.
+        together: Largest number of flows that start at the same instant.
+        fair_mbps: The smallest max-min fair share of any flow, as goodput in megabits per second.
+        fair_segments: This share over the whole run, in segments of the largest size.
+        processing: Transmission time of the largest segment at the bottleneck, as in Floyd and Jacobson's random time.
         tick: The coarsest tick of a retransmission timer.
         ties_drawn: True if the order of ties differs from seed to seed.
     """
@@ -62,7 +63,7 @@ class Step:
     ties_drawn: bool
 
     def starves(self, least_mbps: float, timeouts: float) -> bool:
-        """Returns whether a flow starves in a run with this least goodput of a flow and this number of timeouts."""
+        """Returns whether a flow starves in a run, given the smallest goodput of a flow and the number of timeouts."""
         return self.fair_segments >= LARGE_SHARE and timeouts > 0 and least_mbps < NEAR_NONE * self.fair_mbps
 
 
@@ -74,7 +75,7 @@ class LockStepWarning:
         step: The scenario whose flows are in step.
         seeds: Number of seeds that were run.
         starved: Number of seeds in which a flow starves.
-        least_mbps: The least goodput of a flow in any of them.
+        least_mbps: The smallest goodput of a flow in any of these seeds.
     """
 
     step: Step
@@ -95,12 +96,12 @@ class LockStepWarning:
 
 
 def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[float, float]]) -> LockStepWarning | None:
-    """Returns what to check before several seeds of a scenario are trusted; None if nothing indicates lock-step.
+    """Returns a warning if the results of several seeds may depend on lock-step, or else None.
 
     Args:
-        scenario: The scenario as a table, with or without its defaults; a scenario that is refused is not judged.
-        runs: For each seed the least goodput of a flow in megabits per second, and the timeouts of all flows: the values of
-            the measures `LEAST` and `TIMEOUTS`.
+        scenario: The scenario as a table, with or without its defaults. A refused scenario gives no warning.
+        runs: For each seed, the smallest goodput of a flow in megabits per second and the timeouts of all flows: the
+        values of the measures `LEAST` and `TIMEOUTS`.
 
     >>> from celltrain import load
     >>> lan = load("scenarios/lan-tail-drop.toml").to_dict()
@@ -110,7 +111,7 @@ def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[floa
     >>> found.starved, found.seeds
     (1, 2)
     """
-    # Cheap first: a network is built only if a flow has next to nothing.
+    # Cheap check first: a network is built only if timers expired.
     if not runs or not any(timeouts for _, timeouts in runs.values()):
         return None
     step = in_step(scenario)
@@ -123,7 +124,7 @@ def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[floa
 
 
 def in_step(scenario: Mapping[str, Any]) -> Step | None:
-    """Returns what is in step in a scenario; None if something is random besides ties, or starving has a good reason."""
+    """Returns what is in step in a scenario; None if more than ties is random, or starvation may have another cause."""
     reading = Reading.of_table(scenario, "scenario")
     full = reading.scenario
     if full is None or any(True for _ in drawn(full)) or not _all_alike(full):
@@ -150,7 +151,7 @@ def in_step(scenario: Mapping[str, Any]) -> Step | None:
 
 
 def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the paths of the settings by which the runs of several seeds differ, apart from ties."""
+    """Yields the paths of the settings that make seeds differ, apart from the order of ties."""
     host = scenario["host"]
     if seconds(host["processing"]) > 0 and host["processing_times"] == "uniform":
         yield "host.processing_times"
@@ -170,7 +171,7 @@ def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _all_alike(scenario: Mapping[str, Any]) -> bool:
-    """Returns whether all flows are TCP with data and no port prefers a VC."""
+    """Returns whether all flows are TCP with data from the start, and no port prefers a VC."""
     kinds = {kind for flow in scenario["flow"].values() for kind in flow["traffic"] or ()}
     schedulers = {name for port in scenario["port"].values() for name in port["scheduler"] or ()}
     policies = [config for port in scenario["port"].values() for config in port["policy"].values()]
@@ -179,12 +180,12 @@ def _all_alike(scenario: Mapping[str, Any]) -> bool:
 
 
 def _starts(scenario: Mapping[str, Any], names: list[str]) -> dict[str, float]:
-    """Returns the start of each flow in seconds: from its own table, the table of a range, the topology, or 0."""
+    """Returns the start of each flow in seconds: from its own table, a range's table or the topology; by default 0."""
     starts = dict.fromkeys(names, 0.0)
     [topology] = scenario["topology"].values()
     flows = topology.get("flows", ())
     starts |= {flow["name"]: seconds(flow["start"]) for flow in flows if isinstance(flow, Mapping)}
-    # A name goes before a range.
+    # Ranges first, so that a flow's own table overrides them.
     for name, own in sorted(scenario["flow"].items(), key=lambda entry: entry[0] in starts):
         if own["start"] is not None:
             starts |= dict.fromkeys(named(name, names), seconds(own["start"]))

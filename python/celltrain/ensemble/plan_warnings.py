@@ -1,7 +1,7 @@
 """Warnings about plans and results that are likely to mislead.
 
-An axis that changes nothing, a threshold that stays constant while the buffer grows, a mean over different networks: each is
-reported before the runs if the plan shows it, after the runs, and in the report.
+Examples are an axis that changes nothing, a threshold that stays constant while the buffer grows, and a mean over
+different networks. Each is reported before the runs if the plan reveals it, after the runs, and in the report.
 """
 
 from __future__ import annotations
@@ -34,32 +34,32 @@ if TYPE_CHECKING:
     from celltrain.ensemble.store import Store
     from celltrain.ensemble.store.runs import StoredRuns
 
-#: Most thresholds that are named; a network may have thousands of ports.
+#: Maximum number of thresholds to name, as a network may have thousands of ports.
 MOST_NAMED = 3
-#: Parts of a scenario that a policy does not choose, with their names in warnings. Means over them say little.
+#: Parts of a scenario over which means are not meaningful, with their names in warnings.
 NETWORKS = {"topology": "network", "tcp": "TCP"}
-#: A measure that is 0 in a run that carried nothing, and measures of a sweep that are 0 in such a run as well.
+#: A measure that is 0 if a run carried nothing, and the measures of a sweep that show it, in order of preference.
 DELIVERED = "flows.sum(*).delivered_bytes"
 _CARRIED = (DELIVERED, "goodput_mbps", "efficiency")
-#: A policy that carries less than this share of the best policy in the same network gets a warning.
+#: There is a warning if a policy carries less than this fraction of the best policy's traffic in the same network.
 LITTLE = 0.1
-#: Seeds hardly change a case if there are at least three and no standard deviation exceeds this share of its mean.
+#: Seeds hardly change a case if there are at least three, and no standard deviation exceeds this fraction of its mean.
 LEAST_SEEDS, NARROW = 3, 0.003
-#: The first of these that is measured decides about it; counts such as those of cells vary with the order of ties. Without
-#: any of them all decide.
+#: Only the first of these that is measured is tested, as counts (of cells, for example) vary with the order of ties. If
+#: none is measured, all measures are tested.
 DECISIVE = ("efficiency", "fairness", "fairness_max_min", "goodput_mbps")
-#: Most runs of a store that is checked for indistinct seeds and lock-step, and points that are checked for lock-step.
+#: Maximum runs of a store to check for indistinct seeds and lock-step, and maximum points to check for lock-step.
 MOST_RUNS, MOST_JUDGED = 1_000_000, 1000
-#: Points of a plan whose scenarios are read for the warnings of the check, and warnings that are reported.
+#: Maximum points of a plan to check for `celltrain check`'s warnings, and maximum warnings to report.
 MOST_READ, MOST_REPORTED = 200, 5
-#: Seconds that all tries of a plan may take, and one of them.
+#: Time limits in seconds for all trial runs of a plan, and for each of them.
 TRIED_SECONDS, TRY_SECONDS = 10.0, 2.0
 
 # Of plans.
 
 
 def of_plan(plan: Plan) -> list[str]:
-    """Returns the warnings of a plan before anything is run."""
+    """Returns warnings about a plan before anything is run."""
     constant = thresholds_of(plan)
     paths = {_group_name(group): _network_path(group) for group in plan.groups if len(group) > 1}
     return [*constant, *check_warnings({plan.name: plan}, constant), *networks(paths)]
@@ -68,11 +68,12 @@ def of_plan(plan: Plan) -> list[str]:
 def check_warnings(plans: Mapping[str, Plan], thresholds: Sequence[str] = ()) -> list[str]:
     """Returns the warnings that `celltrain check` gives for the points of these plans, each once.
 
-    A warning that not all points have names the first point that has it. Of a large plan some points are read.
+    If a warning does not apply to all points, it names the first to which it applies. In a large plan, only some points
+    are checked.
 
     Args:
         plans: Plans by name.
-        thresholds: Warnings of thresholds that stay while the buffer changes; the check doubts some of them as well.
+        thresholds: Warnings about thresholds that stay constant while the buffer changes, which are not repeated.
     """
     found: dict[str, list[str]] = {}
     read = 0
@@ -99,12 +100,12 @@ def tried(plan: Plan) -> list[str]:
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
         outcomes = []
-        # At both corners and in the middle of the other axes.
+        # Hold the other axes at both corners and in the middle.
         corners = (0, len(plan.points) // 2, len(plan.points) - 1)
         for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
             first, last = (_canonical(plan.points[base + level * stride].scenario) for level in (0, len(group) - 1))
             if first is None or last is None or first == last:
-                # Here the axis sets nothing; elsewhere it may.
+                # The axis has no effect here, but may have one elsewhere.
                 continue
             for text in (first, last):
                 if text not in prints and time.monotonic() - begun < TRIED_SECONDS:
@@ -122,12 +123,12 @@ def tried(plan: Plan) -> list[str]:
 
 
 def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
-    """Returns the warnings of thresholds that stay while the buffer changes; a comparison has no `[[paired]]` to offer."""
-    # Other plans have the same ports at every point.
+    """Returns warnings about thresholds that stay constant while the buffer changes; plans can use `[[paired]]`."""
+    # Only axes of ports can change buffers.
     if not any(axis.path.startswith("port.") for axis in plan.axes):
         return []
     scenarios = [plan.points[index].scenario for index in _spread(len(plan.points), CHECKED_POINTS)]
-    # One other buffer at all points is a change too.
+    # A single new buffer size at all points is also a change, from the base scenario.
     is_set = any(len(axis) == 1 and axis.path.endswith(".buffer") for axis in plan.axes)
     return list(thresholds([plan.base, *scenarios] if is_set else scenarios, of_plan=of_plan))
 
@@ -135,7 +136,7 @@ def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
 def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) -> Iterator[str]:
     """Yields warnings about thresholds in cells that stay constant while the buffer they belong to changes."""
     otherwise = ", or give each its own in [[paired]]" if of_plan else ""
-    # By path, the threshold at each buffer; a threshold that is varied too is intended, and has none.
+    # The threshold at each buffer size, by path; None if the threshold is varied too, which is intended.
     known: dict[str, dict[int, int | None]] = {}
     for scenario in scenarios:
         for port, table in _tables(scenario.get("port")):
@@ -160,10 +161,10 @@ def thresholds(scenarios: Sequence[Mapping[str, Any]], *, of_plan: bool = True) 
 
 
 def networks(paths: Mapping[str, str]) -> Iterator[str]:
-    """Warns about means over axes that change the network or its TCP.
+    """Yields a warning about means over axes that change the network or its TCP.
 
     Args:
-        paths: By the name of each axis that varies its path into the scenario.
+        paths: Paths into the scenario, by the names of axes that vary.
     """
     names = {name: NETWORKS[root] for name, path in paths.items() if (root := path.split(".")[0]) in NETWORKS}
     if names and len(names) < len(paths):
@@ -178,12 +179,12 @@ def networks(paths: Mapping[str, str]) -> Iterator[str]:
 
 
 def of_store(store: Store) -> list[str]:
-    """Returns the warnings of a store's plan and of its runs."""
+    """Returns warnings about a store's plan and its runs."""
     try:
         plan = store.plan
         warnings = of_plan(plan)
     except CelltrainError:
-        # The plan of another version may be invalid today.
+        # A plan of another version may be invalid in this one.
         return []
     runs = store.runs()
     carried = _carried(runs)
@@ -195,7 +196,7 @@ def of_store(store: Store) -> list[str]:
 
 
 def little_points(store: Store) -> dict[int, tuple[float, int]]:
-    """Returns the points of a store that carry little, as `little`; none if the plan of another version cannot be read."""
+    """Returns the points of a store that carry little, in the form of `little`; empty if the plan cannot be read."""
     with suppress(CelltrainError):
         return _little_points(store.runs(), store.plan)
     return {}
@@ -204,8 +205,8 @@ def little_points(store: Store) -> dict[int, tuple[float, int]]:
 def lock_step_points(store: Store) -> dict[int, LockStepWarning]:
     """Returns the points of a store whose results may depend on lock-step, by number.
 
-    Empty if the store has no least goodput and timeouts of the flows, more than a million runs, or a plan of another version
-    that cannot be read. Of more than a thousand points the points with the least goodput are checked.
+    Empty if the store lacks the measures of least goodput and timeouts, has more than a million runs, or has an
+    unreadable plan of another version. Checks at most a thousand points, those with the least goodput.
     """
     names = store.manifest["measures"]
     if not {LEAST, TIMEOUTS} <= set(names):
@@ -241,7 +242,7 @@ def lock_step_of_store(store: Store) -> list[str]:
 
 
 def _carried(runs: StoredRuns) -> NDArray[np.float64]:
-    """Returns what each run carried; NaN if no measure shows it."""
+    """Returns the traffic that each run carried; NaN if no measure shows it."""
     names = [measure.name for measure in runs.measures]
     measure = next((one for one in _CARRIED if one in names), None)
     return np.full(len(runs), np.nan) if measure is None else runs.values[:, names.index(measure)]
@@ -263,7 +264,7 @@ def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str
 
 
 def _little_points(runs: StoredRuns, plan: Plan) -> dict[int, tuple[float, int]]:
-    """Returns the points that carry little, as `little`: rivals differ in axes of policies alone."""
+    """Returns the points that carry little, in the form of `little`. Rivals differ only in axes of policies."""
     points = runs.points
     rivals = points.copy()
     for group, stride in _strides(plan):
@@ -282,7 +283,7 @@ def _little(runs: StoredRuns, plan: Plan) -> Iterator[str]:
 
 
 def _without_effect(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:
-    """Yields the axes that changed nothing in any run."""
+    """Yields a warning for each axis that changed nothing in any run."""
     known = runs.printed & ~dead[runs.case]
     if not known.any():
         return
@@ -295,7 +296,7 @@ def _without_effect(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> It
 
 
 def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:
-    """Yields a warning about points whose runs hardly differ from seed to seed, so that their intervals say little."""
+    """Yields a warning about points that hardly vary between seeds, so that their intervals mean little."""
     if plan.seeds.count < LEAST_SEEDS or plan.runs > MOST_RUNS or not runs.printed.any():
         return
     case, prints, count = runs.case[runs.printed], runs.fingerprint[runs.printed], len(runs.points)
@@ -307,7 +308,7 @@ def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterat
     able = np.flatnonzero(
         (seeds >= LEAST_SEEDS) & ~dead & ((distinct == 1) | narrow([one.name for one in runs.measures], mean, sd))
     )
-    # Reading a scenario takes as long as a short run, so of many points a few are read.
+    # Reading a scenario takes as long as a short run, so only some points are read if there are many.
     chosen = able[list(_spread(len(able), MOST_READ))]
     points = runs.points[chosen].tolist()
     found = [
@@ -324,11 +325,11 @@ def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterat
 
 
 def equal_pairs(keys: NDArray[np.int64], prints: NDArray[np.int64]) -> int:
-    """Returns the number of runs that could differ from another run of the same key, if none does; otherwise 0.
+    """Returns the number of pairs of runs with the same key, if all have equal fingerprints; otherwise 0.
 
     Args:
-        keys: For each run a number; runs share it that differ only in the examined setting.
-        prints: For each run a number that stands for its fingerprint.
+        keys: A number for each run, equal for runs that differ only in the examined setting.
+        prints: A number for each run that represents its fingerprint.
 
     >>> equal_pairs(np.array([0, 0, 1, 1]), np.array([7, 7, 8, 8])), equal_pairs(np.array([0, 0, 1]), np.array([7, 8, 8]))
     (2, 0)
@@ -342,11 +343,11 @@ def equal_pairs(keys: NDArray[np.int64], prints: NDArray[np.int64]) -> int:
 
 
 def little(carried: NDArray[np.float64], rivals: NDArray[np.int64]) -> dict[int, tuple[float, int]]:
-    """Returns the cases that carry little: by number the share of the best rival's traffic, and the rival's number.
+    """Returns the cases that carry little, by number: their fraction of the best rival's traffic, and the rival.
 
     Args:
         carried: Mean traffic of each case; NaN if it is not known.
-        rivals: For each case a number shared by the cases that differ in nothing but their policies.
+        rivals: A number for each case, equal for cases that differ only in their policies.
 
     >>> little(np.array([5.0, 0.1, 7.0, 0.0]), np.array([0, 0, 1, 0]))
     {1: (0.02, 0)}
@@ -361,12 +362,12 @@ def little(carried: NDArray[np.float64], rivals: NDArray[np.int64]) -> dict[int,
 
 
 def narrow(measures: Sequence[str], mean: NDArray[np.float64], sd: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Returns for each case whether its runs hardly differ.
+    """Returns, for each case, whether its runs hardly differ.
 
     Args:
         measures: Names of the measures.
         mean: Means by measure and case.
-        sd: Their standard deviations.
+        sd: Standard deviations by measure and case.
     """
     names = list(measures)
     rows = [names.index(name) for name in DECISIVE if name in names][:1] or list(range(len(names)))
@@ -392,7 +393,7 @@ def carried_nothing(name: str, count: int, runs: int) -> str:
 
 
 def carries_little(name: str, share: float, best: str, where: str = "") -> str:
-    """Returns the warning about a policy that carries this share of the best policy's traffic.
+    """Returns the warning about a policy that carries only this fraction of the best policy's traffic.
 
     >>> carries_little("mine", 0.00161, "tail_drop", " in lan-5")
     'mine carries 0.16 % of what tail_drop carries in lan-5; ignore its other measures'
@@ -403,7 +404,7 @@ def carries_little(name: str, share: float, best: str, where: str = "") -> str:
 def seeds_hardly_matter(seeds: int, count: int, total: int, first: str, tcp: Iterable[str], what: str = "cases") -> str:
     """Returns the warning that seeds hardly change `count` of `total` cases.
 
-    `tcp`: the summaries of their TCPs, which begin with the variant.
+    `tcp` contains the summaries of their TCPs, which begin with the variant.
     """
     variants = {one.partition(" ")[0] for one in tcp}
     variant = variants.pop() if len(variants) == 1 else "NAME"
@@ -434,7 +435,7 @@ def where(use: Use) -> str:
 
 
 def percent(share: float) -> str:
-    """Returns a small share in per cent, with two digits."""
+    """Formats a small fraction as a percentage with two digits."""
     return f"{float(f'{100 * share:.2g}'):g} %"
 
 
@@ -442,12 +443,12 @@ def percent(share: float) -> str:
 
 
 def _spread(count: int, most: int) -> Sequence[int]:
-    """Returns the numbers of `count` points, or an even choice of them."""
+    """Returns the numbers of `count` points, or an even selection of them."""
     return range(count) if count <= most else [(count - 1) * i // (most - 1) for i in range(most)]
 
 
 def _strides(plan: Plan) -> Iterator[tuple[Group, int]]:
-    """Yields the groups of axes that vary, with the distance between two of their values in the numbers of points."""
+    """Yields the groups of axes that vary, each with the difference in point number between adjacent values."""
     stride = len(plan.points)
     for group in plan.groups:
         stride //= len(group)
@@ -456,7 +457,7 @@ def _strides(plan: Plan) -> Iterator[tuple[Group, int]]:
 
 
 def _network_path(group: Group) -> str:
-    """Returns the path, among axes that move together, that changes the network or its TCP, if there is one."""
+    """Returns the path in a group of axes that changes the network or its TCP, or else the first path."""
     paths = [axis.path for axis in group.axes]
     return next((path for path in paths if path.split(".")[0] in NETWORKS), paths[0])
 
@@ -466,7 +467,7 @@ def _group_name(group: Group) -> str:
 
 
 def _point(plan: Plan, index: int) -> str:
-    """Returns a point by its settings that vary."""
+    """Describes a point by its settings that vary."""
     places = plan.points.places(index)
     return ", ".join(
         f"{shown(axis.name)} = {valued(axis.column(place), axis.unit)}" for axis, place in places if len(axis) > 1
@@ -474,13 +475,13 @@ def _point(plan: Plan, index: int) -> str:
 
 
 def _ties_only(scenario: Mapping[str, Any]) -> bool:
-    """Returns whether seeds draw at most the order of simultaneous cells."""
+    """Returns whether nothing is random except, at most, the order of simultaneous cells."""
     text = _canonical(scenario)
     return text is not None and not any(True for _ in drawn(json.loads(text)))
 
 
 def _canonical(scenario: Mapping[str, Any]) -> str | None:
-    """Returns None for a scenario that does not fit into memory: its rows report that."""
+    """Returns the canonical text; None for a scenario that does not fit into memory, whose rows report that."""
     try:
         return canonical(scenario)
     except ScenarioError:
@@ -488,14 +489,14 @@ def _canonical(scenario: Mapping[str, Any]) -> str | None:
 
 
 def _tables(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yields the tables in a table; a plan's scenario may hold anything."""
+    """Yields the tables in a table. A plan's scenario may contain any kind of value."""
     for name, table in value.items() if isinstance(value, Mapping) else ():
         if isinstance(table, Mapping):
             yield str(name), table
 
 
 def _cells(value: Any, path: str) -> int | None:
-    """Returns a setting that is a number of cells whatever the buffer; otherwise None."""
+    """Returns a setting as a number of cells if it is independent of the buffer; otherwise None."""
     if isinstance(value, str):
         written = re.fullmatch(r"\s*([0-9]+)\s*cells?\s*", value)
         return int(written[1]) if written else None

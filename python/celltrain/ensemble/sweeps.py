@@ -1,4 +1,4 @@
-"""Sweeps: a scenario over many settings and seeds, from Python.
+"""Sweeps from Python: run a scenario with many settings and seeds.
 
 >>> import celltrain as ct
 >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.SelectiveDrop(), duration="20ms")
@@ -57,29 +57,29 @@ def sweep(
     Args:
         base: The scenario to vary, its path, or the name of a shipped one; or a whole `Plan`, to which the arguments about
             the plan do not apply.
-        over: The axes, crossed with each other: a list of values by its path into the scenario, such as
-            `{"port.bottleneck.buffer": [1000, 2000]}`; or by a name of its own a table as in a plan's `[axes]`.
+        over: The axes, crossed with each other: lists of values by path into the scenario, such as
+        `{"port.bottleneck.buffer": [1000, 2000]}`, or tables by name as in a plan's `[axes]`.
         paired: Tables of axes that move together, as in a plan's `[[paired]]`.
         sample: Axes drawn together, as in a plan's `[sample]`.
         seeds: Number of seeds for each setting, or a table as in a plan's `[seeds]`.
-        measures: Measures to keep of every run; efficiency, fairness, losses, the largest queue, timeouts,
-            retransmissions and the least goodput of a flow when None.
+        measures: Measures to store for every run; efficiency, fairness, losses, the largest queue, timeouts,
+        retransmissions and the smallest goodput of a flow when None.
         series: Series that every run records, as in a plan's `[series]`.
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
-        store: The folder, new or empty; a temporary one, deleted with the returned store, when None.
-        resume: True to continue with `store`. Failed runs count as done, unless they exceeded a time limit that is higher
-            now, or did not fit into memory and there is more now: those are run again.
+        store: The folder, new or empty. When None, a temporary one that is deleted with the returned store.
+        resume: True to continue with `store`. Failed runs count as done, unless they exceeded a time limit that is now
+        higher, or ran out of memory of which there is now more; these are run again.
         retry_failed: True to run all failed runs again; needs `resume`.
         jobs: Threads; one for each core when None.
-        client: A client of a Dask cluster, to run there; needs `pip install celltrain[cluster]`.
+        client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
         worker: Any other worker that runs chunks.
         progress: Called from time to time with the progress.
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Raises:
-        PlanError: With everything that is wrong with the plan.
-        StoreError: If the store cannot be made, written or continued.
-        ClusterError: If the cluster is lost, or its workers run another celltrain; finished runs are kept.
+        PlanError: With all faults of the plan.
+        StoreError: If the store cannot be created, written or continued.
+        ClusterError: If the cluster is lost, or its workers run another version; finished runs are kept.
         CancelledError: If `cancel` ended the call; finished runs are in `store`.
 
     >>> import celltrain as ct

@@ -1,4 +1,4 @@
-"""The runs of an ensemble as one table: case, seed and the values of the measures. Statistics are functions of it."""
+"""The runs of an ensemble as a table of cases, seeds and measured values, and statistics computed from it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 #: Measures of the whole run.
 _RUN = {measure.name: measure for measure in RUN}
 _ROWS = {name: {measure.name: measure for measure in measures} for name, measures in ROWS.items()}
-#: Functions of several numbers whose result has no unit.
+#: Aggregate functions whose result has no unit.
 _PURE = ("variation", "fairness")
 #: Measures that lie between 0 and 1.
 _SHARES = ("efficiency", "fairness", "fairness_max_min", "utilisation", "rm_share")
 
 
-#: A measure: name or expression, unit (`1` for pure numbers, empty if it is not known), and meaning in one line.
+#: A measure: name or expression, unit (`1` for pure numbers, empty if unknown), and meaning in one line.
 Measured = Column
 
 
@@ -45,7 +45,7 @@ def measured(text: str) -> Measured:
     """
     if text in _RUN:
         return _number(text, _RUN[text].meaning, _RUN[text].unit)
-    # A path is a list, the name of a row, and the measure, whose own name may have a dot.
+    # A path consists of a list, the name of a row, and a measure, whose name may contain a dot.
     path = text.split(".", 2)
     measure = _ROWS.get(path[0], {}).get(path[-1]) if len(path) == 3 else None
     if measure is None or " " in text:
@@ -55,7 +55,7 @@ def measured(text: str) -> Measured:
 
 
 def bounds(text: str) -> tuple[float, float]:
-    """Returns the smallest and the largest possible value of a measure; infinite for an expression.
+    """Returns the smallest and largest possible value of a measure; infinite for an expression.
 
     >>> bounds("fairness"), bounds("ports.sw1->sw2.lost_cells"), bounds("goodput_mbps - 3")
     ((0.0, 1.0), (0.0, inf), (-inf, inf))
@@ -69,7 +69,7 @@ def bounds(text: str) -> tuple[float, float]:
 
 
 def axis_columns(axes: Sequence[Axis], text: str = "name") -> list[Column]:
-    """Returns a column for each axis; columns of texts have the kind `text`."""
+    """Returns a column for each axis; text columns have the kind `text`."""
     return [
         Column(name=axis.name, kind="float64" if axis.is_number else text, unit=axis.unit, meaning=axis.meaning)
         for axis in axes
@@ -101,7 +101,7 @@ def _number(name: str, meaning: str, unit: str = "") -> Column:
     return Column(name=name, kind="float64", unit=unit, meaning=meaning)
 
 
-#: Columns of means, by the attribute of `Means` that they show.
+#: Columns of means, by attribute of `Means`.
 SUMMARY = {
     "n": Column(name="n", kind="int64", unit="1", meaning="values"),
     "mean": _number("mean", "their mean, in the unit of the measure"),
@@ -112,7 +112,7 @@ SUMMARY = {
 
 
 def arrow(columns: Iterable[tuple[Column, Any]], metadata: Mapping[str | bytes, str | bytes] | None = None) -> pa.Table:
-    """Returns a table of columns with their values: lists, arrays of numbers, and Arrow arrays; NaN becomes null."""
+    """Returns an Arrow table of columns with values: lists, numeric arrays and Arrow arrays. NaN becomes null."""
     import pyarrow as pa
 
     fields, arrays = [], []
@@ -128,7 +128,7 @@ def arrow(columns: Iterable[tuple[Column, Any]], metadata: Mapping[str | bytes, 
 
 
 def texts(codes: NDArray[Any], words: Sequence[Any]) -> pa.DictionaryArray:
-    """Returns a column of texts; its dictionary has the used texts alone, sorted. The code -1 is null."""
+    """Returns a text column, whose dictionary contains only the used texts, sorted. The code -1 means null."""
     import pyarrow as pa
 
     used = np.unique(codes[codes >= 0])
@@ -143,7 +143,7 @@ def texts(codes: NDArray[Any], words: Sequence[Any]) -> pa.DictionaryArray:
 def by_measure(
     columns: Mapping[str, Column], means: Sequence[Means | Differences], rows: NDArray[np.int64]
 ) -> list[tuple[Column, Any]]:
-    """Returns columns of statistics by attribute, for each of some cases a row for each measure."""
+    """Returns columns of statistics by attribute, with a row for each measure of each case in `rows`."""
     return [
         (column, np.array([getattr(one, name)[rows] for one in means]).T.reshape(-1))
         for name, column in columns.items()
@@ -151,7 +151,7 @@ def by_measure(
 
 
 def number(value: float) -> float | None:
-    """Returns a number of an answer; None if it is undefined."""
+    """Returns a number for an answer; None if it is undefined."""
     return float(value) if math.isfinite(value) else None
 
 
@@ -161,13 +161,13 @@ class RunTable:
 
     Attributes:
         measures: The measures, with units.
-        case: Number of the case of each run, from 0.
+        case: Case number of each run, from 0.
         seed: Seed of each run.
         values: Runs by measures; NaN for missing values.
         fingerprint: Fingerprint of each run as a number.
         printed: True for runs with a fingerprint.
-        errors: Errors of failed runs, by place.
-        gaps: Reasons why a measure has no value, by the places of run and measure.
+        errors: Errors of failed runs, by index.
+        gaps: Reasons why a measure has no value, by the indices of run and measure.
     """
 
     measures: tuple[Measured, ...]
@@ -219,7 +219,7 @@ class RunTable:
 
 
 def means(groups: NDArray[np.int64], values: NDArray[np.float64], count: int) -> Means:
-    """Returns the means of the values that are known, for groups numbered from 0 to `count` - 1."""
+    """Returns the means of known values for groups numbered from 0 to `count` - 1."""
     known = ~np.isnan(values)
     return statistics.means(groups[known], values[known], count)
 
@@ -227,7 +227,7 @@ def means(groups: NDArray[np.int64], values: NDArray[np.float64], count: int) ->
 def differences(values: NDArray[np.float64]) -> Differences:
     """Returns the mean difference of each case from the first name in the same setting, paired by seed.
 
-    Pairs without one of the two values do not count. The first name's own differences are NaN.
+    Pairs with a missing value are left out. The first name's own differences are NaN.
 
     Args:
         values: By name, setting and seed.

@@ -1,1 +1,1 @@
-"""Looking into one run: troubled times of a flow, their causes, and the network as a figure."""
+"""Inspecting a run: when a flow was in trouble and why, and the network as a figure."""

@@ -1,4 +1,4 @@
-"""Runs of a scenario that keep events, and the history of each flow: its segments, and its episodes of losses."""
+"""Runs of a scenario that record events, and the history of each flow: its segments, and its episodes of losses."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from celltrain import _core
     from celltrain.model.types import Scenario
 
-#: After the last instant of any run.
+#: A time after the end of any run.
 NEVER = float("inf")
-#: Seconds after the instant in which segments are kept at first: longer than most timeouts.
+#: Seconds after the instant for which segments are recorded in the first attempt: longer than most timeouts.
 _REACH = Fraction(30)
-#: Seconds of losses up to which the frames of all VCs are kept.
+#: Maximum duration of the losses, in seconds, for which frames of all VCs are recorded.
 _ALL_VCS = 1.0
-#: Seconds from sending a frame to its loss, at most: time for full buffers on the way.
+#: Maximum seconds from sending a frame to its loss, which allows for full buffers on the path.
 _ON_WAY = Fraction(2)
 #: Resolution of windows of events.
 _INSTANT = Fraction(1, 10**9)
@@ -40,7 +40,7 @@ _INSTANT = Fraction(1, 10**9)
 
 @dataclass(frozen=True)
 class Rows:
-    """Some events of one kind, by their places in a table."""
+    """Some events of one kind, by their indices in a table."""
 
     kind: str
     table: pa.Table
@@ -56,10 +56,10 @@ class Rows:
 
 @dataclass(frozen=True, kw_only=True)
 class Episode:
-    """A span of time, from sending the first segment that was lost or retransmitted until all were acknowledged.
+    """The time from sending the first segment that was lost or retransmitted until all such segments were acknowledged.
 
     Attributes:
-        end: `NEVER` if the last acknowledgement is not among the events.
+        end: Time of the last acknowledgement; `NEVER` if it is not among the events.
     """
 
     start: float
@@ -74,7 +74,7 @@ class History:
         segments: Events of segments, of this flow and others.
         timers: Events of timers, of this flow and others.
         has_tcp: True if the flow retransmits lost data.
-        gone: VC and number of frames known to be lost although no later frame of their VC arrived.
+        gone: VC and number of frames known to be lost, although no later frame of their VC arrived to show it.
         is_whole: True if the tables cover the whole run.
     """
 
@@ -113,22 +113,22 @@ class History:
         self.delivered_nothing = is_whole and len(self.sent) > 0 and not len(self.arrived)
 
     def places(self, *events: str) -> Any:
-        """Returns the places of segments with one of these events."""
+        """Returns the indices of segments with one of these events."""
         return np.flatnonzero(np.isin(self.event, events))
 
     @cached_property
     def duplicates(self) -> Any:
-        """Places of duplicate ACKs at the sender."""
+        """Indices of duplicate ACKs at the sender."""
         return self.acknowledged[self.reason[self.acknowledged] == "duplicate"]
 
     @cached_property
     def lost(self) -> Any:
-        """Places of segments that were sent and lost."""
+        """Indices of segments that were sent and lost."""
         return self._lost(self.sent, self.arrived)
 
     @cached_property
     def lost_acks(self) -> Any:
-        """Places of ACKs that were sent and lost."""
+        """Indices of ACKs that were sent and lost."""
         return self._lost(self.acks_sent, self.acknowledged)
 
     def _lost(self, sent: Any, arrived: Any) -> Any:
@@ -138,11 +138,11 @@ class History:
         return sent[lost]
 
     def frame_of(self, place: int) -> tuple[str, int]:
-        """Returns the VC and the number of the frame of an event."""
+        """Returns the VC and the frame number of an event."""
         return str(self.segments["vc"][int(place)].as_py()), int(self.frame[place])
 
     def overdue(self, end: float) -> Any:
-        """Returns the places of frames of unknown fate: sent longer before `end` than any other frame took to arrive."""
+        """Returns the indices of overdue frames: sent longer before `end` than any other frame took to arrive."""
         overdue = [np.array([], dtype=int)]
         for sent, arrived in ((self.sent, self.arrived), (self.acks_sent, self.acknowledged)):
             _, starts, ends = np.intersect1d(self.frame[sent], self.frame[arrived], return_indices=True)
@@ -153,11 +153,11 @@ class History:
 
     @cached_property
     def highest(self) -> Any:
-        """Highest acknowledgement until each ACK at the sender."""
+        """Highest acknowledgement at the sender so far, at each ACK."""
         return np.maximum.accumulate(self.ack[self.acknowledged])
 
     def acknowledging(self, last: float) -> int | None:
-        """Returns the place of the ACK that acknowledges all bytes up to `last`."""
+        """Returns the index of the first ACK that acknowledges all bytes up to `last`."""
         at = int(np.searchsorted(self.highest, last))
         return int(self.acknowledged[at]) if at < len(self.acknowledged) else None
 
@@ -181,13 +181,13 @@ class History:
         return [Episode(start=start, end=end) for start, end in merged]
 
     def _until_next(self, places: Any, arrived: Any) -> list[tuple[float, float]]:
-        """Returns the spans from sending each frame until the next frame of its VC arrived."""
+        """Returns the time spans from sending each frame until the next frame of its VC arrived."""
         at = np.searchsorted(self.frame[arrived], self.frame[places])
         ends = np.append(self.time[arrived], NEVER)[at]
         return list(zip(self.time[places].tolist(), ends.tolist(), strict=True))
 
     def within(self, places: Any, episode: Episode) -> Any:
-        """Returns the places that lie in an episode."""
+        """Returns the indices that are within an episode."""
         times = self.time[places]
         return places[(times >= episode.start) & (times <= episode.end)]
 
@@ -200,12 +200,12 @@ class History:
         return Rows("timers", self.timers, places)
 
 
-#: Events that end a frame at a port or, without such an event, at its host.
+#: Events with which a frame is lost, at a port or else at its host.
 _ENDS = ("refused", "cut", "joined", "dropped", "failed")
 
 
 class Fates:
-    """The ends of frames, from the table of frames."""
+    """The fates of frames, from the table of frame events."""
 
     def __init__(self, frames: pa.Table) -> None:
         self.frames = frames
@@ -215,7 +215,7 @@ class Fates:
         self.port = texts(frames, "port")
         self.time = numbers(frames, "time_s")
         frame = numbers(frames, "frame")
-        #: Place of the event by which a frame was lost, by VC and number.
+        #: Index of the event with which a frame was lost, by VC and frame number.
         self.by_frame: dict[tuple[str, int], int] = {}
         for place in np.flatnonzero(np.isin(self.event, _ENDS)):
             self.by_frame.setdefault((self.vc[place], int(frame[place])), int(place))
@@ -230,17 +230,17 @@ class Fates:
         return Rows("frames", self.frames, places)
 
     def others(self, port: str, event: str, start: float, end: float) -> Any:
-        """Returns the places of the same event at a port in a span of time."""
+        """Returns the indices of the same event at a port in a time span."""
         return np.flatnonzero((self.event == event) & (self.port == port) & (self.time >= start) & (self.time <= end))
 
 
 @dataclass(frozen=True, kw_only=True)
 class EventRuns:
-    """A scenario, and runs of it that keep events.
+    """A scenario, and runs of it that record events.
 
     Attributes:
         seed: Seed of the runs; the scenario's own when None.
-        progress: Called with the share of the work that is done, 0 to 1.
+        progress: Called with the completed fraction of the work, 0 to 1.
     """
 
     scenario: _core.Scenario
@@ -283,16 +283,17 @@ class EventRuns:
         return [route.name for route in self.network.flows]
 
     def check_flow(self, flow: str) -> str:
-        """Returns the name of a connection; raises `ScenarioError` if there is none of this name."""
+        """Returns the name of a connection; raises `ScenarioError` if it does not exist."""
         try:
             return one_of("flow", "a flow of this network", flow, self.flows)
         except InputError as error:
             raise ScenarioError(error.faults) from None
 
     def around(self, flows: Sequence[str], instant: float, exactness: float) -> tuple[History, Episode | None]:
-        """Returns the events of the connection in the longest trouble around an instant, or of the first, and its episode.
+        """Returns the history and the episode of the connection in the longest trouble around an instant.
 
-        They end some time after the instant, or with the run if they do not show then how it went on.
+        If none is in trouble, returns the first connection. The history ends some time after the instant, or with the
+        run if the outcome is not known by then.
         """
         for end in dict.fromkeys((min(Fraction(instant) + _REACH, self.duration), self.duration)):
             episodes = {
@@ -306,10 +307,10 @@ class EventRuns:
         return worst, episode
 
     def histories(self, flows: Sequence[str], end: Fraction, *, share: tuple[float, float]) -> list[History]:
-        """Returns the events of some connections until a time.
+        """Returns the histories of some connections until a time.
 
-        Frames that neither arrived nor were overtaken may be on their way. If one is overdue, the reference engine tells
-        its fate.
+        Frames may be in transit if they have not arrived and no later frame has. If one is overdue, the reference
+        engine determines its fate.
         """
         one = flows if len(flows) == 1 else None
         tables = self._run("fast", ["segments", "timers"], Fraction(0), end, flows=one, share=share)
@@ -336,14 +337,14 @@ class EventRuns:
         return histories(Fates(tables["frames"]))
 
     def fates(self, history: History, episode: Episode) -> Fates:
-        """Returns the ends of the frames sent in an episode: of all VCs if the losses took a short time."""
+        """Returns the fates of frames sent in an episode; of all VCs if the losses were within a short time."""
         places = [*history.within(history.lost, episode), *history.within(history.lost_acks, episode)]
         last = max([episode.start, *history.time[places].tolist()])
         end = min(Fraction(last) + _ON_WAY, self.duration)
         if last < episode.end < NEVER:
             end = min(end, Fraction(episode.end) + _INSTANT)
         flows = None if last - episode.start <= _ALL_VCS else [history.flow]
-        # Ports that the flow's data and its ACKs cross: links are in pairs, there and back.
+        # Ports crossed by the flow's data and its ACKs; a link and its reverse have adjacent numbers.
         route = next(route for route in self.network.flows if route.name == history.flow)
         links = dict.fromkeys(way for link in route.links for way in (link, link ^ 1))
         ports = [self.network.links[link].name for link in links]
@@ -362,7 +363,7 @@ class EventRuns:
         ports: Sequence[str] | None = None,
         share: tuple[float, float],
     ) -> dict[str, pa.Table]:
-        """Returns the events of a span of a run that is cancelled soon after it: the duration affects the run's clock."""
+        """Returns the events in a time span. Cancels the run after it: a shorter duration would affect the clock."""
         import pyarrow as pa
 
         outer, own = current(), Cancel()
@@ -392,7 +393,7 @@ class EventRuns:
 
 
 def nearest(episodes: Sequence[Episode], instant: float, exactness: float) -> Episode | None:
-    """Returns the episode around an instant, or the nearest one within the instant's exactness."""
+    """Returns the episode around an instant, or the nearest one within the instant's precision."""
 
     def distance(one: Episode) -> float:
         return max(one.start - instant, instant - one.end, 0.0)

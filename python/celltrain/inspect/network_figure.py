@@ -1,4 +1,4 @@
-"""Figures of networks: the places of nodes, and drawing them."""
+"""Figures of networks: positions of the nodes, and drawing."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
     Points = np.ndarray[Any, np.dtype[np.float64]]
 
-# More names hide the picture.
+# Maximum numbers of names and texts; more would hide the picture.
 MAX_HOST_NAMES = 60
 MAX_NODE_NAMES = 120
 MAX_LINK_TEXTS = 40
 LONGEST_NAME = 32
-#: Nodes whose distances to all others are respected, and steps of the iteration.
+#: Number of nodes whose distances to all others are used in the layout, and number of iterations.
 PIVOTS, STEPS = 60, 100
-#: Distances in a row: between switches, to hosts at the ends, between hosts; and the most hosts next to each other.
+#: Distances in a row: between switches, to hosts at the ends, between hosts; maximum number of adjacent hosts.
 STEP, END, CLOSE, MOST_ADJACENT = 0.66, 0.5, 0.13, 5
 #: Distance of hosts in a column.
 CLOSE_UP = 0.6
-#: Characters of a line of a shared name.
+#: Maximum length of a line in a shared name.
 LONGEST_LINE = 12
 
 STYLE: dict[str, dict[str, Any]] = {
@@ -52,11 +52,11 @@ KINDS = {"host": ("host", "hosts"), "switch": ("switch", "switches"), "edge_devi
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Places of nodes.
+    """Positions of nodes.
 
     Attributes:
         places: A point for each node.
-        shared: Groups of hosts with one name.
+        shared: Groups of hosts that share a name.
     """
 
     places: Points
@@ -64,9 +64,9 @@ class Layout:
 
     @property
     def inches(self) -> tuple[float, float]:
-        """Width and height of a picture in which neighbours do not touch."""
+        """Width and height of the picture, large enough that neighbours do not touch."""
         width, height = np.ptp(self.places, axis=0)
-        # Shared names are above and below.
+        # Shared names need space above and below.
         least = 3.2 if self.shared else 2.8
         return min(max(6.5, 1.5 * width + 1.5), 16.0), min(max(least, 0.55 * height + 1.6), 13.0)
 
@@ -75,12 +75,12 @@ class Layout:
 def draw(scenario: Scenario | str | os.PathLike[str], *, ax: Axes | None = None) -> Axes:
     """Draws the network of a scenario, its bottleneck in red; needs `pip install celltrain[plot]`.
 
-    Links that differ from most have their rate and delay next to them; those of the others are below the picture. A
-    network of many nodes has no names.
+    Links that differ from most are labelled with their rate and delay; those of the other links are printed below the
+    picture. Names are left out if there are many nodes.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
-        ax: Axes to draw into; new ones when None.
+        ax: Axes to draw on; new ones when None.
 
     >>> import celltrain as ct
     >>> ct.draw("scenarios/chain-epd.toml").get_title(loc="left")
@@ -107,10 +107,10 @@ def draw_network(net: Network, *, ax: Axes | None = None) -> Axes:
 
 
 def save(net: Network, path: Path) -> None:
-    """Draws a network into a file that ends in .png, .svg or .pdf."""
+    """Draws a network to a .png, .svg or .pdf file."""
     from matplotlib.figure import Figure
 
-    # Without pyplot: it may open a window.
+    # Do not use pyplot, which may open a window.
     figure = Figure(figsize=laid_out(net).inches, layout="constrained")
     draw_network(net, ax=figure.add_subplot())
     with named(path) as file:
@@ -118,7 +118,7 @@ def save(net: Network, path: Path) -> None:
 
 
 def laid_out(net: Network) -> Layout:
-    """Places switches in a row if data crosses them in one direction, else by their distances."""
+    """Places switches in a row if data crosses them in a single direction, otherwise by distance."""
     neighbours: list[list[int]] = [[] for _ in net.nodes]
     for link in net.links:
         neighbours[link.start].append(link.end)
@@ -131,7 +131,7 @@ def laid_out(net: Network) -> Layout:
 
 
 def _in_a_row(net: Network, leaves: set[int], core: list[int]) -> list[int] | None:
-    """Returns the switches in the direction of the data if they are a row that it crosses in one direction, else None."""
+    """Returns the switches in data direction if they form a row that data crosses in one direction, else None."""
     used = {link for flow in net.flows for link in flow.links}
     ends = [(net.links[flow.links[0]].start, net.links[flow.links[-1]].end) for flow in net.flows]
     ways = range(0, len(net.links), 2)
@@ -147,9 +147,10 @@ def _in_a_row(net: Network, leaves: set[int], core: list[int]) -> list[int] | No
 
 
 def _row(net: Network, neighbours: list[list[int]], leaves: set[int], row: list[int]) -> Layout:
-    """Places switches in a row, with hosts before the first and after the last, and the hosts of others above and below.
+    """Places switches in a row, with hosts at both ends, and the hosts of inner switches above and below.
 
-    In a row of more than two switches, hosts whose names differ in a number share a name, so that the row fits a page.
+    In a row of more than two switches, hosts whose names differ only in a number share a name, so that the row fits on
+    a page.
     """
     places = np.zeros((len(net.nodes), 2))
     shared: list[list[int]] = []
@@ -166,7 +167,7 @@ def _row(net: Network, neighbours: list[list[int]], leaves: set[int], row: list[
                 places[group, 0] = step * x - side * end
                 places[group, 1] = CLOSE_UP * ((len(group) - 1) / 2 - np.arange(len(group)))
                 continue
-            # Sources are above and destinations below, like the ramps of a motorway.
+            # Sources are above the row and destinations below.
             height = 1.3
             for hosts in series:
                 for start in range(0, len(hosts), MOST_ADJACENT):
@@ -174,19 +175,19 @@ def _row(net: Network, neighbours: list[list[int]], leaves: set[int], row: list[
                     places[few, 0] = step * x - side * 0.12 + CLOSE * (np.arange(len(few)) - (len(few) - 1) / 2)
                     places[few, 1] = side * height
                     height += 0.4
-                # Room for the name.
+                # Leave room for the name.
                 height += 1.2
     return Layout(places=places, shared=shared if len(row) > 2 else ())
 
 
 def _stem(name: str) -> tuple[str, int]:
-    """Splits a name into its stem and the number at its end; -1 if there is none."""
+    """Splits a name into its stem and its final number, -1 if there is none."""
     stem = re.sub(r"[0-9]{1,9}\Z", "", name)
     return stem, int(name.removeprefix(stem) or -1)
 
 
 def _series(net: Network, hosts: Iterable[int]) -> list[list[int]]:
-    """Groups hosts whose names have one stem and consecutive numbers."""
+    """Groups hosts whose names have the same stem and consecutive numbers."""
     series: list[list[int]] = []
     before = ("", -1)
     for host in hosts:
@@ -200,7 +201,7 @@ def _series(net: Network, hosts: Iterable[int]) -> list[list[int]]:
 
 
 def _by_distance(neighbours: list[list[int]], leaves: set[int], core: list[int]) -> Points:
-    """Places switches by the number of links between them, and each host on the free side of its switch."""
+    """Places switches by the number of links between them, and hosts on the free side of their switch."""
     places = np.zeros((len(neighbours), 2))
     places[core] = _stress(neighbours, core)
     for node in core:
@@ -218,10 +219,11 @@ def _by_distance(neighbours: list[list[int]], leaves: set[int], core: list[int])
 
 
 def _stress(neighbours: list[list[int]], core: list[int]) -> Points:
-    """Returns points whose distances are as near as possible to the distances in the graph.
+    """Returns points whose distances approximate the distances in the graph.
 
-    Source: Gansner, Koren, North: Graph Drawing by Stress Majorization (2004), from the start of Brandes, Pich: Eigensolver
-    Methods for Progressive Multidimensional Scaling (2006). Only distances to some pivots count in large networks.
+    Source: Gansner, Koren, North: Graph Drawing by Stress Majorization (2004), starting with the layout of Brandes,
+    Pich: Eigensolver Methods for Progressive Multidimensional Scaling (2006). Large networks only use distances to some
+    pivots.
     """
     count = len(core)
     pivots = np.unique(np.linspace(0, count - 1, min(count, PIVOTS)).astype(int))
@@ -231,7 +233,7 @@ def _stress(neighbours: list[list[int]], core: list[int]) -> Points:
     vectors = np.linalg.svd(centred, full_matrices=False)[2][:2]
     places = np.zeros((count, 2))
     places[:, : len(vectors)] = vectors.T * math.sqrt(count)
-    # A shift that no two nodes share, since points that coincide stay together.
+    # Shift each node differently, as points that coincide would never separate.
     places += 0.05 * np.column_stack([np.sin(7.0 * np.arange(count)), np.cos(5.0 * np.arange(count))])
     weights = (distances > 0) / np.maximum(distances, 1.0) ** 2
     weights = weights[:, :, None] / np.maximum(weights.sum(axis=0)[:, None], 1e-9)
@@ -240,14 +242,14 @@ def _stress(neighbours: list[list[int]], core: list[int]) -> Points:
         lengths = np.maximum(np.linalg.norm(offsets, axis=2), 1e-9)
         wanted = places[pivots][:, None] + (distances / lengths)[:, :, None] * offsets
         places = (weights * wanted).sum(axis=0)
-    # The longer side is horizontal, and the first node on the left, so that the picture is the same everywhere.
+    # Turn the longer side horizontal and the first node to the left, so that the picture is reproducible.
     places -= places.mean(axis=0)
     turned = places @ np.linalg.svd(places, full_matrices=False)[2].T
     return np.asarray(1.25 * turned * np.where(turned[0] < 0, 1.0, -1.0))
 
 
 def _distances(neighbours: list[list[int]], core: list[int], start: int) -> list[float]:
-    """Returns the links from one switch to each other; a switch that cannot be reached is farther than any."""
+    """Returns the number of links from a switch to each switch. Unreachable ones are farther than all others."""
     away = {start: 0}
     for node in (queue := [start]):
         for other in neighbours[node]:
@@ -258,7 +260,7 @@ def _distances(neighbours: list[list[int]], core: list[int], start: int) -> list
 
 
 def _draw_links(net: Network, layout: Layout, ax: Axes) -> None:
-    """Draws each link as a line, wider if it is faster, with a text if it differs from most."""
+    """Draws each link as a line, wider for faster links, with a label if it differs from most."""
     from matplotlib.collections import LineCollection
 
     places = layout.places
@@ -293,7 +295,7 @@ def _draw_links(net: Network, layout: Layout, ax: Axes) -> None:
 
 
 def _draw_link_texts(net: Network, layout: Layout, ax: Axes, pairs: Iterable[int]) -> None:
-    """Writes rate and delay next to some links; the delay alone if all rates are the same."""
+    """Writes the rate and delay next to some links; only the delay if all rates are the same."""
     same_rate = len({link.rate for link in net.links}) == 1
     degrees = Counter(node for link in net.links for node in (link.start, link.end))
     box = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
@@ -312,7 +314,7 @@ def _draw_link_texts(net: Network, layout: Layout, ax: Axes, pairs: Iterable[int
 
 
 def _link_text(there: OneWayLink, back: OneWayLink, *, delay_only: bool = False) -> str:
-    """Returns rate and delay of a link, of both directions if they differ."""
+    """Returns the rate and delay of a link, for both directions if they differ."""
     ways = [link.delay if delay_only else f"{link.rate}, {link.delay}" for link in (there, back)]
     return ways[0] if ways[0] == ways[1] else f"there {ways[0]}\nback {ways[1]}"
 
@@ -325,7 +327,7 @@ def _range(links: Iterable[OneWayLink], text: str, number: str) -> str:
 
 
 def _draw_nodes(net: Network, layout: Layout, ax: Axes) -> None:
-    """Draws each node by its kind, with names of hosts outside and of switches below."""
+    """Draws each node in the style of its kind, with names outside of hosts and below switches."""
     places = layout.places
     kinds = np.array([node.kind for node in net.nodes])
     many = len(net.nodes) > MAX_NODE_NAMES
@@ -344,7 +346,7 @@ def _draw_nodes(net: Network, layout: Layout, ax: Axes) -> None:
                 is_left = place[0] < places[neighbour.get(i, i)][0]
                 _write(ax, name, place, (-7 if is_left else 7, 0), "right" if is_left else "left", "center", 8)
         elif layout.shared:
-            # No link is below to the left.
+            # There is no link to the lower left.
             _write(ax, name, place, (-2, -9), "right", "top", 9)
         else:
             _write(ax, name, place, (0, -9), "center", "top", 9)
@@ -353,7 +355,7 @@ def _draw_nodes(net: Network, layout: Layout, ax: Axes) -> None:
 
 
 def _write_shared_name(net: Network, places: Points, hosts: Sequence[int], switch: Any, ax: Axes) -> None:
-    """Writes the name of a group of hosts on the side away from their switch."""
+    """Writes the name of a group of hosts on the side opposite to their switch."""
     first, last = (net.nodes[host].name for host in (hosts[0], hosts[-1]))
     stem = _stem(first)[0] if len(hosts) > 1 else first
     lines = textwrap.wrap(brief(stem, LONGEST_NAME), LONGEST_LINE, break_long_words=False)
@@ -370,7 +372,7 @@ def _write_shared_name(net: Network, places: Points, hosts: Sequence[int], switc
 
 
 def _write(ax: Axes, text: str, at: Any, offset: tuple[float, float], ha: str, va: str, size: int) -> None:
-    """Writes a text next to a point without typesetting formulas."""
+    """Writes a text next to a point; dollar signs do not start formulas."""
     ax.annotate(
         text, at, offset, textcoords="offset points", ha=ha, va=va, fontsize=size, linespacing=1.05, parse_math=False
     )

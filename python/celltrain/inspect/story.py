@@ -1,4 +1,4 @@
-"""Sentences on an episode: losses, how the sender noticed, how it reacted, and the cost."""
+"""Sentences about an episode: the losses, how the sender noticed and reacted, and the cost."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from celltrain.inspect.history import NEVER, Episode, Fates, History, Rows
 from celltrain.inspect.words import DONE, capital, change, instant, loss, rule, span
 from celltrain.text import shown
 
-#: A reason in the table of segments.
+#: The reason for a fast retransmission in the table of segments.
 _FAST = "third duplicate ACK"
-#: Reasons for retransmissions, by the word in the table of segments.
+#: Phrases for the reasons for retransmissions, by the reason in the table of segments.
 _BECAUSE = {
     "timeout": "because of the timeout",
     _FAST: "because of the third duplicate ACK",
     "partial ACK": "because of partial ACKs",
     "SACK hole": "to fill holes that SACK showed",
 }
-#: Group of the sentences on lost ACKs: after the groups of segments.
+#: Group of the sentences about lost ACKs, which follows all groups of segments.
 _OF_ACKS = 1 << 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sentence:
-    """A sentence, and the events that it follows from.
+    """A sentence, and the events on which it is based.
 
     Attributes:
-        time: Time that the sentence is about.
-        is_needed: True if the sentence stays if there is room for some sentences only.
-        group: Number of a run of losses: its sentences stay together.
-        place: Place in the group: 0 for the first loss, to which the others refer, 1 for the rule that caused it.
+        time: Time described by the sentence.
+        is_needed: True to keep the sentence if there is only room for some sentences.
+        group: Number of a series of losses, whose sentences are kept together.
+        place: Position in the group: 0 for the first loss, to which the others refer, 1 for the rule that caused it.
     """
 
     text: str
@@ -47,17 +47,17 @@ class Sentence:
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """The events: `kind` is the table's name, the rest are the columns of the row."""
+        """The events: `kind` is the name of the table, and the rest are the columns of the row."""
         return [row for rows in self.events for row in rows.to_list()]
 
 
 def sentences_on(history: History, episode: Episode, fates: Fates) -> list[Sentence]:
-    """Returns the sentences on an episode."""
+    """Returns the sentences about an episode."""
     return [*_on_nothing_delivered(history), *_Story(history, episode, fates).tell()]
 
 
 def sentences_without_episode(history: History, at: float, end: float) -> list[Sentence]:
-    """Returns the sentences on a time without an episode, and on the nearest losses in a run that ends at `end`."""
+    """Returns the sentences about a time without an episode, and the nearest losses in a run that ends at `end`."""
     flow, times = shown(history.flow), history.time[history.sent]
     before, after = history.sent[times <= at], history.sent[times > at]
     if len(before):
@@ -83,7 +83,7 @@ def _on_nothing_delivered(history: History) -> Iterator[Sentence]:
 
 
 def _nearest(history: History, which: str, nearest: Sequence[Episode], at: float, end: float) -> Sentence:
-    """Returns a sentence on the nearest loss before or after a time."""
+    """Returns a sentence about the nearest loss before or after a time."""
     if not nearest:
         until = "since the start of the run" if which == "before" else f"until {instant(end)}, the end of the run"
         text = f"None of its segments was lost or retransmitted {which} that, {until}."
@@ -152,16 +152,16 @@ class _Story:
     # Losses.
 
     def _fate(self, place: int) -> int | None:
-        """Returns the event by which a frame was lost; None if it is not among the events."""
+        """Returns the index of the event with which a frame was lost; None if it was not recorded."""
         return self.fates.by_frame.get(self.history.frame_of(place))
 
     def _when(self, place: int) -> float:
-        """Returns the time of a loss, or of sending if the loss is not among the events."""
+        """Returns the time of a loss, or the time of sending if the loss was not recorded."""
         fate = self._fate(place)
         return float(self.history.time[place] if fate is None else self.fates.time[fate])
 
     def _losses(self) -> Iterator[Sentence]:
-        """Yields the sentences on each run of losses between two notices."""
+        """Yields the sentences about each series of losses, which ends when the sender notices a loss."""
         groups: dict[int, list[int]] = {}
         for place in self.lost:
             passed = sum(time <= self.history.time[place] for time, _, _ in self.notices)
@@ -170,7 +170,7 @@ class _Story:
             yield from (replace(one, group=group) for one in self._group(places))
 
     def _group(self, places: list[int]) -> Iterator[Sentence]:
-        """Yields the first loss and its cause, then the others as numbers."""
+        """Yields the first loss and its cause, then the number of other losses."""
         history = self.history
         first = min(places, key=self._when)
         fate, when = self._fate(first), self._when(first)
@@ -185,7 +185,7 @@ class _Story:
             yield from self._others(places)
 
     def _first(self, place: int, what: str, unknown: str, own: Rows, *, has_rule: bool = True) -> Iterator[Sentence]:
-        """Yields a loss in full and the rule that caused it, or another sentence if it is not among the events."""
+        """Yields a detailed loss and the rule that caused it, or the sentence `unknown` if it was not recorded."""
         fate, when = self._fate(place), self._when(place)
         if fate is None:
             yield Sentence(text=unknown, time=when, events=(own,))
@@ -196,7 +196,7 @@ class _Story:
             yield Sentence(text=cause, time=when, events=(event,), place=1)
 
     def _rest(self, places: list[int]) -> Sentence:
-        """Returns a sentence on the other losses of a run of losses."""
+        """Returns a sentence about the other losses of a series."""
         time = max(map(self._when, places))
         fates = [self._fate(place) for place in places]
         known = [fate for fate in fates if fate is not None]
@@ -217,7 +217,7 @@ class _Story:
         return DONE[self.fates.event[fate]] + (f" at {shown(port)}" if port is not None else "")
 
     def _others(self, places: list[int]) -> Iterator[Sentence]:
-        """Yields the number of frames of all VCs that had the same end at the port meanwhile."""
+        """Yields the number of frames, of all VCs, that were lost in the same way at the port during that time."""
         fate = self._fate(places[0])
         if fate is None or self.fates.port[fate] is None:
             return
@@ -226,14 +226,14 @@ class _Story:
         same = self.fates.others(self.fates.port[fate], event, min(times), max(times))
         if set(self.fates.vc[same]) == {self.fates.vc[fate]}:
             return
-        # VCs that have merged are one VC of the port.
+        # Merged VCs count as one VC of the port.
         vcs = len(set(self.fates.port_vc[same]))
         of = counted(vcs, "VC") if vcs > 1 else f"its VC there, {shown(self.fates.port_vc[fate])}"
         text = f"In all, {counted(len(same), 'frame')} of {of} were {DONE[event]} there in that time."
         yield Sentence(text=text, time=max(times), events=(self.fates.rows(same),), place=3)
 
     def _ack_losses(self) -> Iterator[Sentence]:
-        """Yields the first loss of an ACK in full, and the number of the others."""
+        """Yields the first loss of an ACK in detail, and the number of others."""
         if not len(self.lost_acks):
             return
         first, times = int(self.lost_acks[0]), self.history.time[self.lost_acks]
@@ -249,12 +249,12 @@ class _Story:
     # Reactions of the sender.
 
     def _notices(self) -> list[tuple[float, str, int]]:
-        """Returns when the sender noticed a loss: the time, the reason, and the place of the timer or the segment."""
+        """Returns when the sender noticed losses: the time, the reason, and the index of the timer or the segment."""
         history, episode = self.history, self.episode
         expired = np.flatnonzero((history.expired >= episode.start) & (history.expired <= episode.end))
         notices = [(float(history.expired[place]), "timeout", int(place)) for place in expired]
-        # A sender that goes back sends many segments for the reason it began with. It began at the duplicate ACK that asks
-        # for that segment.
+        # A sender that goes back retransmits many segments for the same reason. Only the first coincides with a
+        # duplicate ACK that requests it.
         requests = {(history.time[place], history.ack[place]) for place in history.duplicates}
         fast = self.retransmitted[history.reason[self.retransmitted] == _FAST]
         notices += [
@@ -273,7 +273,7 @@ class _Story:
                 yield from self._ignored_duplicates(limits[number], time)
             yield self._notice(time, what, place, lost_at if number == 0 else None)
             sent = self.retransmitted[(times >= time) & (times < limits[number + 2])]
-            # The sentence on the notice has the first of them.
+            # The sentence about the notice already includes the first segment.
             if len(sent) > 1 or (len(sent) and self.history.time[sent[0]] > time):
                 yield self._retransmissions(sent)
         early = self.retransmitted[times < limits[1]]
@@ -281,7 +281,7 @@ class _Story:
             yield self._retransmissions(early)
 
     def _ignored_duplicates(self, start: float, end: float) -> Iterator[Sentence]:
-        """Yields the number of duplicate ACKs before a timeout, unless they led to retransmissions."""
+        """Yields the number of duplicate ACKs before a timeout, unless they caused retransmissions."""
         history = self.history
         places, again = (
             places[(history.time[places] > start) & (history.time[places] < end)]
@@ -293,7 +293,7 @@ class _Story:
             yield Sentence(text=text, time=last, events=(history.rows(places),))
 
     def _notice(self, time: float, what: str, place: int, lost_at: float | None) -> Sentence:
-        """Returns a sentence on a timeout or a third duplicate ACK, and on its effect on the windows."""
+        """Returns a sentence about a timeout or a third duplicate ACK, and its effect on cwnd and ssthresh."""
         history = self.history
         if what == "timeout":
             text = f"At {instant(time)} the retransmission timer ran out"
@@ -324,9 +324,9 @@ class _Story:
         return Sentence(text=text, time=time, events=tuple(rows), is_needed=True)
 
     def _doubling(self, time: float) -> list[int] | None:
-        """Returns the first and last row with a timeout that the expiry before `time` doubled; None if it changed since.
+        """Returns the first and last row with the RTO doubled by the expiry before `time`; None if it changed since.
 
-        A measured round trip ends the doubling. Retransmitted data is not timed (Karn's algorithm).
+        Measuring a round trip ends the doubling. Retransmitted data is not measured (Karn's algorithm).
         """
         history = self.history
         expired = history.expired[history.expired < time]
@@ -341,7 +341,7 @@ class _Story:
         return [int(since[0]), int(since[-1])] if is_kept else None
 
     def _retransmissions(self, places: Any) -> Sentence:
-        """Returns a sentence on retransmissions and their reasons."""
+        """Returns a sentence about retransmissions and their reasons."""
         history = self.history
         reasons = Counter(history.reason[places]).most_common()
         listed = ", ".join(f"{count:,} {_BECAUSE[reason]}" for reason, count in reasons)
@@ -372,7 +372,7 @@ class _Story:
             yield self._on_episode(text, history.rows([end]))
 
     def _repair(self) -> Sentence:
-        """Returns a sentence on the time until all lost data was acknowledged."""
+        """Returns a sentence about the time until all lost data was acknowledged."""
         history = self.history
         ack = history.acknowledging(history.last[self.lost].max())
         if ack is None:
@@ -383,7 +383,7 @@ class _Story:
         return Sentence(text=text, time=time, events=(history.rows([self.lost[0], ack]),), is_needed=True)
 
     def _silence(self) -> Iterator[Sentence]:
-        """Yields the longest time in which nothing was sent."""
+        """Yields a sentence about the longest time in which nothing was sent."""
         history = self.history
         sent = history.within(history.sent, self.episode)
         if len(sent) < 2:
@@ -395,7 +395,7 @@ class _Story:
         yield self._on_episode(text, history.rows([first, last]))
 
     def _needless(self) -> Sentence:
-        """Returns a sentence on retransmissions of data that the receiver had."""
+        """Returns a sentence about retransmissions of data that the receiver already had."""
         history = self.history
         repeated = history.arrived[history.reason[history.arrived] == "repeated"]
         needless = repeated[np.isin(history.frame[repeated], history.frame[self.retransmitted])]

@@ -22,9 +22,9 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from celltrain.model.types import Scenario
 
-#: Sentences of the answer for people.
+#: Maximum number of sentences in the text.
 MOST = 12
-#: Connections without deliveries that a warning names.
+#: Maximum number of connections without deliveries named in a warning.
 MOST_DEAD = 8
 #: Headings of `Episodes.rows`.
 HEADS = ["from (s)", "to (s)", "silent (ms)", "lost segments", "retransmitted"]
@@ -32,12 +32,12 @@ HEADS = ["from (s)", "to (s)", "silent (ms)", "lost segments", "retransmitted"]
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Why:
-    """An explanation of the events of a flow around an instant. As text it is the most important ones.
+    """An explanation of what happened to a flow around an instant. The text contains the most important sentences.
 
     Attributes:
-        is_well: True if nothing was lost and nothing was retransmitted at the instant.
+        is_well: True if nothing was lost or retransmitted at the instant.
         from_s: Start of the episode around the instant; None if there is none.
-        to_s: End of the episode; None if there is none, or if it had not ended with the run.
+        to_s: End of the episode; None if there is none, or if it had not ended by the end of the run.
     """
 
     scenario: str
@@ -50,9 +50,10 @@ class Why:
     sentences: Sequence[Sentence]
 
     def text(self, most: int | None = MOST) -> str:
-        """Returns the sentences, one a line.
+        """Returns the sentences, one per line.
 
-        Of more than `most` sentences it keeps the first loss with its cause, the cost, and the ones nearest to the instant.
+        If there are more than `most`, keeps the first loss with its cause, the cost, and the sentences nearest to the
+        instant.
         """
         texts = [sentence.text for sentence in self.sentences]
         if most is not None and len(texts) > most:
@@ -63,7 +64,7 @@ class Why:
         return "\n".join(texts)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the answer of `celltrain why --json`: every sentence with the events that it follows from."""
+        """Returns the answer of `celltrain why --json`: every sentence with the events on which it is based."""
         sentences = [{"text": sentence.text, "rows": sentence.rows} for sentence in self.sentences]
         return {**vars(self), "sentences": sentences}
 
@@ -81,7 +82,7 @@ class Why:
 
 
 def _kept(sentences: Sequence[Sentence], at: float, most: int) -> set[int]:
-    """Returns the places of the sentences to keep, at most `most`."""
+    """Returns the indices of the sentences to keep, at most `most`."""
     first = min((one.group for one in sentences if one.group is not None), default=None)
     ends = {0, *(place for place in range(len(sentences) - 3, len(sentences)) if sentences[place].is_needed)}
     kept = ends | {
@@ -89,7 +90,7 @@ def _kept(sentences: Sequence[Sentence], at: float, most: int) -> set[int]:
     }
 
     def add(places: list[int], room: int) -> None:
-        """Keeps the places nearest to the instant, each with the sentence that it refers to."""
+        """Keeps the sentences nearest to the instant, each with the sentence that it refers to."""
         until = min(len(kept) + room, most)
         for place in sorted(places, key=lambda place: abs(sentences[place].time - at)):
             group = sentences[place].group
@@ -102,7 +103,7 @@ def _kept(sentences: Sequence[Sentence], at: float, most: int) -> set[int]:
                 kept.update(opening, {place})
 
     needed = [place for place, one in enumerate(sentences) if one.is_needed and place not in kept]
-    # Losses have room too, however many timeouts there were.
+    # Reserve room for losses, even if there were many timeouts.
     others = [place for place, one in enumerate(sentences) if not one.is_needed]
     add(others, max(most - len(kept) - len(needed), 2))
     add(needed, most)
@@ -123,19 +124,19 @@ def why(
     """Explains what happened to a flow at a given time: losses, their cause, how the sender reacted, and the cost.
 
     The scenario is run twice: on the fast engine for the flow's segments, which show the episode, and on the reference
-    engine, until the end of the episode, for the fates of frames. Both are the run that `celltrain.run` makes.
+    engine, until the end of the episode, for the fates of frames. Both give the same results as `celltrain.run`.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
-        flow: The connection; when None, the one in the longest trouble around that time.
+        flow: The connection. When None, the one in the longest trouble around that time.
         at: The time to look at, to the precision written: `"2.4s"` means 2.35 s to 2.45 s.
         seed: Seed of every random choice; the scenario's own when None.
-        progress: Called now and then with the share of the work that is done, 0 to 1.
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        progress: Called from time to time with the completed fraction of the work, 0 to 1.
+        cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Raises:
         ScenarioError: If the scenario is refused, there is no such flow, or the time is outside the run.
-        CancelledError: If `cancel` ended it.
+        CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(
@@ -177,7 +178,7 @@ def _instant(at: str, runs: EventRuns) -> Fraction:
 
 
 def _exactness(at: str) -> float:
-    """Returns half of the last digit of an instant, in seconds.
+    """Returns half a unit of an instant's last digit, in seconds.
 
     >>> _exactness("2.4s"), _exactness("30ms")
     (0.05, 0.0005)
@@ -189,13 +190,13 @@ def _exactness(at: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Silence:
-    """An episode of a connection: something was lost or retransmitted, and not yet acknowledged.
+    """An episode of a connection, during which lost or retransmitted data was not yet acknowledged.
 
     Attributes:
         from_s: Time at which the first lost or retransmitted segment was sent.
-        to_s: Time at which all of it was acknowledged; None if the run ended before.
+        to_s: Time at which all such segments were acknowledged; None if the run ended before.
         silent_s: Longest time in the episode during which the connection sent nothing.
-        at_s: Start of that silence: a time to ask about.
+        at_s: Start of that silence, a good time to pass to `celltrain.why`.
     """
 
     flow: str
@@ -211,7 +212,7 @@ class Silence:
         """Summarises an episode in a run that ends at `end`."""
         until = min(episode.end, end)
         sent = history.time[history.sent]
-        # A silence may outlast the episode's last segment, and ends with the episode.
+        # A silence may begin with the episode's last segment; it then ends with the episode.
         edges = np.append(sent[(sent >= episode.start) & (sent <= until)], until)
         longest = int(np.argmax(np.diff(edges))) if len(edges) > 1 else 0
         return cls(
@@ -227,7 +228,7 @@ class Silence:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Episodes(Carded):
-    """The episodes of one connection, longest silence first; `celltrain.why` explains each.
+    """The episodes of one connection, longest silence first. `celltrain.why` explains each of them.
 
     Attributes:
         flow: The chosen connection, or the one with the longest silence.
@@ -261,7 +262,7 @@ class Episodes(Carded):
         return f"Nothing of {', '.join(dead[:MOST_DEAD])}{more} arrived in the whole run." if dead else ""
 
     def rows(self) -> list[list[str]]:
-        """Returns a row of texts for each episode: begin, end, silence, segments lost and retransmitted."""
+        """Returns a row of texts for each episode: start, end, silence, segments lost and retransmitted."""
         return [
             [
                 f"{one.from_s:.6f}",
@@ -301,12 +302,12 @@ def episodes(
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
         flow: The connection; the one with the longest silence when None.
         seed: Seed of every random choice; the scenario's own when None.
-        progress: Called now and then with the share of the work that is done, 0 to 1.
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        progress: Called from time to time with the completed fraction of the work, 0 to 1.
+        cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Raises:
         ScenarioError: If the scenario is refused or has no such flow.
-        CancelledError: If `cancel` ended it.
+        CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
     >>> found = ct.episodes("lan-epd", seed=18)

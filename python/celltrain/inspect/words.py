@@ -1,4 +1,4 @@
-"""Words of sentences: times, windows, and the ends of frames."""
+"""Phrases for sentences: times, windows, and the fates of frames."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from celltrain.drawing.pages.words import counted
 from celltrain.text import shown
 
-#: Ends of frames, by the event in the table of frames.
+#: Fates of frames in words, by the event in the table of frames.
 DONE = {
     "refused": "refused",
     "cut": "lost for want of room",
@@ -16,7 +16,7 @@ DONE = {
     "dropped": "dropped by the edge device",
     "failed": "not whole at the host",
 }
-#: Ends of frames in a sentence on one frame, by event and reason.
+#: Sentences on the loss of a single frame, by event and reason.
 _LOSSES = {
     "refused": "the port {port} refused {what}.",
     "dropped": "the edge device dropped {what} at {port}, because the rate had fallen.",
@@ -30,7 +30,7 @@ _LOSSES = {
 
 
 def instant(seconds: float) -> str:
-    """Returns a time, to a microsecond.
+    """Formats a time to the microsecond.
 
     >>> instant(0.0025377880658436214), instant(2.4)
     ('0.002538 s', '2.4 s')
@@ -40,7 +40,7 @@ def instant(seconds: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """Returns a duration, to three digits.
+    """Formats a duration to three significant digits.
 
     >>> span(0.2974), span(1.5), span(2.5e-05), span(0.0)
     ('297 ms', '1.5 s', '25 µs', '0 s')
@@ -61,7 +61,7 @@ def window(segments: float) -> str:
 
 
 def loss(row: Mapping[str, Any], what: str) -> str:
-    """Returns a sentence on the loss of a frame."""
+    """Returns a sentence that explains how a frame was lost."""
     reason = row["reason"] or ""
     if reason.startswith("joined"):
         end = "{what} reached its host, but was joined with the frame before, whose last cell was lost."
@@ -97,7 +97,7 @@ def rule(row: Mapping[str, Any]) -> str | None:
 
 
 def change(before: float, after: float, cwnd: float = 0.0) -> str:
-    """Returns the change of a window. A slow start threshold may be set to half of `cwnd`, the window before.
+    """Describes a change of a window; a slow start threshold of half of `cwnd`, the window before, is pointed out.
 
     >>> change(45.2, 12.0, 24.0), change(2.0, 2.0, 1.0)
     ('went from 45.2 to 12', 'stayed 2')
@@ -114,5 +114,5 @@ def change(before: float, after: float, cwnd: float = 0.0) -> str:
 
 
 def capital(text: str) -> str:
-    """Returns a text with a capital first letter."""
+    """Returns the text with its first letter capitalised."""
     return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Checks of a public function's arguments against its annotations: wrong types are refused in our words, all at once.
+"""Checks a public function's arguments against its annotations, and reports all wrong types at once, in plain words.
 
 docs/design/libraries.md says why neither pydantic's `validate_call` nor beartype does this.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: Texts with a number and its unit; the annotation is the wording of a message.
+#: Texts with a number and its unit. Error messages quote the annotation.
 Time = Annotated[str, 'a time with its unit, such as "5us"']
 Rate = Annotated[str, 'a rate with its unit, such as "155.52Mbps"']
 
@@ -54,14 +54,14 @@ def cores() -> int:
 def checked(
     error: type[InputError] = InputError, *, elsewhere: Mapping[str, str] | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Makes a function refuse arguments of other types than its annotations name.
+    """Makes a function refuse arguments whose types do not match its annotations.
 
-    Numbers and arrays of numpy, views of tables and objects with a path's protocol become Python's own types.
+    Converts numpy numbers and arrays, dictionary views and path-like objects to Python's own types.
 
     Args:
-        error: Type of the error, which has every argument that is wrong.
-        elsewhere: Options that only other functions take, each with the call to make instead: `{first}` is the first
-            argument as written, `{value}` the option's.
+        error: Type of the error, which lists every argument that is wrong.
+        elsewhere: Options that only other functions accept, each with the call to suggest instead: `{first}` is the
+            first argument as written, `{value}` the option's.
 
     >>> @checked()
     ... def send(cells: int, name: str | None = None) -> None: ...
@@ -84,7 +84,7 @@ def checked(
                         first = described(args[0]) if args and isinstance(args[0], str) else "scenario"
                         advice = (elsewhere or {})[name].format(first=first, value=described(value))
                         raise error([Fault.saying(advice, key=name, value=described(value))]) from None
-                # Python's own words for a wrong number of arguments or an unknown option are as good.
+                # Python's own messages for a wrong number of arguments or an unknown option are clear enough.
                 return function(*args, **options)
             faults = []
             for name, value in bound.arguments.items():
@@ -104,7 +104,7 @@ def checked(
 
 
 class _MismatchError(Exception):
-    """A value is not of the type that an annotation names."""
+    """Raised for a value that is not of the annotated type."""
 
 
 @functools.cache
@@ -114,7 +114,7 @@ def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[s
     annotations = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
     texts = [hint for hint in annotations.values() if isinstance(hint, str)]
     names = {name for text in texts for name in compile(text, "<annotation>", "eval").co_names}
-    # Classes that only type checkers import are known by their names.
+    # Classes imported only for type checkers are recognised by name.
     unknown = {name: _ByName(name, (), {}) for name in names if name not in own and not hasattr(builtins, name)}
     annotated = types.SimpleNamespace(__annotations__=annotations)
     hints = typing.get_type_hints(annotated, globalns=own, localns=unknown, include_extras=True)
@@ -126,19 +126,19 @@ def _parameters(function: Callable[..., Any]) -> tuple[inspect.Signature, dict[s
 
 
 class _ByName(type):
-    """Classes that have not been imported: an object is an instance if a class of its own has the name."""
+    """Stands for a class that has not been imported; instances are recognised by the names of their classes."""
 
     def __instancecheck__(cls, value: object) -> bool:
         if any(kind.__name__ == cls.__name__ for kind in type(value).__mro__):
             return True
         from celltrain.model import types as models
 
-        # Some names are those of a choice among tables, which checks its values itself.
+        # Some annotations name a union of tables rather than a class; pydantic checks those values.
         return not isinstance(vars(models).get(cls.__name__, type), type)
 
 
 def converted(value: Any, hint: Any) -> Any:
-    """Returns a value as the number, text, list or path that its annotation names; raises `_MismatchError`.
+    """Converts a value to the number, text, list or path that the annotation names; raises `_MismatchError`.
 
     >>> import numpy as np
     >>> converted(np.array([1, 2]), typing.Sequence[int]), converted(np.int64(3), int | None)
@@ -177,7 +177,7 @@ def converted(value: Any, hint: Any) -> Any:
 
 
 def _of_union(value: Any, members: Sequence[Any]) -> Any:
-    """Returns a value as the first member of a union that takes it; a text that may be a path is checked as one."""
+    """Converts a value to the first member of a union that accepts it; a text that may be a path is checked as one."""
     if any(map(_is_path, members)) and isinstance(value, str | os.PathLike):
         if not _can_be_path(value):
             raise _MismatchError
@@ -213,7 +213,7 @@ def expected(hint: Any) -> list[str]:
 
 
 class Answer:
-    """Base of the classes that only calls of celltrain make."""
+    """Base of the classes that only celltrain creates, as the results of its calls."""
 
     _call = ""
     """The call."""
@@ -224,7 +224,7 @@ class Answer:
 
     @classmethod
     def _made(cls, **parts: Any) -> Self:
-        """Returns an answer with these attributes."""
+        """Creates an answer with these attributes."""
         made = cls.__new__(cls)
         vars(made).update(parts)
         return made
@@ -235,7 +235,7 @@ def _is_path(hint: Any) -> bool:
 
 
 def _can_be_path(value: str | os.PathLike[str]) -> bool:
-    """Returns whether the system takes it for a path, whether or not something is there."""
+    """Returns whether the operating system accepts this as a path, whether or not the file exists."""
     try:
         os.lstat(value)
     except (TypeError, ValueError):
@@ -246,7 +246,7 @@ def _can_be_path(value: str | os.PathLike[str]) -> bool:
 
 
 def names_of(names: str | Sequence[str] | None) -> tuple[str, ...] | None:
-    """Returns one name or several as several; None stays.
+    """Returns one name or several names as a tuple; None stays None.
 
     >>> names_of("sw1"), names_of(["sw1", "sw2"]), names_of(None)
     (('sw1',), ('sw1', 'sw2'), None)

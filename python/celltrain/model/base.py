@@ -1,4 +1,4 @@
-"""Common behaviour of the generated scenario classes: they refuse unknown settings, do not change, and write themselves."""
+"""Base of the generated scenario classes: they refuse unknown settings, are immutable, and can be written as TOML."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from celltrain.text import described
 
 
 class Model(BaseModel):
-    """A table of a scenario. Its fields are checked when it is made; `replace` makes a changed copy."""
+    """A table of a scenario. Its fields are checked on creation; `replace` makes a changed copy."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -41,9 +41,9 @@ class Model(BaseModel):
     def __str__(self) -> str:
         return repr(self)
 
-    #: Key that holds the table where it is one of several kinds, such as `epd` for a policy; empty elsewhere.
+    #: Key of this table in a choice among tables, such as `epd` for a policy; empty if it is not part of a choice.
     choice_key: ClassVar[str] = ""
-    #: Deprecated names of fields, such as `threshold_cells`, and their names today.
+    #: Deprecated names of fields, such as `threshold_cells`, with their current names.
     _former_names: ClassVar[Mapping[str, str]] = {}
 
     @model_validator(mode="before")
@@ -53,7 +53,7 @@ class Model(BaseModel):
 
     @classmethod
     def _renamed(cls, settings: dict[str, Any]) -> dict[str, Any]:
-        """Renames deprecated settings. A setting with both of its names keeps them, and is refused."""
+        """Renames deprecated settings. If both names of a setting are given, both stay, and validation refuses them."""
         former = [name for name in settings if cls._former_names.get(name, name) not in settings]
         for name in former:
             cls._warn_of(name)
@@ -70,8 +70,8 @@ class Model(BaseModel):
             with _refusing(type(self)):
                 super().__init__(**settings)
 
-        # Marks it as equivalent to BaseModel's constructor: pydantic validates inner tables without it, so one error has
-        # all faults of a call.
+        # Marks it as equivalent to BaseModel's constructor: pydantic then validates inner tables without calling it, so
+        # one error lists every fault.
         __init__.__pydantic_base_init__ = True
 
         def __getattr__(self, name: str) -> Any:
@@ -87,13 +87,13 @@ class Model(BaseModel):
 
     @classmethod
     def model_validate(cls, obj: Any, **options: Any) -> Self:
-        """Makes a table of its values; raises `ScenarioError`."""
+        """Makes a table from its values; raises `ScenarioError`."""
         with _refusing(cls):
             return super().model_validate(obj, **options)
 
     @classmethod
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
-        """Makes a table of JSON; raises `ScenarioError`."""
+        """Makes a table from JSON; raises `ScenarioError`."""
         if not isinstance(json_data, str | bytes | bytearray):
             raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not a str or bytes of JSON")])
         try:
@@ -113,20 +113,20 @@ class Model(BaseModel):
         return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the table with its keys as in a TOML file."""
+        """Returns the table as a dictionary, with the keys of a TOML file."""
         return self._to_dict()
 
     def _to_dict(self, *, exclude_defaults: bool = False) -> dict[str, Any]:
         try:
             return self.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=exclude_defaults)
         except PydanticSerializationError:
-            # Copies made by pydantic (`model_copy`, `model_construct`) may hold anything.
+            # pydantic does not validate copies (`model_copy`, `model_construct`), so they may contain anything.
             problem = "holds a value that a scenario cannot have; make the copy with replace() to see which"
             raise ScenarioError([Fault.of_file(type(self).__name__, problem)]) from None
 
 
 class Experiment(Carded, Model):
-    """A whole scenario: `print` and notebooks show the settings that differ from their defaults, as in a file."""
+    """A whole scenario. `print` and notebooks show the settings that differ from the defaults."""
 
     def _card(self) -> Card:
         changes = self._to_dict(exclude_defaults=True)
@@ -140,7 +140,7 @@ class Experiment(Carded, Model):
 
 
 def _settings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yields the tables of a scenario by their paths, each with its own settings in one line."""
+    """Yields each table of a scenario with its path, and its own settings in one line."""
     own = ", ".join(f"{key} = {value}" for key, value in table.items() if not isinstance(value, Mapping))
     inner = {key: value for key, value in table.items() if isinstance(value, Mapping)}
     if own or not inner:
@@ -150,15 +150,15 @@ def _settings(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple
 
 
 def as_model(value: Any) -> Any:
-    """Returns the table that an object stands for, such as an object of a `celltrain.PythonPolicy`."""
+    """Returns the table that an object stands for, such as an instance of a `celltrain.PythonPolicy`."""
     stands_for = getattr(type(value), "_as_model", None)
     return value if stands_for is None else stands_for(value)
 
 
 class Keyed:
-    """A choice among tables by the key that holds them, as in `{"epd": {"threshold": 800}}`.
+    """A choice among tables, tagged by a key, as in `{"epd": {"threshold": 800}}`.
 
-    In Python the choice is an instance of the class that stands for the key.
+    In Python it is an instance of the class for that key.
     """
 
     def __init__(self, **variants: type[Model]) -> None:
@@ -215,7 +215,7 @@ def _is_threshold(value: Any) -> Any:
     """Refuses numbers and texts that are not thresholds."""
     if isinstance(value, int | float | str) and (problem := _core.threshold(json.dumps(value))):
         raise PydanticCustomError("threshold", "{problem}", {"problem": problem})
-    # Numbers of cells are whole in files too.
+    # A number of cells is an integer in TOML files, too.
     return int(value) if isinstance(value, float) and value > 1 else value
 
 
@@ -233,13 +233,13 @@ def _refusing(model: type[Model]) -> Iterator[None]:
 
 
 def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
-    """Returns one fault for each setting, however many types its value failed to be."""
+    """Returns one fault for each setting, even if its value matched none of several types."""
     names = {str(field.validation_alias): name for name, field in model.model_fields.items()}
     faults: dict[str, Fault] = {}
     for part in error.errors(include_url=False):
-        # Members of unions have names that are not keys, such as "constrained-int".
+        # pydantic also lists its own names for members of unions, such as "constrained-int"; these are not keys.
         first, *inner = [str(place) for place in part["loc"] if "-" not in str(place) and "[" not in str(place)] or [""]
-        # Another member of the union has reported the value already.
+        # Another member of the union has already reported this value.
         if part["type"] == "string_type" and inner and inner[-1] == "str":
             continue
         key = ".".join([names.get(first, first), *inner])
@@ -263,7 +263,7 @@ def _faults(error: ValidationError, model: type[Model]) -> list[Fault]:
 
 
 def _example(model: type[Model], loc: tuple[int | str, ...]) -> str:
-    """Returns an example for a field with a unit; empty for other fields, and fields of inner tables."""
+    """Returns an example for a field with a unit; empty for other fields and for fields of inner tables."""
     [name, *inner] = loc or [""]
     fields = [one for key, one in model.model_fields.items() if name in (key, one.validation_alias)]
     examples = fields[0].examples if fields and not inner else None

@@ -1,7 +1,7 @@
-"""Long calls: ending them from another thread, and a bar in a notebook.
+"""Long calls: cancelling them from another thread, and a progress bar in notebooks.
 
-Ctrl-C reaches the main thread alone; a `Cancel` works from any. The command line has bars of its own, and a script passes
-`progress`.
+Ctrl-C only reaches the main thread; a `Cancel` works from any thread. The command line has its own progress bars, and
+scripts pass `progress`.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ T = TypeVar("T")
 
 
 class Cancel:
-    """A handle that ends the calls that take it, from any thread; `docs/stopping.md` shows its uses.
+    """A handle that cancels calls from any thread; pass it as `cancel`. `docs/stopping.md` shows examples.
 
-    A call that is ended raises `CancelledError` within 0.1 s; sweeps, searches and reproductions keep their finished work
-    as after Ctrl-C. A cancelled handle stays cancelled: a call that takes it ends at once.
+    A cancelled call raises `CancelledError` within 0.1 s. Sweeps, searches and reproductions keep their finished work,
+    as they do after Ctrl-C. The handle stays cancelled: later calls with it end at once.
 
     >>> import threading
     >>> import celltrain as ct
@@ -46,7 +46,7 @@ class Cancel:
         self._handle = _core.Cancel()
 
     def cancel(self) -> None:
-        """Ends every call that has taken this handle, or will. Returns at once."""
+        """Cancels all current and future calls with this handle. Returns at once."""
         self._handle.cancel()
 
     @property
@@ -62,12 +62,12 @@ class Cancel:
         return f"Cancel(cancelled={self.cancelled})"
 
 
-# The handle of the call on this thread. Calls of the core inside it find the handle here.
+# The handle of the call on this thread. Calls into the core read it here.
 _CURRENT: ContextVar[Cancel | None] = ContextVar("celltrain_cancel", default=None)
 
 
 def current() -> _core.Cancel | None:
-    """Returns the handle of the call on this thread, as the core takes it."""
+    """Returns the core's handle of the call on this thread; None if it has none."""
     handle = _CURRENT.get()
     return None if handle is None else handle._handle
 
@@ -81,7 +81,7 @@ def check() -> None:
 
 @contextmanager
 def ended_by(handle: Cancel | None) -> Iterator[None]:
-    """Ends the calls inside when this handle is cancelled."""
+    """Makes the handle apply to the calls in this block."""
     if handle is None:
         yield
         return
@@ -94,7 +94,7 @@ def ended_by(handle: Cancel | None) -> Iterator[None]:
 
 
 def endable(function: Callable[P, T]) -> Callable[P, T]:
-    """Makes a public call take `cancel`."""
+    """Makes a public function support the option `cancel`."""
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
@@ -104,12 +104,12 @@ def endable(function: Callable[P, T]) -> Callable[P, T]:
     return call
 
 
-#: Seconds before a bar appears, and between two updates.
+#: Seconds before a bar appears, and seconds between updates.
 AFTER_S, EVERY_S = 1.0, 0.2
 
 
 def watched(function: Callable[P, T]) -> Callable[P, T]:
-    """Makes a public call show a bar in a notebook unless it is called with `progress`."""
+    """Makes a public function show a progress bar in notebooks, unless the caller passes `progress`."""
 
     @wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> T:
@@ -123,7 +123,7 @@ def watched(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def in_notebook() -> bool:
-    """Returns True in a Jupyter kernel; does not import IPython to find out."""
+    """Returns True in a Jupyter kernel. Does not import IPython."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     return getattr(shell, "kernel", None) is not None
@@ -131,7 +131,7 @@ def in_notebook() -> bool:
 
 @contextmanager
 def bar(name: str) -> Iterator[Callable[[Any], None]]:
-    """Yields a function for `progress`, which takes a share from 0 to 1 or an object that counts runs."""
+    """Yields a callback for `progress`; it accepts a share from 0 to 1, or an object that counts runs."""
     from IPython.display import HTML, display
 
     began, last, handle = time.monotonic(), 0.0, None
@@ -156,7 +156,7 @@ def bar(name: str) -> Iterator[Callable[[Any], None]]:
 
 
 def how_far(progress: Any) -> tuple[float, str]:
-    """Returns the share that is done, and the runs in words.
+    """Returns the completed share, and the number of runs in words.
 
     >>> how_far(0.25)
     (0.25, '')
@@ -171,7 +171,7 @@ def how_far(progress: Any) -> tuple[float, str]:
 
 
 def html(name: str, share: float, words: str, seconds: float) -> str:
-    """Draws a bar as an element that follows the colours of its page.
+    """Renders a bar as an HTML element that inherits the page's colours.
 
     >>> html("sweep", 0.25, "1 of 4 runs", 3.0)
     '<div>sweep <progress max="1" value="0.250"></progress> 25 %, 1 of 4 runs, about 9 s more</div>'

@@ -1,7 +1,7 @@
 """Measure expressions: paths into a result, and arithmetic on them.
 
-A *measure* is a path, or paths and plain numbers added, subtracted, multiplied and divided, with spaces around every sign
-and parenthesis:
+A *measure* is a path, or paths and plain numbers added, subtracted, multiplied and divided, with spaces around every
+sign and parenthesis:
 
     efficiency
     file_delay_ms.mean
@@ -10,11 +10,11 @@ and parenthesis:
     flows.sum(tcp1-3).goodput_mbps / flows.sum(*).goodput_mbps
     ports.sum(edge*->sw1).lost_cells / ( cells.delivered + cells.lost )
 
-A path leads through the run's answer (`celltrain run --json`) step by step. A step into a list is the name of a member, or
-of the VC of a contract. `bottleneck` is the congested port, whatever its name. `sum`, `mean`, `least`, `largest`,
-`variation` (standard deviation over mean) and `fairness` (Jain's index) combine the numbers of several members: of a range
-of names such as `tcp1-3`, of all (`*`), or of a pattern such as `edge*->sw1`. A path that begins with `scenario` leads
-through the scenario of the run, and one that begins with `series` to a trace (see `SERIES`).
+A path follows the keys of the run's answer (`celltrain run --json`) step by step. A step into a list is the name of a
+member, or the VC of a contract. `bottleneck` is the congested port, whatever its name. `sum`, `mean`, `least`,
+`largest`, `variation` (standard deviation over mean) and `fairness` (Jain's index) combine the numbers of several
+members: of a range of names such as `tcp1-3`, of all (`*`), or of a pattern such as `edge*->sw1`. A path that begins
+with `scenario` reads the scenario of the run; one that begins with `series` reads a trace (see `SERIES`).
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from celltrain.text import nearest
 Series = Mapping[str, Any]
 
 
-#: Names among which one is looked for that may have been meant: a mesh has thousands of connections.
+#: Largest number of names among which a similar one is suggested: a mesh has thousands of connections.
 MOST_NEAR = 200
-#: Measures by other names that people try.
+#: Measures that users look for under other names.
 OTHERWISE = {
     "throughput": "goodput_mbps or flows.sum(*).throughput_mbps",
     "loss": "cells.lost",
@@ -56,26 +56,26 @@ OTHERWISE = {
 
 
 class MeasureError(CelltrainError, ValueError):
-    """A text cannot be read as a measure, or the answer of a run does not have its path."""
+    """Raised if a text is not a valid measure, or if the answer of a run has no such path."""
 
 
 class NoValueError(MeasureError):
-    """A run has no such number, though others may: the mean of files of which none is complete."""
+    """Raised if this run has no value but others may, such as a mean delay when no file was completed."""
 
 
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
-#: A step to several members: a function and the members it combines.
+#: A step to several members: a function, and the members whose values it combines.
 _SEVERAL = re.compile(r"(\w+)\((.+)\)")
-#: Time between two samples of a trace that is taken for a measure.
+#: Time between two samples of a trace recorded for a measure.
 STEP = "10ms"
-#: Seconds: several round trips, so that a climb is not all recovery.
+#: Minimum length in seconds: several round trips, so that a climb is not just a recovery.
 SHORTEST_CLIMB = 0.4
 
 
 def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) -> float:
     """Returns the value of a measure in a run, given its answer (with the scenario under "scenario") and its trace.
 
-    Without a trace, what is read off one is 0.
+    Without a trace, measures of a trace are 0.
     """
     values: list[float] = []
     for step in _parsed(text):
@@ -94,7 +94,7 @@ def measure(text: str, answer: Mapping[str, Any], series: Series | None = None) 
 
 
 def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the shape of a run's answer, with 1 for every number; `table` is the scenario.
+    """Returns the structure of a run's answer, with 1 in place of every number; `table` is the scenario.
 
     Raises `ScenarioError` if the scenario does not fit into the available memory.
     """
@@ -106,11 +106,11 @@ def outlined(scenario: _core.Scenario, table: Mapping[str, Any]) -> dict[str, An
 
 
 def problem(text: str, outline: Mapping[str, Any]) -> str:
-    """Why a measure leads nowhere in the answer of a run with this outline; empty where it leads somewhere."""
+    """Returns why a measure does not exist in the answer of a run with this structure; empty if it does."""
     try:
         measure(text, outline)
     except NoValueError:
-        # There is nothing yet to divide by, or no value yet.
+        # With placeholder numbers, a divisor or a value may be missing.
         return ""
     except MeasureError as error:
         return str(error)
@@ -118,30 +118,30 @@ def problem(text: str, outline: Mapping[str, Any]) -> str:
 
 
 def check_syntax(text: str) -> None:
-    """Raises `MeasureError` when a measure is not paths and numbers with signs between, or has no path at all."""
+    """Raises `MeasureError` unless the text is paths and numbers joined by operators, with at least one path."""
     if not any(isinstance(step, list) for step in _parsed(text)):
         raise MeasureError(f"{text!r} names no measure")
 
 
 @lru_cache(maxsize=1000)
 def _parsed(text: str) -> Sequence[float | list[str] | str]:
-    """The tree of a measure in postfix order."""
+    """Parses a measure; returns its terms in postfix order."""
     try:
-        # JSON may bring half of a surrogate pair, which no name contains.
+        # Text from JSON may contain half of a surrogate pair; no name does.
         return _core.parse_expression(text.encode(errors="replace").decode())
     except ValueError as error:
         raise MeasureError(f"{text!r:.200} {error}") from None
 
 
 def _paths(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The paths in measures; evaluating a measure reports what is wrong with its text."""
+    """Yields the paths in measures. Skips invalid texts: evaluating the measure reports those."""
     for text in texts:
         with suppress(MeasureError):
             yield from (step for step in _parsed(text) if isinstance(step, list))
 
 
 def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
-    """Returns the columns of a run's answer that these measures read, by list; `bottleneck` is the row of one port.
+    """Returns the columns of a run's answer that these measures read, by list; `bottleneck` is the row of that port.
 
     >>> wanted(["efficiency", "flows.sum(*).timeouts", "ports.bottleneck.max_queue_cells"])
     {'flows': ['timeouts'], 'bottleneck': ['max_queue_cells']}
@@ -157,12 +157,11 @@ def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
 
 
 def needs_series(text: str) -> bool:
-    """Returns whether a measure is computed from a trace."""
+    """Returns whether a measure needs a trace."""
     return any(path[0] == "series" and len(path) > 1 for path in _paths([text]))
 
 
 def _number_of(answer: Any) -> float:
-    """The number at the end of a path."""
     if answer is None:
         raise NoValueError("there is no value")
     if isinstance(answer, Mapping | list):
@@ -174,7 +173,7 @@ def _number_of(answer: Any) -> float:
 
 
 def follow(answer: Any, path: Sequence[str]) -> float:
-    """The number at a path; raises `MeasureError` with a clause that says why there is none."""
+    """Returns the number at a path; raises `MeasureError` with a clause that says why there is none."""
     if not path:
         return _number_of(answer)
     step, *rest = path
@@ -186,7 +185,7 @@ def follow(answer: Any, path: Sequence[str]) -> float:
     several = _SEVERAL.fullmatch(step)
     if several is None:
         if step not in members:
-            # At the top level other names are known; below it similar spellings are suggested.
+            # At the top level, other names of known measures are suggested; everywhere, similar spellings.
             meant = OTHERWISE.get(step) if "efficiency" in members else None
             meant = meant or (nearest(step, members) if len(members) <= MOST_NEAR else "")
             raise MeasureError(f"there is no {step!r}{f'; did you mean {meant}?' if meant else ''}")
@@ -207,7 +206,7 @@ def named(text: str, known: Sequence[str]) -> list[str]:
     if text in known:
         return [text]
     if "*" in text:
-        # Only the star has a meaning.
+        # Only the asterisk is a wildcard.
         pattern = re.sub(r"[?\[]", r"[\g<0>]", text)
         if fitting := [name for name in known if fnmatchcase(name, pattern)]:
             return fitting
@@ -218,7 +217,7 @@ def named(text: str, known: Sequence[str]) -> list[str]:
     stem, first, last = several[1], int(several[2]), int(several[3])
     if first > last:
         raise MeasureError(f"{text!r} is an empty range: put the lower number first")
-    # Names are looked for before a range is written out: it may be longer than any memory.
+    # Check the length before expanding the range: it could exceed any memory.
     if last - first >= len(known):
         raise MeasureError(f"{text!r} is a range of {last - first + 1:,} names, but there are only {len(known):,}")
     there = set(known)
@@ -255,10 +254,10 @@ COMBINE: dict[str, Callable[[NDArray[np.float64]], float]] = {
 
 
 def climb(series: Series, flow: str) -> float:
-    """Segments a second that a flow's window grows by in its linear increase: the mean over all climbs that take a while."""
+    """Growth of cwnd in its linear increase, in segments per second: the mean over all climbs that are long enough."""
     time, window = series["time_s"], _window(series, flow, "cwnd_segments")
     ssthresh = _window(series, flow, "ssthresh_segments")
-    # A climb goes on while the window is at ssthresh or above, and neither ssthresh moves nor the window shrinks.
+    # A climb lasts while cwnd is at or above ssthresh, ssthresh does not change and cwnd does not shrink.
     goes_on = (window[1:] >= ssthresh[1:]) & (np.diff(ssthresh) == 0) & (np.diff(window) >= 0)
     ends = np.flatnonzero(np.diff(np.concatenate(([False], goes_on, [False])).astype(np.int8)))
     climbs = [(first, last) for first, last in ends.reshape(-1, 2) if time[last] - time[first] >= SHORTEST_CLIMB]
@@ -274,12 +273,11 @@ def mean_window(series: Series, flow: str) -> float:
     return float(window[linear].mean()) if linear.any() else 0.0
 
 
-#: `series.<name>.<flow>`: what can be read off a trace of the windows.
+#: `series.<name>.<flow>`: measures computed from a trace of the windows.
 SERIES: dict[str, Callable[[Series, str], float]] = {"climb": climb, "mean_window": mean_window}
 
 
 def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> float:
-    """The number at a path of a measure."""
     try:
         if path[0] == "series":
             if len(path) < 3 or path[1] not in SERIES:

@@ -1,10 +1,10 @@
-"""Reading of files of other people, and writing of our own.
+"""Reads users' files, and writes celltrain's own.
 
-Reading takes regular files up to a size, and callers turn `UnreadableError` into an error of their own kind.
+Only regular files up to a size limit are read. Callers turn `UnreadableError` into an error of their own kind.
 
-Somebody else may have put things into a folder. A file in it is therefore written under a new name and renamed, which
-replaces a link and leaves its target alone; a link in the place of a folder is refused. The path that the user names may
-be a link, and is followed.
+Other users may have access to an output folder. A file in it is therefore written under a new name and renamed, which
+replaces a link without touching its target; a link in place of a folder is refused. The path that the user names may be
+a link, and is followed.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from typing import IO, Any, BinaryIO
 from celltrain.errors import Fault, OutputError
 from celltrain.text import BROKEN, broken_texts, shown
 
-#: Largest scenario, plan or graph: a page of text, or a network of some ten thousand nodes.
+#: Maximum size of a scenario, plan or graph: from a page of text to a network of some ten thousand nodes.
 MAX_BYTES = 16 << 20
-#: Largest file that celltrain itself writes about a plan, with one number in a line.
+#: Maximum size of a file that celltrain writes about a plan, with one number per line.
 MAX_WRITTEN_BYTES = 256 << 20
-#: Levels of tables and lists: a scenario has seven, and the core's reader of TOML takes 80.
+#: Maximum nesting of tables and lists: a scenario needs seven levels, and the core's TOML parser allows 80.
 MAX_DEPTH = 80
 
 
 class UnreadableError(Exception):
-    """A file that cannot be read; the text is a clause that follows the file's name."""
+    """Raised if a file cannot be read; the text is a clause that follows the file's name."""
 
     def __init__(self, problem: str, *, missing: bool = False, regular: bool = True) -> None:
         self.problem = problem
         self.missing = missing
-        """True if there is no such file."""
+        """True if the file does not exist."""
         self.regular = regular
-        """False for a folder, a pipe or a device; a regular file may still change."""
+        """False for a folder, a pipe or a device; a regular file may be replaced later."""
         super().__init__(problem)
 
 
@@ -47,13 +47,13 @@ def read_bytes(path: Path, *, what: str = "file", most: int = MAX_BYTES) -> byte
 
     Args:
         path: The file.
-        what: Kind of file for messages: "scenario", "graph".
-        most: Bytes it may have.
+        what: Kind of file for messages, such as "scenario" or "graph".
+        most: Maximum size in bytes.
     """
     try:
         with opened(path, what=what) as file:
             size = os.fstat(file.fileno()).st_size
-            # Some files are longer than the system says.
+            # Some files, as in /proc, are longer than their reported size.
             content = file.read(most + 1) if size <= most else b""
     except OSError as error:
         raise UnreadableError(f"cannot be read ({error.strerror})") from None
@@ -69,7 +69,7 @@ def read_json(path: Path, *, what: str = "file", most: int = MAX_WRITTEN_BYTES) 
 
 
 def json_of(text: str | bytes) -> Any:
-    """Reads a JSON text, in which no table has a key twice and nothing nests deeper than `MAX_DEPTH`.
+    """Parses JSON; a table must not have a key twice, and nothing may be nested deeper than `MAX_DEPTH`.
 
     Raises `UnreadableError`.
 
@@ -94,7 +94,7 @@ def json_of(text: str | bytes) -> Any:
 
 
 def opened(path: Path, *, what: str = "file") -> BinaryIO:
-    """Opens a regular file to read; raises `UnreadableError`."""
+    """Opens a regular file for reading; raises `UnreadableError`."""
     try:
         file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115, the caller closes it
     except FileNotFoundError:
@@ -112,12 +112,12 @@ def opened(path: Path, *, what: str = "file") -> BinaryIO:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Opens a file; a pipe would wait for its writer."""
+    """Opens a file without blocking: opening a pipe would wait for its writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _is_deeper(value: Any, most: int) -> bool:
-    """Returns whether tables and lists nest deeper than this."""
+    """Returns whether tables and lists are nested deeper than `most` levels."""
     if not isinstance(value, dict | list):
         return False
     return most == 0 or any(_is_deeper(one, most - 1) for one in (value.values() if isinstance(value, dict) else value))
@@ -132,13 +132,13 @@ def _table(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return table
 
 
-#: Flags of files that are opened in place: links are not followed, and pipes do not wait. Windows has neither.
+#: Flags for files opened in place: do not follow links, do not wait for pipes. Windows has neither flag.
 NO_LINK = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Turns errors of writing into an `OutputError` that names the file."""
+    """Turns errors while writing into an `OutputError` that names the file."""
     try:
         yield
     except (BrokenPipeError, OutputError):
@@ -151,7 +151,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a new file that gets its name, and replaces the file of that name, once it is complete."""
+    """Opens a temporary file; once complete, it gets the name `path` and replaces the file of that name."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     created = False
     try:
@@ -164,7 +164,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
         if created:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        # An error of ours may be about another file.
+        # An OutputError may be about another file.
         if (
             isinstance(error, OSError)
             and not isinstance(error, OutputError)
@@ -175,14 +175,14 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Writes a file as `replacing` does."""
+    """Writes a complete file by `replacing`."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a new or regular file that the user names, also through a link; raises `OutputError`."""
+    """Opens a file that the user names for writing; follows a link. It must be regular or new. Raises `OutputError`."""
     target = Path(path)
     with writing(path):
         if target.exists() and not target.is_file() and not target.is_dir():
@@ -194,7 +194,7 @@ def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def making(folder: Path) -> Iterator[None]:
-    """Makes a folder and those above it; removes the ones it made if the block fails."""
+    """Makes a folder and its parents; removes the ones it made if the block fails."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -202,14 +202,14 @@ def making(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         for path in made:
-            # Folders with something in them stay.
+            # Folders that are not empty stay.
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise
 
 
 def inner(folder: Path) -> Path:
-    """Makes a folder in a folder; raises `OutputError` if it is a link."""
+    """Makes a folder inside an output folder; raises `OutputError` if there is a link in its place."""
     if faults := linked(folder):
         raise OutputError(faults)
     with writing(folder):
@@ -218,6 +218,6 @@ def inner(folder: Path) -> Path:
 
 
 def linked(*paths: Path) -> list[Fault]:
-    """Returns the faults of paths that are links, in folders where celltrain makes everything itself."""
+    """Returns a fault for each path that is a link, in folders whose content only celltrain creates."""
     problem = "is a link that celltrain did not create: delete it"
     return [Fault.of_file(shown(path), problem) for path in paths if path.is_symlink()]

@@ -18,7 +18,7 @@ from celltrain.text import nearest
 
 #: Keeps what the scenario has.
 AS_IS = "as-is"
-#: Choices that exist under another name.
+#: Advice on choices that exist in another form.
 OTHERWISE = {
     "red": "RED is a formula: compare the scenario lan-formula-red.",
     "cubic": "CUBIC is a congestion control of a TCP: write sack:congestion=cubic.",
@@ -58,7 +58,7 @@ def split(text: str, separator: str = ",") -> list[str]:
 
 
 def value(text: str) -> Any:
-    """Returns a value as TOML would have it; anything but a number, a boolean, a list, a table or a quoted text is a text.
+    """Reads a value as TOML would; anything but a number, a boolean, a list, a table or a quoted text is a text.
 
     Raises `ValueError` with a clause.
 
@@ -78,16 +78,16 @@ def value(text: str) -> Any:
 
 
 def choice(text: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()) -> dict[str, Any]:
-    """Returns the table that a name with settings stands for; raises `ValueError` with a clause.
+    """Returns the table for a name with settings; raises `ValueError` with a clause.
 
     Args:
         text: Such as `epd:threshold=80%`, or `formula:admit=Y < z * X / N:constants.z=0.8`.
         tables: The names to choose from.
         kind: Kind of the choice, such as `policy`.
-        also: Further texts that the caller takes, for the message about an unknown name.
+        also: Other texts that the caller accepts; listed in the message about an unknown name.
     """
     written, *settings = split(text, ":")
-    # People and scenarios write Tail Drop, or tail-drop.
+    # Users also write Tail Drop or tail-drop.
     name = re.sub(r"[-_ ]+", "_", written.strip().lower())
     if settings and re.search(r"\.(toml|py)$", written) and kind == "policy":
         path = "python.settings" if written.endswith(".py") else "formula.constants"
@@ -112,7 +112,7 @@ def choice(text: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()
 
 
 def misplaced(value: str, before: str) -> str:
-    """Returns a clause about a value that seems to belong to the one before its comma; empty if it does not.
+    """Returns a clause if a value seems to be part of the value before its comma; empty if not.
 
     >>> misplaced("z=2", "fba:threshold=0.5"), misplaced("5*K", "formula:admit=X<0")
     ("has 'z=2' after a comma; separate settings by colons: fba:threshold=0.5:z=2", \
@@ -127,7 +127,7 @@ def misplaced(value: str, before: str) -> str:
 
 
 def unknown(name: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()) -> str:
-    """Writes a clause about a name that is not one of the tables."""
+    """Returns a clause about a name that is none of the choices."""
     near = nearest(name, tables)
     hint = OTHERWISE.get(name) or (f"Did you mean {near}?" if near else "")
     word = _WORDS.get(kind, kind.replace("_", " "))

@@ -1,6 +1,6 @@
 """Scenarios from graphs: GraphML, or JSON in node-link form, read by networkx.
 
-A node is a switch unless an attribute says that it is a host. A flow between two switches gets a host of its own at each.
+A node is a switch unless an attribute makes it a host. For a flow between switches, a host is added at each end.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
 FORMATS = {".graphml": "GraphML", ".json": "JSON"}
 KINDS = ("host", "switch", "edge_device")
-#: Nodes or edges that a fault names.
+#: Largest number of nodes or edges that a fault names.
 MOST_NAMED = 5
-#: Faults that are shown; the others are counted.
+#: Largest number of faults shown; the others are only counted.
 MAX_FAULTS = 100
-#: Characters of a name: every link and flow of its node repeats it.
+#: Maximum length of a name: every link and flow of the node repeats it.
 MOST_NAME = 1000
-#: Digits of a number without a unit, and of the places that its exponent moves them.
+#: Maximum digits of a number without a unit, and the largest exponent.
 MOST_DIGITS, MOST_EXPONENT = 40, 30
-#: A scenario's most links; each flow has at least one of its own.
+#: Maximum number of links of a scenario; each flow needs at least one link of its own.
 MOST_LINKS = MOST_FLOWS = 100_000
 _NUMBER = re.compile(r"(?P<digits>[+-]?([0-9]+\.?[0-9]*|\.[0-9]+))([eE](?P<power>[+-]?[0-9]+))?")
 _NO_NUMBER = re.compile("true|false|[+-]?(nan|inf|infinity)", re.IGNORECASE)
@@ -63,25 +63,27 @@ def import_graph(
     duration: str = "1s",
     name: str | None = None,
 ) -> Scenario:
-    """Makes a scenario on the network of a GraphML file, or of a JSON file with `nodes` and `links` or `edges`.
+    """Makes a scenario from the network in a GraphML file, or in a JSON file with `nodes` and `links` or `edges`.
 
-    An edge is a link both ways. In a directed graph two edges between two nodes are the two ways of one link, each with its own
-    rate and delay. Every port of a switch has EPD with a threshold of four fifths of its buffer; `replace` sets another policy.
+    An edge is a link in both directions. In a directed graph, two opposite edges are the two directions of one link,
+    each with its own rate and delay. Every port of a switch has EPD with a threshold of four fifths of its buffer;
+    `replace` sets another policy.
 
     Args:
         path: The file; needs `pip install celltrain[graph]`.
         flows: Number of flows to draw between random nodes; none when None.
         seed: Seed of these draws, and of the scenario.
-        rate: Rate of the links whose edge has none.
-        delay: Propagation delay of the links whose edge has none; with None every edge must have one.
-        rate_attribute: The attribute of edges that is their rate, such as `"34.368Mbps"`.
-        delay_attribute: The attribute of edges that is their delay, such as `"5ms"`.
-        rate_unit: The unit of rates that are bare numbers, such as `"bps"`; with None such a number is refused.
+        rate: Rate of links whose edge states none.
+        delay: Propagation delay of links whose edge states none; if None, every edge must state one.
+        rate_attribute: Edge attribute with the rate, such as `"34.368Mbps"`.
+        delay_attribute: Edge attribute with the delay, such as `"5ms"`.
+        rate_unit: The unit of rates that are bare numbers, such as `"bps"`; if None, such a number is refused.
         delay_unit: The unit of delays that are bare numbers, such as `"ms"`.
-        name_attribute: The attribute of nodes that is their name; the node's id when None.
-        kind_attribute: The attribute of nodes that is their kind: `host`, `switch` or `edge_device`; a switch without it.
-        flow_attribute: The attribute of nodes that names the destinations of their flows, separated by commas.
-        both_ways: If true, a directed edge without one back is a link with the same rate and delay both ways.
+        name_attribute: Node attribute with the name; the node's id when None.
+        kind_attribute: Node attribute with the kind: `host`, `switch` or `edge_device`; nodes without it are switches.
+        flow_attribute: Node attribute that lists the destinations of the node's flows, separated by commas.
+        both_ways: If true, a directed edge without an opposite edge is a link with the same rate and delay in both
+            directions.
         access_rate: Rate of the links between switches and the hosts made for flows; `rate` when None.
         access_delay: Propagation delay of these links.
         buffer_cells: The buffer of every port of a switch.
@@ -89,8 +91,8 @@ def import_graph(
         name: Description, shown in results and figures; the file's name when None.
 
     Raises:
-        InputError: When the file cannot be read or its graph is not a network, with every fault.
-        MissingExtraError: Without networkx.
+        InputError: If the file cannot be read or its graph is not a network; lists every fault.
+        MissingExtraError: If networkx is not installed.
 
     >>> import celltrain as ct
     >>> edges = '{"source": "a", "target": "b", "delay": "1ms"}, {"source": "b", "target": "c", "delay": "2ms"}'
@@ -134,10 +136,10 @@ def import_graph(
     hosts = [node for node, kind in kinds.items() if kind == "host"]
 
     def host_at(node: str, host: str, *, sends: bool) -> str:
-        """Returns the node if it is a host, or a new host with a link to it."""
+        """Returns the node if it is a host; otherwise adds a host with a link to it."""
         if kinds[node] == "host":
             return node
-        # A node of the graph may have the name.
+        # A node of the graph may already have this name.
         while host in kinds:
             host += "-host"
         hosts.append(host)
@@ -167,19 +169,19 @@ def import_graph(
         },
         "port": {"default": {"buffer": buffer_cells, "policy": {"epd": {"threshold": buffer_cells * 4 // 5}}}},
     }
-    # The core writes rates and times in their usual units.
+    # Reading the scenario normalises the units of rates and times.
     return Scenario.model_validate(table(Reading.of_table(made, file).accepted()))
 
 
 class _Problems(list[str]):
-    """Everything that is wrong with a file."""
+    """Collects everything that is wrong with a file."""
 
     def __init__(self, file: str) -> None:
         super().__init__()
         self.file = file
 
     def stop(self) -> None:
-        """Raises `InputError` with the first of them if there are any."""
+        """Raises `InputError` with the first `MAX_FAULTS` problems, if there are any."""
         if self:
             more = [f"has {len(self) - MAX_FAULTS} more faults, which are not shown"] if len(self) > MAX_FAULTS else []
             raise InputError(Fault.of_file(self.file, problem) for problem in [*self[:MAX_FAULTS], *more])
@@ -188,7 +190,7 @@ class _Problems(list[str]):
 def _check_size(
     kinds: dict[str, str], links: list[dict[str, Any]], ends: list[tuple[str, str]], problems: _Problems
 ) -> None:
-    """Refuses more links and longer names than a scenario may have, before it is made."""
+    """Refuses too many links and too long names before the scenario is made."""
     more = sum(kinds[node] != "host" for flow in ends for node in flow)
     if len(links) + more > MOST_LINKS:
         edges = f"{len(links)} links, and its flows {more} more" if more else f"{len(links)} links"
@@ -203,7 +205,7 @@ def _check_size(
 
 @dataclass(frozen=True)
 class _Quantity:
-    """The rate or the delay of edges."""
+    """How to read the rate or the delay of edges."""
 
     attribute: str
     default: str | None
@@ -211,7 +213,7 @@ class _Quantity:
     word: str
 
     def of(self, data: dict[str, Any]) -> str:
-        """Returns the value of an edge; raises `ValueError` with the problem."""
+        """Returns an edge's value; raises `ValueError` with the problem."""
         value = data.get(self.attribute)
         if value is None or value == "":
             if self.default is None:
@@ -241,7 +243,7 @@ class _Quantity:
 
 
 def _nodes(graph: Any, attribute: str | None, problems: _Problems) -> dict[Any, str]:
-    """Returns the name of each node; raises `InputError` if one is too long for the faults that would name it."""
+    """Returns the name of each node; raises `InputError` if a name is too long to be quoted in faults."""
     nodes: dict[Any, str] = {}
     first: dict[str, Any] = {}
     for node, data in graph.nodes(data=True):
@@ -308,7 +310,7 @@ def _links(
 
 
 def _check_connected(graph: Any, nodes: dict[Any, str], problems: _Problems) -> None:
-    """Refuses a graph without nodes, or of parts that no edge joins."""
+    """Refuses graphs that are empty or not connected."""
     import networkx as nx
 
     if not nodes:
@@ -323,7 +325,7 @@ def _check_connected(graph: Any, nodes: dict[Any, str], problems: _Problems) -> 
 
 
 def _flows(graph: Any, nodes: dict[Any, str], attribute: str, problems: _Problems) -> list[tuple[str, str]]:
-    """Returns the flows that nodes name; raises `InputError` if they are too many."""
+    """Returns the flows that nodes list; raises `InputError` if there are too many."""
     known = set(nodes.values())
     flows: list[tuple[str, str]] = []
     for node, targets in graph.nodes(data=attribute):
@@ -348,18 +350,17 @@ def _flows(graph: Any, nodes: dict[Any, str], attribute: str, problems: _Problem
 
 
 def _edge(start: object, end: object, way: str = "-") -> str:
-    """Names an edge in a fault."""
+    """Returns the name of an edge for a fault."""
     return f"{described(start)} {way} {described(end)}"
 
 
 def _some(names: list[str]) -> str:
-    """Lists the first few of many names."""
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return ", ".join(names[:MOST_NAMED]) + more
 
 
 def _draw(kinds: dict[str, str], flows: int, seed: int, problems: _Problems) -> list[tuple[str, str]]:
-    """Draws pairs of hosts, or of switches if there are not two hosts; the same for the same seed and file."""
+    """Draws pairs of hosts, or of switches if there are fewer than two hosts; deterministic for a seed and a file."""
     hosts = [name for name, kind in kinds.items() if kind == "host"]
     ends = hosts if len(hosts) > 1 else [name for name, kind in kinds.items() if kind == "switch"]
     if len(ends) < 2:
@@ -370,7 +371,6 @@ def _draw(kinds: dict[str, str], flows: int, seed: int, problems: _Problems) -> 
 
 
 def _read(path: Path, file: str) -> Any:
-    """Reads the graph in a file."""
     try:
         import networkx as nx
     except ImportError as error:
@@ -390,7 +390,7 @@ def _read(path: Path, file: str) -> Any:
         raise
     except UnreadableError as error:
         problem = error.problem
-    # networkx has exceptions of a dozen kinds for faults of a file.
+    # networkx raises a dozen kinds of exceptions for invalid files.
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         problem = f"is not {form} that describes a graph ({reason[:200]})"
@@ -400,7 +400,7 @@ def _read(path: Path, file: str) -> Any:
 def _check_graphml(text: str, problems: _Problems) -> None:
     """Refuses document types, repeated ids, and edges to unknown nodes.
 
-    A document type can declare entities, which multiply or bring in other files. No graph needs one.
+    A document type can declare entities, which can expand exponentially or include other files. No graph needs one.
     """
     nodes: list[Any] = []
     edges: list[tuple[Any, Any]] = []
@@ -415,7 +415,7 @@ def _check_graphml(text: str, problems: _Problems) -> None:
         elif tag.endswith(" edge"):
             edges.append((attributes.get("source"), attributes.get("target")))
 
-    # The parser of networkx: a declaration to one is a declaration to the other.
+    # The same parser as in networkx, so both recognise the same declarations.
     parser = expat.ParserCreate("utf-8", " ")
     parser.StartDoctypeDeclHandler = refuse
     parser.StartElementHandler = begin
@@ -433,13 +433,13 @@ def _node_link(data: Any, problems: _Problems) -> dict[str, Any]:
     _check_ids(
         [node.get("id") for node in nodes], [(edge.get("source"), edge.get("target")) for edge in edges], problems
     )
-    # A multigraph keeps repeated edges, whatever keys they have.
+    # In a multigraph, repeated edges are kept; their keys do not matter.
     edges = [{name: value for name, value in edge.items() if name != "key"} for edge in edges]
     return {**data, "multigraph": True, "edges": edges}
 
 
 def _check_ids(nodes: list[Any], edges: list[tuple[Any, Any]], problems: _Problems) -> None:
-    """Refuses repeated ids of nodes and edges to unknown ones, which networkx accepts."""
+    """Refuses repeated node ids and edges to unknown nodes, which networkx accepts."""
     ids = Counter(name if isinstance(name, str | int) else None for name in nodes)
     for name, times in ids.items():
         if name is None:

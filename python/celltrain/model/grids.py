@@ -1,10 +1,11 @@
-"""Tables of text for people, rendered for a terminal of any width, as Markdown, as LaTeX, and as cards.
+"""Tables for human readers: rendered for a terminal of any width, as Markdown, as LaTeX, and as cards.
 
-Nothing is ever cut in a table. Columns of words wrap; columns of numbers keep their width. If a table is wider than the
+Tables never truncate text. Columns of words wrap; columns of numbers keep their width. If a table is wider than the
 screen, its columns continue in a second block below, which repeats the key columns.
 
-A card is an answer for `print` and notebooks: a title, a few sentences, small tables, with the same content in HTML.
-Colours follow the page, so that a card can be read on light and on dark. Names that others chose are escaped.
+A card shows an answer in `print` and in notebooks: a title, a few sentences and small tables, with the same content in
+HTML. Colours follow the page, so that a card is readable on light and dark backgrounds. Names from scenarios are
+escaped.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
 
 #: Between two columns.
 GAP = "  "
-#: A word that is longer may be folded in a heading, and in a column of words.
+#: Longer words may be broken in headings and in columns of words.
 LONGEST_WORD = 24
-#: Columns that each row of a group is indented by.
+#: Indentation of the rows of a group.
 INDENT = "  "
-#: Styles of cells on a terminal, by their text.
+#: Terminal styles of cells with these texts.
 STYLES = {"yes": "green", "no": "bold red", "NO": "bold red", "WRONG": "bold red"}
 
 #: Pieces of a line, each with its style.
@@ -45,9 +46,9 @@ class Grid:
     left: Sequence[int] = (0,)
     """Columns of words: aligned left, and wrapped if the screen is narrow. The other columns are numbers."""
     keys: int = 1
-    """Leading columns that are repeated if the table continues in a second block."""
+    """Number of leading columns that are repeated if the table continues in a second block."""
     groups: dict[int, str] = field(default_factory=dict)
-    """Labels by the row they precede."""
+    """Label of each group, by the index of its first row."""
     more: int = 0
     """Number of rows that the table leaves out."""
 
@@ -59,11 +60,11 @@ class Grid:
         self.rows.append([_line(cell) for cell in cells])
 
     def add_group(self, label: str) -> None:
-        """Starts a group of rows, with a line of its own above them."""
+        """Starts a group of rows below a label."""
         self.groups[len(self.rows)] = _line(label)
 
     def lines(self, width: int | None = None) -> Iterator[Pieces]:
-        """The lines of the table for a screen of this width; as wide as needed if None."""
+        """Yields the lines of the table for a terminal of this width; without a limit if None."""
         for number, columns in enumerate(self._blocks(width)):
             if number:
                 yield []
@@ -76,7 +77,7 @@ class Grid:
         return "\n".join("".join(piece for piece, _ in line).rstrip() for line in self.lines(width))
 
     def markdown(self) -> str:
-        """The table in Markdown, as GitHub and pandoc read it."""
+        """Returns the table in Markdown for GitHub and pandoc."""
         rules = ["---" if column in self.left else "---:" for column in range(len(self.heads))]
         lines = [[_for_markdown(head) or " " for head in self.heads], rules]
         for number, row in enumerate(self.rows):
@@ -86,7 +87,7 @@ class Grid:
         return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
     def latex(self) -> str:
-        r"""The table in LaTeX with `booktabs`, to put into a `table` of one's own."""
+        r"""Returns the table in LaTeX with `booktabs`, to put into your own `table` environment."""
         kinds = "".join("l" if column in self.left else "r" for column in range(len(self.heads)))
         count = len(self.heads)
         lines = [rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", _row(self.heads), r"\midrule"]
@@ -123,11 +124,11 @@ class Grid:
         return sum(self._bounds(column)[0] for column in columns) + self._between(columns)
 
     def _between(self, columns: Sequence[int]) -> int:
-        """Characters of a line that are not in cells."""
+        """Width of gaps and indentation in a line."""
         return len(GAP) * (len(columns) - 1) + (len(INDENT) if self.groups else 0)
 
     def _bounds(self, column: int) -> tuple[int, int]:
-        """The widths of a column below which a number, or a word that is not very long, breaks, and without wrapping."""
+        """Returns the least width of a column that breaks only very long words, and its full width."""
         cells = [row[column] for row in self.rows]
         words = self.heads[column].split()
         words += [word for cell in cells for word in cell.split()] if column in self.left else []
@@ -136,14 +137,14 @@ class Grid:
         return least if column in self.left else max(least, widest), max(widest, _width(self.heads[column]))
 
     def _widths(self, columns: Sequence[int], width: int | None) -> list[int]:
-        """Computes the widths of columns: as wide as their content, or as the screen allows."""
+        """Computes the widths of columns: as wide as their content if the screen allows."""
         bounds = [self._bounds(column) for column in columns]
         wanted = [widest for _, widest in bounds]
         if width is None or sum(wanted) + self._between(columns) <= width:
             return wanted
         widths = [least for least, _ in bounds]
         room = max(width - self._between(columns) - sum(widths), 0)
-        # Columns that need little get it, so that a column of prose gets the rest.
+        # Serve the columns that need least first, so that a column of prose gets the rest.
         for left, place in enumerate(sorted(range(len(columns)), key=lambda place: wanted[place] - widths[place])):
             more = min(wanted[place] - widths[place], room // (len(columns) - left))
             widths[place] += more
@@ -153,7 +154,7 @@ class Grid:
     def _block(self, columns: Sequence[int], width: int | None) -> Iterator[Pieces]:
         widths = self._widths(columns, width)
         indent = INDENT if self.groups else ""
-        # Headings stand directly above the rule, however many lines each of them has.
+        # Headings are aligned at the bottom, directly above the rule.
         yield from self._row([self.heads[column] for column in columns], columns, widths, indent, head=True)
         yield [("\u2500" * (sum(widths) + self._between(columns)), "")]
         for number, row in enumerate(self.rows):
@@ -189,7 +190,7 @@ class Line:
     text: str
     style: str = ""
     is_note: bool = False
-    """True for a note that print needs too: LaTeX sets it below the tables."""
+    """True for a note that belongs in print, too: LaTeX sets it below the tables."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         from rich.text import Text
@@ -202,7 +203,7 @@ Block = Grid | Line
 
 
 def markdown(blocks: Iterable[Block]) -> str:
-    """Writes an answer in Markdown: its lines as paragraphs, its tables."""
+    """Writes an answer in Markdown: lines as paragraphs, and tables."""
     parts = [block.markdown() if isinstance(block, Grid) else _for_markdown(block.text) for block in blocks]
     return "\n\n".join(part for part in parts if part)
 
@@ -234,7 +235,7 @@ def _width(text: str) -> int:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Wraps a cell in lines of a width, between words, and within a word that is longer than a line."""
+    """Wraps a cell at this width, between words if possible."""
     if _width(text) <= width:
         return [text]
     lines = [""]
@@ -291,7 +292,7 @@ _LATEX = {
 
 
 def _for_latex(text: str) -> str:
-    """Escapes the commands of LaTeX in a text; a sign before a number becomes a minus."""
+    """Escapes LaTeX special characters in a text; a hyphen before a number becomes a minus sign."""
     escaped = "".join(_LATEX.get(character, character) for character in shown(text))
     return re.sub(r"(^|[\s(])([-+])(?=[\d.])", r"\1$\2$", escaped)
 
@@ -302,11 +303,11 @@ def _row(cells: Iterable[str]) -> str:
 
 __all__ = ["Card", "Carded", "Grid"]
 
-#: Rows of a table; a line below counts the others.
+#: Most rows shown of a table; a line below counts the others.
 MOST_ROWS = 12
 #: Characters of a cell.
 MOST_TEXT = 80
-# Notebooks of every kind keep the style of an element, and few keep style sheets.
+# All notebooks keep inline styles, but few keep style sheets.
 _CARD = "font-size:.9em;line-height:1.45;max-width:62em"
 _CELL = (
     '<{tag} style="padding:.1em .8em .1em 0;border:0;border-bottom:1px solid rgba(128,128,128,.35);background:none;'
@@ -335,7 +336,7 @@ class Card:
         return "\n\n".join(parts)
 
     def html(self) -> str:
-        """Writes the card for notebooks, as one element without outside styles."""
+        """Writes the card for notebooks, as one element with inline styles."""
         parts = [f'<div class="celltrain" style="{_CARD}">', f"<strong>{escape(shown(self.title))}</strong>"]
         parts += [f"<div>{escape(shown(line))}</div>" for line in self.lines]
         parts += [_html(_short(grid)) for grid in self.grids if grid.rows]
@@ -344,7 +345,7 @@ class Card:
 
 
 class Carded:
-    """An answer that `print` and the cells of a notebook show as a card."""
+    """An answer that `print` and notebook cells show as a card."""
 
     @abstractmethod
     def _card(self) -> Card:
@@ -361,7 +362,7 @@ class Carded:
 
 
 def _short(grid: Grid) -> Grid:
-    """Returns the first rows of a table, its texts without their ends if they are too long."""
+    """Returns the first rows of a table, with long texts truncated."""
     heads, *rows = ([_text(cell) for cell in row] for row in (grid.heads, *grid.rows[:MOST_ROWS]))
     return Grid(heads=heads, rows=rows, left=grid.left, more=grid.more + max(0, len(grid.rows) - MOST_ROWS))
 

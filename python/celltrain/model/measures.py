@@ -1,7 +1,7 @@
-"""Measures of an answer and of the recorded series, as the core's tables have them.
+"""Measures of an answer and of the recorded series, from the core's tables.
 
-The name, unit and meaning of a measure are in one place, the crate `celltrain-run`. The columns of all tables, what a plan
-may record, the printed tables and the page `docs/measures.md` follow from it.
+The name, unit and meaning of each measure are defined in one place, the crate `celltrain-run`. The columns of all
+tables, the measures that a plan may record, the printed tables and the page `docs/measures.md` are generated from it.
 
 >>> [measure.unit for measure in PORTS if measure.name == "max_queue_cells"]
 ['cells']
@@ -27,35 +27,35 @@ class Measure:
     """A measure of a run, a flow, a port, a VC or a series; also a column of a table."""
 
     name: str
-    """A dot separates a group from its member: `file_delay_ms.mean`."""
+    """Groups and their members are separated by a dot: `file_delay_ms.mean`."""
     kind: str
-    """The name of an Arrow type, or `name` for a text that repeats."""
+    """Name of an Arrow type, or `name` for a text with many repetitions."""
     unit: str
-    """Empty for texts, `1` for pure numbers."""
+    """The unit: empty for texts, `1` for dimensionless numbers."""
     meaning: str
     heading: str = ""
-    """Its heading in tables for people."""
+    """Heading in printed tables."""
     printed: str = "never"
-    """When such a table has it: `never`, `always`, if rows `differ`, or if some row has it (`present`)."""
+    """When printed tables show it: `never`, `always`, if rows `differ`, or if some row has a value (`present`)."""
 
     @property
     def column(self) -> str:
-        """The name of its column in a table without groups."""
+        """Name of the column in a table without groups."""
         return self.name.replace(".", "_")
 
     def of(self, row: Mapping[str, Any]) -> Any:
-        """Returns its value in a row of the answer; None if the row has no such value."""
+        """Returns the value in a row of the answer; None if the row has no value."""
         value: Any = row
         for step in self.name.split("."):
             value = None if value is None else value[step]
         return value
 
     def as_column(self) -> Measure:
-        """Returns the measure under the name of its column."""
+        """Returns this measure with its column's name."""
         return replace(self, name=self.column)
 
     def field(self) -> pa.Field:
-        """Returns its column as an Arrow field, with unit and meaning in the metadata."""
+        """Returns the Arrow field of the column, with unit and meaning in the metadata."""
         import pyarrow as pa
 
         kind = pa.dictionary(pa.int32(), pa.string()) if self.kind == "name" else pa.type_for_alias(self.kind)
@@ -69,7 +69,7 @@ class Series:
     name: str
     meaning: str
     over: str
-    """The list with a name for each of its columns: `ports`, `occupancy_columns`, `flows`, `rate_flows` or `edge_flows`."""
+    """List that names each of its columns: `ports`, `occupancy_columns`, `flows`, `rate_flows` or `edge_flows`."""
     columns: tuple[Measure, ...]
 
 
@@ -90,20 +90,18 @@ def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
 
 _TABLES = json.loads(_core.measures())
 
-#: The lists of an answer by name, and the measures of their rows: flows, ports, VCs with a contract (GFR), VCs whose rate
-#: is controlled (ABR).
+#: The lists of an answer by name, with the measures of their rows: flows, ports, VCs with a contract (GFR), VCs with a
+#: controlled rate (ABR).
 ROWS = {name: _measures(_TABLES[name]) for name in ("flows", "ports", "contracts", "abr")}
 FLOWS, PORTS, CONTRACTS, ABR = ROWS.values()
 #: The measures of a whole run.
 RUN = _measures(_TABLES["run"])
-#: The series that can be recorded, by name.
 SERIES = {line["name"]: Series(**{**line, "columns": _measures(line["columns"])}) for line in _TABLES["series"]}
-#: The kinds of events, by name.
 EVENTS = {line["name"]: Kind(**{**line, "columns": _measures(line["columns"])}) for line in _TABLES["events"]}
 
 
 def result_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of the answer of `celltrain run --json`. A value that a run does not have is null.
+    """Returns the JSON Schema of the answer of `celltrain run --json`. Values that a run does not have are null.
 
     >>> result_schema()["properties"]["efficiency"]["type"]
     ['number', 'null']

@@ -29,12 +29,12 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class OneWayLink:
-    """One direction of a link, with the port at its start."""
+    """One direction of a link, and the port at its start."""
 
     name: str
     """Such as `sw1->sw2`."""
     start: int
-    """Its first node, as an index into the list of nodes."""
+    """Start of the link, as an index into the list of nodes."""
     end: int
     rate: str
     """Such as `155.52Mbps`."""
@@ -62,14 +62,14 @@ class Network:
     """The scenario's."""
     nodes: tuple[Node, ...]
     links: tuple[OneWayLink, ...]
-    """In pairs, one for each direction."""
+    """The links in pairs, one for each direction."""
     flows: tuple[Route, ...]
     bottleneck: int
-    """The link of the efficiency, as an index into the list of links."""
+    """The link to which `efficiency` refers, as an index into the list of links."""
 
     @classmethod
     def of_core(cls, scenario: _core.Scenario) -> Network:
-        """Takes the network of an accepted scenario; raises `ScenarioError` if it does not fit the free memory."""
+        """Reads the network of a valid scenario; raises `ScenarioError` if it does not fit into free memory."""
         try:
             answer = json.loads(scenario.network(current()))
         except ValueError as error:
@@ -107,7 +107,7 @@ class Network:
 
 @checked(ScenarioError)
 def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
-    """Returns the network of a scenario; raises `ScenarioError` with every fault it has."""
+    """Returns the network of a scenario; raises `ScenarioError` with all faults."""
     reading = read(scenario)
     accepted = reading.accepted()
     warn(reading.warnings)
@@ -119,13 +119,13 @@ def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
 def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> dict[str, float]:
     """Returns the max-min fair goodput of each flow in megabits per second.
 
-    No flow can gain rate without taking it from a flow with an equal or smaller rate. The shares are of data alone; packets
-    without TCP need at most their mean rate. A share is the most that the flow's application can receive over its part of
-    the line, by which `efficiency` divides.
+    No flow can gain rate without taking it from a flow with an equal or smaller rate. Shares count application data
+    only; traffic without TCP needs at most its mean rate. A share is the most that the flow's application can receive
+    over its part of the link; `efficiency` divides by it.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
 
     Raises:
         ScenarioError: With every fault of the scenario.

@@ -1,4 +1,4 @@
-"""Settings that a caller puts in place of a scenario's own: `--set`, `--vary`, and values from Python.
+"""Settings that replace a scenario's own: `--set`, `--vary`, and values from Python.
 
 >>> of_texts(["port.bottleneck.buffer=1000,2000", "port.bottleneck.policy=tail_drop,epd:threshold=800"])
 {'port.bottleneck.buffer': [1000, 2000], 'port.bottleneck.policy': {'path': 'port.bottleneck.policy', 'values': \
@@ -20,7 +20,7 @@ from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, follow, set_key
 from celltrain.text import BROKEN, described, is_text, nearest, shortened
 
-#: Form of an option, in a message.
+#: Format of each option, for messages.
 FORMS = {
     "--vary": (
         "PATH=VALUE,VALUE,...: port.bottleneck.buffer=1000,2000, or port.bottleneck.policy=tail_drop,epd:threshold=800 "
@@ -31,7 +31,7 @@ FORMS = {
 
 
 def of_texts(texts: Sequence[str], option: str = "--vary") -> dict[str, Any]:
-    """Returns the axes of a plan that `--vary` writes: by path a list of values, or tables with labels.
+    """Returns the axes of a plan for `--vary`: for each path a list of values, or tables with labels.
 
     Raises `InputError` with every fault.
     """
@@ -39,7 +39,7 @@ def of_texts(texts: Sequence[str], option: str = "--vary") -> dict[str, Any]:
 
 
 def _axis(path: str, settings: Sequence[Setting]) -> Any:
-    """Returns an axis of values; the table of a TCP depends on the scenario, so its text stays."""
+    """Returns an axis of values. A TCP stays a text, because its table depends on the scenario."""
     if not choices(path):
         return [one.value for one in settings]
     return {"path": path, "values": {one.label: one.label if is_tcp(path) else one.value for one in settings}}
@@ -54,7 +54,7 @@ def of_options(vary: Sequence[str], settings: Sequence[str]) -> dict[str, Any]:
 
 
 def as_options(faults: Sequence[Fault], vary: Sequence[str], settings: Sequence[str]) -> list[Fault]:
-    """Returns faults of the argument `vary` as faults of `--vary` and `--set`."""
+    """Turns faults of the argument `vary` into faults of `--vary` and `--set`."""
     options = [("--vary", text) for text in vary] + [("--set", text) for text in settings]
     texts = {("vary", text.partition("=")[0].strip()): (option, text) for option, text in options}
     return [
@@ -64,7 +64,7 @@ def as_options(faults: Sequence[Fault], vary: Sequence[str], settings: Sequence[
 
 
 def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Setting]:
-    """Returns the value of each path that `--set` writes; raises `InputError` with every fault."""
+    """Returns the value that `--set` gives each path; raises `InputError` with all faults."""
     parsed = _parsed(texts or [], option)
     several = {f"{path}={own[0].typed}": len(own) for path, own in parsed.items() if len(own) > 1}
     if several:
@@ -75,7 +75,7 @@ def single(texts: Sequence[str] | None, option: str = "--set") -> dict[str, Sett
 
 @dataclass(frozen=True)
 class Setting:
-    """A value of an option with its label, such as the name of a policy, and the text of the option."""
+    """A value of an option with its label, such as the name of a policy, and the text that the user typed."""
 
     label: str
     value: Any
@@ -85,12 +85,13 @@ class Setting:
 def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, Any]:
     """Returns the label and the plain value of a setting that a caller gives for a path.
 
-    A text for a table is one as on the command line, or a policy file. Raises `ValueError`, `InputError`, `UnknownKeyError`.
+    A text for a table has the form of the command line, or names a policy file. Raises `ValueError`, `InputError`,
+    `UnknownKeyError`.
 
     Args:
-        path: Into the scenario.
+        path: Path into the scenario.
         given: A number, a text, a table, or an object that stands for a table.
-        folder: Start of relative paths of policy files.
+        folder: Base of relative paths of policy files.
     """
     if isinstance(given, Setting):
         return given.label, given.value
@@ -115,14 +116,14 @@ def resolved(path: str, given: Any, folder: Path | None = None) -> tuple[str, An
 
 
 def is_tcp(path: str) -> bool:
-    """Returns whether a path leads to a TCP, where a name keeps settings: see `with_settings_of`."""
+    """Returns whether a path leads to a TCP; changing its variant keeps the other settings: see `with_settings_of`."""
     return path.rpartition(".")[2] == "tcp"
 
 
 def with_settings_of(scenario: Mapping[str, Any], path: str, table: Any) -> Any:
-    """Returns the table of a TCP that a text names, with the other settings of the scenario's own TCP.
+    """Completes a TCP's table with the settings of the scenario's own TCP.
 
-    All kinds of TCP have the same settings. A flow without a TCP of its own has that of the scenario.
+    All TCP variants have the same settings. A flow without its own TCP uses that of the scenario.
 
     >>> wan = {"tcp": {"vanilla": {"mss": "1460B", "receive_window": "600000B"}}}
     >>> with_settings_of(wan, "tcp", {"sack": {"mss": "9180B"}})
@@ -137,7 +138,7 @@ def with_settings_of(scenario: Mapping[str, Any], path: str, table: Any) -> Any:
     [(kind, settings)], [kept] = table.items(), own.values()
     if not isinstance(kept, Mapping):
         return table
-    # Formulas belong to the congestion control that they describe.
+    # Drop a formula if another congestion control is chosen.
     replaced = settings.get("congestion", "formula") != "formula"
     return {kind: _merged({key: one for key, one in kept.items() if not (replaced and key == "formula")}, settings)}
 
@@ -152,14 +153,14 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
 
 
 def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Setting]]:
-    """Returns a scenario with settings in place of its own, and these settings by their paths.
+    """Returns the scenario with these settings applied, and the settings by path.
 
     Raises `InputError` if a path or a text is wrong.
     """
     made: dict[str, Any] = copy.deepcopy(dict(scenario))
     by_path: dict[str, Setting] = {}
     faults = []
-    # A whole table comes before the settings inside it.
+    # Apply a whole table before the settings inside it.
     for path in sorted(settings, key=lambda path: path.count(".")):
         given = settings[path]
         try:
@@ -182,12 +183,12 @@ def applied(scenario: Mapping[str, Any], settings: Mapping[str, Any]) -> tuple[d
 
 
 def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) -> tuple[Fault, str] | None:
-    """Returns the fault and the path of a setting of a port that a scenario lacks, with the port that was probably meant.
+    """If a setting names a port that the scenario lacks, returns a fault with the port probably meant, and the path.
 
     Args:
-        fault: Of the scenario with its settings.
-        scenario: The same scenario.
-        paths: Of the settings.
+        fault: A fault of the scenario with the settings.
+        scenario: The scenario with the settings.
+        paths: The paths of the settings.
     """
     name, ports = fault.key.partition("port.")[2].partition(".")[0], scenario.get("port")
     if not fault.problem.startswith("is missing") or not isinstance(ports, Mapping) or name not in ports:
@@ -206,12 +207,12 @@ def misnamed(fault: Fault, scenario: Mapping[str, Any], paths: Iterable[str]) ->
 
 
 def in_words(settings: Mapping[str, Setting]) -> str:
-    """Returns settings as they follow a scenario's name."""
+    """Formats settings for the end of a scenario's name."""
     return ", ".join(f"{path}={one.label}" for path, one in settings.items())
 
 
 def plain(value: Any) -> Any:
-    """Returns a value as JSON and TOML know them: scenario classes as their tables, arrays as lists."""
+    """Converts a value to types of JSON and TOML: scenario classes become tables, arrays become lists."""
     if isinstance(value, policy_files.Table):
         return value
     if not isinstance(value, str | int | float | Mapping):
@@ -219,7 +220,7 @@ def plain(value: Any) -> Any:
 
         value = as_model(value)
     if hasattr(value, "model_dump"):
-        # One of several kinds, such as a policy, is written under the key of its kind.
+        # A choice, such as a policy, is written under its key.
         table = value.to_dict()
         return {value.choice_key: table} if value.choice_key else table
     if isinstance(value, Mapping):
@@ -234,7 +235,7 @@ def plain(value: Any) -> Any:
 
 
 def _parsed(texts: Sequence[str], option: str) -> dict[str, list[Setting]]:
-    """Returns the values of an option by path; raises `InputError` with every fault."""
+    """Returns the values of an option by path; raises `InputError` with all faults."""
     parsed: dict[str, list[Setting]] = {}
     faults: list[Fault] = []
     for text in texts:
@@ -274,5 +275,5 @@ def _labelled(path: str, texts: Sequence[str]) -> list[tuple[str, Any]]:
 
 
 def fault_of(option: str, text: str, problem: str) -> Fault:
-    """Returns a fault of an option, as the shell has it: `--set PATH=VALUE is ...`."""
+    """Returns a fault of an option as typed: `--set PATH=VALUE is ...`."""
     return Fault.saying(f"{option} {shortened(text)} {problem}", key=option, value=text)

@@ -1,4 +1,4 @@
-"""Paths into a scenario, such as `port.bottleneck.buffer`: the values that each takes, and setting them."""
+"""Paths into a scenario, such as `port.bottleneck.buffer`: which values each path takes, and how to set them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from celltrain.model.quantities import QUANTITIES, Quantity
 from celltrain.text import nearest
 
 Schema = dict[str, Any]
-#: A step to a member of a list; no list has thousands of millions of members.
+#: An index into a list; no list has billions of members.
 _INDEX = re.compile("[0-9]{1,9}")
 
 
 class UnknownKeyError(CelltrainError):
-    """A path to a key that does not exist; its text is a clause that follows the path."""
+    """Raised for a path to a key that does not exist; the text is a clause that follows the path."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +30,14 @@ class Key:
 
     path: str
     quantity: Quantity | None
-    """The kind of number with a unit that it takes, if any."""
+    """Kind of number with a unit, if the key takes one."""
     whole: bool
-    """True if it takes whole numbers only."""
+    """True if the key takes integers only."""
     unit: str
-    """The unit of its plain numbers; empty if it has none or takes other values."""
+    """Unit of plain numbers; empty if they have none, or if the key takes other values."""
     meaning: str
     is_threshold: bool = False
-    """True if it takes a threshold of a buffer: a share, or a number of cells."""
+    """True if the key takes a threshold of a buffer: a share, or a number of cells."""
 
 
 @checked()
@@ -63,7 +63,7 @@ def follow(path: str) -> Key:
 
 @checked()
 def choices(path: str) -> list[str]:
-    """Lists the tables of which a path takes exactly one, such as the policies of a port; empty for other paths.
+    """Lists the tables from which a path takes exactly one, such as the policies of a port; empty for other paths.
 
     Raises `UnknownKeyError` if the path does not exist.
 
@@ -71,16 +71,16 @@ def choices(path: str) -> list[str]:
     (True, [])
     """
     tables = [list(one.get("properties", {})) for one in _alternatives(_place(path)) if "required" in one]
-    # A table with one required key looks the same, but has no alternatives.
+    # A table with a single required key looks the same, but has no alternatives.
     return [keys[0] for keys in tables if len(keys) == 1] if len(tables) > 1 else []
 
 
-#: Names for tables that a scenario names itself.
+#: Common names in tables whose names the scenario chooses.
 _NAMED = {"port": ["bottleneck", "default"]}
 
 
 def steps(path: str) -> list[str]:
-    """Returns the steps that may follow a path, each with `.` behind it if it leads to a table, or `=` to a value.
+    """Returns the possible next steps of a path, followed by `.` if they lead to a table, or by `=` if to a value.
 
     >>> steps("port.bottleneck")
     ['allocator=', 'allocator.', 'buffer=', 'policy=', 'policy.', 'scheduler=', 'scheduler.']
@@ -99,7 +99,7 @@ def steps(path: str) -> list[str]:
 
 
 def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
-    """Sets a value by its dotted path and makes tables on the way; replaces the value at the path, even a whole table.
+    """Sets a value by its dotted path; adds missing tables, and replaces what is there, even a whole table.
 
     Members of a list are numbered from 0: `topology.network.links.5.delay`. Raises `UnknownKeyError` if a list has no such
     member.
@@ -114,7 +114,7 @@ def set_key(scenario: dict[str, Any], path: str, value: Any) -> None:
 
 
 def _member(members: list[Any], step: str, path: str) -> int:
-    """Returns the index that a step of a path writes."""
+    """Returns the index that a step gives."""
     if not _INDEX.fullmatch(step) or int(step) >= len(members):
         raise UnknownKeyError(
             f"sets {path}, but {step!r} is not an index into a list of {len(members):,}, counted from 0"
@@ -151,7 +151,7 @@ def _with_choices(schema: Schema) -> Iterator[Schema]:
 
 
 def _alternatives(place: list[Schema]) -> list[Schema]:
-    """Returns the schemas at the ends of all choices."""
+    """Returns the schemas at the leaves of all choices."""
     return [one for schema in place for one in _with_choices(schema) if not one.keys() & {"$ref", "oneOf", "anyOf"}]
 
 
@@ -179,7 +179,7 @@ def _unknown(step: str, place: list[Schema], parent: str) -> str:
     if not known:
         return f"is not a setting: there is nothing below {parent}"
     near = nearest(step, known)
-    # Settings of a port are often written without its name.
+    # Users often write port settings without the name of the port.
     if not parent and step in _schema()["$defs"]["PortConfig"]["properties"]:
         near = f"port.bottleneck.{step}"
     listed = f"{f'below {parent}' if parent else 'keys'}: {', '.join(known)}"

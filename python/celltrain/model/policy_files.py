@@ -1,4 +1,4 @@
-"""Policies in files of their own: a TOML file with a table `policy`, a scenario that has one policy, a Python class."""
+"""Policies in their own files: a TOML file with a table `policy`, a scenario that has one policy, or a Python class."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from celltrain.model.arguments import checked
 from celltrain.model.shipped import read_text
 from celltrain.text import described, nearest, shown
 
-#: Form of the table in a policy file.
+#: Form of the table in a policy file, for messages.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
-#: Name in messages of a policy without a file.
+#: Name in messages of a policy that is not from a file.
 _NO_FILE = "policy"
-#: The page of the manual about policies that are Python classes.
+#: The page of the manual on Python policies.
 PYTHON_PAGE = "docs/python-policies.md"
 _CLASS = re.compile(r"(?P<file>.+\.py)(:(?P<cls>[A-Za-z_][\w.]*))?|(?P<module>[A-Za-z_][\w.]*):(?P<name>[A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    r"""A policy with its name. It goes wherever a policy goes: `n_source(policy=...)`, `compare(vary=...)`, `vet`.
+    r"""A policy with a name. Use it wherever a policy is expected: `n_source(policy=...)`, `compare(vary=...)`, `vet`.
 
     >>> from pathlib import Path
     >>> _ = Path("sah.toml").write_text('name = "SAH"\npolicy.formula = { admit = "X <= 0.9 * K" }')
@@ -41,13 +41,13 @@ class Policy:
     name: str
     """Name of the policy in answers and figures."""
     table: dict[str, Any]
-    """Settings of the policy under its key, as below `policy` of a port."""
+    """Settings of the policy under its key, as in the table `policy` of a port."""
     file: str = field(default=_NO_FILE, repr=False)
-    """Name of the file in messages."""
+    """File name to show in messages."""
     prefix: str = field(default="policy.", repr=False)
-    """Beginning of the policy's keys in that file."""
+    """Prefix of the policy's keys in that file."""
     lines: Mapping[str, int] = field(default_factory=dict, repr=False)
-    """Line of every key in that file."""
+    """Line number of every key in that file."""
 
     def __post_init__(self) -> None:
         faults = []
@@ -64,17 +64,17 @@ class Policy:
         """Reads a policy file: a table `policy` and perhaps a `name`, or a scenario that has one policy.
 
         Args:
-            path: The file, the name of a shipped scenario, a policy such as `"epd:threshold=80%"`, or `mine.py:Mine` for a Python class whose module the
-                environment variable CELLTRAIN_POLICIES names.
+            path: The file, the name of a shipped scenario, a policy such as `"epd:threshold=80%"`, or `mine.py:Mine`
+                for a Python class whose module the environment variable CELLTRAIN_POLICIES names.
 
         Raises:
-            InputError: With everything that is wrong with the form of the file. The range of its settings depends on the
-                buffer, so `celltrain.check` and `celltrain.vet` find the rest.
+            InputError: If the form of the file is wrong; lists every fault. The valid range of settings depends on the
+                buffer, so `celltrain.check` and `celltrain.vet` check it.
         """
         return read(path)
 
     def refused(self, fault: Fault, path: str) -> Fault:
-        """Returns a fault of a scenario that has the policy at `path` as a fault of the policy's file."""
+        """Turns a fault of a scenario with this policy at `path` into a fault of the policy's file."""
         if not f"{fault.key}.".startswith(f"{path}."):
             return fault
         parts = (self.prefix + fault.key.removeprefix(path).removeprefix(".")).rstrip(".").split(".")
@@ -87,12 +87,12 @@ class Policy:
         return self.table
 
     def as_setting(self) -> Table:
-        """Returns the table for a setting of a scenario."""
+        """Returns the policy as a setting of a scenario."""
         return Table(self)
 
 
 class Table(dict[str, Any]):
-    """A policy's table as a setting of scenarios. It keeps the policy, so that faults can name its file; copies do not."""
+    """A policy's table as a setting. It refers to the policy, so that faults can name its file; copies do not."""
 
     def __init__(self, policy: Policy) -> None:
         super().__init__(policy.table)
@@ -103,7 +103,7 @@ class Table(dict[str, Any]):
 
 
 def refused(fault: Fault, path: str, setting: object) -> Fault | None:
-    """Returns a fault at or below `path` as one of the file that the setting there is from; None if it is from none."""
+    """Turns a fault at or below `path` into a fault of the policy file that sets it; None if no file does."""
     if not isinstance(setting, Table) or not f"{fault.key}.".startswith(f"{path}.") or setting.policy.file == _NO_FILE:
         return None
     return setting.policy.refused(fault, path)
@@ -119,7 +119,7 @@ def is_file(text: str) -> bool:
 
 
 def _class(text: str) -> re.Match[str] | None:
-    """Matches a text that names a Python class; `epd:threshold` is a policy with a setting."""
+    """Matches a text that names a Python class. `epd:threshold` is not one, because `epd` is a policy."""
     return None if text.partition(":")[0] in shipped.policies() else _CLASS.fullmatch(text)
 
 
@@ -132,8 +132,8 @@ def read(
 
     Args:
         given: The file, with or without a leading `@`, or anything else that `Policy.read` takes.
-        folder: Start of a relative path.
-        change: Changes the tables of the file before they are checked.
+        folder: Base of a relative path.
+        change: Applied to the tables of the file before they are checked.
     """
     text = os.fsdecode(given).removeprefix("@")
     if (match := _class(text)) and not (Path(text).is_file() and not text.endswith(".py")):
@@ -163,7 +163,7 @@ def read(
         raise InputError(Fault.of(problem, file=file, line=lines.get(key), key=key) for key in tables)
     at: dict[str, Any] = {"file": file, "line": lines.get("policy"), "key": "policy"}
     if isinstance(policy, str):
-        # As on the command line: policy = "epd:threshold=80%".
+        # The form of the command line: policy = "epd:threshold=80%".
         try:
             policy = grammar.choice(policy, shipped.policies(), "policy")
         except ValueError as error:
@@ -177,7 +177,7 @@ def read(
 
 
 def _of_words(text: str) -> dict[str, Any]:
-    """Reads a policy such as `epd:threshold=80%`; raises `InputError` as for a file that is missing."""
+    """Parses a policy such as `epd:threshold=80%`; the `InputError` also says that no such file exists."""
     try:
         return grammar.choice(text, shipped.policies(), "policy")
     except ValueError as error:
@@ -189,7 +189,7 @@ def _of_words(text: str) -> dict[str, Any]:
 
 
 def of_table(policy: Mapping[str, Any]) -> Policy:
-    """Makes the policy of a table, with or without `policy` around it; raises `InputError`."""
+    """Makes a policy from a table, with or without `policy` around it; raises `InputError`."""
     table = dict(policy)
     if set(table) == {"policy"} and isinstance(table["policy"], Mapping):
         table = dict(table["policy"])
@@ -199,7 +199,7 @@ def of_table(policy: Mapping[str, Any]) -> Policy:
 
 
 def is_policy_file(path: str | os.PathLike[str]) -> bool:
-    """Returns whether a path leads to a policy file or a Python class and not to a scenario."""
+    """Returns whether a path is a policy file or a Python class rather than a scenario."""
     text = os.fsdecode(path)
     if text.startswith("@") or _class(text):
         return True
@@ -210,7 +210,7 @@ def is_policy_file(path: str | os.PathLike[str]) -> bool:
 
 
 def has_policy(root: Mapping[str, Any]) -> bool:
-    """Returns whether the tables of a file are those of a policy file."""
+    """Returns whether these are the tables of a policy file."""
     if "topology" in root or "duration" in root:
         return False
     return "policy" in root or any(key in shipped.policies() for key in root)
@@ -228,7 +228,7 @@ def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str) -> str:
 
 
 def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], name: str) -> Policy:
-    """Takes the only policy of a scenario's ports."""
+    """Returns the only policy of a scenario's ports."""
     ports = root.get("port")
     found = {
         json.dumps(port["policy"], sort_keys=True): key
@@ -243,7 +243,7 @@ def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], n
 
 
 def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
-    """Makes the policy of a Python class, whose module CELLTRAIN_POLICIES must name; raises `InputError`."""
+    """Makes a policy from a Python class, whose module CELLTRAIN_POLICIES must name; raises `InputError`."""
     file, cls = match["file"], match["cls"] or match["name"]
     module = match["module"] if file is None else Path(file).stem
     variable = python_policy.VARIABLE
@@ -266,7 +266,7 @@ def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
 
 
 def _load(file: str, module: str, folder: Path | None, text: str) -> None:
-    """Imports a module with a policy from a file; raises `InputError`."""
+    """Imports a policy module from a file; raises `InputError`."""
     path = Path(file) if folder is None else folder / file
     if module in sys.modules:
         return

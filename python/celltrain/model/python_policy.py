@@ -1,8 +1,8 @@
 """Policies written as Python classes.
 
-A class decides which frames a port admits. Every port with the policy has an object of it, which is called once a frame. A
-scenario names the class but loads no code: it finds classes that this process already has, and classes of the modules that
-the user names in the environment variable CELLTRAIN_POLICIES.
+A class decides which frames a port admits. Every port with the policy has its own instance, which is called once per
+frame. A scenario names the class but loads no code: the class must be loaded already, or be in a module that the user
+names in the environment variable CELLTRAIN_POLICIES.
 
 >>> import celltrain as ct
 >>> class Half(PythonPolicy):
@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from celltrain._core import View
     from celltrain.model.types import Python
 
-#: Type of a compiled function: X, K, Y, N, V, C, now, tagged (1 or 0) and a random number; returns whether to admit.
+#: Signature of a compiled function: X, K, Y, N, V, C, now, tagged (1 or 0) and a random number; returns whether to
+#: admit.
 SIGNATURE = f"boolean({', '.join(['float64'] * 9)})"
 #: Values of `when_full`.
 WHEN_FULL = ("lose_rest_of_frame", "lose_cell", "push_out_front")
@@ -44,11 +45,11 @@ _NO_ADMIT = "has no admit(self, view, vc); add it to decide whether a frame may 
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Classes of this process, by their names in scenarios; classes of a script or a notebook too.
+#: Classes in this process by their names in scenarios, including those of scripts and notebooks.
 _KNOWN: dict[str, type[PythonPolicy]] = {}
-#: Modules that may be imported for a scenario because the sender of the work had them.
+#: Modules that may be imported for a scenario because the process that sent the work had loaded them.
 _SENT: set[str] = set()
-#: The environment variable with the names of further such modules, separated by commas.
+#: The environment variable that names further modules, separated by commas.
 VARIABLE = "CELLTRAIN_POLICIES"
 
 
@@ -57,20 +58,20 @@ class PolicyPort:
     """The port of a policy."""
 
     capacity: int | None
-    """K: the buffer in cells; None for a buffer without limit."""
+    """K: the buffer in cells; None if it is unlimited."""
     cells_per_second: float
-    """C: the rate of its link."""
+    """C: the cell rate of the link."""
     vcs: tuple[str, ...]
-    """Names of the VCs that cross it, by their numbers."""
+    """Names of the VCs through the port, by their numbers."""
 
 
 class PythonPolicy:
-    """A policy of your own: a class with `admit`.
+    """Base class of your own policies; override `admit`.
 
-    Attributes of the class that are a number, a text, True or False are its settings; a call sets them.
+    Class attributes that are numbers, texts, True or False are settings, which the constructor can change.
     """
 
-    #: The fate of a cell of an admitted frame that finds no room, as for `celltrain.Formula`.
+    #: Action if a cell of an admitted frame finds the buffer full, as for `celltrain.Formula`.
     when_full: str = "lose_rest_of_frame"
 
     _called: ClassVar[str] = ""
@@ -102,20 +103,20 @@ class PythonPolicy:
         vars(self).update(settings)
 
     def start(self, port: PolicyPort) -> None:
-        """Called once, before the run, when the port is known."""
+        """Called once before the run, with the port of the policy."""
 
     def admit(self, view: View, vc: int) -> bool:
         """Decides whether the frame whose first cell arrives now may enter.
 
         Args:
-            view: The buffer: `X`, `K`, `Y`, `N`, `V`, `C`, `now`, `tagged` as formulas have them; `counts`, the cells of each
-                VC by its number; `random()`, which draws from the port's own stream.
-            vc: The number of the frame's VC at this port; `start` got the names.
+            view: State of the buffer: `X`, `K`, `Y`, `N`, `V`, `C`, `now`, `tagged` as in formulas; `counts`, the cells
+                of each VC by its number; `random()`, which draws from the port's own random stream.
+            vc: Number of the frame's VC at this port; `start` receives the names.
         """
         raise ScenarioError([Fault.of_option("policy", type(self).__name__, _NO_ADMIT)])
 
     def _as_model(self) -> Python:
-        """Returns the table of a scenario that stands for this policy."""
+        """Returns the scenario's table for this policy."""
         from celltrain.model.types import Python
 
         settings = {name: value for name, value in self._set.items() if name != "when_full"}
@@ -127,10 +128,10 @@ class PythonPolicy:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A function compiled by numba, for the `admit` of a class; made by `compiled`."""
+    """An `admit` compiled by numba; created by `compiled`."""
 
     function: Any
-    """Numba's function, which owns the code."""
+    """Numba's function object, which owns the machine code."""
 
     @property
     def address(self) -> int:
@@ -139,12 +140,12 @@ class Compiled:
 
 
 def compiled(function: Callable[..., Any]) -> Any:
-    """Compiles the `admit` of a class with numba, so that the run calls no interpreter.
+    """Compiles the `admit` of a class with numba, so that a run does not call the interpreter.
 
     Args:
-        function: Takes X, K, Y, N, V, C, now, tagged (1 or 0) and a number drawn from the port's own stream, all numbers,
-            and returns whether the frame may enter. It can use constants of its module, but no objects. K is infinite for a
-            buffer without limit.
+        function: Takes X, K, Y, N, V, C, now, tagged (1 or 0) and a number drawn from the port's own random stream, all
+            as floats, and returns whether the frame may enter. It can use constants of its module, but no objects. K is
+            infinite for an unlimited buffer.
 
     Raises:
         MissingExtraError: If numba is not installed (`pip install celltrain[numba]`).
@@ -159,7 +160,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     try:
         return Compiled(numba.cfunc(SIGNATURE, error_model="numpy")(function))
     except Exception as error:
-        # The name: an object's address differs from run to run.
+        # Show the name: the address in a repr differs from run to run.
         called = getattr(function, "__qualname__", type(function).__name__)
         lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
         fault = Fault.of_option("function", called, "cannot be compiled by numba; fix what it reports")
@@ -167,24 +168,24 @@ def compiled(function: Callable[..., Any]) -> Any:
 
 
 def modules_of(scenarios: Iterable[str]) -> tuple[str, ...]:
-    """Returns the modules of the classes that these scenarios, as JSON, name and this process has."""
+    """Returns the loaded modules that define classes named by these scenarios (as JSON)."""
     texts = [text for text in scenarios if '"python"' in text]
     found = (called.partition(":")[0] for called in _KNOWN if any(json.dumps(called) in text for text in texts))
     return tuple(sorted(set(found)))
 
 
 def allow(modules: Iterable[str]) -> None:
-    """Allows scenarios to name classes of these modules, on behalf of the sender of the work."""
+    """Allows scenarios to name classes in these modules, because the sender of the work had them."""
     _SENT.update(modules)
 
 
 def named_modules() -> set[str]:
-    """Returns the modules that may be imported for a policy: the user or the sender of the work named them."""
+    """Returns the modules that may be imported for a policy: named by the user or by the sender of the work."""
     return _SENT | {one.strip() for one in os.environ.get(VARIABLE, "").split(",")}
 
 
 def when_full(called: str) -> str | None:
-    """For the core: returns a class's `when_full`; None if there is no such class, or it has another value."""
+    """Called by the core: returns a class's `when_full`; None if there is no such class, or the value is invalid."""
     try:
         value = _class_of(called).when_full
     except LookupError:
@@ -193,7 +194,7 @@ def when_full(called: str) -> str | None:
 
 
 def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """For the core: returns the faults of a class and its settings, each as key, value and problem."""
+    """Called by the core: returns the faults of a class and its settings, each as key, value and problem."""
     quoted = json.dumps(called)
     try:
         cls = _class_of(called)
@@ -218,7 +219,7 @@ def faults(called: str, settings: dict[str, Any]) -> list[tuple[str, str, str]]:
 def made(
     called: str, settings: dict[str, Any], port: tuple[int | None, float, tuple[str, ...]]
 ) -> tuple[Any, int | None]:
-    """For the core: returns the function that decides at a port, and the address of its code if it is compiled."""
+    """Called by the core: returns the function that decides at a port, and its address if it is compiled."""
     policy = _class_of(called)(**settings)
     policy.start(PolicyPort(*port))
     admit: Any = policy.admit
@@ -226,14 +227,14 @@ def made(
 
 
 def traceback_of(error: BaseException) -> list[str]:
-    """For the core: returns the lines of an exception's traceback without the last, which is in the message."""
+    """Called by the core: returns an exception's traceback without the last line, which is in the message."""
     lines = "".join(traceback.format_exception(type(error), error, error.__traceback__)).splitlines()
     last = "".join(traceback.format_exception_only(type(error), error)).splitlines()
     return lines[:-1] if lines[-1:] == last else lines
 
 
 def _class_of(called: str) -> type[PythonPolicy]:
-    """Returns the class of this module and name; raises `LookupError` with the problem."""
+    """Returns the class with this module and name; raises `LookupError` with the problem."""
     if called in _KNOWN:
         return _KNOWN[called]
     module, _, name = called.partition(":")
@@ -261,14 +262,14 @@ def _class_of(called: str) -> type[PythonPolicy]:
 
 
 def _when_full_problem(value: object) -> str:
-    """Returns what is wrong with a value of `when_full`; empty if nothing is."""
+    """Returns what is wrong with a value of `when_full`; empty if it is valid."""
     if isinstance(value, str) and value in WHEN_FULL:
         return ""
     return f"is not an action for a full buffer; {among(value if isinstance(value, str) else '', WHEN_FULL)}"
 
 
 def _settings(cls: type[PythonPolicy]) -> dict[str, Any]:
-    """Returns the settings of a class with their defaults: its attributes that are numbers, texts, True or False."""
+    """Returns the settings of a class with their defaults: attributes that are numbers, texts, True or False."""
     bases = [base for base in reversed(cls.__mro__) if issubclass(base, PythonPolicy) and base is not PythonPolicy]
     attributes = {name: value for base in bases for name, value in vars(base).items()}
     return {

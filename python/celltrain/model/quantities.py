@@ -1,4 +1,4 @@
-"""Numbers with units, as scenario files write them, in exact arithmetic."""
+"""Numbers with units as in scenario files, in exact arithmetic."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-#: Digits of a number with a unit; more exceed every limit, and may exceed the range of a float.
+#: Most digits of a number with a unit; longer numbers exceed every limit, and may exceed the range of a float.
 MOST_DIGITS = 40
 
 
@@ -17,9 +17,9 @@ class Quantity:
 
     kind: str
     unit: str
-    """The unit of a store's column."""
+    """Unit of columns in a store."""
     units: dict[str, Fraction]
-    """Each in terms of `unit`, the finest last: a scenario takes whole numbers of it."""
+    """Units in terms of `unit`, the finest last: scenarios store whole numbers of the finest."""
     example: str
 
     def read(self, text: str) -> Fraction:
@@ -32,7 +32,7 @@ class Quantity:
         return Fraction(Decimal(match[1].replace("_", ""))) * self.units[match[2]]
 
     def write(self, value: Fraction) -> str:
-        """Writes a value as a scenario does, rounded to the finest unit."""
+        """Formats a value as in a scenario, rounded to the finest unit."""
         name, finest = list(self.units.items())[-1]
         return f"{round(value / finest)}{name}"
 
@@ -43,7 +43,6 @@ class Quantity:
 
 
 def _units(**units: int) -> dict[str, Fraction]:
-    """Makes units of powers of ten."""
     return {name: Fraction(10) ** power for name, power in units.items()}
 
 
@@ -65,5 +64,5 @@ def seconds(text: str) -> float:
 
 
 def exact(number: float) -> Fraction:
-    """Returns a number exactly as its decimals say: 0.1 is a tenth."""
+    """Converts a number by its decimal digits, so that 0.1 is exactly a tenth."""
     return Fraction(Decimal(repr(number)))

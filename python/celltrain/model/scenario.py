@@ -1,4 +1,4 @@
-"""Scenarios from files and from Python, their faults, and scenarios as TOML files."""
+"""Scenarios from files and from Python, their faults, and writing them as TOML files."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
-    """The core's answer about a scenario."""
+    """The core's verdict on a scenario."""
 
     handle: _core.Scenario | None = None
-    """The scenario, read and checked: it can be run. None if it has faults."""
+    """The scenario, read, checked and ready to run. None if it has faults."""
     faults: list[Fault]
     """Everything that is wrong with it."""
     warnings: list[str] = field(default_factory=list)
     """Reasons to doubt its results."""
     memory_bytes: int | None = None
-    """Memory that a run of it reserves; None if it has faults."""
+    """Memory that a run reserves; None if the scenario has faults."""
     does_not_fit: bool = False
-    """True if it is refused because it needs more memory than is free; it may run elsewhere, or later."""
+    """True if it needs more memory than is free; it may run on another machine, or later."""
 
     @classmethod
     def of_core(cls, read: tuple[_core.Scenario | None, str]) -> Reading:
@@ -50,7 +50,7 @@ class Reading:
 
     @classmethod
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
-        """Reads a scenario as a table, which has this name in faults."""
+        """Reads a scenario from a table; `name` is its name in faults."""
         try:
             text = as_json(scenario, name)
         except ScenarioError as error:
@@ -71,13 +71,13 @@ class Reading:
 
 @cache
 def controls() -> list[str]:
-    """Lists the congestion controls, as `congestion` of a TCP names them."""
+    """Lists the values of `congestion` of a TCP."""
     choices = json.loads(_core.schema())["$defs"]["Congestion"]["oneOf"]
     return [word for choice in choices for word in choice.get("enum", [choice.get("const")])]
 
 
 def _with_advice(fault: Fault) -> Fault:
-    """Adds what to write instead: a congestion control is a setting of a TCP, and RED is a formula."""
+    """Suggests what to write instead: a congestion control is a setting of a TCP, and RED is a formula."""
     table, _, name = fault.key.rpartition(".")
     kind = table.rpartition(".")[2]
     problem = fault.problem
@@ -92,13 +92,13 @@ def _with_advice(fault: Fault) -> Fault:
 
 
 def table(handle: _core.Scenario) -> dict[str, Any]:
-    """Returns a scenario that was read as a table."""
+    """Returns the table of a scenario that has been read."""
     scenario: dict[str, Any] = json.loads(handle.json)
     return scenario
 
 
 def as_json(scenario: Mapping[str, Any], name: str) -> str:
-    """Writes a scenario as JSON; raises `ScenarioError`, under this name, for values that no file can hold."""
+    """Writes a scenario as JSON; raises `ScenarioError`, under this name, for values that no file can contain."""
     try:
         text = json.dumps(scenario, ensure_ascii=False)
         text.encode()
@@ -115,12 +115,12 @@ def as_json(scenario: Mapping[str, Any], name: str) -> str:
 def read(
     scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any] | None = None, *, option: str = ""
 ) -> Reading:
-    """Reads and checks a scenario, whether it is a `Scenario`, the path of a TOML file or the name of a shipped one.
+    """Reads and checks a scenario: a `Scenario`, the path of a TOML file or the name of a shipped one.
 
     Args:
         scenario: The scenario.
-        settings: Values that replace its own, by path; the name of the scenario then ends with them.
-        option: The option that gives `settings`, in messages.
+        settings: Values that replace its own, by path; they are appended to its name.
+        option: The option that set `settings`, for messages.
     """
     try:
         if settings:
@@ -146,12 +146,12 @@ def _table_of(scenario: Any) -> dict[str, Any]:
     return made
 
 
-#: Keys that plans have and scenarios do not.
+#: Keys that occur in plans and not in scenarios.
 _OF_PLANS = {"scenario", "axes", "paired", "points", "sample", "measures", "seeds", "tune"}
 
 
 def other_kind(root: Mapping[str, Any], file: str) -> Fault | None:
-    """Returns the fault of a file that is a policy file or a plan where a scenario is expected; None if it is neither."""
+    """Returns a fault if a policy file or a plan was given where a scenario is expected; otherwise None."""
     if policy_files.has_policy(root):
         example = f"a scenario takes it with --set port.bottleneck.policy=@{file}, and celltrain vet {file} tests it"
         return Fault.of_file(file, f"is a policy, not a scenario; {example}")
@@ -162,7 +162,7 @@ def other_kind(root: Mapping[str, Any], file: str) -> Fault | None:
 
 
 def no_plan(root: Mapping[str, Any], file: str) -> Fault | None:
-    """Returns the fault of a policy file where a plan is expected; None if it is not one."""
+    """Returns a fault if a policy file was given where a plan is expected; otherwise None."""
     if root.keys() & _OF_PLANS or not policy_files.has_policy(root):
         return None
     example = (
@@ -172,7 +172,7 @@ def no_plan(root: Mapping[str, Any], file: str) -> Fault | None:
 
 
 def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[str, Any], option: str) -> Reading:
-    """Reads a scenario with settings in place of its own; raises `InputError` if it cannot be read at all."""
+    """Reads a scenario and applies settings; raises `InputError` if it cannot be read at all."""
     if isinstance(scenario, str | os.PathLike):
         file, text = shipped.named_text(scenario)
         (root, lines), stem = shipped.toml(text, file), Path(file).stem
@@ -197,12 +197,12 @@ def _placed(
     option: str,
     made: Mapping[str, Any],
 ) -> Fault:
-    """Adds the place of a fault: the option that sets the key, its policy file, or the line of the scenario's file."""
+    """Adds the location of a fault: the option that sets the key, its policy file, or the line in the scenario file."""
     if (other := overrides.misnamed(fault, made, settings)) is not None:
         wrong, path = other
         written = f" ({option} {path}={settings[path].typed})" if option else ""
         return wrong.changed(problem=f"{wrong.problem}{written}", file=file)
-    # Settings inside a table go before the table.
+    # Try settings inside a table before the table itself.
     for path, setting in sorted(settings.items(), key=lambda item: -len(item[0])):
         is_ambiguous = "names 2" in fault.problem and path.startswith(f"{fault.key}.")
         if is_ambiguous or f"{fault.key}.".startswith(f"{path}."):
@@ -227,17 +227,17 @@ def name_of(scenario: Scenario) -> str:
 def load(
     path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None, cancel: Cancel | None = None
 ) -> Scenario:
-    """Loads the scenario in a TOML file, or a shipped one, checks it and fills in every default.
+    """Loads a scenario from a TOML file, or a shipped one, checks it and fills in every default.
 
     Args:
         path: The file, or the name of a shipped scenario.
         settings: Values that replace those of the file, by path, such as `{"port.bottleneck.buffer": 2000}`: the same as
             `--set` on the command line. A policy may be a text such as `"epd:threshold=80%"` or `"mine.toml"`.
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
 
     Raises:
-        ScenarioError: With every fault of the file.
-        CancelledError: When `cancel` ended it.
+        ScenarioError: If the file has faults; lists all of them.
+        CancelledError: If `cancel` ended it.
 
     >>> import celltrain as ct
     >>> ct.load("lan-epd").port["bottleneck"].policy
@@ -257,10 +257,10 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
 
     Raises:
-        CancelledError: When `cancel` ended it.
+        CancelledError: If `cancel` ended it.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=1200))
@@ -288,9 +288,9 @@ def n_source(
 
     Args:
         sources: N, each source with a destination and a TCP connection of its own.
-        link_delay: Propagation delay of every link, for example `"5us"`; a connection crosses three.
+        link_delay: Propagation delay of every link, for example `"5us"`; a connection crosses three links.
         buffer_cells: Buffer of the congested port in cells, or `"infinite"`.
-        policy: The policy of that port, for example `celltrain.Epd(threshold=800)`, or an object of a
+        policy: The policy of that port, for example `celltrain.Epd(threshold=800)`, or an instance of a
             `celltrain.PythonPolicy`, a text such as `"epd:threshold=80%"`, or `celltrain.Policy.read("mine.toml")`.
         link_rate: Rate of every link.
         duration: Simulated time.
@@ -317,18 +317,18 @@ def n_source(
         seed=seed,
         topology=NSource(sources=sources, link_rate=link_rate, link_delay=link_delay),
         tcp=Vanilla() if tcp is None else tcp,
-        # Objects that stand for a policy become its table.
+        # Port converts objects that stand for a policy.
         port={"bottleneck": Port(buffer_cells=buffer_cells, policy=policy)},  # type: ignore[arg-type]
     )
 
 
-# Keys that a person would write first; others follow in their own order.
+# Keys that are written first; the others follow in their own order.
 ORDER = (
     *("name", "duration", "seed", "topology", "tcp", "flow", "vc", "port", "edge"),
     *("hosts", "switches", "edge_devices", "links", "flows"),
     *("between", "from", "to", "rate", "delay", "rate_back", "delay_back"),
 )
-# Longer lists have a line for each item.
+# Lists longer than this have one item per line.
 MAX_LINE = 100
 
 
@@ -339,7 +339,7 @@ def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") ->
     Args:
         scenario: The scenario.
         path: The file; an existing one is overwritten. A link is followed; a pipe or a device is refused.
-        head: Lines of comment at the top.
+        head: Comment lines at the top.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=800))
@@ -353,7 +353,7 @@ def save(scenario: Scenario, path: str | os.PathLike[str], *, head: str = "") ->
 
 
 def to_toml(scenario: Scenario, *, head: str = "") -> str:
-    """Writes a scenario as text: a line for each link and flow, tables by their paths."""
+    """Writes a scenario as TOML: one line for each link and flow, tables by their paths."""
     tables = scenario._to_dict(exclude_defaults=True)
     as_json(tables, name_of(scenario))
     comment = "".join(f"# {shown(line)}".rstrip() + "\n" for line in head.splitlines())
@@ -365,7 +365,7 @@ def _tables(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
     own = {key: value for key, value in _in_order(table) if not isinstance(value, dict)}
     inner = {key: value for key, value in _in_order(table) if isinstance(value, dict)}
     lines = [f"{_key(key)} = {_value(value)}\n" for key, value in own.items()]
-    # A table of nothing but tables needs no head; an empty one does.
+    # A table that contains only tables needs no header; an empty one does.
     heads = [f"[{'.'.join(map(_key, path))}]\n"] if path and (own or not inner) else []
     texts = ["".join([*heads, *lines])]
     for key, value in inner.items():
@@ -386,7 +386,7 @@ def _value(value: Any) -> str:
         if all(isinstance(item, str) for item in value):
             return "[\n" + _wrapped(items) + "]"
         return "[\n" + "".join(f"    {item},\n" for item in items) + "]"
-    # TOML has the escapes of JSON; other invisible characters are numbered.
+    # TOML has the escapes of JSON; other invisible characters get numeric escapes.
     return "".join(c if c.isprintable() else _numbered(c) for c in json.dumps(value, ensure_ascii=False))
 
 
@@ -396,7 +396,7 @@ def _numbered(character: str) -> str:
 
 
 def _wrapped(items: list[str]) -> str:
-    """Wraps items in lines of at most `MAX_LINE` characters, unless one is longer."""
+    """Wraps items into lines of at most `MAX_LINE` characters; a longer item has its own line."""
     lines = [""]
     for item in items:
         if lines[-1] and len(lines[-1]) + len(item) + 6 > MAX_LINE:

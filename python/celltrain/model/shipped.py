@@ -1,4 +1,4 @@
-"""Scenarios and plans: files of people, and shipped ones by name, which are compiled into the bridge."""
+"""Scenarios and plans: users' files, and shipped ones by name, which are compiled into the extension module."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from celltrain.errors import Fault, ScenarioError
 from celltrain.model import files
 from celltrain.text import nearest, shown
 
-#: Folders of the shipped files of a kind, which messages show.
+#: Folders of shipped files by kind, as shown in messages.
 FOLDERS = {"scenario": "scenarios", "plan": "plans"}
-#: Names of shipped files: no folder, and no unusual characters.
+#: Valid names of shipped files: no folder, and no unusual characters.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*(\.toml)?")
 
 
@@ -41,7 +41,7 @@ def glossary() -> dict[str, str]:
 
 
 def scenarios() -> list[str]:
-    """Returns the names of the scenarios that come with celltrain; `run`, `compare` and `load` take them.
+    """Returns the names of the scenarios that come with celltrain; `run`, `compare` and `load` accept them.
 
     >>> "lan-epd" in scenarios()
     True
@@ -50,10 +50,10 @@ def scenarios() -> list[str]:
 
 
 def found(name: str | os.PathLike[str], kind: str, folder: Path | None = Path()) -> tuple[str, str] | None:
-    """Finds a shipped scenario or plan by its name: the file, as messages show it, and its text; None if there is none.
+    """Finds a shipped scenario or plan: its file name for messages, and its text; None if there is none.
 
     Args:
-        name: The name, with `.toml` or without.
+        name: The name, with or without `.toml`.
         kind: `scenario` or `plan`.
         folder: A file of this name in it takes precedence; None for no folder.
 
@@ -71,23 +71,23 @@ def found(name: str | os.PathLike[str], kind: str, folder: Path | None = Path())
 
 
 def policies() -> list[str]:
-    """Lists the policies a port may have, as a scenario names them."""
+    """Lists the policies of a port by their names in scenarios."""
     choices = json.loads(_core.schema())["$defs"]["Policy"]["oneOf"]
     return [name for one in choices for name in one["properties"]]
 
 
 def with_ending(path: Path, folder: Path | None = None) -> str:
-    """Returns the name of the TOML file that a name without `.toml` stands for; empty if there is none."""
+    """Returns the name with `.toml` appended if that is a file and the name has no suffix; empty otherwise."""
     try:
         exists = not path.suffix and ((folder or Path()) / f"{path}.toml").is_file()
     except (OSError, ValueError):
-        # The name may be too long for the system.
+        # The name may be too long for the file system.
         exists = False
     return f"{path}.toml" if exists else ""
 
 
 def advice(path: Path, kind: str) -> str:
-    """Writes the end of a message about a path without a file: a similar shipped file, or a policy of this name.
+    """Returns the end of a message about a missing file: a similar shipped file, or a policy of this name.
 
     >>> advice(Path("lan-edp"), "scenario")
     ', and no shipped scenario has this name; did you mean lan-epd? See: celltrain list scenarios'
@@ -114,20 +114,20 @@ def advice(path: Path, kind: str) -> str:
 
 
 def named_text(name: str | os.PathLike[str], kind: str = "scenario") -> tuple[str, str]:
-    """Returns how messages call a scenario or a plan, and its text: a file, or a shipped one by its name.
+    """Returns the display name and the text of a scenario or a plan: a file, or a shipped one by its name.
 
     Args:
-        name: The path or the name; a file of that name goes first.
+        name: The path or the name; a file of that name takes precedence.
         kind: `scenario` or `plan`.
 
     Raises:
-        ScenarioError: When it is neither.
+        ScenarioError: If there is neither.
     """
     return found(name, kind) or (shown(name), read_text(Path(name), what=kind))
 
 
 def toml(text: str, file: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Returns the tables of a TOML text, and the line of every key; raises `ScenarioError`, under the name of the file."""
+    """Parses TOML; returns the tables, and the line of every key. Raises `ScenarioError` under the name of the file."""
     answer = json.loads(_core.toml(text, file))
     if answer["faults"]:
         raise ScenarioError.from_core(answer["faults"])
@@ -135,7 +135,7 @@ def toml(text: str, file: str) -> tuple[dict[str, Any], dict[str, int]]:
 
 
 def read_text(path: Path, *, what: str = "scenario") -> str:
-    """Returns the text of a scenario file, or of another file of that size; raises `ScenarioError` if it cannot be one."""
+    """Reads a text file of at most the size of a scenario; raises `ScenarioError` if that is impossible."""
     name = shown(path)
     try:
         content = files.read_bytes(path, what=what)

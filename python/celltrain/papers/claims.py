@@ -1,26 +1,26 @@
 """Verdicts on claims: sentences of a paper that state an order or a trend.
 
-A claim is in the paper's `claims.toml`, with its quotation and one or more tests. It holds if all of them pass on the means
-of the seeds. The same tests are also applied to each seed alone, because the paper's authors may have run one, and to the
-printed numbers, because a text may say more than its own tables do. A claim of a study has a `reason`, the theory behind
-it, and a quotation only if a text says the same.
+Each claim is in the paper's `claims.toml`, with a quotation and one or more tests. It holds if all tests pass on the
+means over the seeds. The same tests are also applied to each seed alone, because the paper's authors may have run only
+one, and to the printed numbers, because a text may claim more than its own tables show. A claim of a study has a
+`reason`, the theory behind it, and a quotation only if some text makes the same claim.
 
-A test looks at rows. A *selection* names them: a table, and values of keys (a list stands for any of its members). The
+A test examines rows. A *selection* names them: a table, and values of keys (a list matches any of its members). The
 forms:
 
-`greater`      the mean of a quantity over selection `a` exceeds that over `b`, by more than `margin`; with `share`, also in
-               at least this share of the rows of `a` and `b` that match in their other keys.
+`greater`      the mean of a quantity over selection `a` exceeds that over `b`, by more than `margin`; with `share`,
+               also in at least this share of the rows of `a` and `b` that match in their other keys.
 `difference`   the mean over `a` minus the mean over `b` lies in [`low`, `high`].
 `ratio`        the mean over `a` divided by the mean over `b` lies in [`low`, `high`].
-`bound`        each row over `over` (or, with `of = "mean"`, their mean) lies in [`low`, `high`]; limits may be expressions
-               of the row's keys.
-`trend`        the quantity goes with `key` in the direction of `sign`: the mean, over the `groups`, of the rank correlation
-               has this sign, and the correlation of at least `share` of the groups has it, too.
+`bound`        each row over `over` (or, with `of = "mean"`, their mean) lies in [`low`, `high`]; limits may be
+               expressions of the row's keys.
+`trend`        the quantity changes with `key` in the direction of `sign`: the mean of the rank correlation over the
+               `groups` has this sign, and the correlation of at least `share` of the groups has it, too.
 `correlation`  over all rows the rank correlation of quantities `x` and `y` has this sign.
 `steady`       in each of the `groups`, largest minus smallest value is at most `within` of their mean.
 `spread`       in at least `share` of the `groups`, largest minus smallest value is at least `at_least`.
-`best`         of all values of some keys (a `setting`), the stated one has the highest mean of the `quantities`, or comes
-               within `within` of it.
+`best`         of all values of some keys (a `setting`), the stated one has the highest mean of the `quantities`, or
+               comes within `within` of it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from celltrain.running.statistics import rank_correlation
 
 #: A test, an entry of `claims.toml`.
 Entry = Mapping[str, Any]
-#: True if a test passes, and the figures that show it.
+#: Result of a test: True if it passes, and the figures as evidence.
 Verdict = tuple[bool, str]
 
 
@@ -48,10 +48,10 @@ class Claim:
     """A claim and the verdict on it.
 
     Attributes:
-        reason: Theory from which a study expects it; empty in a paper.
+        reason: Theory from which a study expects it; empty for a paper.
         published_holds: Verdict on the printed numbers; None if the paper prints none.
-        seeds_share: Share of the seeds that bear it out alone; None if its rows have no seed in common.
-        seeds: Number of seeds that all its rows have in common.
+        seeds_share: Share of the seeds on which it holds separately; None if its rows have no seed in common.
+        seeds: Number of seeds common to all its rows.
     """
 
     id: str
@@ -73,7 +73,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Point:
-    """One value in one row, as a test sees it."""
+    """The value of a quantity in a row, for tests."""
 
     table: str
     keys: Row
@@ -82,12 +82,12 @@ class Point:
 
     @classmethod
     def of(cls, number: Number, value: float) -> Point:
-        """Returns a value of a number as a point."""
+        """Makes a point of a number and a value."""
         return cls(number.table, number.keys, number.quantity.name, value)
 
 
 def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str]]:
-    """Returns the verdict on every claim whose rows were all run, and the ids of the others."""
+    """Returns the verdict on every claim whose rows were all run, and the ids of the other claims."""
     ours = [Point.of(s.number, s.mean) for s in scored]
     printed = [Point.of(s.number, s.number.published) for s in scored if s.number.published is not None]
     claims, left_out = [], []
@@ -119,7 +119,7 @@ def judge(paper: Paper, scored: Sequence[Scored]) -> tuple[list[Claim], list[str
 
 
 def check(paper: Paper) -> None:
-    """Refuses a claim with a test on a quantity or a row that the paper does not have, before anything is run."""
+    """Refuses claims that test a quantity or a row that the paper does not have, before anything is run."""
     for claim in paper.claims:
         with _naming(claim):
             for entry in claim["tests"]:
@@ -190,7 +190,7 @@ def _bound(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 def _trend(entry: Entry, points: Sequence[Point]) -> Verdict:
     groups, sign = _groups(entry, points), _sign(entry)
-    # A group in which nothing varies shows no trend.
+    # Without variation in a group, its correlation is undefined and counts as none.
     signed = [
         sign * (rank_correlation([_ordinal(p.keys[entry["key"]]) for p in group], [p.value for p in group]) or 0.0)
         for group in groups
@@ -248,7 +248,7 @@ FORMS: dict[str, Callable[[Entry, Sequence[Point]], Verdict]] = {
 
 
 def select(points: Iterable[Point], selection: Entry, quantity: str) -> list[Point]:
-    """Returns the points of a selection that hold this quantity."""
+    """Returns the points of a selection for this quantity."""
     where = {key: value for key, value in selection.items() if key != "table"}
     tables = selection["table"] if isinstance(selection["table"], list) else [selection["table"]]
     return [p for p in points if p.quantity == quantity and p.table in tables and matches(p.keys, where)]
@@ -264,7 +264,7 @@ def _verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
 
 
 def _by_seed(tests: Sequence[Entry], scored: Sequence[Scored]) -> list[bool]:
-    """Returns the verdict of each seed that all rows of these tests have."""
+    """Returns the verdict on each seed that all rows of these tests have."""
     numbers = [one for one in scored if _rows([Point.of(one.number, 0.0)], tests)]
     values = [(one.number, dict(zip(one.seeds, one.values, strict=True))) for one in numbers]
     common = set.intersection(*(set(of_seed) for _, of_seed in values)) if values else set()
@@ -278,7 +278,7 @@ def _quantities(entry: Entry) -> list[str]:
 
 
 def _rows(points: Sequence[Point], tests: Sequence[Entry]) -> list[Point]:
-    """Returns every point that these tests look at."""
+    """Returns every point that these tests examine."""
     return [
         point
         for entry in tests
@@ -336,7 +336,7 @@ def _sign(entry: Entry) -> int:
 
 
 def _ordinal(value: Value) -> float:
-    """Returns a key's value without its unit: the values of one key all have the same unit."""
+    """Returns a key's value as a number, without its unit: all values of a key have the same unit."""
     if isinstance(value, str):
         digits = re.match(r"[0-9.]+", value)
         if digits is None:
@@ -346,7 +346,7 @@ def _ordinal(value: Value) -> float:
 
 
 def _text(value: float) -> str:
-    # Adding zero removes the sign of a zero.
+    # Adding zero turns -0.0 into 0.0.
     return f"{round(value, 3) + 0.0:.3f}" if abs(value) < 100 else f"{value:.0f}"
 
 

@@ -45,7 +45,7 @@ def write(paper: Paper, scored: Sequence[Scored], folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """A figure's entry in the paper's file, and the numbers it may draw."""
+    """A figure's entry in the paper's file, and the numbers available to it."""
 
     paper: Paper
     scored: Sequence[Scored]
@@ -54,7 +54,7 @@ class Source:
     def grid(
         self, rows: int, columns: int, width: float, height: float, title: str | None = None, **options: Any
     ) -> tuple[Figure, NDArray[Any]]:
-        """Creates a figure with a title, and its axes."""
+        """Creates a figure with a title and a grid of axes."""
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(width, height), layout="constrained")
@@ -62,7 +62,7 @@ class Source:
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
     def members(self, tables: Sequence[str], quantity: str, where: Mapping[str, Any]) -> list[Scored]:
-        """Returns the numbers of a quantity in tables, in rows with some keys."""
+        """Returns the numbers of a quantity in these tables whose rows match `where`."""
         return [
             one
             for table in tables
@@ -82,7 +82,7 @@ class Source:
             yield ", ".join(_valued(key, value, "") for key, value in settings.items()), scenario
 
     def height(self, axes: Axes) -> None:
-        """Draws a line at a `level`, such as an equal share, and sets a logarithmic height if `y_scale` is `log`."""
+        """Draws a line at `level`, such as an equal share, and makes the y axis logarithmic if `y_scale` is `log`."""
         from matplotlib.ticker import LogLocator, NullLocator
 
         if "level" in self.spec:
@@ -94,7 +94,7 @@ class Source:
             axes.yaxis.set_major_formatter("{x:g}")
 
     def label(self, quantity: str, override: str = "y_label") -> str:
-        """Returns the label of an axis: the figure's own, or the quantity with its unit."""
+        """Returns an axis label: the figure's own, or the quantity with its unit."""
         about = self.paper.quantities[self.spec[quantity]]
         return str(self.spec.get(override) or _label(about.name, about.unit))
 
@@ -108,14 +108,14 @@ class Source:
         return _valued(key, value, self.paper.keys[key].unit)
 
     def worded(self, part: str, value: Value | None) -> str:
-        """Returns a panel's or a line's value as `<part>_label` words it, otherwise with key and unit; words alone."""
+        """Returns the text for a panel or a line: by the template `<part>_label`, else the key and value with unit."""
         if template := self.spec.get(f"{part}_label"):
             return str(template).replace("{}", str(value))
         return value if part == "colour" and isinstance(value, str) else self.valued(self.spec[part], value)
 
 
 def cwnd(source: Source) -> Figure:
-    """Draws one source's congestion window and slow start threshold over time, from a run of its own."""
+    """Draws one source's congestion window and slow start threshold over time, from a separate run."""
     spec = source.spec
     _, series = source.run(source.paper.scenarios[spec["scenario"]], "cwnd")
     column = list(series["flows"]).index(spec["flow"])
@@ -130,7 +130,7 @@ def cwnd(source: Source) -> Figure:
 
 
 def windows(source: Source) -> Figure:
-    """Draws congestion windows over time, a panel for each scenario, from runs of its own."""
+    """Draws congestion windows over time, one panel per scenario, from separate runs."""
     spec = source.spec
     rows = math.ceil(len(spec["panels"]) / 2)
     figure, grid = source.grid(rows, 2, 9, 3.1 * rows)
@@ -147,10 +147,10 @@ def windows(source: Source) -> Figure:
 
 
 def goodput(source: Source) -> Figure:
-    """Draws each VC's goodput over time, its mean over every `step`, a panel for each scenario, from runs of its own.
+    """Draws each VC's mean goodput per `step` over time, one panel per scenario, from separate runs.
 
-    `groups` are labels and names of VCs, as in a measure. VCs of a group share a colour, and a dotted line at their max-min
-    fair goodput.
+    `groups` maps labels to names of VCs, as in a measure. The VCs of a group share a colour; a dotted line shows their
+    max-min fair goodput.
     """
     spec = source.spec
     rows = math.ceil(len(spec["panels"]) / 2)
@@ -180,7 +180,7 @@ def goodput(source: Source) -> Figure:
 
 
 def drop_probability(source: Source) -> Figure:
-    """Draws DFBA's probability of refusing a frame against the cells of its VC, below the congestion threshold."""
+    """Draws DFBA's drop probability for a frame against the cells of its VC, below the congestion threshold."""
     spec, count = source.spec, len(source.spec["panels"])
     figure, [grid] = source.grid(1, count, 3.4 * count, 3.4, sharey=True)
     for axes, (title, scenario) in zip(grid, source.panels(), strict=True):
@@ -198,12 +198,13 @@ def drop_probability(source: Source) -> Figure:
 
 
 def along(source: Source) -> Figure | None:
-    """Draws a quantity of an experiment along a key, a panel for each value of another, with printed values dashed.
+    """Draws a quantity of an experiment along a key, one panel per value of another key, with printed values dashed.
 
-    Without `columns` there is one panel. `where` selects rows of the experiment. `printed` is a table or several, and
-    `printed_where` selects their rows. A printed value is black, with the label `printed_label`, unless its table has the
-    key of `colour`: then it has the colour of that line. Numbers are on the `scale`, `linear` (the default) or `log`; words
-    are evenly spaced. `columns_label` and `colour_label` are texts for panels and lines with {} for the value.
+    Without `columns` there is one panel. `where` selects rows of the experiment. `printed` names one or several tables,
+    and `printed_where` selects their rows. Printed values are black, with the label `printed_label`, unless their table
+    has the key of `colour`: then they have the colour of that line. Numeric keys use the `scale`, `linear` (the
+    default) or `log`; words are evenly spaced. `columns_label` and `colour_label` are templates for the labels of
+    panels and lines, with {} for the value.
     """
     spec = source.spec
     members = source.members([spec["table"]], spec["quantity"], spec.get("where", {}))
@@ -275,9 +276,9 @@ def scatter(source: Source) -> Figure | None:
 
 
 def ranges(source: Source) -> Figure | None:
-    """Draws printed values against the range of the seeds, with a panel for each value of `rows` and `columns`.
+    """Draws printed values over the range of the seeds, with one panel per value of `rows` and of `columns`.
 
-    A study has no printed values. Without `rows` there is one row, without `columns` one column.
+    A study has no printed values. Without `rows` there is one row; without `columns`, one column.
     """
     spec = source.spec
     members = source.members([spec["table"]], spec["quantity"], {})
@@ -335,7 +336,7 @@ def _legend(figure: Figure, axes: Axes, columns: int, *, loc: str = "outside low
 
 
 def _places(axes: Axes, places: Sequence[Any], scale: str) -> None:
-    """Sets ticks at places: words evenly, numbers on the scale, without those too close to the one before."""
+    """Sets the ticks of the x axis: words evenly, numbers to scale; drops ticks too close to the one before."""
     ticks = list(places)
     if not _has_words(places):
         axes.set_xscale(scale)

@@ -1,4 +1,4 @@
-"""Papers as data: printed numbers, and the scenario that each of them belongs to. A study has no printed numbers.
+"""Papers as data: printed numbers, and the scenario behind each of them. A study has no printed numbers.
 
 The folder of a paper, or of a study, holds `paper.toml` or `study.toml`, `published/*.csv`, `scenarios/*.toml` and
 `claims.toml`. papers/af-96-1269/README.md explains the format.
@@ -36,7 +36,7 @@ Value = int | float | str
 Row = dict[str, Value]
 Item = TypeVar("Item")
 Hashed = TypeVar("Hashed", bound=Hashable)
-#: Reads the text of a shipped file, such as `papers/af-96-1269/paper.toml`; None if there is none.
+#: Function that returns the text of a shipped file, such as `papers/af-96-1269/paper.toml`; None if there is none.
 Reader = Callable[[str], str | None]
 
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
@@ -50,7 +50,7 @@ class Kind:
 
     Attributes:
         word: Name of the kind. The description of each folder is `<word>.toml`.
-        folder: Folder that holds all folders of this kind.
+        folder: Parent of all folders of this kind.
         command: Command of `celltrain` that runs one.
     """
 
@@ -59,7 +59,7 @@ class Kind:
     command: str
 
     def ids(self) -> list[str]:
-        """Returns the ids shipped with this package."""
+        """Returns the ids of the folders shipped with this package."""
         names = (name.split("/") for name in _core.data_names(f"{self.folder}/"))
         return sorted({parts[1] for parts in names if parts[2:] == [f"{self.word}.toml"]})
 
@@ -78,8 +78,8 @@ class Quantity(Entry):
     """A measured quantity.
 
     Attributes:
-        decimals: Digits after the point in print.
-        result: Template of a measure, as `celltrain.model.expressions` reads them.
+        decimals: Number of printed decimal places.
+        result: Template of a measure expression (`celltrain.model.expressions`).
     """
 
     name: str
@@ -90,11 +90,11 @@ class Quantity(Entry):
 
 
 class Effect(Entry):
-    """Consequences of a key, or of one of its values, for the scenario.
+    """The effect of a key, or of one of its values, on the scenario.
 
     Attributes:
         settings: Values by dotted path.
-        names: Names for templates.
+        names: Names that templates can use.
         scenario: File of the base scenario.
     """
 
@@ -110,7 +110,7 @@ class Case(Effect):
 
 
 class Key(Effect):
-    """A varied setting: a column of a table, the heading over several columns, or fixed for a whole table."""
+    """A parameter that varies: a column of a table, the heading over several columns, or a constant of a table."""
 
     name: str
     unit: str
@@ -119,7 +119,7 @@ class Key(Effect):
     cases: Sequence[Case] = ()
 
     def effects(self, keys: Row) -> list[Effect]:
-        """Returns the effects of the key, of its value, and of its cases that fit the other keys."""
+        """Returns the effects of the key, of its value, and of the cases that match the other keys."""
         cases = [case for case in self.cases if matches(keys, case.where)]
         return [self, self.values.get(str(keys[self.name]), Effect()), *cases]
 
@@ -129,8 +129,8 @@ class Choice(Entry):
 
     Attributes:
         id: Number of the question in the project's register, such as A-19.
-        overrides: Values of the scenario by dotted path. Paths and values may name keys; a number without such a key
-            stays as it is.
+        overrides: Settings of the scenario by dotted path. Paths and values may refer to keys; numbers without such a
+            key are unaffected.
     """
 
     id: str
@@ -142,8 +142,8 @@ class Description(Entry):
     """Settings that describe a paper or a study as a whole.
 
     Attributes:
-        question: Question that a study asks.
-        follows: Text that suggests a study.
+        question: The question that a study asks.
+        follows: The text that suggested a study.
     """
 
     id: str
@@ -161,16 +161,17 @@ class Description(Entry):
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A printed number, or one of an experiment, and the configuration that should give it.
+    """A printed number, or one of an experiment, and the configuration that should reproduce it.
 
     Attributes:
-        row: Key columns of the table, and the key over its columns if it has one.
-        keys: `row`, and the keys that are fixed for the whole table.
-        result: The quantity's measure with this number's keys in it.
+        row: Values of the key columns, and of the key in the column heading if there is one.
+        keys: `row`, and the keys that are constant in the table.
+        result: The quantity's measure, with this number's keys filled in.
         published: Printed value; None in an experiment.
         rounding: Half a unit of the last printed digit.
-        tolerance: Largest distance of the printed value from the seeds at which it still counts as inside.
-        tolerance_stated: True if the paper's file states the tolerance; if not, it is a unit of the last printed digit.
+        tolerance: Largest distance from the seeds at which the printed value still counts as inside.
+        tolerance_stated: True if the paper's file states the tolerance; if not, the tolerance is a unit of the last
+            printed digit.
         allowed: Stated tolerance in words, such as `0.10` or `5 %`; empty if it is zero or not stated.
         judged_by: `range` of the seeds, their `mean`, or `either` (near their mean, or in their range within rounding).
         point: True if theory gives one value, so that the number is not drawn from an ensemble.
@@ -199,7 +200,7 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of the paper, or an experiment: rows for claims about which the paper prints no table.
+    """A table of the paper, or an experiment: rows for claims for which the paper prints no table.
 
     Attributes:
         across: Key of an experiment whose values are the columns of the table on its page.
@@ -221,7 +222,7 @@ class Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Configuration:
-    """A scenario that some number needs. Each scenario is listed once."""
+    """A scenario that some numbers need. No scenario is listed twice."""
 
     network: str | None
     scenario: dict[str, Any]
@@ -242,8 +243,8 @@ class Paper(Description):
     """A paper, or a study, with all its numbers.
 
     Attributes:
-        scenarios: Scenarios of figures, by the name in `figures`.
-        panels: Scenarios of the panels of figures, by the figure's id.
+        scenarios: Scenarios of figures, by their names in `figures`.
+        panels: Scenarios of each figure's panels, by the figure's id.
         claims: Content of `claims.toml`, as `celltrain.papers.claims` reads it.
         overrides: Changes to every configuration, by dotted path.
     """
@@ -271,7 +272,7 @@ class Paper(Description):
     def numbers(
         self, *, tables: Sequence[str | int] | None = None, networks: Sequence[str] | None = None
     ) -> list[Number]:
-        """Returns the numbers of these tables (all, with experiments, by default) on these networks (all by default)."""
+        """Returns the numbers of these tables and networks; by default all, including experiments."""
         chosen = self.tables if tables is None else [self.table(str(number)) for number in tables]
         known = sorted({c.network for c in self.configurations if c.network is not None})
         for network in networks or ():
@@ -286,7 +287,7 @@ class Paper(Description):
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Hashed]) -> dict[Hashed, list[Item]]:
-    """Groups items by a key, in the order in which keys come first."""
+    """Groups items by a key, in the order in which the keys first occur."""
     groups: dict[Hashed, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -294,7 +295,7 @@ def grouped(items: Iterable[Item], key: Callable[[Item], Hashed]) -> dict[Hashed
 
 
 def seed_count(count: int) -> str:
-    """Returns a number of seeds in words.
+    """Formats a number of seeds.
 
     >>> seed_count(1), seed_count(30)
     ('1 seed', '30 seeds')
@@ -303,7 +304,7 @@ def seed_count(count: int) -> str:
 
 
 def matches(row: Mapping[str, Value], where: Mapping[str, Any]) -> bool:
-    """Returns whether a row has these values; a list stands for any of its members."""
+    """Returns whether a row has these values; a list matches any of its members."""
     return all(
         key in row and (row[key] in wanted if isinstance(wanted, list) else row[key] == wanted)
         for key, wanted in where.items()
@@ -316,10 +317,10 @@ def load(
     """Reads a paper, or a study.
 
     Args:
-        paper_id: Such as `"af-96-1269"`.
+        paper_id: The id, such as `"af-96-1269"`.
         kind: `PAPER` or `STUDY`.
-        overrides: Values set in every scenario by their dotted path, such as `{"switch.tie_order": "fixed"}`.
-        read: Reads a shipped file; by default one of those built into the package.
+        overrides: Settings to change in every scenario, by dotted path, such as `{"switch.tie_order": "fixed"}`.
+        read: Function that reads a shipped file; by default from the files built into the package.
     """
     folder = f"{kind.folder}/{paper_id}"
     if read(f"{folder}/{kind.word}.toml") is None:
@@ -332,7 +333,7 @@ def load(
 
 
 def evaluate(expression: str, names: Mapping[str, Value]) -> Value:
-    """Returns the value of a name, or of a sum, difference or product such as `buffer_cells - 200`."""
+    """Evaluates a name, or a sum, difference or product such as `buffer_cells - 200`."""
     if expression.strip() in names:
         return names[expression.strip()]
     try:
@@ -354,7 +355,7 @@ def _number(node: ast.AST, names: Mapping[str, Value]) -> float:
 
 
 def substitute(template: Any, names: Mapping[str, Value]) -> Any:
-    """Replaces every `{expression}` in a value, a table or a list. A text that is one expression keeps its type."""
+    """Replaces every `{expression}` in a value, a table or a list. A lone expression in a text keeps its type."""
     if isinstance(template, dict):
         return {key: substitute(value, names) for key, value in template.items()}
     if isinstance(template, list):
@@ -367,13 +368,13 @@ def substitute(template: Any, names: Mapping[str, Value]) -> Any:
 
 
 def _has_names(template: Any, names: Mapping[str, Value]) -> bool:
-    """Returns whether all names in a template's expressions are known."""
+    """Returns whether all names in the expressions of a template are known."""
     expressions = _TEMPLATE.findall(template) if isinstance(template, str) else []
     return all(name in names for expression in expressions for name in _NAME.findall(expression))
 
 
 class _Rule(Entry):
-    """Scoring of the numbers that it covers; the last of several rules counts."""
+    """How to score the numbers that `where` matches; the last matching rule applies."""
 
     where: dict[str, Any] = Field(default_factory=dict)
     tolerance: int | float | None = None
@@ -384,13 +385,13 @@ class _Rule(Entry):
     note: str = ""
 
     def tolerance_of(self, published: float | None, unit_of_last_digit: float) -> float:
-        """Returns the stated tolerance, or a unit of the last printed digit."""
+        """Returns the stated tolerance; if there is none, a unit of the last printed digit."""
         if self.relative_tolerance is not None and published is not None:
             return self.relative_tolerance * abs(published)
         return unit_of_last_digit if self.tolerance is None else self.tolerance
 
     def allowed(self, decimals: int) -> str:
-        """Returns the stated tolerance in words; empty if there is none or it is zero."""
+        """Returns the stated tolerance as text; empty if there is none or it is zero."""
         if self.relative_tolerance:
             return f"{100 * self.relative_tolerance:.3g} %"
         if not self.tolerance:
@@ -488,7 +489,7 @@ class _Expansion:
         )
 
     def cells(self, entry: _Rows) -> Iterator[tuple[Row, str, float | None]]:
-        """Yields the row, the quantity and the printed value of each number; blank cells have none."""
+        """Yields the row, the quantity and the printed value of each number; skips blank cells."""
         if not entry.csv:
             for values in itertools.product(*entry.grid.values()):
                 row = dict(zip(entry.grid, values, strict=True))
@@ -541,7 +542,7 @@ class _Expansion:
         return [effect for name in keys for effect in self.source.keys[name].effects(keys)]
 
     def names(self, keys: Row) -> Row:
-        """Returns the keys, and the names made of them, except names that need a key these keys lack."""
+        """Returns the keys, and the names derived from them, except names that need a missing key."""
         templates = {name: template for effect in self.effects(keys) for name, template in effect.names.items()}
         names: Row = dict(keys)
         while ready := {n: t for n, t in templates.items() if n not in names and _has_names(t, names)}:

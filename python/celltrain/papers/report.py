@@ -1,4 +1,4 @@
-"""A reproduction: the numbers with their ensembles and the verdicts, as text, as CSV and Parquet, as a page."""
+"""Results of a reproduction: the numbers with their ensembles and the verdicts, as text, CSV, Parquet and a page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
 
-#: Meaning of the verdicts and of the columns of a summary, in their order.
+#: Meaning of the verdicts and of the columns of the summary, in the order of the columns.
 LEGEND = {
     "inside": "counted as a hit, by the rule of the paper's file: in range, near mean, or either",
     "in range": "between the lowest and the highest seed, give or take a unit of the last digit",
@@ -41,15 +41,15 @@ LEGEND = {
     "p": "the probability of so large a KS, were the numbers independent of each other",
     "p by seeds": "the same with each seed in place of the paper, which needs no independence; at least 1 / (n + 1)",
 }
-#: Seeds that a reproduction runs by default.
+#: Number of seeds that a reproduction runs by default.
 USUAL_SEEDS = 30
-#: Largest number of tolerances in the sentence on all numbers.
+#: Most tolerances that the sentence on all numbers lists.
 MOST_TOLERANCES = 4
 #: Meaning of the columns of a table of numbers.
 COLUMNS = (
     "agrees: by the rule of the paper's file; -: not scored. PIT: place of the published value among the seeds, 0 to 1."
 )
-#: Columns that say nothing with few seeds.
+#: Columns that are meaningless with few seeds.
 OF_SEEDS = ("middle PIT", "expected", "KS", "p", "p by seeds")
 #: The columns of the table of shares, and of the table of errors.
 SHARES = ("table", "network", "quantity", "inside", "in range", "near mean", "10 %", *OF_SEEDS)
@@ -58,15 +58,15 @@ ERRORS = ("table", "network", "quantity", "mean error", "relative", "error of a 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Reproduction(Carded):
-    """The tables of a paper, or of a study, run again: every number with its ensemble, every claim with its verdict.
+    """Tables of a paper or a study, run again: every number with its ensemble, every claim with its verdict.
 
     Attributes:
         seeds: Requested seeds, by network (under "" if the paper has none).
-        scored: Printed numbers and those of the experiments, in the order of the paper, as far as they were run.
+        scored: Printed numbers and those of experiments that were run, in the order of the paper.
         fingerprints: Fingerprint of each run, by configuration and seed.
-        cell_hops: Cells that crossed a link, in all runs.
-        elapsed_seconds: Real time of all runs.
-        interrupted: True if not all runs had ended.
+        cell_hops: Number of cell transmissions over links, in all runs.
+        elapsed_seconds: Wall-clock time of all runs.
+        interrupted: True if some runs did not finish.
     """
 
     paper: Paper
@@ -95,17 +95,17 @@ class Reproduction(Carded):
 
     @property
     def claims(self) -> list[Claim]:
-        """The verdict on every claim whose rows were all run."""
+        """The verdicts on all claims whose rows were all run."""
         return self._judged[0]
 
     @property
     def claims_left_out(self) -> list[str]:
-        """The claims that need rows that were not run."""
+        """The ids of claims that need rows that were not run."""
         return self._judged[1]
 
     @cached_property
     def summary(self) -> dict[str, Any]:
-        """Numbers that agree, in all and by table, network and quantity."""
+        """Counts of the numbers that agree, in total and by table, network and quantity."""
         return score.summary(self.scored)
 
     @cached_property
@@ -113,7 +113,7 @@ class Reproduction(Carded):
         return claims.judge(self.paper, self.scored)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the answer of `celltrain reproduce --json`, or of `celltrain study --json`."""
+        """Returns the output of `celltrain reproduce --json`, or of `celltrain study --json`."""
         return {
             self.paper.kind.word: self.paper.id,
             "seeds": max(self.seeds.values()),
@@ -148,10 +148,10 @@ class Reproduction(Carded):
 
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, figures, and a page.
+        """Writes everything into a folder: the answer as JSON, numbers and seeds as CSV and Parquet, figures, a page.
 
-        Without matplotlib, and after an interrupt, the figures are left out: they take seconds, and some need runs of their
-        own. Without Jinja2 the page is left out. Returns the files written.
+        Figures are left out without matplotlib and after an interrupt: they take seconds, and some need extra runs. The
+        page is left out without Jinja2. Returns the files written.
         """
         path = Path(folder)
         written = [path / f"{self.paper.kind.command}.json"]
@@ -167,13 +167,13 @@ class Reproduction(Carded):
                 drawn = figures.write(self.paper, self.scored, path)
             written += drawn
             if find_spec("jinja2"):
-                # Last, so that a folder with a page is complete.
+                # Written last: if there is a page, the folder is complete.
                 written.append(path / f"{self.paper.kind.command}.html")
                 replace(written[-1], page(self, [file for file in drawn if file.suffix == ".svg"]))
         return written
 
     def html(self) -> str:
-        """Returns everything but the figures as one page that needs nothing else."""
+        """Returns everything but the figures as one self-contained page."""
         return page(self)
 
     def _card(self) -> Card:
@@ -193,7 +193,7 @@ class Reproduction(Carded):
 
 
 def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
-    """Renders a reproduction as one HTML page, with figures that are there as SVG files."""
+    """Renders a reproduction as an HTML page that includes these SVG figures."""
     paper, summary = reproduction.paper, reproduction.summary
     titles = {f"{paper.id}-{spec['id']}": spec["title"] for spec in paper.figures}
     parts = sections(blocks(reproduction), "What was run")
@@ -220,7 +220,7 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
 
 
 def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
-    """Yields a reproduction in lines and tables; `brief`: counts, and the numbers and claims that do not agree."""
+    """Yields the lines and tables of a reproduction; if `brief`, counts, and numbers and claims that do not agree."""
     yield from _head(reproduction)
     summary = reproduction.summary
     for table in reproduction.paper.tables:
@@ -275,7 +275,7 @@ def _head(reproduction: Reproduction) -> Iterator[Line]:
 
 
 def number_grid(table: Table, members: Sequence[Scored]) -> Grid:
-    """Returns a row for each published number: its key, the paper's value, ours, the range of the seeds, the verdict."""
+    """Returns a row for each published number: key, the paper's value, ours, the range of the seeds, the verdict."""
     keys = [key for key in table.keys if key != "network"]
     heads = [*map(_words, keys), "paper", "ours", "range", "agrees", "PIT"]
     grid = Grid(heads=heads, left=[*_word_columns(keys, members), len(heads) - 2], keys=len(keys))
@@ -314,7 +314,7 @@ def _word_columns(keys: Sequence[str], members: Sequence[Scored]) -> list[int]:
 
 
 def agreement(summary: Mapping[str, Any], numbers: Sequence[Scored]) -> str:
-    """Returns sentences that count the published values that agree, by each verdict."""
+    """Returns sentences that count the published values that agree, by verdict."""
     verdicts, scored = summary["verdicts"], summary["scored"]
     text = (
         f"{summary['inside']} of {scored} published values agree ({100 * summary['share_inside']:.0f} %). "
@@ -340,7 +340,7 @@ def rows(members: Sequence[Scored]) -> list[list[Scored]]:
 
 
 def footnotes(members: Sequence[Scored]) -> list[str]:
-    """Returns the different notes on a table's numbers, with the tolerances by which numbers agree."""
+    """Returns the distinct notes on the numbers of a table, with their tolerances."""
     return list(dict.fromkeys(note for scored in members if (note := footnote(scored))))
 
 
@@ -354,20 +354,20 @@ def footnote(scored: Scored) -> str:
 
 
 def few_seeds(members: Sequence[Scored]) -> bool:
-    """Returns whether some of the scored numbers are draws with too few seeds to test their place among the seeds."""
+    """Returns whether any scored number that is a draw has too few seeds for PIT tests."""
     draws = [scored for scored in members if scored.number.scored and not scored.number.point]
     return any(len(scored.seeds) < FEWEST_SEEDS for scored in draws)
 
 
 def mean_and_range(scored: Scored) -> tuple[str, str]:
-    """Returns mean and range of the seeds, with as many decimals as the paper prints; no range if all are the same."""
+    """Returns the mean and the range of the seeds, with as many decimals as printed; no range if all are the same."""
     decimals = scored.number.quantity.decimals
     mean, low, high = (f"{value:.{decimals}f}" for value in (scored.mean, scored.low, scored.high))
     return mean, "" if low == high else f"{low}\u2013{high}"
 
 
 def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
-    """Yields how many numbers agree, by each verdict, and how closely: per table, network and quantity."""
+    """Yields the counts of numbers that agree, by verdict, and their errors: per table, network and quantity."""
     summary, paper = reproduction.summary, reproduction.paper
     few = few_seeds(reproduction.scored)
     shares = [
@@ -389,7 +389,7 @@ def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
 
 
 def _dense(heads: Sequence[str], lines: Sequence[Sequence[str]], paper: Paper) -> Grid:
-    """Returns a table of a summary without empty columns, its quantities with their units."""
+    """Makes a table of the summary without its empty columns, and with the units of the quantities."""
     titles = {_words(name): measure(name, quantity.unit) for name, quantity in paper.quantities.items()}
     kept = [place for place in range(len(heads)) if place == 0 or any(line[place] not in ("", "-") for line in lines)]
     keys = sum(place < 3 for place in kept)
@@ -400,7 +400,7 @@ def _dense(heads: Sequence[str], lines: Sequence[Sequence[str]], paper: Paper) -
 
 
 def share_rows(summary: Mapping[str, Any]) -> list[list[str]]:
-    """Returns the table of shares: a line for each group with scored numbers, for each table of several groups, and for all."""
+    """Returns a line for each group with scored numbers, for each table with several groups, and for all numbers."""
     lines = []
     for table in summary["by_table"]:
         groups = [group for group in summary["by"] if group["table"] == table["table"] and group["scored"]]
@@ -428,7 +428,7 @@ def _share_row(names: list[str], group: Mapping[str, Any]) -> list[str]:
 
 
 def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
-    """Returns the distances of the printed numbers of a group from ours."""
+    """Returns the errors of a group: distances of the printed numbers from ours."""
     decimals = paper.quantities[group["quantity"]].decimals
     digits = decimals + 1 if decimals else 0
     relative = group["mean_relative_error"]
@@ -444,7 +444,7 @@ def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
 
 
 def ks_line(summary: Mapping[str, Any], table: str) -> str:
-    """Returns the Kolmogorov-Smirnov tests of a table's numbers in one line; empty if none of them is a draw."""
+    """Returns the Kolmogorov-Smirnov tests of a table in one line; empty if none of its numbers is a draw."""
     groups = [group for group in summary["by"] if group["table"] == table and group["draws"]]
     named = [(f"{group['network'] or ''} {_words(group['quantity'])}".strip(), group) for group in groups]
     if len(named) > 1:
@@ -460,7 +460,7 @@ def ks_line(summary: Mapping[str, Any], table: str) -> str:
 
 
 def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
-    """Yields every claim, and whether it holds in our runs, in how many of the seeds alone, and in print."""
+    """Yields every claim: whether it holds in our runs, on how many single seeds, and in print."""
     held = sum(claim.holds for claim in reproduction.claims)
     # A study follows no text.
     text = "" if reproduction.paper.kind is STUDY else "of the text "
@@ -502,7 +502,7 @@ def _columns(kind: str, in_unit: str, **meanings: str) -> list[Column]:
 
 _TABLE = _columns("string", "", table="the paper's table, or the name of an experiment")
 _NETWORK = _columns("string", "", network="the base scenario's network")
-#: Columns of `numbers` after the keys.
+#: Columns of the table of numbers, after the keys.
 _NUMBERS = [
     *_NETWORK,
     *_columns(
@@ -548,7 +548,7 @@ def numbers_table(reproduction: Reproduction) -> pa.Table:
 
 
 def seeds_table(reproduction: Reproduction) -> pa.Table:
-    """Returns a row for each row of a table and each seed, with every quantity of that row and the run's fingerprint."""
+    """Returns a row for each row of a table and each seed: all quantities of that row, and the run's fingerprint."""
     content = []
     for table in reproduction.paper.tables:
         for group in rows([scored for scored in reproduction.scored if scored.number.table == table.number]):
@@ -568,7 +568,7 @@ def seeds_table(reproduction: Reproduction) -> pa.Table:
 
 
 def _table(reproduction: Reproduction, content: list[dict[str, Any]], columns: Iterable[Column]) -> pa.Table:
-    """Returns a table with a column for each key. A key and a column of the same name, such as the network, are one."""
+    """Makes a table with a column for each key. A key and a column with one name, such as the network, share it."""
     used = {key for scored in reproduction.scored for key in scored.number.row}
     keys = [
         Column(name=name, kind=_type(row[name] for row in content if name in row), unit=key.unit, meaning=key.meaning)
@@ -580,7 +580,7 @@ def _table(reproduction: Reproduction, content: list[dict[str, Any]], columns: I
 
 
 def _type(values: Iterable[object]) -> str:
-    """Returns the type of a key's column: words if some value is a word, such as a total among VCs."""
+    """Returns the type of a key's column: string if any value is a word, such as a total among VCs."""
     types = set(map(type, values))
     return "int64" if types == {int} else "float64" if types <= {int, float} else "string"
 

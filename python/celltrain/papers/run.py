@@ -22,7 +22,7 @@ from celltrain.papers.score import Scored
 from celltrain.running import Rows, RunRecord, Worker, worker_of
 from celltrain.text import described
 
-#: Largest number of runs of a scenario.
+#: Maximum number of runs of a scenario.
 MOST_SEEDS = 1_000_000
 
 
@@ -31,10 +31,10 @@ class Progress:
     """Progress of a reproduction.
 
     Attributes:
-        done: Runs that have ended.
-        total: Runs in all.
-        elapsed_seconds: Real time since the start.
-        remaining_seconds: Estimate of the real time to come.
+        done: Number of finished runs.
+        total: Number of all runs.
+        elapsed_seconds: Wall-clock time since the start.
+        remaining_seconds: Estimated wall-clock time until the end.
     """
 
     done: int
@@ -57,24 +57,24 @@ def reproduce(
     overrides: Mapping[str, Any] | None = None,
     cancel: Cancel | None = None,
 ) -> Reproduction:
-    """Runs a paper's tables again and compares.
+    """Runs a paper's tables again and compares the results with the printed numbers.
 
     Ctrl-C, or `cancel`, stops the runs and returns the results so far, marked as `interrupted`.
 
     Args:
-        paper_id: Such as `"af-96-1269"`; `celltrain list papers` shows them.
+        paper_id: Id of the paper, such as `"af-96-1269"`; `celltrain list papers` shows all.
         tables: Tables to run, such as `[1, 2]`; all of them, and the experiments, when None.
         seeds: Seeds 1 to n of every scenario, or n for each network: `{"LAN": 30, "WAN": 3}`.
-        jobs: Threads; one for each core when None.
+        jobs: Number of threads; one for each core when None.
         progress: Called after every run.
         networks: Networks to run, such as `["LAN"]`; all of them when None.
-        overrides: Values set in every scenario by their dotted path, such as `{"switch.tie_order": "fixed"}`: what if
-            the paper's authors had chosen otherwise?
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        overrides: Settings to change in every scenario, by dotted path, such as `{"switch.tie_order": "fixed"}`: what
+            if the paper's authors had chosen otherwise?
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
 
     Raises:
         InputError: If there is no such paper, table or network, or too few seeds or threads.
-        ScenarioError: If a scenario with the overrides is refused.
+        ScenarioError: If a scenario is invalid with the overrides.
         CancelledError: If `cancel` ended it before the first run.
     """
     paper = load(paper_id, overrides=overrides)
@@ -94,22 +94,22 @@ def study(
     overrides: Mapping[str, Any] | None = None,
     cancel: Cancel | None = None,
 ) -> Reproduction:
-    """Runs a study: tables of our own design, and a verdict on the expectations from theory.
+    """Runs a study: tables of our own design, with verdicts on the expectations from theory.
 
     Ctrl-C, or `cancel`, stops the runs and returns the results so far, marked as `interrupted`.
 
     Args:
-        study_id: Such as `"different-rtts"`; `celltrain list studies` shows them.
+        study_id: Id of the study, such as `"different-rtts"`; `celltrain list studies` shows all.
         tables: Tables to run, such as `["ratios"]`; all of them when None.
         seeds: Seeds 1 to n of every scenario.
-        jobs: Threads; one for each core when None.
+        jobs: Number of threads; one for each core when None.
         progress: Called after every run.
-        overrides: Values set in every scenario by their dotted path, such as `{"duration": "1s"}` for a quick look.
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        overrides: Settings to change in every scenario, by dotted path, such as `{"duration": "1s"}` for a quick look.
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
 
     Raises:
         InputError: If there is no such study or table, or too few seeds or threads.
-        ScenarioError: If a scenario with the overrides is refused.
+        ScenarioError: If a scenario is invalid with the overrides.
         CancelledError: If `cancel` ended it before the first run.
     """
     paper = load(study_id, kind=STUDY, overrides=overrides)
@@ -160,7 +160,7 @@ def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> d
 
 
 def measures_of(numbers: Sequence[Number]) -> dict[int, tuple[str, ...]]:
-    """Returns the measures of each configuration that some numbers need."""
+    """Returns the measures that these numbers need from each configuration."""
     measures: dict[int, dict[str, None]] = {}
     for number in numbers:
         measures.setdefault(number.configuration, {})[number.result] = None
@@ -168,10 +168,10 @@ def measures_of(numbers: Sequence[Number]) -> dict[int, tuple[str, ...]]:
 
 
 def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int]) -> list[tuple[int, int]]:
-    """Returns the runs, configuration and seed, in the order in which they start.
+    """Returns the runs as pairs of configuration and seed, in the order in which they start.
 
-    Seed by seed, so that stopping early leaves whole tables; within a seed the longest first, so that no long run is left
-    for one thread at the end.
+    Runs are ordered by seed, so that stopping early leaves complete tables. Within a seed the longest runs come first,
+    so that no thread is left alone with a long run at the end.
     """
     counts: Counter[int] = Counter()
     for number in numbers:
@@ -188,7 +188,7 @@ def _run(
     worker: Worker,
     progress: Callable[[Progress], object] | None,
 ) -> tuple[list[RunRecord], bool]:
-    """Returns the records of the runs, and whether Ctrl-C or the call's handle ended it early."""
+    """Returns the records of the runs, and whether Ctrl-C or the call's handle stopped them early."""
     started = time.monotonic()
     records: list[RunRecord] = []
     # Progress is measured in simulated time.
@@ -218,7 +218,7 @@ def _run(
             Run(case=cases[number], seed=seed, key=f"{number}/{seed}", measures=measures[number])
             for number, seed in planned
         ]
-        # All at once, so that no thread waits for the others.
+        # In one chunk, so that no thread waits for the others.
         execute(runs, worker, take, chunk_runs=len(runs))
     except (KeyboardInterrupt, CancelledError):
         return records, True
@@ -226,9 +226,9 @@ def _run(
 
 
 def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
-    """Returns the case of a configuration.
+    """Returns the case for a configuration.
 
-    Raises `ScenarioError` if the scenario is refused, and `PaperError` if a measure is not in the answer of its runs.
+    Raises `ScenarioError` if the scenario is invalid, and `PaperError` if its runs do not have a measure.
     """
     check()
     configuration = paper.configurations[number]
@@ -243,13 +243,13 @@ def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
 def _scored(
     numbers: Sequence[Number], measures: Mapping[int, tuple[str, ...]], records: Sequence[RunRecord]
 ) -> list[Scored]:
-    """Returns the numbers for which some seed has a value; warns of runs in which a measure is undefined."""
+    """Returns the numbers that have a value for at least one seed; warns of runs in which a measure is undefined."""
     values: dict[tuple[int, str], dict[int, float]] = {}
     undefined: Counter[str] = Counter()
     for record in sorted(records, key=lambda record: record.seed):
         for text, value in zip(measures[record.point], record.values, strict=True):
             if value is None:
-                # A ratio of nothing, such as the fairness of a run that carried nothing.
+                # The measure divides by zero, such as the fairness of a run that carried nothing.
                 undefined[text] += 1
             else:
                 values.setdefault((record.point, text), {})[record.seed] = value

@@ -1,8 +1,8 @@
-"""Agreement of a paper's printed numbers with an ensemble of seeds: per number, and per table, network and quantity.
+"""Agreement of printed numbers with an ensemble of seeds: per number, and per table, network and quantity.
 
 None means "not defined", never zero. Every number of every paper has three verdicts: whether it lies in the range of the
-seeds, whether it lies within a stated tolerance of their mean, and its probability-integral value, which is its place among
-them. `inside` is the one of the first two by which the paper's file counts a number.
+seeds, whether it lies within a stated tolerance of their mean, and its probability-integral value, which is its rank
+among the seeds. `inside` is the verdict that the paper's file selects from the first two.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from numpy.typing import NDArray
 from celltrain.papers.paper import Number, grouped
 from celltrain.running.statistics import half_width, ks, ks_probability, spearman
 
-#: Decimal fractions such as 0.49 + 0.01 are not exact in binary; a comparison must not depend on it.
+#: Decimal fractions such as 0.49 + 0.01 are inexact in binary; comparisons must not depend on that.
 SLACK = 1e-9
-#: The middle nine tenths of probability-integral values.
+#: The middle nine tenths of the range of probability-integral values.
 MIDDLE = (0.05, 0.95)
-#: Fewest seeds for a p-value from the seeds themselves.
+#: Minimum number of seeds for a p-value from the seeds themselves.
 FEWEST_SEEDS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scored:
-    """A number and the values that the seeds gave for it.
+    """A number and its values in the runs.
 
     Attributes:
         values: One value for each finished seed, in the order of `seeds`.
@@ -50,7 +50,7 @@ class Scored:
 
     @property
     def sd(self) -> float | None:
-        """Standard deviation of the seeds (n - 1 in the denominator)."""
+        """Standard deviation over the seeds (n - 1 in the denominator)."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
 
     @property
@@ -72,7 +72,7 @@ class Scored:
     def inside_range(self) -> bool | None:
         """True if the printed value lies between the lowest and the highest seed, within a unit of its last digit.
 
-        If theory gives one value, so that the seeds have no range, the number's tolerance counts.
+        A number that is judged by the range or has one theoretical value uses its tolerance instead of that unit.
         """
         number, printed = self.number, self.number.published
         if printed is None:
@@ -98,7 +98,7 @@ class Scored:
 
     @property
     def pit(self) -> float | None:
-        """Probability-integral value: the place of the printed value among the seeds, 0 to 1; see `rank_among_seeds`."""
+        """Probability-integral value: the rank of the printed value among the seeds, 0 to 1; see `rank_among_seeds`."""
         printed = self.number.published
         return None if printed is None else rank_among_seeds(printed, self.values, self.number.rounding)
 
@@ -120,7 +120,7 @@ class Scored:
 
 
 def summary(scored: Sequence[Scored]) -> dict[str, Any]:
-    """Returns the summary of `celltrain reproduce --json`: in all, and by table, network and quantity."""
+    """Returns the summary for `celltrain reproduce --json`: in total, and by table, network and quantity."""
     published = [s for s in scored if s.number.published is not None]
     counted = [s for s in published if s.number.scored]
     inside = sum(bool(s.inside) for s in counted)
@@ -141,7 +141,7 @@ def summary(scored: Sequence[Scored]) -> dict[str, Any]:
 
 
 def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
-    """Returns an entry of the summary on numbers of one unit. Only scored numbers count."""
+    """Returns the summary of numbers of one quantity. Only scored numbers count."""
     counted = [s for s in group if s.number.scored]
     errors = [abs(s.printed - s.mean) for s in counted]
     relative = [error / abs(s.printed) for s, error in zip(counted, errors, strict=True) if s.printed]
@@ -155,15 +155,15 @@ def group_scores(group: Sequence[Scored]) -> dict[str, Any]:
 
 
 def table_scores(group: Sequence[Scored]) -> dict[str, Any]:
-    """Returns an entry of the summary on numbers of different units."""
+    """Returns the summary of numbers with different units."""
     counted = [s for s in group if s.number.scored]
     return {"scored": len(counted), "inside": sum(bool(s.inside) for s in counted), **verdicts(counted)}
 
 
 def verdicts(counted: Sequence[Scored]) -> dict[str, Any]:
-    """Counts the scored numbers that agree, by each of the three verdicts, and the expected number if they were draws.
+    """Counts the scored numbers that agree, by each of the three verdicts, and how many would if they were draws.
 
-    Points count in the first two only, as they are not draws. The tenths leave out numbers printed as zero.
+    Points are not draws, so only the first two verdicts count them. `within_tenth` skips numbers printed as zero.
     """
     judged = [s for s in counted if s.inside_tolerance is not None]
     tenths = [abs(s.mean - s.printed) <= abs(s.printed) / 10 + SLACK for s in counted if s.printed]
@@ -191,17 +191,17 @@ def in_the_middle(pit: float) -> bool:
 
 
 def share_in_the_middle(seeds: int) -> float:
-    """Returns the share of draws with a probability-integral value there: its `seeds` + 1 values are equally likely."""
+    """Returns the probability that a draw is in the middle: its `seeds` + 1 possible values are equally likely."""
     values = (np.arange(seeds + 1) + 0.5) / (seeds + 1)
     return float(np.mean((values >= MIDDLE[0]) & (values <= MIDDLE[1])))
 
 
 def share_of_seeds(draws: Sequence[Scored], distance: float) -> float | None:
-    """Returns the probability of such a KS distance, from the seeds themselves; None with fewer than ten in common.
+    """Returns the p-value of a KS distance, from the seeds themselves; None with fewer than ten common seeds.
 
-    Each seed in turn plays the paper: its values, rounded as the paper rounds, are ranked among the values of the other
-    seeds. The result is the share of the seeds, the paper counted as one, with at least the paper's distance. Numbers of one
-    run stay together, so the result is valid for dependent numbers, too.
+    Each seed in turn takes the place of the paper: its values, rounded like printed ones, are ranked among the values
+    of the other seeds. The result is the share of seeds, including the paper as one, whose distance is at least that of
+    the paper. Numbers from the same run stay together, so the result is valid for dependent numbers, too.
     """
     common = set.intersection(*(set(s.seeds) for s in draws))
     if len(common) < FEWEST_SEEDS:
@@ -220,7 +220,7 @@ def share_of_seeds(draws: Sequence[Scored], distance: float) -> float | None:
 
 
 def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
-    """Returns the mean distance, over numbers and seeds, of one seed from the mean of the others."""
+    """Returns the mean distance of one seed from the mean of the others, over all numbers and seeds."""
     misses = []
     for values in numbers:
         array = np.asarray(values, dtype=np.float64)
@@ -233,9 +233,9 @@ def self_error(numbers: Sequence[Sequence[float]]) -> float | None:
 def rank_among_seeds(printed: float, values: Sequence[float] | NDArray[np.float64], rounding: float) -> float:
     """Returns the rank of a printed value among n seeds, 0 to 1: (seeds below + half of the equal seeds + 1/2) / (n + 1).
 
-    Seeds are equal if they would be printed the same (within `rounding`), so coarse printing has no preferred side. A draw
-    from the seeds' distribution is equally likely to have any of n + 1 ranks; the half and n + 1 give their middles, so the
-    result is never 0 or 1.
+    Seeds count as equal if they would be printed the same (within `rounding`), so coarse printing causes no bias. A
+    draw from the seeds' distribution has each of n + 1 ranks with equal probability. The result is the midpoint of its
+    rank's interval, so it is never 0 or 1.
     """
     array = np.asarray(values, dtype=np.float64)
     equal = int((np.abs(array - printed) <= rounding + SLACK).sum())

@@ -1,7 +1,7 @@
-"""Running: chunks of runs on the threads of this machine, in processes of their own, or on a cluster.
+"""Running: chunks of runs on the threads of this machine, in separate processes, or on a cluster.
 
-What runs chunks is a `Worker`. It knows neither plans nor stores: it takes canonical scenarios, seeds and measures, and gives
-rows. Sweeps, searches and reproductions all run on it.
+A `Worker` runs chunks. It is independent of plans and stores: it takes canonical scenarios, seeds and measures, and
+returns rows. Sweeps, searches and reproductions all use it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Captures of a run, written while it continues: packets at hosts or cells at ports, in the format that Wireshark reads."""
+"""Captures of a run, written during the run: packets at hosts or cells at ports, in the format of Wireshark."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from celltrain.model.arguments import checked, names_of
 from celltrain.model.files import making, replacing, writing
 from celltrain.text import shown
 
-#: The kinds of captures, and the directions of each.
+#: The kinds of captures, with the points that each can observe.
 KINDS = {
     "ip": ("sender", "receiver", "both"),
     "aal5": ("sender", "receiver", "both"),
     "cells": ("out", "in", "both"),
     "wireshark_cells": ("out", "in", "both"),
 }
-#: Takes the next bytes of the file.
+#: Function that receives the next bytes of the file.
 Take = Callable[[bytes], object]
 
 
 class Capture:
-    """A choice of packets or cells to capture, and the pcapng file for Wireshark, tshark, tcptrace or scapy that gets them.
+    """Packets or cells to capture, and the pcapng file for them, to read with Wireshark, tshark, tcptrace or scapy.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
@@ -69,7 +69,7 @@ class Capture:
             window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
 
         Raises:
-            ScenarioError: When an option is refused.
+            ScenarioError: If an option is invalid.
         """
         self.path = Path(path)
         self.kind, self.at, self.window = kind, at, window
@@ -95,19 +95,19 @@ class Capture:
         return self.kind.endswith("cells")
 
     def engine(self, requested: str | None) -> str:
-        """Returns the engine that captures this: the requested one, or the reference engine, which reports losses."""
+        """Returns the engine for this capture: by default the reference engine, which reports losses."""
         if requested == "fast" and self.of_cells:
             problem = "does not report single cells: let celltrain choose the engine, or capture packets at hosts"
             raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
         return requested or "reference"
 
     def for_core(self) -> tuple[Any, ...]:
-        """Returns the choice as the core takes it."""
+        """Returns the core's arguments for this capture."""
         return (self.kind, self.at, self.ports, self.vcs, self.flows, self.window)
 
     @contextmanager
     def taking(self) -> Iterator[Take]:
-        """Yields a function that takes the bytes of the file, which gets its name at the end, after Ctrl-C too."""
+        """Yields a function that writes bytes to the file. The file gets its name at the end, also after Ctrl-C."""
         if self.path.exists() or self.path.is_symlink():
             problem = "already exists; name another file, or delete it"
             raise OutputError([Fault.of_file(str(self.path), problem)])
@@ -116,7 +116,7 @@ class Capture:
         with making(self.path.parent), writing(self.path), replacing(self.path) as file:
 
             def take(data: bytes) -> None:
-                # The error must not name another file of the run.
+                # Errors here must name this file, not another file of the run.
                 with writing(self.path):
                     file.write(data)
                 self._end = (data if len(data) >= _BLOCK else self._end + data)[-_BLOCK:]
@@ -133,26 +133,26 @@ class Capture:
 
     @property
     def is_empty(self) -> bool:
-        """True if the last run captured nothing but handshakes, which celltrain makes up."""
+        """True if the last run captured nothing but handshakes, which are not in the model but made up."""
         return _last_packet(self._end) is None or _MADE_UP in _last_block(self._end)
 
 
-#: Block types of pcapng, and options of an interface statistics block.
+#: Block types of pcapng, and option codes of comments and of interface statistics.
 _PACKET, _STATISTICS, _COMMENT, _END_TIME = 6, 5, 1, 3
-#: More bytes than the longest block has.
+#: Longer than any block.
 _BLOCK = 1 << 18
-#: The beginning of the comment on a handshake.
+#: Start of the comment on a handshake.
 _MADE_UP = b"made up: in the model"
 
 
 def _last_block(end: bytes) -> bytes:
-    """Returns the last block of a capture from its end: a block ends with its length."""
+    """Returns the last block, given the end of a capture: a block ends with its length."""
     length = int.from_bytes(end[-4:], "little")
     return end[-length:] if 28 <= length <= len(end) else b""
 
 
 def _last_packet(end: bytes) -> tuple[int, int] | None:
-    """Returns the interface and the time in nanoseconds of the last packet; None if there is none."""
+    """Returns the interface and the time (ns) of the last packet; None if the last block is not a packet."""
     block = _last_block(end)
     if int.from_bytes(block[:4], "little") != _PACKET:
         return None
@@ -161,7 +161,7 @@ def _last_packet(end: bytes) -> tuple[int, int] | None:
 
 
 def _interruption(end: bytes) -> tuple[float, bytes]:
-    """Returns the time of the last packet in seconds, and a block with a comment that the run was interrupted then."""
+    """Returns the time of the last packet in seconds, and a block with the comment that the run was interrupted."""
     interface, nanoseconds = _last_packet(end) or (0, 0)
     seconds = nanoseconds / 1e9
     comment = f"the run was interrupted: packets until {seconds:.9g} s".encode()

@@ -1,7 +1,7 @@
-"""A Dask cluster as a worker: each chunk is a task, and chunks that are lost with a machine are submitted again.
+"""Runs chunks on a Dask cluster: each chunk is a task, and chunks that are lost with a machine are resubmitted.
 
-Chunks and results travel as bytes. So the scheduler needs no celltrain, and a worker with another version, or without
-celltrain, can report that.
+Chunks and results are sent as bytes. Therefore the scheduler does not need celltrain, and a worker with another
+version, or without celltrain, can report that.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from celltrain.text import described, shown
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: Target seconds of a chunk: about a hundred times the cost of submitting it, and a short wait for the last chunks.
+#: Target seconds per chunk: about a hundred times the cost of submitting it, and a short wait for the last chunks.
 CHUNK_SECONDS = 1.0
-#: Runs of the first chunks, before the duration of a run is known, and of any chunk at most.
+#: Number of runs in the first chunks, before the duration of a run is known, and in any chunk at most.
 FIRST_RUNS, MOST_RUNS = 4, 1024
-#: Chunks in flight per thread, so that no thread waits for the next chunk; and in all at least, so that an adaptive cluster
-#: sees work.
+#: Chunks in flight per thread, so that no thread has to wait for work; and their minimum in total, so that an adaptive
+#: cluster scales up.
 AHEAD, AT_LEAST = 3, 8
-#: Seconds between two checks for finished chunks, and between two counts of the threads.
+#: Seconds between checks for finished chunks, and between counts of the threads.
 POLL, COUNT = 0.02, 1.0
-#: Seconds without a worker before that is reported.
+#: Seconds without workers before a message reports it.
 SILENCE = 5.0
-#: Seconds that fetching the rows of a chunk may take: during the work, and after Ctrl-C.
+#: Maximum seconds for fetching the rows of a chunk: while working, and after Ctrl-C.
 FETCH, LAST_FETCH = 10.0, 2.0
 #: Maximum number of times that a chunk dropped by the cluster is resubmitted.
 DROPPED = 10
@@ -66,7 +66,7 @@ class Cluster:
         self._address = str(client.scheduler.address)
         self._task = _task()
         self._in_flight: dict[Future[Any], _Parcel] = {}
-        #: Chunks to submit again: the cluster has dropped them, or the single runs of one that lost its workers.
+        #: Chunks to submit again: dropped by the cluster, or single runs from a chunk that killed its workers.
         self._waiting: deque[_Parcel] = deque()
         self._threads = 0
         self._run_seconds: float | None = None
@@ -92,7 +92,7 @@ class Cluster:
                         return
                     time.sleep(POLL)
         except (KeyboardInterrupt, Ended):
-            # Rows that are finished on the cluster are stored too.
+            # Rows already finished on the cluster are stored, too.
             with suppress(Exception):
                 self._collect(take, LAST_FETCH)
             raise
@@ -114,7 +114,7 @@ class Cluster:
         if now - self._counted < COUNT:
             return True
         self._counted = now
-        # If the scheduler is being lost, its status will show that.
+        # If the connection is breaking, the status will show it.
         with suppress(Exception):
             _, self._threads = self.size()
         if self._threads:
@@ -126,7 +126,7 @@ class Cluster:
 
     def _submit(self, chunks: Iterator[Chunk]) -> bool:
         """Submits the next chunk; returns whether there was one."""
-        # Single runs go one at a time, to find the one that kills workers.
+        # Suspect runs go one at a time, to find the one that kills workers.
         suspects = any(parcel.alone for parcel in self._in_flight.values())
         parcel = next((parcel for parcel in self._waiting if not (parcel.alone and suspects)), None)
         if parcel is not None:
@@ -138,7 +138,7 @@ class Cluster:
         try:
             future = self._client.submit(self._task, parcel.content, _core.build(), pure=False)
         except Exception:
-            # If the scheduler was lost, that is the error to report.
+            # If the scheduler was lost, report that instead.
             self._is_connected()
             raise
         self._in_flight[future] = parcel
@@ -148,16 +148,16 @@ class Cluster:
         """Handles chunks that have ended; returns whether there were any."""
         ended = {future: future.status for future in self._in_flight if future.status not in ("pending", "lost")}
         handled = 0
-        # The cluster itself computes a result again that was lost with its worker.
+        # If a result is lost with its worker, Dask computes it again.
         for future, status in ended.items():
             answer: Any = None
             try:
                 if status in ("finished", "error"):
                     answer = future.result(timeout=fetch) if status == "finished" else future.exception(timeout=fetch)
             except (Exception, CancelledError, asyncio.CancelledError):
-                # The result was lost during the fetch; the next check shows its state.
+                # The result was lost during the fetch; the next check will show its state.
                 continue
-            # The chunk stays in flight until its rows are passed on: Ctrl-C may come in between.
+            # The chunk stays in flight until its rows are passed on, because Ctrl-C may interrupt in between.
             parcel = self._in_flight[future]
             if status == "finished":
                 self._open(answer, parcel, take)
@@ -174,7 +174,7 @@ class Cluster:
         return handled > 0
 
     def _open(self, answer: tuple[bytes | None, Any], parcel: _Parcel, take: Callable[[Rows], None]) -> None:
-        """Takes the answer of a worker: rows and the seconds they took, or None and the reason."""
+        """Processes a worker's answer: rows and the seconds they took, or None and the reason."""
         content, seconds_or_reason = answer
         if content is None:
             raise self._error(str(seconds_or_reason))
@@ -220,7 +220,7 @@ class _Parcel:
 
 
 def _packed(what: Chunk) -> bytes:
-    # The scenarios of a plan have much in common.
+    # Scenarios of a plan are very similar, so they compress well.
     return zlib.compress(pickle.dumps(what), 1)
 
 
@@ -229,9 +229,10 @@ def _unpacked(content: bytes) -> Any:
 
 
 def _task() -> Callable[[bytes, dict[str, str]], tuple[bytes | None, Any]]:
-    """Returns the function that a worker of the cluster runs.
+    """Returns the function that the workers run.
 
-    An inner function is pickled with its code, so a worker with another celltrain can run it and report its version.
+    An inner function is pickled with its code, so a worker with another version of celltrain can run it and report
+    that.
     """
 
     def celltrain_chunk(content: bytes, build: dict[str, str]) -> tuple[bytes | None, Any]:
@@ -271,10 +272,10 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
     Args:
         address: Address such as `tcp://host:8786`.
         option: Name of the option in error messages.
-        timeout: Seconds to wait for the scheduler, also if it is lost later on.
+        timeout: Seconds to wait for the scheduler, also if it is lost later.
     """
     distributed = _distributed()
-    # What is wrong is reported here, once; Dask would log it many times.
+    # Errors are reported once, here; Dask would log them many times.
     logging.disable()
     try:
         problem = asyncio.run(_missing(address, timeout))
@@ -296,7 +297,7 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
 
 
 def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
-    """Returns the address in a scheduler file, which may appear within `timeout`; raises `ClusterError`."""
+    """Returns the address from a scheduler file, which may appear within `timeout`; raises `ClusterError`."""
     deadline = time.monotonic() + timeout
     while True:
         final = False
@@ -312,14 +313,14 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
                 problem = "does not exist: start the scheduler with dask scheduler --scheduler-file, in the same folder"
         if not problem.startswith("does not exist"):
             problem = f"{problem}: it was not written by dask scheduler --scheduler-file"
-        # A half-written file may be completed; anything but a file is an error at once.
+        # A partly written file may still be completed; anything but a regular file is an error at once.
         if final or time.monotonic() > deadline:
             raise ClusterError([Fault.of_option("--scheduler-file", shown(path), problem)])
         time.sleep(0.05)
 
 
 async def _missing(address: str, timeout: float) -> str | None:
-    """Returns why there no scheduler answers, or None if there is one. A `Client` waits forever for other servers."""
+    """Returns why no scheduler answers there, or None if one does. A `Client` waits forever for other servers."""
     from distributed.core import rpc
     from distributed.security import Security
 
@@ -331,7 +332,7 @@ async def _missing(address: str, timeout: float) -> str | None:
     except (TimeoutError, asyncio.TimeoutError):
         return f"no answer within {timeout:g} s"
     except Exception as error:
-        # The innermost error with a message, such as a refused connection or an unknown name.
+        # Report the innermost error with a message, such as a refused connection or an unknown name.
         causes: list[BaseException] = [error]
         while (cause := causes[-1].__cause__) is not None:
             causes.append(cause)

@@ -1,4 +1,4 @@
-"""The events of a run: files that are written while it runs, a table for each kind, and the same tables read again."""
+"""Events of a run: files with one table per kind, written during the run, and reading these tables again."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from celltrain.drawing.diagrams import Diagrams
 
 FORMATS = ("parquet", "csv")
-#: Blocks that may wait to be written.
+#: Maximum number of blocks waiting to be written.
 MOST_PENDING = 4
-#: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and the TCP in words.
+#: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and a description of the TCP.
 FOR_DIAGRAMS = ("flows", "buffers", "tcp")
-#: A column from the core: values, and the words that they are places of, or None.
+#: A column from the core: values, and the words into which they are indices, or None.
 Values = tuple[Any, Sequence[str] | None]
-#: Takes a block of rows: its kind, and its columns in the order of the table.
+#: Function that receives a block of rows: its kind, and its columns in the order of the table.
 Take = Callable[[str, list[Values]], None]
 
 
 class Events:
-    """A choice of events to keep of a run, and the folder that gets them.
+    """The events of a run to record, and the folder for them.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
@@ -58,23 +58,25 @@ class Events:
         vcs: str | Sequence[str] | None = None,
         flows: str | Sequence[str] | None = None,
         window: str | None = None,
-        format: str = "parquet",  # noqa: A002, as Arrow has it
+        format: str = "parquet",  # noqa: A002, the name that Arrow uses
     ) -> None:
         """Chooses events.
 
         Args:
-            folder: Gets a file for each kind, such as `segments.parquet`. It is made if needed, and holds no such file
-                yet, nor events of another run or in another format.
-            kinds: `"segments"`, `"timers"`, `"frames"`, `"cells"`, `"rates"`; all when empty. The last three come from
-                the reference engine alone.
-            ports: Ports whose frames and cells are kept; when None all ports' frames, and the bottleneck's cells.
-            vcs: VCs whose frames, cells and rates are kept, and the segments and timers of their flows; all when None.
-            flows: Flows whose segments and timers are kept, and the events of their VCs; all when None.
+            folder: Folder for one file per kind, such as `segments.parquet`. It is made if needed, and must not contain
+                event files yet, in either format.
+            kinds: `"segments"`, `"timers"`, `"frames"`, `"cells"`, `"rates"`; all when empty. Only the reference engine
+                reports the last three.
+            ports: Ports whose frames and cells are recorded; when None, the frames of all ports and the cells of the
+                bottleneck.
+            vcs: VCs whose frames, cells and rates are recorded, with the segments and timers of their flows; all when
+                None.
+            flows: Flows whose segments and timers are recorded, with the events of their VCs; all when None.
             window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
             format: `"parquet"`, or `"csv"`.
 
         Raises:
-            ScenarioError: When an option is refused.
+            ScenarioError: If an option is invalid.
         """
         self.folder = Path(folder)
         self.kinds = names_of(kinds) or ()
@@ -106,7 +108,7 @@ class Events:
         return [self.folder / f"{name}.{self.format}" for name in self.chosen]
 
     def engine(self, requested: str | None) -> str:
-        """Returns the engine that reports these kinds: the requested one, or the fast one if it does; raises `ScenarioError`."""
+        """Returns the engine for these kinds: by default the fast one if it reports all; raises `ScenarioError`."""
         needed = [name for name in self.chosen if "fast" not in EVENTS[name].engines]
         if requested == "fast" and needed:
             reported = ", ".join(name for name in EVENTS if "fast" in EVENTS[name].engines)
@@ -115,12 +117,12 @@ class Events:
         return requested or ("reference" if needed else "fast")
 
     def for_core(self) -> tuple[Any, ...]:
-        """Returns the choice as the core takes it."""
+        """Returns the core's arguments for this choice."""
         return (self.kinds, self.ports, self.vcs, self.flows, self.window)
 
     @contextmanager
     def taking(self, run: Mapping[str, str]) -> Iterator[Take]:
-        """Yields a function that takes the blocks of a run; the files get their names at the end, after Ctrl-C too.
+        """Yields a function that writes the blocks of a run. The files get their names at the end, also after Ctrl-C.
 
         Args:
             run: Facts about the run for the metadata of the tables, such as its seed.
@@ -145,7 +147,7 @@ class Events:
             raise ended
 
     def _refuse_others(self) -> None:
-        """Refuses a folder that has events already: readers could not tell two runs apart."""
+        """Refuses a folder that already contains events: readers could not tell two runs apart."""
         existing = [path for kind in EVENTS for form in FORMATS if _exists(path := self.folder / f"{kind}.{form}")]
         if existing:
             problem = "already exists; name another folder, or delete it"
@@ -156,21 +158,21 @@ def _exists(path: Path) -> bool:
     return path.exists() or path.is_symlink()
 
 
-#: Columns whose values repeat for long.
+#: Columns with long runs of equal values.
 _REPEATING = ("length", "cwnd", "ssthresh", "flight", "rto_s", "threshold_cells")
-#: Parquet's encodings of numbers that differ from row to row.
+#: Parquet encodings for numbers that differ from row to row.
 _ENCODINGS = {"int64": "DELTA_BINARY_PACKED", "float64": "BYTE_STREAM_SPLIT"}
 
 
 def schema_of(kind: str, metadata: Mapping[str, str] | None = None) -> pa.Schema:
-    """Returns the columns of the events of a kind."""
+    """Returns the schema of a kind of events."""
     import pyarrow as pa
 
     return pa.schema([column.field() for column in EVENTS[kind].columns], metadata=metadata)
 
 
 def block_of(kind: str, columns: Sequence[Values]) -> pa.Table:
-    """Makes a table of a block of events from the core."""
+    """Converts a block of events from the core to a table."""
     import pyarrow as pa
 
     schema = schema_of(kind)
@@ -179,7 +181,7 @@ def block_of(kind: str, columns: Sequence[Values]) -> pa.Table:
 
 
 def _table_writer(kind: str, file: IO[bytes], file_format: str, run: Mapping[str, str]) -> Any:
-    """Returns Arrow's writer of the file of a kind."""
+    """Returns Arrow's writer for the file of a kind."""
     import pyarrow as pa
     import pyarrow.csv
     import pyarrow.parquet
@@ -200,7 +202,7 @@ def _table_writer(kind: str, file: IO[bytes], file_format: str, run: Mapping[str
 
 
 def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Array:
-    """Makes an Arrow array of the values of a column; NaN and -1 are null."""
+    """Converts a column to an Arrow array; NaN and -1 become null."""
     import numpy as np
     import pyarrow as pa
 
@@ -211,26 +213,26 @@ def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Arra
 
 
 class _Writer:
-    """Writes blocks on a thread of its own while the run continues; pyarrow is imported there too."""
+    """Writes blocks on a separate thread during the run; pyarrow is imported there, too."""
 
     def __init__(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
         self.metadata: dict[str, str] = {}
-        """Facts that are known at the end of the run."""
+        """Facts that are only known at the end of the run."""
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
         """The time of the last event."""
         self._is_csv = file_format == "csv"
         self._writers: dict[str, Any] = {}
-        # pyarrow calls Python from C++: a process that exits meanwhile would abort.
+        # pyarrow calls Python from C++, so a process that exits in the meantime would abort.
         self._awaited = _core.AwaitedAtExit()
-        # It cannot be imported once the interpreter ends, and runs without events may start then.
+        # Imported here: not needed by runs without events, and not importable once the interpreter is ending.
         from concurrent.futures import ThreadPoolExecutor
 
         self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="celltrain events")
         self._pending = deque([self._pool.submit(self._open, files, file_format, run)])
 
     def take(self, kind: str, columns: list[Values]) -> None:
-        """Takes a block; raises the error of an earlier one that could not be written."""
+        """Queues a block; raises the error of an earlier block that could not be written."""
         times = columns[0][0]
         self.rows[kind] += len(times)
         self.last = max(self.last, float(times[-1]))
@@ -239,7 +241,7 @@ class _Writer:
             self._pending.popleft().result()
 
     def close(self) -> None:
-        """Writes the blocks that wait, and the ends of the files."""
+        """Writes the waiting blocks, and completes the files."""
         with self._pool:
             self._pending.append(self._pool.submit(self._end))
             for one in self._pending:
@@ -259,20 +261,21 @@ class _Writer:
         with self._awaited, ExitStack() as closing:
             for writer in self._writers.values():
                 closing.callback(writer.close)
-                # CSV has no place for facts that are known at the end, nor has pyarrow before 16.
+                # Neither CSV nor pyarrow before 16 can store facts that are known only at the end.
                 if self.metadata and hasattr(writer, "add_key_value_metadata"):
                     writer.add_key_value_metadata(dict(self.metadata))
 
 
 @checked()
 def read_events(folder: str | os.PathLike[str]) -> EventLog:
-    """The events that a run wrote into a folder, to look at later.
+    """Reads the events that a run wrote into a folder.
 
     Args:
-        folder: The folder of `celltrain run --events DIR`, or of `celltrain.Events`; its tables are Parquet or CSV.
+        folder: The folder given to `celltrain run --events DIR` or to `celltrain.Events`; its tables are Parquet or
+            CSV.
 
     Raises:
-        InputError: When there is no such folder, or no table of events in it.
+        InputError: If there is no such folder, or it contains no table of events.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
@@ -296,18 +299,18 @@ def read_events(folder: str | os.PathLike[str]) -> EventLog:
 
 
 class EventLog(Mapping[str, "pa.Table"]):
-    """The events of a run by kind: `segments`, `timers`, `frames`, `cells`, `rates`, as far as they were kept.
+    """The recorded events of a run by kind: `segments`, `timers`, `frames`, `cells`, `rates`.
 
-    A table is read from its file when it is first used. pandas, polars and duckdb read it without copying.
+    Each table is read from its file on first use. pandas, polars and duckdb read it without copying.
     """
 
     def __init__(self, folder: Path | None, **facts: Any) -> None:
-        """Finds the files of a run; `folder` is None for a run that kept none, `facts` are about the run itself."""
+        """Finds the files of a run. `folder` is None if no events were recorded; `facts` describe the run."""
         self.folder = folder
         self._facts = facts
         self._tables: dict[str, pa.Table] = {}
         paths = [folder / f"{kind}.{form}" for kind in EVENTS for form in reversed(FORMATS)] if folder else []
-        # Parquet last: it goes before CSV.
+        # Parquet last, so that it takes precedence over CSV.
         self._paths = {path.stem: path for path in paths if path.is_file()}
 
     @property
@@ -351,7 +354,7 @@ class EventLog(Mapping[str, "pa.Table"]):
 
 
 def _read(path: Path, kind: str) -> pa.Table:
-    """Reads the table in a file of events; raises `InputError` for other files."""
+    """Reads the table in an event file; raises `InputError` for other files."""
     import pyarrow as pa
 
     schema = schema_of(kind)
@@ -373,13 +376,13 @@ def _parquet(file: Any) -> pa.Table:
 
     parquet = pq.ParquetFile(file)
     table = parquet.read()
-    # Facts known only at the end of a run are not in the schema.
+    # The schema lacks facts that became known at the end of the run.
     added = {name: text for name, text in (parquet.metadata.metadata or {}).items() if name != b"ARROW:schema"}
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
 
 
 def _csv(file: Any, schema: pa.Schema) -> pa.Table:
-    """Reads a CSV file with the columns of a Parquet file; removes the mark of `celltrain.text.cell`."""
+    """Reads a CSV file with the types of a Parquet file; removes the mark of `celltrain.text.cell`."""
     import pyarrow as pa
     import pyarrow.compute
     import pyarrow.csv
@@ -387,7 +390,7 @@ def _csv(file: Any, schema: pa.Schema) -> pa.Table:
     is_text = {field.name: pa.types.is_dictionary(field.type) for field in schema}
     types = {field.name: pa.string() if is_text[field.name] else field.type for field in schema}
     options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
-    # A name may have a line end.
+    # Names may contain line ends.
     parse = pa.csv.ParseOptions(newlines_in_values=True)
     table = pa.csv.read_csv(file, parse_options=parse, convert_options=options)
     for place, name in enumerate(table.column_names):

@@ -1,4 +1,4 @@
-"""Runs chunks on this machine: on threads, and runs that take much memory in processes, so that one that dies fails alone."""
+"""Runs chunks on this machine: on threads, and memory-hungry runs in processes, so that a crash affects only one."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from celltrain.running.work import Chunk, Recording, Rows, RunRecord, Worker
 if TYPE_CHECKING:
     from distributed import Client
 
-#: Seconds between two checks for a cancelled call while waiting for a chunk, and in a process for the end of its parent.
+#: Seconds between checks for a cancelled call, and in a child process between checks that its parent is alive.
 POLL, WATCH = 0.05, 0.5
 #: A run that reserves more than this share of the free memory gets its own process.
 SHARE = 0.25
-#: Share of the free memory that such runs may have together, which is also what one run may have.
+#: Share of the free memory for all such runs together, and so the maximum for one run.
 TOGETHER = 0.75
-#: Most characters of a process's error output that are reported.
+#: Maximum number of characters reported from a process's error output.
 COMPLAINT = 300
 
 
 def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
-    """Returns the worker that the arguments of a public call choose; raises `PlanError` if they contradict each other."""
+    """Returns the worker for the arguments of a public call; raises `PlanError` if they contradict each other."""
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
         raise PlanError([Fault.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")])
     chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
@@ -56,16 +56,16 @@ def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) ->
 
 
 class Local:
-    """Runs chunks on the cores of this machine, and prepares the next chunk meanwhile."""
+    """Runs chunks on the cores of this machine, and prepares the next chunk in the meantime."""
 
-    #: Small enough to be prepared quickly, large enough that threads rarely wait for the last run.
+    #: Small enough to be prepared quickly, and large enough that threads rarely wait for the last run.
     chunk_runs = 1024
 
     def __init__(self, threads: int | None = None) -> None:
         self.threads = threads or cores()
 
     def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
-        """Runs every chunk, and passes on each run when it ends."""
+        """Runs every chunk, and passes on each record when its run ends."""
         build = _core.build()
 
         def take_one(record: RunRecord) -> None:
@@ -85,26 +85,26 @@ class Local:
                     run_records(chunk, self.threads, take_one)
                     chunk = _waited(upcoming)
             finally:
-                # The thread must not run Python code while the interpreter ends.
+                # The thread must not run Python code while the interpreter is ending.
                 stop.cancel()
 
 
 def _waited(upcoming: Future[Chunk | None]) -> Chunk | None:
-    """Returns the chunk when it is prepared; raises `CancelledError` if the call was cancelled."""
+    """Returns the chunk once it is prepared; raises `CancelledError` if the call was cancelled."""
     while not wait([upcoming], timeout=POLL).done:
         check()
     return upcoming.result()
 
 
 def run_chunk(chunk: Chunk, threads: int = 1) -> Rows:
-    """Runs a chunk to its end. A run that fails is a row with its error, and the other runs continue."""
+    """Runs a chunk to its end. A failed run becomes a row with its error, and the other runs continue."""
     records: list[RunRecord] = []
     run_records(chunk, threads, records.append)
     return Rows(**_core.build(), runs=tuple(records))
 
 
 def run_records(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
-    """Runs a chunk on threads, large runs in processes, and passes each record to `take` on the calling thread."""
+    """Runs a chunk on threads, and large runs in processes. Passes each record to `take` on the calling thread."""
     shared, large = split(chunk)
     if shared.tasks:
         run_in_process(shared, threads, take)
@@ -112,7 +112,7 @@ def run_records(chunk: Chunk, threads: int, take: Callable[[RunRecord], object])
 
 
 def split(chunk: Chunk) -> tuple[Chunk, Chunk]:
-    """Returns the runs of a chunk that share this process, and the runs that get processes of their own."""
+    """Splits a chunk into the runs that share this process, and the runs that need their own processes."""
     limit = _core.memory_limit()
     if limit is None or not chunk.memory or not sys.executable:
         return chunk, replace(chunk, tasks=())
@@ -122,9 +122,10 @@ def split(chunk: Chunk) -> tuple[Chunk, Chunk]:
 
 
 def run_in_processes(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
-    """Runs each run of a chunk in a process of its own, as many at a time as threads and memory allow.
+    """Runs each run of a chunk in its own process, as many at a time as threads and memory allow.
 
-    Passes each run to `take` on the calling thread when it ends. If its process died, the reason is the run's error.
+    Passes each record to `take` on the calling thread when its run ends. If a process died, the record's error says
+    why.
     """
     if not chunk.tasks:
         return
@@ -143,14 +144,14 @@ def run_in_processes(chunk: Chunk, threads: int, take: Callable[[RunRecord], obj
 
 
 def command() -> list[str]:
-    """Returns the command that runs a chunk of one run: it reads the chunk from standard input and writes its row."""
+    """Returns the command of a child process: it reads a chunk of one run from standard input and writes its record."""
     return [sys.executable, "-c", "from celltrain.running.local import main; main()"]
 
 
 def main() -> None:
-    """Runs the one run that standard input describes, unless the process that started this one ends before."""
+    """Runs the one run that standard input describes; exits early if the parent process ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    # Other output must not mix with the row.
+    # Other output must not mix with the record.
     os.dup2(2, 1)
     parent = os.getppid()
 
@@ -176,7 +177,7 @@ class Children:
         self._killed = False
 
     def run(self, chunk: Chunk) -> RunRecord:
-        """Runs the one run of a chunk and returns its row."""
+        """Runs the one run of a chunk and returns its record."""
         [task] = chunk.tasks
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         with self._lock:
@@ -194,7 +195,7 @@ class Children:
         return record
 
     def kill(self) -> None:
-        """Ends all processes; none is started afterwards."""
+        """Kills all processes, and prevents new ones."""
         with self._lock:
             self._killed = True
             for child in self._running:
@@ -216,7 +217,7 @@ def _cause_of_death(code: int, output: bytes, needed: int) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Returns this process's environment, with this celltrain first and without the modules of the current folder."""
+    """Returns this process's environment, with this celltrain first and without modules in the current folder."""
     import celltrain
 
     package = str(Path(celltrain.__file__).resolve().parents[1])
@@ -225,7 +226,7 @@ def _environment() -> dict[str, str]:
 
 
 def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], object]) -> None:
-    """Runs a chunk on threads of this process, and passes each run to `take` on the calling thread when it ends."""
+    """Runs a chunk on threads of this process. Passes each record to `take` on the calling thread when its run ends."""
     allow(chunk.modules)
     recording = chunk.recording
     measures = [chunk.measures if task.measures is None else task.measures for task in chunk.tasks]
@@ -260,7 +261,7 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
         take(chunk.failed(chunk.tasks[index], _in_words(text)))
 
     _core.run_many(
-        # The threads that run the scenarios also read them: the time limit of a run includes the reading.
+        # Scenarios are parsed by the threads that run them, so the time limit includes parsing.
         [_core.Scenario(text) for text in chunk.configurations],
         [(task.configuration, task.seed) for task in chunk.tasks],
         threads,
@@ -276,7 +277,7 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
 
 
 def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | None) -> tuple[float | None, str | None]:
-    """Returns the value of a measure; or None and the reason, unless the measure is undefined in this run."""
+    """Returns the value of a measure, or None and the reason; no reason if it is just undefined in this run."""
     try:
         return measure(text, answer, series), None
     except NoValueError:
@@ -286,7 +287,7 @@ def evaluate(text: str, answer: Mapping[str, Any], series: Mapping[str, Any] | N
 
 
 def recorded(series: Mapping[str, Any]) -> bytes:
-    """Returns series as a Parquet file: time, measure, port, flow and value."""
+    """Encodes series as a Parquet file with time, measure, port, flow and value."""
     import pyarrow as pa
 
     tables = []
@@ -309,7 +310,7 @@ def recorded(series: Mapping[str, Any]) -> bytes:
 
 
 def _in_words(text: str) -> str:
-    """Returns the core's error as text; a refusal arrives as JSON with its faults."""
+    """Returns the core's error as text; refused scenarios arrive as JSON with their faults."""
     try:
         faults = json.loads(text)["faults"]
     except (ValueError, TypeError, KeyError):

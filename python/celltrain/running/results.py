@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from celltrain.running.statistics import Steady
 
 ENGINES = ("fast", "reference")
-#: Ports that a message names, and ports that a card shows.
+#: Number of ports that a message lists, and that a card shows.
 MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
 
 
@@ -67,31 +67,30 @@ def run(
     progress: Callable[[float], object] | None = None,
     cancel: Cancel | None = None,
 ) -> RunResult:
-    """Simulates a scenario, cell by cell. Other Python threads continue meanwhile; Ctrl-C stops it at once.
+    """Simulates a scenario, cell by cell. Other Python threads can run meanwhile; Ctrl-C stops the simulation at once.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
         seed: Seed of every random choice; the scenario's own when None.
-        trace: Series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording changes
-            nothing in the run. The last two are for connections with a controlled rate or an edge device, and are refused
-            if there is none.
+        trace: Series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording does
+            not affect the run. The last two need connections with a controlled rate or an edge device.
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
-        engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None the fast
-            one, unless some of the events come from the other alone, or a capture is made.
-        threads: Largest number of threads that share the run. The result is the same, to the last bit, for any number.
-            Large networks with long links gain most; others stay on one thread, with a warning. Observers of a run
-            (`trace`, `events`, `pcap`) and the reference engine need a single thread.
-        events: Events to keep, and where: a `celltrain.Events`, or a folder that gets all kinds. Keeping them changes
-            nothing in the run.
-        pcap: A capture of the run for Wireshark and similar programs: a `celltrain.Capture`, or a file that gets the
-            packets at the senders' hosts. It changes nothing in the run.
-        progress: Called now and then with the share of the run that is done, 0 to 1.
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None, the
+            fast one, unless a capture or some of the events need the reference engine.
+        threads: Largest number of threads that share the run. The result is the same, bit for bit, for any number.
+            Large networks with long links gain most; others run on one thread, with a warning. `trace`, `events`,
+            `pcap` and the reference engine need a single thread.
+        events: Events to record, and where: a `celltrain.Events`, or a folder for events of all kinds. Recording does
+            not affect the run.
+        pcap: A capture of the run for Wireshark and similar programs: a `celltrain.Capture`, or a file for the packets
+            at the senders' hosts. Capturing does not affect the run.
+        progress: Called regularly with the completed share of the run, 0 to 1.
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
 
     Raises:
-        ScenarioError: When the scenario or an option is refused, with every fault.
-        CancelledError: When `cancel` ended it.
+        ScenarioError: If the scenario or an option is invalid; lists every fault.
+        CancelledError: If `cancel` ended it.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(
@@ -158,7 +157,7 @@ def run(
 
 
 def _with_file(scenario: object, fault: Fault) -> Fault:
-    """Adds the file to a fault of the whole run, such as an exception of a Python class."""
+    """Adds the file to a fault of the whole run, such as an exception in a Python policy."""
     if fault.file or fault.key or not isinstance(scenario, str | os.PathLike):
         return fault
     file = shown(scenario)
@@ -166,11 +165,11 @@ def _with_file(scenario: object, fault: Fault) -> Fault:
 
 
 def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
-    """Adds the ports of the network to a fault of an option that names none of them."""
+    """Adds the network's ports to a fault of an option that names an unknown port."""
     if not fault.problem.endswith("is not a port of this network"):
         return fault
     names = [link.name for link in Network.of_core(scenario).links]
-    # Ports at the node that was named come first.
+    # Ports at the named node come first.
     node = fault.value.strip('"')
     names.sort(key=lambda name: not (node and node in name.split("->")))
     more = f" and {len(names) - MOST_PORTS:,} more" if len(names) > MOST_PORTS else ""
@@ -178,20 +177,20 @@ def _with_ports(scenario: _core.Scenario, fault: Fault) -> Fault:
 
 
 def _overlap(events: Events, capture: Capture) -> bool:
-    """Returns whether a capture would be the folder of the events, a folder above it, or one of its files."""
+    """Returns whether the capture is the events folder, a folder above it, or one of its files."""
     file, folder = (Path(os.path.normpath(path.absolute())) for path in (capture.path, events.folder))
     return file in {folder, *folder.parents, *(folder / path.name for path in events.paths)}
 
 
 def _facts(settings: Mapping[str, Any], seed: Any) -> dict[str, str]:
-    """Returns the facts about a run that its files of events hold."""
+    """Returns the facts about a run that its event files store."""
     own = json.dumps({name: value for name, value in settings.items() if name != "seed"}, sort_keys=True, default=str)
     digest = hashlib.sha256(own.encode()).hexdigest()
     return {"scenario": str(settings.get("name", "")), "seed": str(seed), "scenario_sha256": digest}
 
 
 def _for_diagrams(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the facts about a run that diagrams of its events need: see `celltrain.running.events.FOR_DIAGRAMS`."""
+    """Returns the facts about a run that diagrams need: see `celltrain.running.events.FOR_DIAGRAMS`."""
     return {
         "flows": [flow["name"] for flow in answer["flows"]],
         "buffers": {port["name"]: port["buffer_cells"] for port in answer["ports"]},
@@ -201,10 +200,11 @@ def _for_diagrams(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True, repr=False, eq=False)
 class RunResult(Carded):
-    """The result of a run: measures as numbers, flows, ports and series as Arrow tables, plots.
+    """The result of a run: measures as numbers; flows, ports and series as Arrow tables; plots.
 
     pandas, polars and duckdb read the tables without copying: `result.flows.to_pandas()`,
-    `polars.from_arrow(result.flows)`, `duckdb.from_arrow(result.flows)`. Every column carries its unit and meaning:
+    `polars.from_arrow(result.flows)`, `duckdb.from_arrow(result.flows)`. The metadata of every column has its unit and
+    meaning:
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
@@ -223,23 +223,23 @@ class RunResult(Carded):
     duration_s: float
     """Simulated seconds."""
     efficiency: float
-    """Sum of the goodputs of flows through the bottleneck, each as a share of the most that port could carry of it."""
+    """Sum of the goodputs of the flows through the bottleneck, each as a share of its maximum at that port."""
     fairness: float | None
-    """Jain's index of the goodputs of the flows of class UBR: 1 when all are equal, k/n when k of n share equally.
+    """Jain's index of the goodputs of UBR flows: 1 when all are equal, k/n when k of n flows share equally.
 
-    If no flow has this class, the index is of all flows. None if these flows delivered nothing: the index is 0/0.
+    If there is no UBR flow, the index covers all flows. None if these flows delivered nothing: the index is 0/0.
     """
     fairness_max_min: float | None
-    """Jain's index of the goodputs as shares of the max-min fair goodputs, which are the column `max_min_mbps` of `flows`.
+    """Jain's index of the goodputs relative to the max-min fair goodputs (column `max_min_mbps` of `flows`).
 
     It equals `fairness` if all flows have the same share. None if these flows delivered nothing.
     """
     goodput_mbps: float
     """Sum of the goodputs of all flows, in megabits per second."""
     file_delay_ms: dict[str, Any] | None
-    """Delay of the files that the streams of all flows are cut into; None if `measure.file_size` is not set.
+    """Delay of the files into which the flows' streams are divided; None if `measure.file_size` is not set.
 
-    `mean`, `median` and `p95` are milliseconds, None if no file is complete; `files` is the number of complete files.
+    `mean`, `median` and `p95` are in milliseconds, or None if no file was completed; `files` counts completed files.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=1, link_delay="5us", buffer_cells="infinite", policy=ct.TailDrop(), duration="1s")
@@ -249,27 +249,27 @@ class RunResult(Carded):
     (10.5, 156)
     """
     cells: dict[str, int]
-    """Cells `offered`, `delivered`, `lost`, `discarded` and `in_flight`; of a whole run the first is the sum of the others."""
+    """Cells `offered`, `delivered`, `lost`, `discarded`, `in_flight`; over a run the first is the sum of the rest."""
     cell_hops: int
-    """Cells that crossed a link, counted once a link."""
+    """Number of cell transmissions over links: each cell counts once per link."""
     fingerprint: str
-    """16 hex digits that change when any segment's or acknowledgement's instant changes."""
+    """16 hex digits that change if the time of any segment or acknowledgement changes."""
     series: tables.Series
-    """The recorded series by name, each a table with a row for every instant and port or flow."""
+    """The recorded series by name, each a table with a row for every sample and port or flow."""
     events: EventLog
-    """The events that were kept, by kind, each a table that is read from its file when it is first used."""
+    """The recorded events by kind; each table is read from its file on first use."""
     _answer: dict[str, Any]
 
     @classmethod
     def _of(cls, answer: dict[str, Any], series: dict[str, Any] | None, events: Path | None = None) -> RunResult:
-        """Makes a result of the core's answer, its series and the folder of the events."""
+        """Makes a result from the core's answer, its series and the folder of the events."""
         parts = {name: deepcopy(answer[name]) for name in cls.__dataclass_fields__ if name in answer}
         log = EventLog(events, scenario=answer["scenario"], seed=answer["seed"], **_for_diagrams(answer))
         return cls(**parts, series=tables.Series(series or {}), events=log, _answer=answer)
 
     @property
     def engine_seconds(self) -> float:
-        """Seconds of real time the engine took."""
+        """Wall-clock time that the engine took, in seconds."""
         return float(self._answer["timing"]["engine_seconds"])
 
     @property
@@ -289,12 +289,12 @@ class RunResult(Carded):
 
     @cached_property
     def contracts(self) -> pa.Table:
-        """The VCs with a contract, one row each: how the network's edge judged their frames, and how these fared."""
+        """The VCs with a contract, one row each: verdicts on frames at the network's edge, and losses."""
         return self._table("contracts")
 
     @cached_property
     def abr(self) -> pa.Table:
-        """The VCs whose rate is controlled (ABR), one row each, both directions: ACR at the end and RM cells."""
+        """The VCs with a controlled rate (ABR), one row each, both directions: final ACR and RM cells."""
         return self._table("abr")
 
     def _table(self, name: str) -> pa.Table:
@@ -302,17 +302,17 @@ class RunResult(Carded):
 
     @checked()
     def steady(self, flow: str | None = None) -> Steady:
-        """Finds when the goodput has settled, and its mean from there with an interval from this run alone.
+        """Finds when the goodput has settled, and its mean from then on, with an interval from this run alone.
 
-        The warm-up is that of MSER-5, a heuristic. It is best left out with `measure.from`; for several seeds take their
-        longest. The mean is in Mb/s, its 95 % interval by batch means.
+        The warm-up is determined by MSER-5, a heuristic. Exclude it with `measure.from`; for several seeds, use the
+        longest. The mean is in Mb/s; its 95 % interval is computed by batch means.
 
         Args:
-            flow: A flow; the goodput of all flows together when None.
+            flow: Name of a flow; the goodput of all flows together when None.
 
         Raises:
-            NotTracedError: When the run did not record `delivered`.
-            InputError: When there is no such flow, or fewer than 100 samples.
+            NotTracedError: If the run did not record `delivered`.
+            InputError: If there is no such flow, or there are fewer than 100 samples.
 
         >>> import celltrain as ct
         >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=300, policy=ct.SelectiveDrop(), duration="1s")
@@ -348,7 +348,7 @@ class RunResult(Carded):
         return Plot(self.series, self._answer, title, lambda: self.events.plot)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the whole answer without the series, as `celltrain run --json` prints it."""
+        """Returns the complete answer without the series, as `celltrain run --json` prints it."""
         return deepcopy(self._answer)
 
     def to_pandas(self) -> Any:
@@ -357,14 +357,14 @@ class RunResult(Carded):
 
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Writes the run into a folder, which is made if needed; returns the files written.
+        """Writes the results into a folder, which is made if needed; returns the files written.
 
         Args:
-            folder: Gets `result.json`, and flows, ports and recorded series as Parquet and CSV.
+            folder: Folder for `result.json`, and flows, ports and recorded series as Parquet and CSV.
         """
         target = Path(folder)
         contents = {"flows": self.flows, "ports": self.ports, **({"abr": self.abr} if len(self.abr) else {})}
-        # Last, so that a folder with an answer is complete.
+        # `result.json` is written last: a folder that has it is complete.
         written = [target / "result.json"]
         with writing(folder):
             target.mkdir(parents=True, exist_ok=True)
@@ -381,7 +381,7 @@ class RunResult(Carded):
             [one["name"], f"{one['goodput_mbps']:.3f}", f"{one['retransmitted_segments']:,}", f"{one['timeouts']:,}"]
             for one in answer["flows"]
         ]
-        # The ports that lose most come first; a mesh has thousands.
+        # Ports with most losses first; a mesh has thousands of ports.
         ports = sorted(answer["ports"], key=lambda one: [-one[name] for name in columns])
         rows = [[one["name"], *(f"{one[name]:,}" for name in columns)] for one in ports[:MOST_PORTS_SHOWN]]
         heads = ["port", "lost cells", "discarded cells", "largest queue (cells)"]
@@ -407,7 +407,7 @@ class RunResult(Carded):
 
 
 def share(value: float | None) -> str:
-    """Writes a share with four digits, or the word for 0/0.
+    """Formats a share with four decimals, or says that it is undefined (0/0).
 
     >>> share(0.98765), share(None)
     ('0.9877', 'undefined')
@@ -416,16 +416,16 @@ def share(value: float | None) -> str:
 
 
 def balance(answer: Mapping[str, Any]) -> str:
-    """Writes the balance of the cells offered during measurement, an equation that also holds if that begins late."""
+    """Describes what became of the cells offered during measurement, as an equation unless measurement ends early."""
     cells, begin = answer["cells"], answer["measured_from_s"]
     offered, *parts, left = (
         f"{cells[name]:,} {name.replace('_', ' ')}"
         for name in ("offered", "delivered", "lost", "discarded", "in_flight")
     )
     if answer["measured_to_s"] < answer["duration_s"]:
-        # The cells in flight at either end are not known.
+        # If measurement ends early, the numbers of cells in flight are unknown.
         return ", ".join([offered, *parts])
-    # Every run asserts that no cell is lost track of, so these were in flight before.
+    # Every run asserts that no cell is unaccounted for, so the rest were in flight when measurement began.
     before = sum(cells[name] for name in ("delivered", "lost", "discarded", "in_flight")) - cells["offered"]
     first = f"{before:,} in flight at {begin:g} s + {offered}" if begin > 0 else offered
     return f"{first} = {' + '.join([*parts, left])}"

@@ -1,12 +1,14 @@
 """Statistics of ensembles of seeds: means and their intervals, differences, main effects, the Pareto front.
 
-Pure functions over numpy arrays. The 95 % interval of a mean is Student's: t sd / sqrt(n) to either side, t the upper 2.5 % of
-his distribution with n - 1 degrees of freedom. Undefined values, such as the interval of a single value, are NaN.
+Pure functions over numpy arrays. The 95 % interval of a mean is Student's: t sd / sqrt(n) to either side, where t is
+the upper 2.5 % quantile of Student's distribution with n - 1 degrees of freedom. Undefined values, such as the interval
+of a single value, are NaN.
 
-The end of a run's warm-up is that of MSER-5, the interval of its own mean is that of batch means. Sources: K. P. White, An
-effective truncation heuristic for bias reduction in simulation output, Simulation 69, 1997, and K. P. White, M. J. Cobb and
-S. C. Spratt, A comparison of five steady-state truncation heuristics for simulation, Winter Simulation Conference 2000,
-whose n, m = 5 and d are kept; A. M. Law, Simulation Modeling and Analysis, chapter 9, for batch means. Departures: none known.
+MSER-5 determines the end of a run's warm-up; batch means give the interval of the mean of a single run. Sources: K. P.
+White, An effective truncation heuristic for bias reduction in simulation output, Simulation 69, 1997, and K. P. White,
+M. J. Cobb and S. C. Spratt, A comparison of five steady-state truncation heuristics for simulation, Winter Simulation
+Conference 2000, whose n, m = 5 and d are kept; A. M. Law, Simulation Modeling and Analysis, chapter 9, for batch means.
+Departures: none known.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Means:
     """Means of several groups, each with its interval."""
 
     n: Ints
-    """Number of values in each group; for means of means, the number of independent ones."""
+    """Number of values in each group; for means of means, the number of independent values."""
     mean: Floats
     sd: Floats
     """Standard deviation, n - 1 in the denominator; NaN below two values."""
@@ -58,11 +60,11 @@ class Means:
 
 @dataclass(frozen=True, kw_only=True)
 class Differences:
-    """Second mean less first, for several pairs of groups."""
+    """Differences of the second and the first mean, for several pairs of groups."""
 
     difference: Floats
     half: Floats
-    """Half the width of its 95 % interval; NaN if there is none."""
+    """Half the width of the 95 % interval; NaN if there is none."""
 
     @property
     def beyond(self) -> Flags:
@@ -81,7 +83,7 @@ class Differences:
 
 
 def student(freedom: Floats | Ints | float) -> Floats:
-    """Returns the upper 2.5 % quantile of Student's t: standard errors from a mean to either end of its 95 % interval.
+    """Returns the upper 2.5 % quantile of Student's t: half the width of a 95 % interval in standard errors.
 
     Args:
         freedom: Degrees of freedom, whole or fractional, of any shape. Below 1 the quantile is NaN.
@@ -93,7 +95,7 @@ def student(freedom: Floats | Ints | float) -> Floats:
 
 #: The upper 2.5 % quantile of the normal distribution.
 _NORMAL = 1.959963984540054
-#: Above it the expansion in 1 / freedom is exact to the last digit; below it the logarithms of the gamma function are.
+#: Above this limit, the expansion in 1 / freedom is exact to the last digit; below it, `math.lgamma` is.
 _MANY = 1000.0
 
 
@@ -102,13 +104,13 @@ def _student(freedom: float) -> float:
     if math.isnan(freedom) or freedom < 1:
         return math.nan
     z = _NORMAL
-    # Cornish and Fisher's expansion: Abramowitz and Stegun, 26.7.5.
+    # Cornish-Fisher expansion: Abramowitz and Stegun, 26.7.5.
     t = z + (z**3 + z) / 4 / freedom + (5 * z**5 + 16 * z**3 + 3 * z) / 96 / freedom**2
     t += (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384 / freedom**3
     t += (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160 / freedom**4
     if freedom > _MANY:
         return t
-    # Newton's steps on the upper tail. It is convex there, so that they rise to the quantile from anywhere below.
+    # Newton's method on the upper tail. The tail is convex, so the steps approach the quantile from below.
     t = min(t, 12.0)
     log_scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)
     scale = math.exp(log_scale) / math.sqrt(freedom * math.pi)
@@ -122,9 +124,10 @@ def _student(freedom: float) -> float:
 
 
 def _upper_tail(t: float, freedom: float, log_scale: float) -> float:
-    """Returns the probability that Student's t is above t > 0: half of I_x(freedom / 2, 1 / 2) at x = freedom / (freedom + t^2).
+    """Returns the probability that Student's t exceeds t > 0.
 
-    The incomplete beta function by its continued fraction: Abramowitz and Stegun, 26.5.8, evaluated by Lentz's method.
+    It is half of I_x(freedom / 2, 1 / 2) at x = freedom / (freedom + t^2).
+    Evaluates the continued fraction of the incomplete beta function (Abramowitz and Stegun, 26.5.8) by Lentz's method.
     """
     x, y = freedom / (freedom + t * t), t * t / (freedom + t * t)
     front = math.exp(log_scale - math.lgamma(0.5) + freedom / 2 * math.log(x)) * math.sqrt(y)
@@ -157,13 +160,13 @@ def half_width(n: int, sd: float) -> float:
 
 
 def means(groups: Ints, values: Floats, count: int) -> Means:
-    """Computes means of `values` by group, the groups numbered from 0 to `count` - 1; NaN for a group without values."""
+    """Computes means of `values` by group. Groups are numbered from 0 to `count` - 1; empty ones are NaN."""
     n = np.bincount(groups, minlength=count)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(groups, values, minlength=count) / n
-        # Deviations first: the squares of large numbers that differ little would cancel.
+        # Subtract the mean first: squares of large numbers that differ little would cancel.
         squares = np.bincount(groups, (values - mean[groups]) ** 2, minlength=count)
-        # A group of equal values has no spread, whatever its mean was rounded to.
+        # A group of equal values has no spread, even if its mean was rounded.
         first = np.zeros(count)
         first[groups[::-1]] = values[::-1]
         equal = np.bincount(groups, values != first[groups], minlength=count) == 0
@@ -173,23 +176,23 @@ def means(groups: Ints, values: Floats, count: int) -> Means:
 
 
 def welch(first: Means, second: Means) -> Differences:
-    """Computes differences of independent means with spreads that may differ (Welch 1947)."""
+    """Computes differences of independent means whose spreads may differ (Welch 1947)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         one, two = first.sd**2 / first.n, second.sd**2 / second.n
-        # Welch and Satterthwaite's degrees of freedom; without any spread the difference is exact.
+        # Welch-Satterthwaite degrees of freedom; without any spread, the difference is exact.
         freedom = (one + two) ** 2 / (one**2 / (first.n - 1) + two**2 / (second.n - 1))
         half = np.where(one + two == 0, 0.0, student(freedom) * np.sqrt(one + two))
     return Differences(difference=second.mean - first.mean, half=half)
 
 
 def paired(groups: Ints, first: Floats, second: Floats, count: int) -> Differences:
-    """Computes differences of means over pairs, such as two values of one seed: a part common to both adds no spread."""
+    """Computes mean differences over pairs, such as two values of one seed; what they have in common adds no spread."""
     differences = means(groups, second - first, count)
     return Differences(difference=differences.mean, half=differences.half)
 
 
 def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int) -> Means:
-    """Computes the main effects of an axis: for each level the mean over its points, every point with the same weight.
+    """Computes the main effects of an axis: for each level the mean over its points, with equal weights.
 
     Args:
         levels: The axis's level in each run, from 0 to `count` - 1.
@@ -198,9 +201,9 @@ def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int
         values: The value measured in each run.
         count: Number of levels.
 
-    The interval is the seeds' alone: the other axes are as the plan has them, not drawn. Runs of one seed may have random
-    choices in common, so if all points of a level have the same seeds, each seed's mean over them is one value. Otherwise
-    seeds count as independent (Satterthwaite's degrees of freedom).
+    The interval reflects only the seeds: values of the other axes are given by the plan, not random. Runs with the same
+    seed may share random choices. So if all points of a level have the same seeds, each seed's mean over the points is
+    one value. Otherwise seeds count as independent (Satterthwaite's degrees of freedom).
     """
     n, mean, sd, half = np.zeros(count, np.int64), *(np.full(count, np.nan) for _ in range(3))
     order = np.argsort(levels, kind="stable")
@@ -226,7 +229,7 @@ def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int
 
 
 def explained(levels: Ints, values: Floats, count: int) -> float:
-    """Returns the share of the values' variance between the levels, 0 to 1; 0 if nothing varies."""
+    """Returns the share of the variance that the levels explain, 0 to 1; 0 if nothing varies."""
     total = float(((values - values.mean()) ** 2).sum()) if len(values) else 0.0
     if total == 0:
         return 0.0
@@ -236,25 +239,25 @@ def explained(levels: Ints, values: Floats, count: int) -> float:
 
 
 def pareto_front(x: Floats, y: Floats) -> Flags:
-    """Marks the points of the front: no other is as good in both and better in one. Larger is better; NaN is never on it."""
+    """Marks the Pareto front: no other is as good in both and better in one. Larger is better; NaN is never on it."""
     front = np.zeros(len(x), dtype=np.bool_)
     good = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if not len(good):
         return front
-    # From the largest x down, and among equal ones from the largest y: a point with more y than all before is on the front.
+    # Sorted by falling x, then falling y: a point is on the front if its y exceeds all before it.
     order = good[np.lexsort((-y[good], -x[good]))]
     highest = np.maximum.accumulate(np.concatenate(([-np.inf], y[order][:-1])))
     rises = y[order] > highest
-    # Copies of a point on the front are on it too.
+    # Duplicates of a point on the front are on it, too.
     of = np.maximum.accumulate(np.where(rises, np.arange(len(order)), 0))
     front[order] = (x[order] == x[order[of]]) & (y[order] == y[order[of]])
     return front
 
 
 def behind(x: Means, y: Means) -> Flags:
-    """Marks the points beaten beyond their intervals: another's lower ends are above both their upper ends.
+    """Marks points beaten beyond their intervals: both lower ends of another point exceed their upper ends.
 
-    Points neither on the front nor behind cannot be distinguished from it. False without intervals.
+    Points that are neither on the front nor behind it cannot be distinguished from it. False without intervals.
     """
     beaten = np.zeros(len(x.mean), dtype=np.bool_)
     best = pareto_front(x.low, y.low)
@@ -262,7 +265,7 @@ def behind(x: Means, y: Means) -> Flags:
         return beaten
     order = np.argsort(x.low[best])
     low_x, low_y = x.low[best][order], y.low[best][order]
-    # Along the front, the points to the right in x remain; the first of them has the highest y.
+    # Find the points of the front further right in x; the first of them has the highest y.
     right = np.searchsorted(low_x, x.high, side="right")
     highest = np.append(np.maximum.accumulate(low_y[::-1])[::-1], -np.inf)
     with np.errstate(invalid="ignore"):
@@ -285,7 +288,7 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> float | None:
 
 
 def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """Returns Spearman's rank correlation of any number of pairs: two are enough for the direction of a trend."""
+    """Returns Spearman's rank correlation for any number of pairs; two suffice for the direction of a trend."""
     x, y = ranks(first), ranks(second)
     x, y = x - x.mean(), y - y.mean()
     scale = math.sqrt(float(x @ x) * float(y @ y))
@@ -293,7 +296,7 @@ def rank_correlation(first: Sequence[float], second: Sequence[float]) -> float |
 
 
 def ks(positions: Sequence[float]) -> float | None:
-    """Returns the Kolmogorov-Smirnov distance from the uniform distribution on 0 to 1, times the root of the sample's size."""
+    """Returns the Kolmogorov-Smirnov distance from the uniform distribution on [0, 1], times sqrt(sample size)."""
     if not positions:
         return None
     u = np.sort(np.asarray(positions, dtype=np.float64))
@@ -304,10 +307,10 @@ def ks(positions: Sequence[float]) -> float | None:
 
 
 def ks_probability(scaled: float, n: int) -> float:
-    """Returns the probability that `ks` of n independent draws from the uniform distribution is at least this.
+    """Returns the probability that `ks` of n independent uniform draws is at least this large.
 
-    It is exact from a distance of 0.5, which only one side can reach (Smirnov). Below it is Kolmogorov's limit with the
-    correction of Stephens (1970). Its error is below 0.005 for results below 0.2, and below 0.04 for others.
+    It is exact (Smirnov) from a distance of 0.5 on, which only one side can reach. Below, it is Kolmogorov's limit with
+    the correction of Stephens (1970). Its error is below 0.005 for results below 0.2, and below 0.04 for others.
 
     >>> round(ks_probability(1.36, 50), 3)
     0.043
@@ -318,12 +321,12 @@ def ks_probability(scaled: float, n: int) -> float:
     x = distance * (root + 0.12 + 0.11 / root)
     if x < 0.2:
         return 1.0
-    # Kolmogorov's limit; above 0.2 thirty terms are more than enough.
+    # Kolmogorov's limit; for x above 0.2, thirty terms are more than enough.
     return float(2 * sum((-1) ** (k - 1) * math.exp(-2 * (k * x) ** 2) for k in range(1, 31)))
 
 
 def _one_sided(n: int, distance: float) -> float:
-    """Returns the probability that a sample of n lies above the uniform distribution by at least this somewhere (Smirnov 1944)."""
+    """Returns the probability that a sample of n exceeds the uniform distribution by this somewhere (Smirnov 1944)."""
     if distance == 1:
         return 0.0
     total = 0.0
@@ -336,11 +339,11 @@ def _one_sided(n: int, distance: float) -> float:
     return distance * total
 
 
-#: m: number of observations that MSER-5 averages first.
+#: Number of observations that MSER-5 averages first (m in the source).
 GROUPED = 5
-#: Batches of a run: 10 to 30 are usual; the means of more are correlated.
+#: Number of batches in a run: 10 to 30 are usual; the means of more batches would be correlated.
 BATCHES = 20
-#: Correlation of neighbouring batches above which they are too short: two standard errors for 20 independent ones.
+#: Correlation of adjacent batches above which they are too short: two standard errors for 20 independent ones.
 MOST_CORRELATED = 2 / math.sqrt(BATCHES)
 #: Smallest number of observations.
 FEWEST_SAMPLES = 100
@@ -348,22 +351,22 @@ FEWEST_SAMPLES = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Steady:
-    """The end of a run's warm-up, and the mean from there."""
+    """The end of a run's warm-up, and the mean from then on."""
 
     from_s: float | None
-    """Seconds that are best left out, by MSER-5; None if the run has not settled in its first half."""
+    """Warm-up to exclude, in seconds, by MSER-5; None if the run has not settled in its first half."""
     mean: float
-    """The mean from there on (of the whole run if it has not settled), in the unit of the observations."""
+    """The mean from then on (of the whole run if it has not settled), in the unit of the observations."""
     half: float
-    """Half the width of its 95 % interval by batch means, Student's; NaN if there is none."""
+    """Half the width of the mean's 95 % interval, by batch means and Student's distribution; NaN if there is none."""
     batches: int
     """Number of batches of equal length."""
     correlation: float
-    """Correlation of neighbouring batch means: if it is far above 0, batches are too short and the interval too narrow."""
+    """Correlation of adjacent batch means. Far above 0, batches are too short and the interval is too narrow."""
 
     @property
     def doubtful(self) -> bool:
-        """True if batches are correlated, so that the interval is too narrow; longer runs help, and more seeds."""
+        """True if batches are correlated, so that the interval is too narrow. Longer runs or more seeds help."""
         return not math.isnan(self.correlation) and self.correlation > MOST_CORRELATED
 
     def __str__(self) -> str:
@@ -378,10 +381,10 @@ class Steady:
 
 
 def mser(values: Floats) -> int | None:
-    """Returns the number of observations that MSER-5 leaves out at the beginning; None if that is more than half.
+    """Returns how many observations MSER-5 removes at the beginning; None if that is more than half.
 
-    It leaves out d of the means of five observations each, so that the squared standard error of the mean of the others,
-    (sum of squared deviations) / (n - d)^2, is least.
+    It removes the first d of n means of five observations each. d minimises the squared standard error of the mean of
+    the rest, (sum of squared deviations) / (n - d)^2.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(1)
@@ -393,20 +396,20 @@ def mser(values: Floats) -> int | None:
     if n * GROUPED < FEWEST_SAMPLES:
         return None
     means = values[: n * GROUPED].reshape(n, GROUPED).mean(axis=1)
-    # Sums of squared deviations of the last k = n - d means, from the end.
+    # Sums of squared deviations of the last k = n - d means, for k from 1 to n.
     k = np.arange(1, n + 1, dtype=np.float64)
     from_the_end = means[::-1] - means.mean()
     deviations = np.cumsum(from_the_end**2) - np.cumsum(from_the_end) ** 2 / k
-    # The last few vary little by chance, according to the source.
+    # The last few means are not candidates: they may vary little by chance, according to the source.
     error = (np.maximum(deviations, 0.0) / k**2)[GROUPED - 1 :][::-1]
     d = int(np.argmin(error))
     return d * GROUPED if 2 * d <= n else None
 
 
 def batch_means(values: Floats) -> tuple[float, float, float]:
-    """Returns the mean, half its 95 % interval by the means of 20 equal batches, and the correlation of neighbours.
+    """Returns the mean, half its 95 % interval by the means of 20 equal batches, and the correlation of adjacent ones.
 
-    Observations that do not fill a batch are left out at the beginning, which is nearest to the warm-up.
+    Observations left over are dropped at the beginning, which is nearest to the warm-up.
     """
     length = len(values) // BATCHES
     if length == 0:
@@ -420,7 +423,7 @@ def batch_means(values: Floats) -> tuple[float, float, float]:
 
 
 def steady(times_s: Floats, values: Floats) -> Steady:
-    """Finds when observations have settled, and their mean from there; each covers the time up to its own."""
+    """Finds when observations have settled, and the mean from then on. Each covers the time up to its timestamp."""
     discarded = mser(values)
     mean, half, correlation = batch_means(values[discarded or 0 :])
     from_s = None if discarded is None else float(times_s[discarded - 1]) if discarded else 0.0

@@ -15,7 +15,7 @@ from celltrain.text import shortened, shown
 if TYPE_CHECKING:
     from celltrain.model.types import Scenario
 
-#: How each TCP variant recovers from losses, in words that fit into a heading.
+#: How each TCP variant recovers from losses, in a phrase short enough for a heading.
 RECOVERY = {
     "vanilla": "no fast retransmit",
     "tahoe": "fast retransmit, then slow start",
@@ -25,20 +25,20 @@ RECOVERY = {
     "sack": "selective acknowledgements",
     "sack_pipe": "selective acknowledgements, Fall and Floyd 1996",
 }
-#: Traffic that does not use TCP.
+#: Kinds of traffic that do not use TCP.
 WITHOUT_TCP = ("constant_rate", "on_off")
-#: Defaults of a TCP's sizes, which are named if they are others.
+#: Default sizes of a TCP; a summary only shows others.
 MSS, WINDOW = "512B", "65535B"
-#: Characters of a TCP with its sizes, for a line of 80.
+#: Maximum length of a TCP with its sizes, for a line of 80 characters.
 MOST_WORDS = 75
 #: TCPs that a line names.
 MOST_TCPS = 8
-#: Flows with a TCP of their own that a summary lists.
+#: Maximum number of flows with their own TCP that a summary lists.
 MOST_FLOWS = 3
 
 
 def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any]) -> str:
-    """Returns the TCP of a scenario in one line, flows with a TCP of their own included.
+    """Describes the TCP of a scenario in one line, including flows with their own TCP.
 
     Args:
         scenario: A scenario, the path of a TOML file, the name of a shipped one, or a scenario as a table.
@@ -68,7 +68,7 @@ def tcp_summary(scenario: Scenario | str | os.PathLike[str] | Mapping[str, Any])
 
 
 def short_tcp(summary: str) -> str:
-    """Returns the names in a TCP's summary without the details.
+    """Returns the names in the summary of a TCP, without the details.
 
     >>> short_tcp("reno (fast retransmit and recovery, 100 ms ticks); tcp5 without TCP")
     'reno; tcp5 without TCP'
@@ -77,13 +77,13 @@ def short_tcp(summary: str) -> str:
 
 
 def tcp_line(tcps: Sequence[str]) -> str:
-    """Returns the line that names the TCPs of several runs."""
+    """Returns a line that names the TCPs of several runs."""
     more = f"; {len(tcps) - MOST_TCPS:,} more" if len(tcps) > MOST_TCPS else ""
     return f"TCP: {'; '.join(tcps[:MOST_TCPS])}{more}"
 
 
 def _variant(tcp: Mapping[str, Any]) -> str:
-    """A TCP variant, its congestion control if it is not the default, its recovery, its sizes if they are not, its clock."""
+    """Describes a TCP variant: congestion control and sizes unless they are defaults, recovery, and clock."""
     [(name, options)] = tcp.items()
     control = options.get("congestion", "jacobson")
     by = {"jacobson": "", "formula": " with formulas"}.get(control, f" with {control}")
@@ -98,7 +98,7 @@ def _variant(tcp: Mapping[str, Any]) -> str:
     if rate := options.get("pacing_rate"):
         details.append(f"paced at {_spaced(rate)}")
     words = f"{name}{by} ({', '.join(details)})"
-    # The name implies the recovery, which is left out of a long line.
+    # The name implies the recovery, so a long line leaves it out.
     return words if len(words) <= MOST_WORDS or not sizes else f"{name}{by} ({', '.join(details[1:])})"
 
 
@@ -107,6 +107,6 @@ def _bytes(quantity: str) -> Fraction:
 
 
 def _spaced(quantity: str) -> str:
-    """A quantity with a space before its unit: `100 ms`."""
+    """Writes a quantity with a space before its unit: `100 ms`."""
     number = quantity.rstrip("GMTkbitpsmunB/ ")
     return f"{number} {quantity[len(number) :].strip()}"

@@ -1,4 +1,4 @@
-"""A run's numbers as Arrow tables whose columns say their unit and meaning."""
+"""A run's numbers as Arrow tables, with the unit and the meaning of each column."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Table:
-    """Makes a table of the rows of a result; keys without a column are left out, missing values are null."""
+    """Makes a table from the rows of a result; keys without a column are dropped, and missing values are null."""
     import pyarrow as pa
 
     schema = pa.schema([column.field() for column in columns])
@@ -46,12 +46,12 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mapping[Column, Any]) -> pa.Table:
-    """Makes a table of series, with a row for each instant and name.
+    """Makes a table of series, with one row per sample and series.
 
     Args:
-        times: The instants.
+        times: The times of the samples.
         names: For each naming column, the name of each series.
-        values: For each measured column, an array of instants by series.
+        values: For each measured column, an array of samples by series.
     """
     import numpy as np
     import pyarrow as pa
@@ -73,7 +73,7 @@ def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mappin
 
 
 class Series(Mapping[str, "pa.Table"]):
-    """The recorded series of a run by name: `queue`, `occupancy`, `cwnd`, `delivered`, `acr`, `edge`, as far as traced."""
+    """The series that a run recorded, by name: `queue`, `occupancy`, `cwnd`, `delivered`, `acr`, `edge`."""
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
         self._recorded = recorded
@@ -96,7 +96,7 @@ class Series(Mapping[str, "pa.Table"]):
         return f"Series({', '.join(self)})"
 
     def raw(self, name: str) -> tuple[Any, list[str], list[Any]]:
-        """Returns the times, the series' names, and an array of times by series for each measure."""
+        """Returns the times, the names of the series, and for each measure an array of times by series."""
         if not isinstance(name, str) or name not in SERIES:
             raise NotTracedError(f"there is no series {described(name)}; choose from {', '.join(SERIES)}")
         if name not in list(self):
@@ -106,11 +106,11 @@ class Series(Mapping[str, "pa.Table"]):
         return self._recorded["time_s"], labels, arrays
 
     def flows(self, name: str) -> list[str]:
-        """Returns the flow of each of a series' columns; empty for a series of ports."""
+        """Returns the flow of each column of a series; empty for series of ports."""
         return self._names(name).get(FLOW, [])
 
     def _names(self, name: str) -> dict[Measure, list[str]]:
-        """Returns the name of each series for each naming column."""
+        """Returns, for each naming column, the name of each series."""
         over = SERIES[name].over
         if over == "occupancy_columns":
             ports, flows = zip(*self._recorded[over], strict=True) if self._recorded[over] else ((), ())
@@ -131,7 +131,7 @@ def encoded(table: pa.Table) -> bytes:
 
 
 def write_csv(table: pa.Table, path: Path) -> None:
-    """Writes a table as CSV into a folder; a spreadsheet runs none of its texts (`celltrain.text.cell`)."""
+    """Writes a table as CSV; texts are escaped so that no spreadsheet runs them as formulas (`celltrain.text.cell`)."""
     import pyarrow as pa
     import pyarrow.csv
 
@@ -141,14 +141,14 @@ def write_csv(table: pa.Table, path: Path) -> None:
 
 
 def csv_schema(schema: pa.Schema) -> pa.Schema:
-    """Returns the columns of a table in CSV, where names and words are texts."""
+    """Returns the CSV schema of a table: names and words become texts."""
     import pyarrow as pa
 
     return pa.schema([(cell(field.name), pa.string() if _holds_texts(field.type) else field.type) for field in schema])
 
 
 def csv_rows(table: pa.Table) -> Iterator[pa.Table]:
-    """Yields the rows of a table as CSV has them, a few at a time: a long name in each would be more than a column can hold."""
+    """Yields CSV rows in small batches: with a long name in every row, a column would exceed the limit of Arrow."""
     import pyarrow as pa
 
     columns = [_cells(column) if _holds_texts(column.type) else column for column in table.columns]
@@ -159,7 +159,7 @@ def csv_rows(table: pa.Table) -> Iterator[pa.Table]:
 
 
 def write_parquet(table: pa.Table, path: Path) -> None:
-    """Writes a table as Parquet into a folder."""
+    """Writes a table as Parquet."""
     import pyarrow.parquet as pq
 
     with replacing(path) as file:
@@ -173,7 +173,7 @@ def _holds_texts(kind: pa.DataType) -> bool:
 
 
 def _cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Turns the texts of a column into cells; each different text is converted and stored once."""
+    """Converts the texts of a column to CSV cells; each distinct text is converted and stored once."""
     import pyarrow as pa
 
     kind = pa.dictionary(pa.int32(), pa.string())

@@ -1,4 +1,4 @@
-"""The types that travel to workers and back. All of them can be pickled."""
+"""Types that are sent to workers and back. All of them can be pickled."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Chunk:
-    """Runs that a worker gets together.
+    """Runs that a worker receives together.
 
     Attributes:
         configurations: Canonical scenarios as JSON.
         tasks: The runs.
         measures: Measures of each run.
-        limit_s: Real time that each run may take, from reading its scenario to its answer.
+        limit_s: Wall-clock time limit for each run, from reading its scenario to its answer.
         recording: The series to record; None for no series.
         memory: Bytes that a run of each configuration reserves; empty if they are not known.
         modules: Modules of Python policies that the configurations name.
@@ -80,7 +80,7 @@ class Chunk:
         )
 
     def failed(self, task: Task, error: str) -> RunRecord:
-        """Returns the record of a run that has no result."""
+        """Returns the record of a failed run."""
         return RunRecord(
             point=task.point,
             seed=task.seed,
@@ -100,11 +100,11 @@ class RunRecord:
         run_key: Key of the run.
         configuration: The canonical scenario as JSON.
         values: Values of the measures, in their order; empty if the run failed.
-        problems: Reasons why measures have no value, other than that the run had nothing to measure.
+        problems: Reasons why measures have no value, unless they are just undefined in this run.
         fingerprint: 16 hex digits that change if the time of any segment changes.
         error: The reason why the run failed.
-        seconds: Real time the engine took.
-        cell_hops: Cells that crossed a link, counted once per link.
+        seconds: Wall-clock time that the engine took.
+        cell_hops: Number of cell transmissions over links.
         series: The recorded series, as a Parquet file.
     """
 
@@ -123,7 +123,7 @@ class RunRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rows:
-    """The records of some runs, and the version of the celltrain that ran them."""
+    """Records of runs, with the version of celltrain that produced them."""
 
     version: str
     profile: str
@@ -132,17 +132,17 @@ class Rows:
 
 @runtime_checkable
 class Worker(Protocol):
-    """Anything that runs chunks: threads of this machine, or other machines.
+    """Anything that runs chunks: threads on this machine, or other machines.
 
     Attributes:
-        chunk_runs: Number of runs the worker wants at a time.
+        chunk_runs: Number of runs that the worker wants in a chunk.
     """
 
     chunk_runs: int
 
     def work(self, chunks: Iterator[Chunk], take: Callable[[Rows], None]) -> None:
-        """Runs every chunk, and passes rows to `take` as they arrive, in any order, on the calling thread.
+        """Runs every chunk. Passes rows to `take` on the calling thread as they arrive, in any order.
 
-        Rows may arrive twice, for example if a machine that was lost returns. Each run arrives at least once, or an exception is
-        raised.
+        Rows may arrive twice, for example if a lost machine comes back. Each run arrives at least once, or an exception
+        is raised.
         """

@@ -1,10 +1,10 @@
-//! Reads the scenario of the page's model with the page's control in place, and runs a little of it on both engines.
+//! Runs the scenario from the page of the new model for a short time on both engines.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::tcp::Congestion;
 use celltrain_scenario::{build, read_toml};
 
-/// cwnd of every connection after a fifth of a second, on one of the engines.
+/// Returns cwnd of every connection at the end of the run.
 fn windows(text: &str, engine: Engine) -> Vec<f64> {
     let reading = read_toml(text, "scalable.toml");
     assert_eq!(reading.faults, []);
@@ -20,12 +20,12 @@ fn a_scenario_chooses_the_control_by_its_name() {
     let scenario = read_toml(text, "scalable.toml").scenario.unwrap();
     assert_eq!(scenario.tcp.options().congestion, Congestion::Scalable);
 
-    // So that slow start is over at once.
+    // A low ssthresh ends slow start immediately.
     let text = text.replace("duration = \"1s\"", "duration = \"200ms\"");
     let text = text.replace("[tcp.sack]", "[tcp.sack]\ninitial_ssthresh = \"10240B\"");
     let scalable = windows(&text, Engine::Reference);
     assert_eq!(scalable, windows(&text, Engine::Fast), "both engines run it");
-    // 20 segments, and 0.01 with every acknowledgement.
+    // cwnd is 20 segments plus 0.01 for each acknowledgement.
     for cwnd in &scalable {
         let acknowledgements = (cwnd - 20.0) / 0.01;
         assert!(acknowledgements > 1.0 && (acknowledgements - acknowledgements.round()).abs() < 1e-6, "{cwnd}");

@@ -1,4 +1,4 @@
-//! Runs a scenario with the page's measure in place, and prints the measure's line.
+//! Runs a scenario with the measure from the page, and prints its line.
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,4 +1,4 @@
-//! Reads the page's scenario with the page's policy in place, and runs a little of it.
+//! Reads the scenario from the page with the page's new policy, and runs it for a short time.
 
 use celltrain_core::engine::Engine;
 use celltrain_scenario::{build, read_toml};

@@ -1,4 +1,4 @@
-//! Reads the page's scenario with the page's topology in place, and runs a little of it.
+//! Reads the scenario from the page with the page's new topology, and runs it for a short time.
 
 use celltrain_core::engine::Engine;
 use celltrain_scenario::{build, read_toml};
@@ -16,7 +16,8 @@ fn the_scenario_of_the_page_is_read_and_runs() {
     let result = Engine::Reference.run_to_end(&network);
     assert_eq!(result.flows.len(), 6);
     for flow in &result.flows {
-        // The page's formula, C / h, of which a segment of 512 bytes in 12 cells of 53 is carried: 51.84 x 512 / 636.
+        // The formula on the page gives C / h = 51.84 Mb/s. A segment of 512 bytes takes 12 cells of 53 bytes: 51.84 x
+        // 512 / 636.
         assert!((flow.max_min_mbps - 41.733).abs() < 0.001, "{}: {}", flow.name, flow.max_min_mbps);
         assert!(flow.delivered_bytes > 0, "{}", flow.name);
     }

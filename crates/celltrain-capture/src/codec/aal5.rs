@@ -2,8 +2,8 @@
 //!
 //! Source: ITU-T I.363.5 (08/96), the CPCS-PDU of AAL type 5; RFC 2684 §4 and RFC 1483 §3 show the same format.
 //!
-//! Departures: no corrupted-data delivery option (a damaged frame is reported, never delivered), no streaming mode, and
-//! no reassembly timer (time belongs to the engine). The payload limit is always 65535 bytes, although a real
+//! Departures: there is no corrupted-data delivery option (a damaged frame is reported, never delivered), no streaming
+//! mode, and no reassembly timer (time belongs to the engine). The payload limit is always 65535 bytes, although a real
 //! connection may negotiate less. The abort frame of length 0 is parsed but never sent.
 
 use crc::{CRC_32_BZIP2, Crc};
@@ -20,8 +20,8 @@ pub struct Pdu {
     pub uu: u8,
 }
 
-/// Encodes a frame: payload, zero pad, trailer. It is whole cells of 48 bytes, with the trailer at the end of the last
-/// one (ITU-T I.363.5).
+/// Encodes a frame: payload, zero pad, trailer. Its length is a multiple of 48 bytes, with the trailer at the end of
+/// the last one (ITU-T I.363.5).
 ///
 /// # Panics
 /// If `payload` is empty or longer than [`MAX_SDU_BYTES`]: the 16-bit length field cannot express more, and 0 aborts a
@@ -46,7 +46,7 @@ pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
 /// standard leaves its coding open, but the CRC covers them.
 ///
 /// # Errors
-/// Checks the size, CRC, abort, length and CPI in that order, so that a damaged frame is reported as
+/// If the size, CRC, abort, length or CPI is wrong, checked in that order, so that a damaged frame is reported as
 /// damaged whatever its trailer contains.
 pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     let not_whole =
@@ -83,7 +83,7 @@ pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
 /// AUU bit set (ITU-T I.363.5, the SAR sublayer).
 ///
 /// # Panics
-/// If `pdu` is not whole cells; [`encode`] produces no such frame.
+/// If `pdu` is not a whole number of cells; [`encode`] never produces such a frame.
 pub fn segment(pdu: &[u8]) -> impl ExactSizeIterator<Item = ([u8; PAYLOAD_BYTES], bool)> {
     let (payloads, rest) = pdu.as_chunks::<PAYLOAD_BYTES>();
     assert!(rest.is_empty(), "an AAL5 frame is whole cells of {PAYLOAD_BYTES} bytes, not {} bytes", pdu.len());
@@ -100,15 +100,15 @@ pub const fn cells_for(payload_bytes: usize) -> usize {
 /// Computes the CRC-32 of an AAL5 trailer over `bytes`: generator `0x04C11DB7`, most significant bit first, register
 /// preset to ones, result complemented (ITU-T I.363.5).
 pub fn crc32(bytes: &[u8]) -> u32 {
-    // CRC-32/AAL5 is another name of it.
+    // Also known as CRC-32/AAL5.
     static CRC: Crc<u32> = Crc::<u32>::new(&CRC_32_BZIP2);
     CRC.checksum(bytes)
 }
 
 /// Reassembles the cells of one connection into frames (ITU-T I.363.5, the SAR sublayer).
 ///
-/// Only the mark on its last cell ends a frame. If that cell is lost, the cells of the next frame count as its
-/// continuation. One report then covers the loss of both, from the CRC or the length.
+/// Only the mark on the last cell ends a frame. If that cell is lost, the cells of the next frame are taken as a
+/// continuation. A single report then covers the loss of both frames, because the CRC or the length is wrong.
 #[derive(Clone, Debug, Default)]
 pub struct Reassembler {
     held: Vec<u8>,
@@ -124,8 +124,8 @@ impl Reassembler {
     /// Accepts the next cell's payload and whether the cell is marked as the last of its frame (ITU-T I.363.5). Returns
     /// `None` within a frame and otherwise one result per frame: its contents, or the reason for its loss.
     ///
-    /// Refuses a frame that exceeds [`MAX_FRAME_CELLS`] at the first excess cell and ignores
-    /// the rest of it. Without that bound, a connection that loses all last cells would use unlimited memory.
+    /// Rejects a frame that exceeds [`MAX_FRAME_CELLS`] at the first excess cell and ignores the rest of it. Without
+    /// that bound, a connection that loses every last cell would use unlimited memory.
     pub fn accept(&mut self, payload: &[u8; PAYLOAD_BYTES], last: bool) -> Option<Result<Pdu, ParseError>> {
         if self.discarding {
             self.discarding = !last;
@@ -174,7 +174,7 @@ mod tests {
         vec(any::<u8>(), 1..400)
     }
 
-    /// Corrects the CRC of a frame, to reach the checks after the CRC.
+    /// Recomputes the CRC of a frame, so that a test reaches the checks that follow it.
     fn with_right_crc(mut pdu: Vec<u8>) -> Vec<u8> {
         let covered = pdu.len() - 4;
         let check = crc32(&pdu[..covered]);
@@ -203,7 +203,8 @@ mod tests {
         #[test]
         fn any_trailer_behind_a_right_crc_never_panics(
             cells in 1_usize..5,
-            // Small bytes half the time: a CPI of 0 and a length that fits are rare among any bytes.
+            // Half of the time the bytes are small, because a CPI of 0 and a length that fits are rare among random
+            // bytes.
             trailer in prop_oneof![
                 any::<[u8; 4]>(),
                 (any::<u8>(), 0_u8..240).prop_map(|(uu, length)| [uu, 0, 0, length]),

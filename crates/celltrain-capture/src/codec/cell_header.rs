@@ -5,7 +5,7 @@
 //!
 //! Departures: the error control only detects errors. The single-bit correction mode of I.432.1 is omitted, so a cell
 //! with one flipped header bit is rejected, although a receiver in correction mode would repair it. The VPI is always
-//! the 8 bits of the UNI, never the 12 bits of the network interface.
+//! the 8 bits of the UNI, never the 12 bits of the network-network interface (NNI).
 
 use crc::{CRC_8_I_432_1, Crc};
 
@@ -22,15 +22,15 @@ pub struct CellHeader {
     pub vpi: u8,
     /// Virtual channel identifier, 16 bits (ITU-T I.361).
     pub vci: u16,
-    /// Payload type, 3 bits (0 to 7): for user data 0, then EFCI, then AUU (ITU-T I.361).
+    /// Payload type, 3 bits (0 to 7). In user data, 0 is followed by the EFCI bit and the AUU bit (ITU-T I.361).
     pub pti: u8,
     /// Cell loss priority, 1 bit: `true` marks a cell that may be dropped first (ITU-T I.361).
     pub clp: bool,
 }
 
 impl CellHeader {
-    /// Creates the header of a user data cell without congestion mark; `last` sets the AUU bit, with which AAL5 marks
-    /// the last cell of a frame (ITU-T I.361, I.363.5).
+    /// Creates the header of a user data cell without congestion mark. `last` sets the AUU bit, which marks the last
+    /// cell of an AAL5 frame (ITU-T I.361, I.363.5).
     pub const fn user_data(vpi: u8, vci: u16, last: bool) -> Self {
         Self { gfc: 0, vpi, vci, pti: if last { PTI_AUU } else { 0 }, clp: false }
     }
@@ -41,7 +41,7 @@ impl CellHeader {
     }
 
     /// Returns whether the cell ends an AAL5 frame: user data with the AUU bit set, payload type `0b0x1` (ITU-T I.361,
-    /// I.363.5). A management cell never does, whatever its low bit.
+    /// I.363.5). A management cell never ends a frame, whatever its low bit.
     pub const fn last_cell(self) -> bool {
         self.pti & (PTI_NOT_USER | PTI_AUU) == PTI_AUU
     }
@@ -55,7 +55,7 @@ impl CellHeader {
     /// Encodes the five header bytes, with the header error control last (ITU-T I.361, I.432.1 §4.3.2).
     ///
     /// # Panics
-    /// If `gfc` does not fit 4 bits or `pti` does not fit 3: truncating them would encode a different header.
+    /// If `gfc` does not fit in 4 bits or `pti` in 3: truncating them would encode a different header.
     pub fn encode(self) -> [u8; HEADER_BYTES] {
         assert!(self.gfc <= GFC_MAX, "the generic flow control has 4 bits, not room for {}", self.gfc);
         assert!(self.pti <= PTI_MAX, "the payload type has 3 bits, not room for {}", self.pti);
@@ -84,7 +84,7 @@ impl CellHeader {
     /// Parses the header in these five bytes (ITU-T I.361, I.432.1 §4.3).
     ///
     /// # Errors
-    /// Unless there are exactly five bytes and the fifth matches the first four.
+    /// If there are not exactly five bytes, or the fifth does not match the first four.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let &[a, b, c, d, carried] = bytes else {
             return refuse!("a cell header has {HEADER_BYTES} bytes, not {}", bytes.len());
@@ -174,7 +174,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_idle_cell_has_the_header_of_the_standard() {
-        // I.432.1 prescribes 00 00 00 01 and the error control 01010010 for idle cells.
+        // I.432.1 prescribes 00 00 00 01 for the header of idle cells, with error control 01010010.
         let idle = CellHeader { clp: true, ..CellHeader::default() };
         assert_eq!(idle.encode(), [0, 0, 0, 1, 0b0101_0010]);
     }

@@ -1,10 +1,10 @@
-//! Byte-exact codecs for ATM: cells, AAL5 frames, LLC/SNAP headers and RM cells as on the wire.
+//! Byte-exact codecs for ATM: cells, AAL5 frames, LLC/SNAP headers and RM cells, as sent on the wire.
 //!
-//! The engine carries small cell records and never uses these codecs. They are for captures, for teaching, and to prove
-//! that the sizes the engine assumes are the sizes of real cells.
+//! The engine moves small cell records and never uses these codecs. They serve captures and teaching, and tests use
+//! them to check that the sizes the engine assumes are those of real cells.
 //!
-//! From the inside out: [`llc_snap`], [`aal5`], [`cell_header`]. There is also [`rm_cell`], for cells that carry no user
-//! data. The headers of IPv4, TCP and UDP are those of the crate `etherparse`.
+//! From the inside out: [`llc_snap`], [`aal5`], [`cell_header`]. [`rm_cell`] is for RM cells, which carry no user data.
+//! The crate `etherparse` provides the headers of IPv4, TCP and UDP.
 //!
 //! ```
 //! use celltrain_capture::codec::{CellHeader, Reassembler, aal5, llc_snap};
@@ -40,7 +40,7 @@
 use std::error::Error;
 use std::fmt;
 
-/// A [`ParseError`] with a formatted problem.
+/// Returns a [`ParseError`] with a formatted message.
 macro_rules! refuse {
     ($($problem:tt)*) => { Err($crate::codec::ParseError(format!($($problem)*))) };
 }
@@ -53,7 +53,7 @@ pub mod rm_cell;
 pub use aal5::{Pdu, Reassembler};
 pub use cell_header::{CELL_BYTES, CellHeader};
 
-/// The reason why bytes are refused, in words.
+/// The reason why bytes were rejected, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError(String);
 
@@ -72,7 +72,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns the words with which a parser refused its bytes; empty if it did not.
+    /// Returns the message with which a parser rejected its bytes, or an empty text if it accepted them.
     pub(super) fn refusal<T>(parsed: Result<T, ParseError>) -> String {
         parsed.err().map_or_else(String::new, |ParseError(problem)| problem)
     }
@@ -120,6 +120,7 @@ mod tests {
         }
     }
 
-    /// A codec: a part of its refusal; bytes, and how many of them it covers; its parser.
+    /// A test case for a codec: part of the expected message, the bytes, how many of them the check covers, and the
+    /// parser.
     type Covered<'a> = (&'a str, Vec<u8>, usize, &'a dyn Fn(&[u8]) -> String);
 }

@@ -3,8 +3,8 @@
 //! Source: ATM Forum TM 4.0, the RM cell's format and its rates (`docs/mechanisms.md` 4.4); ITU-T I.371; ITU-T I.610
 //! (CRC-10, and the filler 6A for unused octets).
 //!
-//! Departures: VCs only, so the payload type marks an RM cell, never the VCI 6 of a VP's. Reserved fields are written
-//! as the standard requires and ignored when parsing.
+//! Departures: only RM cells of VCs are supported. The payload type marks them, never VCI 6, which marks the RM cells
+//! of a VP. Reserved fields are written as the standard requires and ignored when parsing.
 
 use super::cell_header::{CELL_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
 use super::{CellHeader, ParseError};
@@ -19,11 +19,11 @@ pub struct RmCell {
     pub vpi: u8,
     /// Virtual channel of the VC, 16 bits.
     pub vci: u16,
-    /// Cell loss priority: true if it was sent out of rate.
+    /// Cell loss priority: true if the cell was sent out of rate.
     pub clp: bool,
-    /// DIR: true if it is on its way back to the source.
+    /// DIR: true if the cell is on its way back to the source.
     pub dir: bool,
-    /// BN: true if a switch or destination generated it, not the source.
+    /// BN: true if a switch or destination generated the cell, not the source.
     pub bn: bool,
     /// CI: congestion indication.
     pub ci: bool,
@@ -44,7 +44,7 @@ pub struct RmCell {
 }
 
 impl RmCell {
-    /// Creates a cell with this content on a VC; its rates are rounded down.
+    /// Creates an RM cell with this content on a VC. Its rates are rounded down.
     pub fn carrying(content: &abr::RmCell, vpi: u8, vci: u16) -> Self {
         Self {
             vpi,
@@ -61,7 +61,7 @@ impl RmCell {
         }
     }
 
-    /// Returns the cell's content for ABR.
+    /// Returns the cell's content as ABR sources and switches use it.
     pub fn content(&self) -> abr::RmCell {
         abr::RmCell {
             backward: self.dir,
@@ -98,7 +98,7 @@ impl RmCell {
     /// Parses an RM cell.
     ///
     /// # Errors
-    /// If it is damaged, or no RM cell of ABR.
+    /// If the cell is damaged, or is not an RM cell of ABR.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         if bytes.len() != CELL_BYTES {
             return refuse!("a cell has {CELL_BYTES} bytes, not {}", bytes.len());
@@ -141,8 +141,8 @@ impl RmCell {
     }
 }
 
-/// Computes the CRC with generator x^10 + x^9 + x^5 + x^4 + x + 1 of a payload whose last ten bits are zero (ITU-T
-/// I.610).
+/// Computes the CRC-10 of a payload whose last ten bits are zero. The generator is x^10 + x^9 + x^5 + x^4 + x + 1
+/// (ITU-T I.610).
 fn crc10(payload: &[u8]) -> u16 {
     payload.iter().fold(0, |remainder, &byte| {
         (0..8).rev().fold(remainder, |r, bit| {
@@ -152,9 +152,9 @@ fn crc10(payload: &[u8]) -> u16 {
     })
 }
 
-/// Payload type of an RM cell of a VC (ITU-T I.361).
+/// Payload type of a VC's RM cells (ITU-T I.361).
 const PTI_RM: u8 = 0b110;
-/// TM 4.0: the protocol id of ABR.
+/// The protocol identifier of ABR (TM 4.0).
 const PROTOCOL_ID: u8 = 1;
 /// ITU-T I.610: unused octets are 6A; unused bits are zero.
 const UNUSED: u8 = 0x6a;
@@ -205,8 +205,8 @@ pub(super) mod tests {
 
         #[test]
         fn any_two_flipped_bits_of_the_payload_are_found(cell in any_cell(), first in 0_usize..384) {
-            // The generator is (x + 1) times a primitive polynomial of degree 9, so it detects two errors less than 511
-            // bits apart.
+            // The generator is (x + 1) times a primitive polynomial of degree 9, so it detects any two errors less than
+            // 511 bits apart.
             for second in (0..384).filter(|&second| second != first) {
                 let mut bytes = cell.encode();
                 for bit in [first, second] {
@@ -237,7 +237,7 @@ pub(super) mod tests {
         let bytes = cell.encode();
         // GFC 0, VPI 01, VCI 0203, PTI 110, CLP 1.
         assert_eq!(bytes[..4], [0x00, 0x10, 0x20, 0x3d]);
-        // Protocol id; DIR, CI and RA of DIR BN CI NI RA and three reserved bits; ER; CCR; MCR; QL; SN.
+        // Protocol id; DIR, CI and RA set among DIR BN CI NI RA and three reserved bits; ER; CCR; MCR; QL; SN.
         assert_eq!(bytes[5..7], [0x01, 0b1010_1000]);
         assert_eq!(bytes[7..13], [0x4a, 0x5b, 0x41, 0x11, 0x00, 0x00]);
         assert_eq!(bytes[13..21], [4, 5, 6, 7, 8, 9, 10, 11]);
@@ -247,12 +247,13 @@ pub(super) mod tests {
 
     #[test]
     fn the_crc_of_one_bit_is_worked_by_hand() {
-        // A payload with only the lowest covered bit, x^10, leaves the generator's lower terms: 1000110011.
+        // If only the lowest covered bit, x^10, is set in the payload, the remainder is the generator's lower terms:
+        // 1000110011.
         let mut payload = [0; PAYLOAD_BYTES];
         payload[46] = 0b100;
         assert_eq!(crc10(&payload), 0b10_0011_0011);
-        // And x^11: x (x^9 + x^5 + x^4 + x + 1) = x^10 + x^6 + x^5 + x^2 + x, less the generator:
-        // x^9 + x^6 + x^4 + x^2 + 1.
+        // For x^11: x (x^9 + x^5 + x^4 + x + 1) = x^10 + x^6 + x^5 + x^2 + x, minus the generator: x^9 + x^6 + x^4 +
+        // x^2 + 1.
         payload[46] = 0b1000;
         assert_eq!(crc10(&payload), 0b10_0101_0101);
     }

@@ -15,7 +15,7 @@ use reader::{Options, Packet, big16, big32, crc10_is_right, crc32_is_right, hec_
 
 const MSS: u64 = 512;
 
-/// Returns settings of property tests with this seed.
+/// Returns the settings of a property test with this seed.
 pub(crate) fn proptest_seeded(seed: u64) -> ProptestConfig {
     ProptestConfig { rng_seed: RngSeed::Fixed(seed), failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -103,7 +103,7 @@ fn a_file_says_what_made_it_and_what_its_interfaces_are() {
     assert_eq!(file.interfaces, [(0, options("src1")), (0, options("dst1"))]);
 }
 
-/// libpcap refuses a file of several RAW interfaces, and every reader accepts a single one.
+/// libpcap rejects a file with several RAW interfaces. Every reader accepts a single one.
 #[test]
 fn ipv4_packets_of_one_host_are_raw_and_those_of_several_say_that_they_are_ipv4() {
     let about = About::default();
@@ -140,14 +140,14 @@ fn the_first_blocks_are_these_bytes() {
 fn a_handshake_tells_segment_size_scale_and_selective_acknowledgements_and_says_it_is_made_up() {
     let packets = read(&ip().finish().expect("memory takes it")).packets;
     let order: Vec<_> = packets.iter().map(|packet| (packet.time_ns, packet.interface, packet.flags)).collect();
-    // SYN, SYN and ACK, ACK: each leaves one end and arrives at the other.
+    // SYN, SYN and ACK, ACK: each leaves at one end and arrives at the other.
     assert_eq!(order, [(1, 0, 2), (1, 1, 1), (1, 1, 2), (1, 0, 1), (2, 0, 2), (2, 1, 1)]);
     for packet in &packets {
         let comment = packet.comment.as_ref().expect("it has a comment");
         assert!(comment.starts_with("made up: in the model the connection tcp1 is open from the start"), "{comment}");
     }
     let [syn, syn_ack, ack] = [0, 2, 4].map(|at: usize| transport(&packets[at].bytes));
-    // MSS 512; no-operations and SACK permitted; no-operation and a window scale of 4.
+    // MSS 512; two no-operations and SACK permitted; a no-operation and a window scale of 4.
     let options = [2, 4, 2, 0, 1, 1, 4, 2, 1, 3, 3, 4];
     assert_eq!((big32(syn, 4), big32(syn, 8), syn[13], big16(syn, 14), &syn[20..]), (0, 0, 0x02, 65535, &options[..]));
     assert_eq!((big32(syn_ack, 4), big32(syn_ack, 8), syn_ack[13], &syn_ack[20..]), (0, 1, 0x12, &options[..]));
@@ -287,7 +287,7 @@ fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
     let [.., sent, arrived] = &file.packets[..] else { panic!("there are two") };
     assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "two and a half seconds");
     assert_eq!((sent.bytes[8], big16(&sent.bytes, 10), big16(&sent.bytes, 14)), (4, 16 + 580, 580));
-    // VPI 0, VCI 32 and VPI 1, VCI 0x1234, as in the last cell.
+    // VPI 0, VCI 32 and VPI 1, VCI 0x1234, in the header of the last cell.
     assert_eq!((big32(&sent.bytes, 16), big32(&arrived.bytes, 16)), (0x20 << 4 | 2, 1 << 20 | 0x1234 << 4 | 2));
     let sdu = sdu(&sent.bytes[20..]);
     assert_eq!(sdu[..8], [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);
@@ -321,7 +321,7 @@ fn cells_make_up_their_frame_and_their_headers_say_what_became_of_them() {
             let damaged = number == 7;
             let kind = CellKind::User { frame, index, clp: index == 1, efci: index == 2, damaged };
             capture.cell(&cell(kind)).expect("memory takes it");
-            // A cell of another VC in between.
+            // A cell of another VC is interleaved.
             capture.cell(&SeenCell { interface: 0, ..cell(user(ack(number, 512, &[]), index % 2)) }).expect("likewise");
         }
         frames.push(pdu);
@@ -461,7 +461,7 @@ fn a_long_comment_is_cut_between_two_letters() {
     assert_eq!(packets[0].comment.as_deref(), Some(&comment[..65_535]));
 }
 
-/// A disk with room for this many bytes.
+/// A writer that fails once it has accepted this many bytes, like a full disk.
 struct Disk(usize);
 
 impl Write for Disk {

@@ -1,4 +1,5 @@
-//! A reader of captures that shares no code with their writer: pcapng as in its draft, with bitwise checks.
+//! A reader of captures that shares no code with the writer. It follows the pcapng draft and computes checksums bit by
+//! bit.
 
 /// A packet in a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,11 +8,11 @@ pub(super) struct Packet {
     pub(super) time_ns: u64,
     pub(super) flags: u32,
     pub(super) comment: Option<String>,
-    /// Without the four bytes in front for link type NULL.
+    /// Without the four bytes that link type NULL puts in front.
     pub(super) bytes: Vec<u8>,
 }
 
-/// Options in their order, each its code and its value.
+/// Options in the order of the file, each with its code and its value.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options(pub(super) Vec<(u16, Vec<u8>)>);
 
@@ -127,8 +128,8 @@ pub(super) fn transport(packet: &[u8]) -> &[u8] {
     segment
 }
 
-/// Returns the remainder after division by a polynomial of `bits` bits (without the leading one), by long division. It
-/// is zero if the check is at the end of the bytes it covers.
+/// Returns the remainder after long division by a polynomial of `bits` bits (without the leading one). It is zero if
+/// the bytes end with their check.
 pub(super) fn remainder(bytes: &[u8], preset: u64, bits: u32, generator: u64) -> u64 {
     let mut register = preset;
     for byte in bytes {
@@ -143,23 +144,23 @@ pub(super) fn remainder(bytes: &[u8], preset: u64, bits: u32, generator: u64) ->
     register
 }
 
-/// ITU-T I.432.1: the header and its HEC.
+/// ITU-T I.432.1: checks a header against its HEC.
 pub(crate) fn hec_is_right(cell: &[u8]) -> bool {
     remainder(&cell[..4], 0, 8, 0x07) ^ 0x55 == u64::from(cell[4])
 }
 
-/// ITU-T I.363.5: a frame and its CRC-32.
+/// ITU-T I.363.5: checks a frame against its CRC-32.
 pub(crate) fn crc32_is_right(frame: &[u8]) -> bool {
     let (covered, check) = frame.split_at(frame.len() - 4);
     remainder(covered, 0xffff_ffff, 32, 0x04c1_1db7) ^ 0xffff_ffff == u64::from(big32(check, 0))
 }
 
-/// ITU-T I.610: a payload and its CRC-10 in the last ten bits.
+/// ITU-T I.610: checks a payload against its CRC-10 in the last ten bits.
 pub(crate) fn crc10_is_right(payload: &[u8]) -> bool {
     remainder(payload, 0, 10, 0x233) == 0
 }
 
-/// Returns the content of an AAL5 frame, after checking its trailer.
+/// Checks the trailer of an AAL5 frame and returns the frame's payload.
 pub(super) fn sdu(frame: &[u8]) -> &[u8] {
     assert_eq!(frame.len() % 48, 0, "whole cells");
     assert!(crc32_is_right(frame), "CRC-32");

@@ -26,7 +26,7 @@ fn refusing() -> String {
     lossy("epd") + "threshold = 40\n"
 }
 
-/// Merging VCs, whose cells wait for whole frames.
+/// Merging VCs: cells wait until their frame is whole.
 const MERGING: &str = "duration = \"30ms\"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = \"5us\"\n\
                        [tcp.reno]\ntimer_granularity = \"1ms\"\n[port.bottleneck]\nbuffer = 60\n\
                        [port.bottleneck.policy.epd]\nthreshold = 40\n[port.\"local*->sw1\"]\nbuffer = 60\n\
@@ -41,7 +41,7 @@ fn choice(network: &Network, kind: &str, at: Option<&str>, ports: Option<&[&str]
     CaptureChoice::new(network.duration, (kind, at), [ports, None, None], None).expect("nothing is wrong")
 }
 
-/// Returns a capture of a run, and all its events.
+/// Returns the capture of a run, and all its events.
 fn captured(network: &Network, choice: &CaptureChoice, engine: Engine) -> (File, Vec<Event>) {
     let mut bytes = Vec::new();
     let events = seen_by(network, choice, engine, &mut |block: &[u8]| {
@@ -67,7 +67,7 @@ fn seen_by(
     probe.events
 }
 
-/// A capture, together with every event.
+/// An observer that captures a run and also records every event.
 struct AndAll<'a> {
     watch: Watch<'a>,
     events: Vec<Event>,
@@ -84,12 +84,11 @@ impl Observer for AndAll<'_> {
     }
 }
 
-/// Returns the names of all ports.
 fn ports(network: &Network) -> Vec<&str> {
     network.links.iter().map(|link| link.name.as_str()).collect()
 }
 
-/// Returns fields of a cell's header: VPI and VCI, whether it is marked, ends its frame, and is tagged.
+/// Returns fields of a cell's header: VPI and VCI, and whether the cell is marked, ends its frame, and is tagged.
 fn header(cell: &[u8]) -> (u32, bool, bool, bool) {
     let word = u32::from_be_bytes([cell[0], cell[1], cell[2], cell[3]]);
     (word >> 4, word & 0b0100 != 0, word & 0b0010 != 0, word & 1 != 0)
@@ -103,7 +102,7 @@ fn cells_are_the_ones_that_came_and_left_wherever_others_of_their_frames_were_lo
         let choice = choice(&network, "cells", Some("both"), Some(&names));
         let (file, events) = captured(&network, &choice, Engine::Reference);
         assert!(file.interfaces.iter().all(|(link_type, _)| *link_type == 147));
-        // The headers come from the cell tracker, the events from the engine's cells.
+        // The cell tracker determines the headers in the file; the events come from the engine's cells.
         let told = events.iter().filter_map(|event| match event {
             Event::Cell(cell) if cell.step == CellStep::Arrived => Some((1, cell)),
             Event::Cell(cell) if cell.step == CellStep::Departed => Some((2, cell)),
@@ -122,7 +121,7 @@ fn cells_are_the_ones_that_came_and_left_wherever_others_of_their_frames_were_lo
     }
 }
 
-/// Checks the frames whose last cell leaves the last port of a VC: the delivered ones have the right CRC-32.
+/// Checks the frames whose last cell leaves the last port of a VC: those delivered have the right CRC-32.
 fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event]) {
     let into_hosts: Vec<bool> = network
         .links
@@ -145,7 +144,7 @@ fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event])
     };
     let (delivered, failed) =
         (ended(|step| *step == FrameStep::Delivered), ended(|step| matches!(step, FrameStep::Failed(_))));
-    // A few have left their last port and are on the last link.
+    // A few have left the last port but are still on the last link.
     let on_the_way = network.vcs.len() * 2;
     assert!((delivered..=delivered + on_the_way).contains(&right), "{right} right, {delivered} delivered");
     assert!((failed..=failed + on_the_way).contains(&wrong), "{wrong} wrong, {failed} failed");
@@ -157,7 +156,7 @@ fn a_cell_has_the_same_bytes_at_every_place_it_comes_by() {
     let network = network(&lossy("tail_drop"));
     let names = ports(&network);
     let (file, _) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
-    // Payloads of the only VC on the first source's links: all that arrived at or left a port.
+    // Payloads of the only VC on the first source's links, of all cells that arrived at a port or left it.
     let payloads = |port: &str, flags: u32, circuit: u32| -> Vec<&[u8]> {
         let interface = names.iter().position(|name| *name == port).expect("there is such a port");
         let here = |packet: &&super::reader::Packet| {
@@ -206,7 +205,7 @@ fn packets_say_where_they_were_lost_and_stand_in_the_order_of_time() {
         })
         .collect();
     assert!(refused.len() > 10, "{refused:?}");
-    // Packets are in order of sending, their losses in order of arrival at the port.
+    // Packets are in the order in which they were sent, losses in the order in which they happened at the port.
     let sorted = |mut list: Vec<String>| {
         list.sort_unstable();
         list

@@ -1,4 +1,4 @@
-//! ABR, the available bit rate service: rate control in closed loops of resource management (RM) cells.
+//! ABR, the available bit rate service: sources control their rates in closed loops of resource management (RM) cells.
 //!
 //! Source: ATM Forum Traffic Management 4.0 as `docs/mechanisms.md` 4 gives it; draft-jagan-e2e-traf-mgmt-00, section
 //! 2. `docs/design/abr.md` describes how the parts work together.
@@ -16,12 +16,12 @@ pub use parameters::{Parameters, RateFormat, Rates, cells_per_second};
 pub use rate::Rate;
 pub use source::{Counters, Kind, NEVER, Source};
 
-/// Content of an RM cell (`docs/mechanisms.md` 4.4). Rates are cells per second. Inside the engines they are not
-/// rounded to the cell's 16-bit format unless the VC asks for it.
+/// Content of an RM cell (`docs/mechanisms.md` 4.4). Rates are cells per second. The engines do not round them to the
+/// 16-bit format of real cells unless the VC asks for it.
 #[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmCell {
-    /// DIR: true on the way back to the source.
+    /// DIR: true if the cell is on its way back to the source.
     pub backward: bool,
     /// BN: true if a switch or destination created it, not the source.
     pub bn: bool,
@@ -35,12 +35,12 @@ pub struct RmCell {
     pub ccr: f64,
     /// MCR: rate guaranteed to the source.
     pub mcr: f64,
-    /// CLP, in the cell's header: true if it was sent out of rate.
+    /// CLP, in the cell's header: true if the cell was sent out of rate.
     pub out_of_rate: bool,
 }
 
 impl RmCell {
-    /// Creates a forward RM cell of a source, in rate and without indications.
+    /// Creates a source's forward RM cell, in rate and without congestion indications.
     pub const fn forward(er: f64, ccr: f64, mcr: f64) -> Self {
         Self { backward: false, bn: false, ci: false, ni: false, er, ccr, mcr, out_of_rate: false }
     }
@@ -52,14 +52,14 @@ pub enum Rule {
     /// Rule 2: the source starts at ICR.
     #[default]
     Initial,
-    /// Rule 5: the source has sent no forward RM cell for ADTF, and falls to ICR.
+    /// Rule 5: the source has sent no forward RM cell for ADTF, so ACR falls to ICR.
     Idle,
-    /// Rule 6: CRM forward RM cells are unanswered, and the rate falls by CDF.
+    /// Rule 6: CRM forward RM cells are unanswered, so ACR falls by CDF.
     Unanswered,
-    /// Rule 8: an RM cell came back with CI, and the rate falls by RDF.
+    /// Rule 8: a backward RM cell returned with CI, so ACR falls by RDF.
     CongestionIndication,
-    /// Rule 8: an RM cell came back without CI and NI, and the rate rises by RIF.
+    /// Rule 8: a backward RM cell returned without CI and NI, so ACR rises by RIF.
     Increase,
-    /// Rule 9: an RM cell came back with an ER below the rate of rule 8.
+    /// Rule 9: a backward RM cell returned with an ER below the rate of rule 8.
     ExplicitRate,
 }

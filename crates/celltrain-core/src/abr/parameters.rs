@@ -10,74 +10,74 @@ use crate::error::Fault;
 use crate::gfr::check_pcr;
 use crate::units::{BitRate, CELL_BITS, Duration};
 
-/// The parameters of a VC of the available bit rate service (ABR). Rates count cells with their headers, RM cells too.
+/// The parameters of a VC of the available bit rate service (ABR). Rates include cell headers and RM cells.
 ///
-/// Source: ATM Forum TM 4.0 as `docs/mechanisms.md` 4.1 gives it; its names in lower case.
+/// Source: ATM Forum TM 4.0 as `docs/mechanisms.md` 4.1 gives it; its names are kept, in lower case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Abr")]
 pub struct Parameters {
-    /// PCR: the rate the source never exceeds; that of the VC's first link when absent.
+    /// PCR: the rate that the source never exceeds. Default: the rate of the VC's first link.
     pub pcr: Option<BitRate>,
-    /// MCR: the rate the source never has to go below.
+    /// MCR: the guaranteed rate; the source never has to send more slowly.
     pub mcr: BitRate,
-    /// ICR: the rate the source starts at, and starts at anew after `adtf`; `pcr` when absent. It starts at no
-    /// more than `tbe` cells a round trip.
+    /// ICR: the rate at which the source starts, and restarts after `adtf`. Default: `pcr`. It is limited to
+    /// `tbe` cells per round trip.
     pub icr: Option<BitRate>,
-    /// Nrm: in-rate cells for each forward RM cell, itself included; a power of two.
+    /// Nrm: in-rate cells per forward RM cell, including that cell; a power of two.
     #[schemars(range(min = 2, max = 256), extend("x-unit" = "cells", "x-expect" = "a power of two (2 to 256)"))]
     pub nrm: u32,
-    /// Mrm: in-rate cells between two forward RM cells however slow the source is.
+    /// Mrm: minimum number of in-rate cells between two forward RM cells, however slow the source is.
     #[schemars(range(min = 1, max = 256), extend("x-unit" = "cells"))]
     pub mrm: u32,
-    /// Trm: after this time a forward RM cell is sent as soon as `mrm` cells have been.
+    /// Trm: time after which a forward RM cell is sent as soon as `mrm` in-rate cells have been sent.
     pub trm: Duration,
-    /// RIF: the share of PCR by which ACR rises with a backward RM cell; a power of two.
+    /// RIF: how much ACR rises on a backward RM cell, as a share of PCR; a power of two.
     #[schemars(
         range(min = 0.000_030_517_578_125, max = 1.0),
         extend("x-expect" = "a power of two from 1/32768 (0.000030517578125) to 1")
     )]
     pub rif: f64,
-    /// RDF: the share of ACR by which it falls with a backward RM cell that indicates congestion; a power of two.
+    /// RDF: how much ACR falls on a backward RM cell that indicates congestion, as a share of ACR; a power of two.
     #[schemars(
         range(min = 0.000_030_517_578_125, max = 1.0),
         extend("x-expect" = "a power of two from 1/32768 (0.000030517578125) to 1")
     )]
     pub rdf: f64,
-    /// TBE: what the source may send before the first RM cell comes back. After CRM = TBE / Nrm forward RM cells
-    /// without an answer ACR falls.
+    /// TBE: cells that the source may send before the first RM cell returns. After CRM = TBE / Nrm unanswered forward
+    /// RM cells, ACR falls.
     #[schemars(range(min = 1, max = 16_777_215), extend("x-unit" = "cells"))]
     pub tbe: u32,
-    /// CDF: the share of ACR by which it falls when CRM forward RM cells have had no answer; 0 or a power of two.
+    /// CDF: how much ACR falls after CRM unanswered forward RM cells, as a share of ACR; 0 or a power of two.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "0 or a power of two from 1/64 (0.015625) to 1"))]
     pub cdf: f64,
-    /// ADTF: a source that has sent no forward RM cell for so long starts at ICR anew.
+    /// ADTF: a source that has sent no forward RM cell for longer than this restarts at ICR.
     pub adtf: Duration,
-    /// TCR: the rate out-of-rate forward RM cells are limited to. Ten cells a second are 4240 bps.
+    /// TCR: maximum rate of out-of-rate forward RM cells. Ten cells a second are 4240 bps.
     pub tcr: BitRate,
-    /// Whether a source whose ACR is below TCR, and that has something to send, sends forward RM cells out of rate.
-    /// They are turned around out of rate too.
+    /// Whether a source that has something to send sends forward RM cells out of rate while its ACR is below TCR. They
+    /// are turned around out of rate too.
     pub out_of_rate: bool,
-    /// FRTT: the fixed part of the VC's round trip, which limits ICR; the path's when absent.
+    /// FRTT: the fixed part of the VC's round-trip time, which limits ICR. Default: computed from the path.
     #[schemars(example = "30ms")]
     pub frtt: Option<Duration>,
-    /// How rates stand in RM cells.
+    /// Format of rates in RM cells.
     pub rate_format: RateFormat,
 }
 
-/// How rates stand in RM cells.
+/// Format of rates in RM cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RateFormat {
-    /// As they are.
+    /// Not rounded.
     #[default]
     Exact,
-    /// In the cell's 16 bits, rounded down by less than 0.2 %.
+    /// In the 16 bits of a real cell, rounded down by less than 0.2 %.
     RmCell,
 }
 
 impl RateFormat {
-    /// Returns a rate in cells per second as read from an RM cell it was written into.
+    /// Returns a rate in cells per second as it is after being written into an RM cell and read back.
     pub fn through_cell(self, rate: f64) -> f64 {
         match self {
             Self::Exact => rate,
@@ -122,18 +122,19 @@ pub struct Rates {
 }
 
 impl Parameters {
-    /// Returns the VC's rates if its first link has this rate and a cell that never queues is back after `round_trip`.
+    /// Returns the VC's rates, given the rate of its first link and the time after which a cell that never queues is
+    /// back.
     pub fn rates(&self, link_rate: BitRate, round_trip: Duration) -> Rates {
         let pcr = self.pcr.unwrap_or(link_rate);
         let mcr = cells_per_second(self.mcr);
-        // If the round trip takes no time, TBE/FRTT is infinite and no limit.
+        // If the round-trip time is zero, TBE/FRTT is infinite and sets no limit.
         let start = f64::from(self.tbe) / self.frtt.unwrap_or(round_trip).seconds();
         let icr = cells_per_second(self.icr.unwrap_or(pcr)).min(start).max(mcr);
         Rates { pcr: cells_per_second(pcr), mcr, icr, tcr: cells_per_second(self.tcr) }
     }
 
-    /// Returns the data share of the VC's rate while it has as much as it may send: one of Nrm in-rate cells is a
-    /// forward RM cell (`docs/mechanisms.md` 1.1).
+    /// Returns data's share of the VC's rate while the source always has data: one of Nrm in-rate cells is a forward RM
+    /// cell (`docs/mechanisms.md` 1.1).
     pub fn data_share(&self) -> f64 {
         f64::from(self.nrm.saturating_sub(1)) / f64::from(self.nrm)
     }
@@ -179,7 +180,7 @@ impl Parameters {
             refuse("adtf", format!("\"{}\"", self.adtf), format!("is not a time from {MIN_ADTF} to {MAX_ADTF}"));
         }
         if self.tcr > pcr || self.tcr.bits_per_second == 0 {
-            // The user may not have written it.
+            // The message must also make sense to a user who did not write the key.
             let is_default = self.tcr == Self::default().tcr;
             let own = if is_default { "is the default, and not" } else { "is not" };
             refuse("tcr", format!("\"{}\"", self.tcr), format!("{own} a positive rate up to pcr = \"{pcr}\""));
@@ -199,7 +200,7 @@ impl Parameters {
     }
 }
 
-/// Converts a line's rate to cells per second.
+/// Converts a bit rate to cells per second.
 pub fn cells_per_second(rate: BitRate) -> f64 {
     rate.bits_per_second as f64 / CELL_BITS as f64
 }
@@ -209,14 +210,14 @@ fn is_power_of_two(factor: f64, least: f64) -> bool {
     (least..=1.0).contains(&factor) && factor.to_bits().trailing_zeros() >= 52
 }
 
-/// TM 4.0: TBE has 24 bits.
+/// TM 4.0: TBE is a 24-bit number of cells.
 const MAX_TBE: u32 = (1 << 24) - 1;
 /// TM 4.0: Trm is 100 ms times a power of two from 1/128 to 1.
 const MAX_TRM: Duration = Duration::from_milliseconds(100);
-/// TM 4.0: ADTF has 10 bits of 10 ms.
+/// TM 4.0: ADTF is a 10-bit multiple of 10 ms.
 const MIN_ADTF: Duration = Duration::from_milliseconds(10);
 const MAX_ADTF: Duration = Duration::from_milliseconds(10_230);
-/// TM 4.0: FRTT has 24 bits of microseconds.
+/// TM 4.0: FRTT is a 24-bit number of microseconds.
 const MAX_FRTT: Duration = Duration::from_microseconds((1 << 24) - 1);
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! The rates that fit an RM cell (TM 4.0, `docs/mechanisms.md` 4.4).
+//! The rates that an RM cell can express (TM 4.0, `docs/mechanisms.md` 4.4).
 
-/// A rate in the format of RM cells: nz 2^e (1 + m/512) cells per second, in one bit nz, five of e and nine of m. The
-/// default is zero.
+/// A rate in the format of RM cells: nz 2^e (1 + m/512) cells per second, with one bit for nz, five for e and nine for
+/// m. The default is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u16);
 
 impl Rate {
-    /// Returns the greatest rate of the format that is at most `cells_per_second`. It is less than 1/512 below, from 1
-    /// cell a second to 2^32. A rate below 1 is zero. Rounding up would let a cell promise a rate that was never
-    /// granted.
+    /// Returns the largest rate of the format that is at most `cells_per_second`. From 1 cell a second to 2^32 the
+    /// difference is less than 1/512; a rate below 1 becomes zero. Rounding up would let a cell promise a rate that was
+    /// never granted.
     ///
     /// # Panics
     /// If the rate is negative or not a number.
@@ -20,7 +20,7 @@ impl Rate {
         if cells_per_second >= TWO_TO_32 {
             return Self(RATE_NONZERO | RATE_MANTISSA | 31 << RATE_EXPONENT_SHIFT);
         }
-        // The float's own exponent, whose bias is 1023, and the first nine bits of its mantissa; the sign is zero.
+        // The float's exponent, with a bias of 1023, and the first nine bits of its mantissa. The sign bit is zero.
         let bits = cells_per_second.to_bits();
         let exponent = u16::try_from((bits >> 52) - 1023).expect("the rate is below 2^32");
         let mantissa = u16::try_from(bits >> 43 & u64::from(RATE_MANTISSA)).expect("nine bits");
@@ -36,12 +36,12 @@ impl Rate {
         f64::from(power) * (1.0 + f64::from(self.0 & RATE_MANTISSA) / 512.0)
     }
 
-    /// Returns the rate of these bits; the highest is reserved and ignored.
+    /// Returns the rate that these bits encode. The highest bit is reserved and ignored.
     pub fn from_bits(bits: u16) -> Self {
         Self(bits & !RATE_RESERVED)
     }
 
-    /// Returns its bits, of which the highest is reserved and zero.
+    /// Returns its encoding. The highest bit is reserved and zero.
     pub fn bits(self) -> u16 {
         self.0
     }
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn rates_worked_by_hand() {
-        // nz is bit 14, e bits 13 to 9, m bits 8 to 0. 1 = 2^0; 10 = 2^3 (1 + 128/512); 365566 lies between
+        // nz is in bit 14, e in bits 13 to 9, m in bits 8 to 0. 1 = 2^0; 10 = 2^3 (1 + 128/512); 365566 lies between
         // 2^18 (1 + 201/512) = 365056 and (1 + 202/512) = 365568; 353207.5 = 2^18 (1 + 177.86/512).
         for (rate, bits, rounded) in [
             (0.0, 0x0000, 0.0),

@@ -1,4 +1,4 @@
-//! Timed scripts of the ABR source and destination of one end, with one line for each cell sent or received.
+//! Timed scripts that test the ABR source and destination at one end of a VC. A line describes a cell sent or received.
 //!
 //! The settings of a script (`tests/abr/*.script`, read by [`crate::script`]) are parameters, `link_rate` and
 //! `round_trip`. Its lines:
@@ -19,12 +19,12 @@
 //! = acr 1000                   a variable's value: acr (cells per second), next (us), overwritten, answered
 //! ```
 //!
-//! The link has 424 Mbps unless set otherwise: a cell takes 1 us, 424 kbps are 1000 cells a second. Arrivals at an
+//! The link's rate is 424 Mbps by default, so a cell takes 1 us, and 424 kbps are 1000 cells a second. Arrivals at an
 //! instant are handled before cells that start at that instant.
 //!
-//! A script must list every cell sent. Every script is played with each
-//! data cell sent by itself, and in trains sent ahead whose cells are taken back when something happens. The third time
-//! a [`ShapedPort`] sends the cells, and their headers are read.
+//! A script must list every cell sent. Each is played three times: with data cells sent one by one; with trains sent
+//! ahead, whose cells are taken back when something happens; and through a [`ShapedPort`], where the headers of its
+//! cells are checked too.
 
 use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source, cells_per_second};
 use crate::cell::{Cell, FrameNumber, Run};
@@ -125,7 +125,7 @@ impl script::Player for Player {
 }
 
 impl Player {
-    /// Adds data to be sent; to a port as the cells of a packet, marked or not.
+    /// Adds data to send. A port receives it as a packet, whose cells carry EFCI if `marked`.
     fn data_comes(&mut self, cells: u64, marked: bool) {
         let cells = u32::try_from(cells).expect("scripts are short");
         match &mut self.end {
@@ -200,7 +200,7 @@ impl Player {
         Ok(())
     }
 
-    /// Returns the source of a script played without a port.
+    /// Returns the source of a script that is played without a port.
     fn source(&mut self) -> &mut Source {
         match &mut self.end {
             End::Source(source) => source,
@@ -216,7 +216,7 @@ impl Player {
                 1
             }
             Mode::Trains => {
-                // Send no cells ahead if they are so far apart that an out-of-rate cell may come between them.
+                // Send only one cell ahead if an out-of-rate cell may come between two data cells.
                 let waiting = self.data;
                 let source = self.source();
                 let most = if source.next_out_of_rate(true).is_some() { 1 } else { waiting };
@@ -271,7 +271,7 @@ impl Player {
             return if words.is_empty() { Ok(()) } else { Err("a data cell says nothing".into()) };
         };
         let mut expected = self.rm_cell(&words)?;
-        // Rates not named in the line may have any value.
+        // Rates that the line does not name may have any value.
         for (name, rate, sent) in [
             ("er", &mut expected.er, content.er),
             ("ccr", &mut expected.ccr, content.ccr),
@@ -313,7 +313,7 @@ fn kind_of(rm: &RmCell) -> &'static str {
     }
 }
 
-/// Returns the content of an RM cell as the other end reads it: with rounded rates if the VC's cells round them.
+/// Returns the content of an RM cell as the other end reads it: rates are rounded if the VC uses the cell's format.
 fn as_read(content: &RmCell, rate_format: RateFormat) -> RmCell {
     let read = |rate| rate_format.through_cell(rate);
     RmCell { er: read(content.er), ccr: read(content.ccr), mcr: read(content.mcr), ..*content }

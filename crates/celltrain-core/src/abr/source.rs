@@ -3,15 +3,15 @@
 //! Source: ATM Forum TM 4.0, the source's rules 1 to 13, as `docs/mechanisms.md` 4.2 gives them. Each rule is cited
 //! where it is implemented. The names ACR, CCR, ER, Nrm and so on are kept.
 //!
-//! Choices that the rules leave open: a forward RM cell required by rule 3(a) waits until data or a backward RM cell
-//! waits, so an idle source is silent. ER of a forward RM cell is PCR. The optional use-it-or-lose-it of rule 13 is
-//! rule 5 alone. If rule 8 says "at least" or "at most", the bound itself is taken. Out-of-rate forward RM cells, which
-//! rule 11 allows, are sent if the VC asks for them, while ACR is below TCR and something waits.
+//! Choices that the rules leave open: a forward RM cell required by rule 3(a) is not sent until data or a backward RM
+//! cell waits, so an idle source is silent. ER of a forward RM cell is PCR. Of the optional use-it-or-lose-it behaviour
+//! (rule 13), only rule 5 is implemented. If rule 8 says "at least" or "at most", the bound itself is used.
+//! Out-of-rate forward RM cells (rule 11) are sent if the VC enables them, while ACR is below TCR and something waits.
 
 use super::{Parameters, RateFormat, Rates, RmCell, Rule};
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
-/// Instant of events that never happen: ACR is so low that a cell would take longer than any run.
+/// The time of events that never happen, for an ACR so low that a cell would take longer than any run.
 pub const NEVER: Time = Time(u64::MAX);
 
 /// A kind of in-rate cell (rule 3).
@@ -34,13 +34,13 @@ pub struct Counters {
     pub out_of_rate_sent: u64,
     /// Backward RM cells sent, in rate or not.
     pub backward_rm_sent: u64,
-    /// Backward RM cells that came back, whatever node created them.
+    /// Backward RM cells that returned to this source, whatever node created them.
     pub backward_rm_received: u64,
-    /// Backward RM cells that waited to be sent and were overwritten by newer ones.
+    /// Backward RM cells that were overwritten by newer ones while they waited to be sent.
     pub overwritten: u64,
 }
 
-/// The source of one ABR VC. Instants are starts of cells.
+/// The source of one ABR VC. All times are those at which cells start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     rates: Rates,
@@ -55,14 +55,14 @@ pub struct Source {
     out_of_rate: bool,
     rate_format: RateFormat,
     units_per_second: f64,
-    /// The time a cell takes on the VC's first link.
+    /// The transmission time of a cell on the VC's first link.
     cell_time: Span,
 
     /// ACR in cells per second.
     acr: f64,
-    /// The rule that changed it last; for observers only.
+    /// The rule that last changed ACR; for observers only.
     rule: Rule,
-    /// The span between two in-rate cells at ACR.
+    /// Time between two in-rate cells at ACR.
     interval: Span,
     pace: Pace,
     /// Start of the last in-rate forward RM cell.
@@ -86,11 +86,11 @@ pub struct Source {
 struct Pace {
     /// Start of the last in-rate cell.
     last: Option<Time>,
-    /// Earliest start of the next.
+    /// Earliest start of the next in-rate cell.
     next: Time,
 }
 
-/// The latest data cells, an interval apart, which can still be taken back.
+/// The latest data cells, sent at equal intervals, which can still be taken back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Train {
     first: Time,
@@ -99,8 +99,8 @@ struct Train {
 }
 
 impl Source {
-    /// Creates a source that has sent nothing, on a first link of `link_rate`. A cell that never queues is back after
-    /// `round_trip`.
+    /// Creates a source that has sent nothing. `link_rate` is that of its first link; `round_trip` is the time after
+    /// which a cell that never queues is back.
     pub fn new(parameters: &Parameters, link_rate: BitRate, round_trip: Duration, clock: Clock) -> Self {
         let rates = parameters.rates(link_rate, round_trip);
         let mut source = Self {
@@ -139,19 +139,19 @@ impl Source {
         self.acr
     }
 
-    /// Returns the rule that changed ACR last.
+    /// Returns the rule that last changed ACR.
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
-    /// Returns the span between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, and at least the cell time
-    /// of the first link. It is `u64::MAX` units if longer than any run.
+    /// Returns the time between two in-rate cells at ACR: 1/ACR rounded up to a whole unit, but at least the cell time
+    /// of the first link. If this is longer than any run, returns `u64::MAX` units.
     pub fn interval(&self) -> Span {
         self.interval
     }
 
-    /// Returns the earliest start of the next in-rate cell (rule 1), which may be past. Returns [`NEVER`] while ACR is
-    /// next to nothing.
+    /// Returns the earliest start of the next in-rate cell (rule 1), which may be in the past. Returns [`NEVER`] while
+    /// ACR is almost zero.
     pub fn next_departure(&self) -> Time {
         self.pace.next
     }
@@ -161,26 +161,27 @@ impl Source {
         self.waiting.is_some()
     }
 
-    /// Returns the earliest start of the next cell of any kind in the current state, which may be past. Returns `None`
-    /// if there is no cell to send, or if ACR is next to nothing.
+    /// Returns the earliest start of the next cell of any kind in the current state, which may be in the past. Returns
+    /// `None` if there is no cell to send, or if ACR is almost zero.
     pub fn next_start(&self, data_waits: bool) -> Option<Time> {
         let in_rate = (data_waits || self.in_rate_rm_waits()).then_some(self.pace.next).filter(|&next| next != NEVER);
         in_rate.into_iter().chain(self.next_out_of_rate(data_waits)).min()
     }
 
-    /// Returns whether the cell that starts at `now`, no earlier than [`next_start`](Self::next_start), goes out of
-    /// rate. A turned-around cell does so before any in-rate cell, a forward one only if none may go in rate.
+    /// Returns whether the cell that starts at `now`, no earlier than [`next_start`](Self::next_start), is sent out of
+    /// rate. A turned-around out-of-rate cell precedes any in-rate cell; an out-of-rate forward cell is sent only if no
+    /// in-rate cell may be.
     pub fn goes_out_of_rate(&self, now: Time, data_waits: bool) -> bool {
         let is_due = (data_waits || self.in_rate_rm_waits()) && self.pace.next <= now;
         self.out_of_rate_rm_waits() || !is_due
     }
 
-    /// Returns whether a backward RM cell waits for [rule 3](Self::next_kind).
+    /// Returns whether a backward RM cell waits to be sent in rate, by [rule 3](Self::next_kind).
     fn in_rate_rm_waits(&self) -> bool {
         self.waiting.is_some_and(|rm| !rm.out_of_rate)
     }
 
-    /// Returns whether a backward RM cell waits for the destination's rule 6.
+    /// Returns whether a backward RM cell waits to be sent out of rate, by the destination's rule 6.
     fn out_of_rate_rm_waits(&self) -> bool {
         self.waiting.is_some_and(|rm| rm.out_of_rate)
     }
@@ -231,14 +232,15 @@ impl Source {
         Some(content)
     }
 
-    /// Returns the number of consecutive data cells, the first at `first` and an [`interval`](Self::interval) apart,
-    /// before rule 3 requires an RM cell, if data never runs out and nothing arrives meanwhile.
+    /// Returns how many data cells, from `first` on and an [`interval`](Self::interval) apart, may follow each other
+    /// before rule 3 requires an RM cell. Assumes that data never runs out and nothing arrives meanwhile.
     pub fn data_cells_until_rm(&self, first: Time) -> u32 {
         let Some(forward_at) = self.forward_at else { return 0 };
         if self.in_rate_rm_waits() && !self.backward_sent {
             return 0;
         }
-        // Rule 3(a): Nrm - 1 cells, or Mrm and those that start before Trm has elapsed. No run outlasts `LONGEST`.
+        // Rule 3(a): Nrm - 1 cells, or Mrm plus those that start before Trm has elapsed. No run lasts longer than
+        // `LONGEST`.
         let by_count = (self.nrm - 1).saturating_sub(self.cells);
         let least = self.mrm.saturating_sub(self.cells);
         let by_time = (forward_at + self.trm).0.saturating_sub(first.0).div_ceil(self.interval.0);
@@ -247,8 +249,8 @@ impl Source {
         u32::try_from(cells).expect("it is below Nrm")
     }
 
-    /// Starts `cells` data cells, the first at `first` and an [`interval`](Self::interval) apart. Equivalent to as many
-    /// calls of [`sent`](Self::sent).
+    /// Starts `cells` data cells, from `first` on and an [`interval`](Self::interval) apart. Equivalent to calling
+    /// [`sent`](Self::sent) for each.
     pub fn sent_data(&mut self, first: Time, cells: u32) {
         if cells == 0 {
             return;
@@ -264,7 +266,7 @@ impl Source {
     }
 
     /// Undoes `sent_data` for the last `cells` data cells, which have not started and will not start as planned. They
-    /// are an interval apart, and since then no RM cell was sent and ACR has not changed.
+    /// must be an interval apart; since they were sent, no RM cell may have been sent and ACR must not have changed.
     pub fn unsend_data(&mut self, cells: u32) {
         assert!(cells <= self.train.cells, "only data cells sent since the last RM cell are taken back");
         self.train.cells -= cells;
@@ -272,8 +274,8 @@ impl Source {
         self.pace = self.train.pace(self.interval);
     }
 
-    /// Handles a backward RM cell that returns to its source. If it changes ACR, data cells that have not started by
-    /// `now` have been taken back.
+    /// Handles a backward RM cell that returns to its source. If it changes ACR, the caller must already have taken
+    /// back the data cells that have not started by `now`.
     pub fn on_backward_rm(&mut self, rm: &RmCell, now: Time) {
         assert!(rm.backward, "an RM cell comes back backward");
         self.counters.backward_rm_received += 1;
@@ -287,15 +289,15 @@ impl Source {
         assert!(self.pace.last.is_none_or(|last| last <= now), "cells not started are taken back before ACR changes");
         self.rule = self.rule_of(rm, acr);
         self.set_acr(acr);
-        // If ACR has risen, a waiting cell is rescheduled. If it has fallen, the cell keeps the start scheduled at the
-        // rate of that time.
+        // If ACR has risen, the next cell is rescheduled. If it has fallen, the next cell keeps the start scheduled at
+        // the old rate.
         if let Some(last) = self.pace.last {
             self.pace.next = self.pace.next.min(after(last, self.interval));
         }
         self.train = Train::default();
     }
 
-    /// Returns ACR after this backward RM cell has come back.
+    /// Returns the ACR that results from this backward RM cell.
     pub fn acr_after(&self, rm: &RmCell) -> f64 {
         let Rates { pcr, mcr, .. } = self.rates;
         // Rule 8.
@@ -314,7 +316,7 @@ impl Source {
     fn rule_of(&self, rm: &RmCell, acr: f64) -> Rule {
         let by_er = acr == self.rate_format.through_cell(rm.er).max(self.rates.mcr);
         match rm {
-            // CI leads no lower than MCR, nor does ER.
+            // Neither CI nor ER reduces ACR below MCR.
             RmCell { ci: true, .. } if acr == (self.acr - self.acr * self.rdf).max(self.rates.mcr) => {
                 Rule::CongestionIndication
             }
@@ -324,17 +326,18 @@ impl Source {
     }
 
     /// Queues a backward RM cell that the destination at this end has turned around, to be sent in or out of rate
-    /// according to its CLP. It overwrites a waiting one (destination rule 3), so that nothing older follows it (4).
+    /// according to its CLP. It overwrites a waiting one (destination rule 3), so that no older cell follows it (rule
+    /// 4).
     pub fn turn_around(&mut self, rm: RmCell) {
         assert!(rm.backward, "the destination has turned it around");
         self.counters.overwritten += u64::from(self.waiting.is_some());
         self.waiting = Some(rm);
     }
 
-    /// Returns the earliest start of the next out-of-rate RM cell in the current state, which may be past. A
-    /// turned-around cell goes at once (destination rule 6). A forward one (rule 11) goes TCR after the last, in rate
-    /// or not, while ACR is below TCR and data or a backward RM cell waits for its turn. There is no forward one if the
-    /// VC sends none.
+    /// Returns the earliest start of the next out-of-rate RM cell in the current state, which may be in the past. A
+    /// turned-around cell is sent at once (destination rule 6). Forward cells (rule 11) are spaced by 1/TCR from the
+    /// last forward RM cell, in rate or not, while ACR is below TCR and data or a backward RM cell waits. They are sent
+    /// only if the VC enables them.
     pub fn next_out_of_rate(&self, data_waits: bool) -> Option<Time> {
         if self.out_of_rate_rm_waits() {
             return Some(Time::default());
@@ -347,7 +350,7 @@ impl Source {
     }
 
     /// Starts an out-of-rate RM cell and returns its content. Its CLP is 1 (rule 11, destination rule 6), and it does
-    /// not affect in-rate cells: it counts in none of rules 1, 3, 5 and 6.
+    /// not affect in-rate cells: rules 1, 3, 5 and 6 ignore it.
     pub fn sent_out_of_rate(&mut self, now: Time) -> RmCell {
         assert!(
             self.next_out_of_rate(true).is_some_and(|next| next <= now),
@@ -362,17 +365,18 @@ impl Source {
         self.forward_rm(true)
     }
 
-    /// Rules 2 and 3(a): returns whether a forward RM cell is the next in-rate cell if it starts at `now`.
+    /// Returns whether a forward RM cell is the next in-rate cell if it starts at `now` (rules 2 and 3(a)).
     fn forward_rm_is_due(&self, now: Time) -> bool {
         self.forward_at.is_none_or(|forward_at| {
             self.cells + 1 >= self.nrm || (self.cells >= self.mrm && now >= forward_at + self.trm)
         })
     }
 
-    /// Rules 5 and 6: sets ACR before a forward RM cell that starts at `now`; it holds for the cells after it (rule 7).
+    /// Updates ACR before a forward RM cell that starts at `now` (rules 5 and 6). The new ACR applies to the following
+    /// cells (rule 7).
     fn prepare_forward_rm(&mut self, now: Time) {
         let mut acr = self.acr;
-        // Rule 5. If there was no forward RM cell before, no time has elapsed.
+        // Rule 5. If no forward RM cell has been sent before, no time has elapsed.
         if acr > self.rates.icr && self.forward_at.is_some_and(|forward_at| now - forward_at > self.adtf) {
             acr = self.rates.icr;
             self.rule = Rule::Idle;
@@ -403,8 +407,8 @@ impl Source {
         self.interval = self.interval_at(acr);
     }
 
-    /// Returns 1/rate, rounded up to a whole unit except for a float's error: an interval that is a whole number of
-    /// units stays so.
+    /// Returns 1/rate, rounded up to a whole unit. Float errors are allowed for, so an interval that is a whole number
+    /// of units is not rounded up.
     fn interval_at(&self, rate: f64) -> Span {
         let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
         if units < LONGEST as f64 {
@@ -418,7 +422,7 @@ impl Source {
 }
 
 impl Train {
-    /// Returns the state of the stream after the train.
+    /// Returns the pace after the train.
     fn pace(&self, interval: Span) -> Pace {
         match self.cells {
             0 => self.before,
@@ -434,9 +438,10 @@ fn after(time: Time, interval: Span) -> Time {
     Time(time.0.saturating_add(interval.0))
 }
 
-/// Relative error bound of a rate and a quotient by it, with margin: 2^-48, while each operation rounds by 2^-53.
+/// Relative error bound of a rate and of a quotient by it: 2^-48. Each operation rounds by only 2^-53, so this has
+/// margin.
 const FLOAT_ERROR: f64 = 1.0 / (1_u64 << 48) as f64;
-/// Scenario checks keep times below this number of units.
+/// Scenario checks keep all times below this number of units.
 const LONGEST: u64 = 1 << 62;
 
 #[cfg(test)]

@@ -1,14 +1,13 @@
-//! Adaptive Discard Algorithm (ADA): drops from the front when the queue is full, and when the VC's ACR has fallen
-//! much.
+//! Adaptive Discard Algorithm (ADA): drops packets from the front when the queue is full, and when the VC's ACR has
+//! fallen considerably.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, whose symbols are kept; part of its pseudocode is lost and is
-//! reconstructed in `docs/mechanisms.md` 5.1. The state diagram of its Figure 4 prints "Queue < LT" on the way to
-//! phase 1; prose and pseudocode say that the queue must have at least LT packets (a shorter one brings no duplicate
-//! acks).
+//! reconstructed in `docs/mechanisms.md` 5.1. The state diagram of its Figure 4 prints "Queue < LT" on the way to phase
+//! 1; prose and pseudocode say that the queue must have at least LT packets (a shorter one causes no duplicate acks).
 //! Departures: it runs at every arrival, before the packet is admitted, and at every change of ACR, unless
 //! `evaluated_at` says otherwise. An evaluation that enters phase 1 ends there. QL is read again after a
-//! drop. "QL = MQS" is read as at least MQS, since packets differ in length. If no packet can be dropped because the
-//! only one is under way, nothing changes.
+//! drop. "QL = MQS" is read as at least MQS, since packets differ in length. If the only packet is being transmitted,
+//! it cannot be dropped and nothing changes.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -27,13 +26,14 @@ use crate::index::Label;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "AdaptiveDiscard")]
 pub struct Config {
-    /// f: an ACR below this share of `LD_ACR` has fallen much, 0 to 1. The source gives no value.
+    /// f: ACR has fallen considerably if it is below this share of `LD_ACR`, 0 to 1. The source gives no value.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of a rate (0 to 1)"))]
     pub reduction_factor: f64,
-    /// LT: packets below which the queue is low. The source says "a few", far from the largest queue.
+    /// LT: number of packets below which the queue is low. The source says only "a few", far from the largest queue
+    ///
     #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub low_threshold: u32,
-    /// When the algorithm looks, which the source does not say.
+    /// When the algorithm is evaluated. The source does not say.
     pub evaluated_at: EvaluatedAt,
 }
 
@@ -43,16 +43,16 @@ impl Default for Config {
     }
 }
 
-/// When the Adaptive Discard Algorithm looks at rate and queue.
+/// When the Adaptive Discard Algorithm evaluates rate and queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EvaluatedAt {
-    /// At every arrival and every change of ACR: a queue at MQS loses a packet at either.
+    /// At every arrival and every change of ACR. A queue at MQS loses a packet in both cases.
     #[default]
     ArrivalsAndRates,
-    /// At both too, but a full queue costs a packet at arrivals only.
+    /// At every arrival and every change of ACR, but a full queue loses a packet only at arrivals.
     FullAtArrivals,
-    /// At every arrival only: a fall of ACR costs a packet when the next comes.
+    /// At every arrival only. After a fall of ACR, the packet is dropped at the next arrival.
     Arrivals,
 }
 
@@ -64,27 +64,27 @@ pub struct AdaptiveDiscard {
     vcs: TiVec<Label, Vc>,
 }
 
-/// State of one VC, also used with a shared memory.
+/// State of one VC; also used if VCs share one memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaState {
     /// Congestion Phase.
     pub phase: Phase,
-    /// `LD_ACR`: ACR when a packet was last dropped, or the largest since then in phase 0, in cells a second.
+    /// `LD_ACR`: ACR when a packet was last dropped; in phase 0, the largest ACR since then. In cells a second.
     pub ld_acr: f64,
-    /// `P_CTR`: packets in the queue when one was last dropped, less those served since.
+    /// `P_CTR`: number of packets in the queue when one was last dropped, minus those served since.
     pub p_ctr: u32,
 }
 
 /// Congestion Phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// 0: the network is considered uncongested, and a fall of ACR costs a packet.
+    /// Phase 0: the network is considered uncongested, and a packet is dropped if ACR falls.
     Zero,
-    /// 1: a packet was dropped recently, and only lack of room costs another.
+    /// Phase 1: a packet was dropped recently, and others are dropped only for lack of room.
     One,
 }
 
-/// Methods of [`Discard`] that forward to one VC's state in the field `$vcs`.
+/// Methods of [`Discard`] that forward to the state of one VC in the field `$vcs`.
 macro_rules! keep_state {
     ($vcs:ident) => {
         fn on_served(&mut self, vc: Label) {
@@ -147,7 +147,7 @@ impl Discard for AdaptiveDiscard {
 }
 
 impl AdaptiveDiscard {
-    /// Evaluates the algorithm; `full_counts` is true if a queue at MQS costs a packet.
+    /// Evaluates the algorithm. If `full_counts`, a queue at MQS loses a packet.
     fn evaluate(&mut self, packets: &mut Packets, vc: Label, full_counts: bool) {
         let v = &mut self.vcs[vc];
         let is_full = full_counts && packets.ql(vc) >= v.mqs;
@@ -191,7 +191,7 @@ impl Thresholds {
             faults.push(Fault::new("low_threshold", self.lt, problem));
         }
         if let Some(mqs) = mqs.filter(|&mqs| self.lt > mqs) {
-            // The user may not have written it.
+            // The message must also make sense to a user who did not write the key.
             let own = if self.lt == DEFAULT_LT { "is the default, and" } else { "is" };
             let problem = format!("{own} more packets than the buffer holds ({mqs} of the longest)");
             faults.push(Fault::new("low_threshold", self.lt, problem));
@@ -216,28 +216,28 @@ impl Thresholds {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vc {
     pub(super) state: AdaState,
-    /// MQS: the most packets of the VC's greatest length that fit.
+    /// MQS: the maximum number of packets that fit if all have the VC's greatest length.
     mqs: u32,
-    /// `P_CTR` before the latest packet was served.
+    /// `P_CTR` before the latest packet was served, to undo it.
     p_ctr_before: u32,
 }
 
 impl Default for Vc {
-    /// Creates the state before the first packet; `LD_ACR` takes the ACR's value at the first evaluation.
+    /// Creates the state before the first packet; the first evaluation sets `LD_ACR` to ACR.
     fn default() -> Self {
         Self { state: AdaState { phase: Phase::Zero, ld_acr: 0.0, p_ctr: 0 }, mqs: u32::MAX, p_ctr_before: 0 }
     }
 }
 
 impl Vc {
-    /// Drops a packet from the front, if one can be dropped, and enters phase 1 or stays there.
+    /// Drops a packet from the front if possible. If so, the phase is 1 afterwards.
     pub(super) fn drop_front(&mut self, packets: &mut Packets, vc: Label, cause: Cause) {
         if packets.drop_front(vc, cause) {
             self.state = AdaState { phase: Phase::One, ld_acr: packets.acr(vc), p_ctr: packets.ql(vc) };
         }
     }
 
-    /// Phase 0: raises `LD_ACR` to an ACR that has risen.
+    /// In phase 0, raises `LD_ACR` if ACR has risen above it.
     pub(super) fn follow_up(&mut self, acr: f64) {
         self.state.ld_acr = self.state.ld_acr.max(acr);
     }
@@ -260,15 +260,15 @@ mod tests {
     use crate::edge_device::{DiscardConfig, Packet};
     use Phase::{One, Zero};
 
-    /// The only VC of these tests.
+    /// The only VC in these tests.
     const VC: Label = Label::new(0);
 
-    /// State before an evaluation, at `LD_ACR` = 100: phase, ACR, QL and `P_CTR`.
+    /// State before an evaluation, with `LD_ACR` = 100: phase, ACR, QL and `P_CTR`.
     type Before = (Phase, f64, u32, u32);
-    /// State after it: phase, `LD_ACR`, QL and `P_CTR`.
+    /// State after the evaluation: phase, `LD_ACR`, QL and `P_CTR`.
     type After = (Phase, f64, u32, u32);
 
-    /// Runs one evaluation with f = 0.5, LT = 3, MQS = 5 (packets of 2 cells, EB = 10).
+    /// Runs one evaluation with f = 0.5, LT = 3 and MQS = 5 (packets of 2 cells, EB = 10).
     fn evaluate((phase, acr, ql, p_ctr): Before) -> After {
         let mut packets = Packets::new(Some(10), Memory::PerVc, &[2]);
         let mut ada = Config { reduction_factor: 0.5, low_threshold: 3, ..Config::default() }.build(&packets);
@@ -321,8 +321,8 @@ mod tests {
 
     #[test]
     fn what_a_change_of_rate_costs_depends_on_when_the_algorithm_looks() {
-        // MQS = 15. Packets; ACR relative to before; packets left at once; and packets lost after the next arrival, (by
-        // the rate rule, for lack of room).
+        // MQS = 15. Columns: packets; ACR relative to before; packets left at once; packets lost after the next arrival
+        // (by the rate rule, for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
         let rows: [(EvaluatedAt, [Row; 3]); 3] = [
             (EvaluatedAt::ArrivalsAndRates, [(15, 0.9, 14, (0, 1)), (15, 0.4, 14, (1, 0)), (14, 0.4, 13, (1, 0))]),

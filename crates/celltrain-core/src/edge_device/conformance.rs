@@ -1,5 +1,5 @@
-//! Tests that hold for every listed discard algorithm, and compare the buffer with a naive oracle that keeps single
-//! cells.
+//! Tests that hold for every listed discard algorithm, and that compare the buffer with a naive oracle that tracks
+//! every cell.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -13,7 +13,7 @@ use crate::cell::{Cell, FrameNumber};
 use crate::index::Label;
 use crate::port::PortCounters;
 
-/// A buffer whose packets are numbered by VC in the order offered.
+/// A buffer whose packets are numbered within each VC, in the order offered.
 pub(super) struct Bench {
     pub(super) buffer: EdgeBuffer,
     offered: Vec<u32>,
@@ -38,7 +38,7 @@ impl Bench {
         self.buffer.offer(Label::new(vc), packet(frame, cells), acr);
     }
 
-    /// Offers packets of one length to VC 0.
+    /// Offers packets of equal length to VC 0.
     pub(super) fn offer_many(&mut self, packets: u32, cells: u32) {
         (0..packets).for_each(|_| self.offer(0, cells));
     }
@@ -48,12 +48,12 @@ impl Bench {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.frame.number()).collect()
     }
 
-    /// Returns the cells of a VC's packets, those under way counted whole.
+    /// Returns the number of cells in a VC's packets. A packet being transmitted counts as a whole.
     pub(super) fn whole_cells(&self, vc: u32) -> u32 {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.cells).sum()
     }
 
-    /// Applies an operation and returns the cells that leave for good.
+    /// Applies an operation. Returns the cells that leave and are not put back.
     pub(super) fn apply(&mut self, operation: Operation) -> Vec<Cell> {
         match operation {
             Operation::Offer { vc, cells, acr } => self.offer_at(vc, cells, acr),
@@ -70,7 +70,7 @@ impl Bench {
                     }
                 }
                 let back = back.min(u32::try_from(taken.len()).unwrap());
-                // One by one, and the others together.
+                // One cell by itself, then the others together.
                 for part in [back.min(1), back - back.min(1)] {
                     if part > 0 {
                         self.buffer.untake(vc, part);
@@ -84,7 +84,7 @@ impl Bench {
     }
 }
 
-/// Creates a packet; every third is tagged.
+/// Creates a packet; every third one is tagged.
 fn packet(frame: u32, cells: u32) -> Packet {
     Packet { frame: FrameNumber::new(frame), cells, tagged: frame.is_multiple_of(3) }
 }
@@ -118,7 +118,7 @@ pub(super) fn operations(vcs: u32, longest: u32) -> impl Strategy<Value = Vec<Op
     prop::collection::vec(operation, 0..200)
 }
 
-/// The same buffer, cell by cell, as in the sources. Cells put back count as never taken.
+/// The same buffer, tracking every cell, as the sources describe it. Cells that are put back count as never taken.
 struct Oracle {
     eb: usize,
     discard: DiscardConfig,
@@ -154,7 +154,7 @@ impl OracleVc {
         self.waiting.len() + self.waiting.first().map_or(0, |cell| cell.number as usize)
     }
 
-    /// Returns the first packet with no cell sent.
+    /// Returns the first packet of which no cell has been sent.
     fn droppable(&self) -> Option<Packet> {
         self.waiting.iter().find(|cell| cell.number == 0).map(|cell| cell.packet)
     }
@@ -268,7 +268,7 @@ impl Oracle {
         }
     }
 
-    /// Runs either form of the algorithm; `arriving` is the number of cells of an arriving packet.
+    /// Runs the algorithm for either kind of memory. `arriving` is the number of cells of an arriving packet, if any.
     fn ada(&mut self, i: usize, arriving: Option<u32>) {
         let (f, lt, is_shared, evaluated_at) = match &self.discard {
             DiscardConfig::AdaptiveDiscard(c) => (c.reduction_factor, c.low_threshold, false, c.evaluated_at),
@@ -337,7 +337,7 @@ impl Oracle {
 const VCS: u32 = 4;
 const LONGEST: [u32; 4] = [9, 5, 9, 1];
 
-/// Returns every algorithm with every memory it supports, and thresholds low enough to be met in small buffers.
+/// Returns every algorithm with every memory it supports. Thresholds are low enough to be reached in small buffers.
 fn configs(eb: Option<u32>, f: f64, lt: u32, evaluated_at: EvaluatedAt) -> Vec<EdgeConfig> {
     let mut configs = Vec::new();
     for mut discard in DiscardConfig::samples() {
@@ -452,7 +452,7 @@ fn faults_name_key_value_and_what_would_be_right() {
              or the queue never is low",
         ]
     );
-    // Without LT in the scenario it is 6.
+    // If the scenario does not set LT, it is 6.
     assert_eq!(
         faults(r#"{"buffer": 500, "discard": {"adaptive_discard": {}}}"#),
         [
@@ -484,7 +484,7 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
         change(&mut bench);
         bench.buffer.take(vc, 2);
         bench.buffer.untake(vc, 1);
-        // One of the two is left; the others were taken before.
+        // Of the last two cells taken, one was put back, so only one can be. The others were taken before the change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
         assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken ahead are put back"), "{what}");
     }
@@ -510,7 +510,8 @@ fn a_discard_algorithm_is_checked_against_the_memory_it_is_made_for() {
 fn thresholds_are_checked_against_the_packets_that_fit_where_one_does() {
     for discard in DiscardConfig::samples() {
         let (name, Some(memory)) = (discard.name(), discard.memory()) else { continue };
-        // LT is 6 packets: 192 cells hold six, 191 hold five, 32 hold one, and 31 hold none, which is a different fault.
+        // LT is 6 packets. A buffer of 192 cells holds six, one of 191 five, and one of 32 a single one. A buffer of 31
+        // cells holds none, which is a different fault.
         let low = format!("discard.{name}.low_threshold");
         for (buffer, refused) in [(192, None), (191, Some(&low)), (32, Some(&low)), (31, Some(&"buffer".into()))] {
             let config = EdgeConfig { buffer: Some(buffer), memory, discard: discard.clone() };

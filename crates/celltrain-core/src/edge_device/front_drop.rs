@@ -1,9 +1,9 @@
-//! Front drop: packets at the head of the queue make room for the one that arrives.
+//! Front drop: packets at the head of the queue are dropped to make room for an arriving packet.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.2 (ABR-ER with FD), after Lakshman, Neidhardt and Ott 1996;
-//! `docs/mechanisms.md` 5, A-10. TCP learns of the loss one queue earlier.
-//! Departures: in a shared memory, which the source does not cover, the arriving packet's own VC loses packets first,
-//! then the VC with most cells waiting. If drops cannot make enough room, the packet is refused and nothing is dropped.
+//! `docs/mechanisms.md` 5, A-10. TCP detects the loss one queueing delay earlier. Departures: in a shared memory, which
+//! the source does not cover, the arriving packet's own VC loses packets first, then the VC with most cells waiting. If
+//! drops cannot make enough room, the packet is refused and nothing is dropped.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use super::{Cause, Configure, Discard, Memory, Packets};
 use crate::index::Label;
 
-/// Front drop: whole packets are dropped from the head of the queue, the one under way excepted, until the arriving one
-/// fits. It has no parameters.
+/// Front drop: whole packets are dropped from the head of the queue until the arriving one fits. A packet being
+/// transmitted is never dropped. It has no parameters.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 4.2.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -22,7 +22,7 @@ use crate::index::Label;
 #[schemars(rename = "EdgeFrontDrop")]
 pub struct Config {}
 
-/// The algorithm; it has no state.
+/// The algorithm, which has no state.
 #[derive(Debug)]
 pub struct FrontDrop;
 
@@ -48,7 +48,8 @@ impl Discard for FrontDrop {
     }
 }
 
-/// Returns the VC with most cells waiting among those that can lose a packet; the first if several are equal.
+/// Returns the VC with most cells waiting among those that have a packet to drop; the first if several have equally
+/// many.
 fn longest_other(packets: &Packets) -> Option<Label> {
     debug_assert_eq!(packets.memory(), Memory::Shared, "in a buffer of its own a VC has no others");
     packets.vcs().filter(|&vc| packets.can_drop(vc)).min_by_key(|&vc| std::cmp::Reverse(packets.cells(vc)))

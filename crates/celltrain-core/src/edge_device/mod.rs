@@ -1,8 +1,9 @@
-//! IP/ATM edge devices: the buffer of whole packets waiting to be sent as cells, and the algorithms that drop them.
+//! IP/ATM edge devices: the buffer of whole packets that wait to be sent as cells, and the algorithms that drop
+//! packets.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `docs/mechanisms.md` 5. The buffer owns the queues, the counts and
-//! the room; a discard algorithm sees them and may drop packets. A new algorithm is one file in this directory, two
-//! lines below and a page in `docs/models/`.
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `docs/mechanisms.md` 5. The buffer manages the queues, the counts
+//! and the room; a discard algorithm reads them and may drop packets. A new algorithm needs one file in this directory,
+//! two lines below and a page in `docs/models/`.
 
 mod packets;
 
@@ -23,30 +24,30 @@ use crate::index::Label;
 use crate::registry;
 
 registry! {
-    /// The discard algorithm of an edge device, as a scenario names it: one table whose key is its name.
+    /// The discard algorithm of an edge device in a scenario: a table with one key, the algorithm's name.
     #[schemars(rename = "EdgeDiscard")]
     pub enum DiscardConfig(module::Config) {
-        /// Tail drop: a packet that finds no room is refused.
+        /// Tail drop: a packet that does not fit in the buffer is refused.
         tail_drop: TailDrop,
-        /// Front drop: packets at the head of the queue make room for the one that arrives.
+        /// Front drop: packets at the head of the queue are dropped to make room for an arriving packet.
         front_drop: FrontDrop,
-        /// Adaptive Discard Algorithm: drops from the front when the queue is full, and when the VC's ACR has fallen
-        /// much.
+        /// Adaptive Discard Algorithm: drops packets from the front when the queue is full, and when the VC's ACR has
+        /// fallen considerably.
         adaptive_discard: AdaptiveDiscard,
         /// Adaptive Discard Algorithm for VCs that share one memory.
         shared_adaptive_discard: SharedAdaptiveDiscard,
     }
 
-    /// Returns the memory it requires, or `None` if it supports both.
+    /// Returns the kind of memory it requires, or `None` if it supports both.
     pub fn memory(&self) -> Option<Memory> { |config| config.memory() }
 
-    /// Checks the settings if at most `mqs` packets fit (`None`: any number).
+    /// Checks the settings for a buffer that holds `mqs` packets (`None` if infinite).
     pub fn check(&self, mqs: Option<u32>) -> Vec<Fault> { |config| config.check(mqs) }
 
-    /// Creates the algorithm for these VCs, none of which has a packet yet.
+    /// Creates the algorithm for these VCs, which have no packets yet.
     pub fn build(&self, packets: &Packets) -> Box<dyn Discard> { |config| Box::new(config.build(packets)) }
 
-    /// Returns every algorithm with its default settings, for tests that hold for all.
+    /// Returns every algorithm with its default settings, for tests that hold for all of them.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod discard| discard::Config::default().into() }
 }
@@ -57,21 +58,21 @@ impl Default for DiscardConfig {
     }
 }
 
-/// The buffer of an edge device, as a scenario sets it.
+/// The buffer of an edge device in a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Edge")]
 pub struct EdgeConfig {
-    /// EB: places for waiting cells, of each VC or of all together as `memory` says; without limit when absent.
+    /// EB: size of the buffer in cells, for each VC or for all together, depending on `memory`. Default: infinite.
     #[schemars(range(min = 1), extend("x-unit" = "cells"))]
     pub buffer: Option<u32>,
-    /// Whose the places are.
+    /// Whether VCs share the buffer.
     pub memory: Memory,
     /// Which packets are dropped.
     pub discard: DiscardConfig,
 }
 
-/// Whose the places of an edge device's buffer are.
+/// Whether the VCs of an edge device share its buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "EdgeMemory")]
@@ -93,8 +94,8 @@ impl Memory {
 }
 
 impl EdgeConfig {
-    /// Checks the settings for packets of at most `longest_packet_cells` cells. Keys are those inside the edge's table,
-    /// for example `discard.adaptive_discard.low_threshold`.
+    /// Checks the settings for packets of at most `longest_packet_cells` cells. Keys in faults are relative to the
+    /// edge's table, for example `discard.adaptive_discard.low_threshold`.
     pub fn check(&self, longest_packet_cells: u32) -> Vec<Fault> {
         let mut faults = Vec::new();
         if let Some(buffer) = self.buffer.filter(|&buffer| buffer < longest_packet_cells) {
@@ -108,7 +109,7 @@ impl EdgeConfig {
             let problem = format!("does not go with `{name}`, which needs memory = \"{}\"", memory.name());
             faults.push(Fault::new("memory", format!("\"{}\"", self.memory.name()), problem));
         }
-        // A buffer that holds no packet is already reported; its thresholds are not faults of their own.
+        // A buffer too small for any packet is already reported, so thresholds are not checked against it.
         let mqs = self.buffer.map(|buffer| buffer / longest_packet_cells).filter(|&mqs| mqs > 0);
         let inner = self.discard.check(mqs).into_iter();
         faults.extend(inner.map(|fault| Fault { key: format!("discard.{name}.{}", fault.key), ..fault }));
@@ -116,10 +117,10 @@ impl EdgeConfig {
     }
 }
 
-/// Interface of a discard algorithm. It changes its arguments through [`Packets::drop_front`] only.
+/// Interface of a discard algorithm. It may change its arguments only through [`Packets::drop_front`].
 pub trait Discard: Send {
-    /// Handles a packet of `cells` cells that arrives on VC `vc`, whose ACR is up to date. The packet is not counted in
-    /// `packets`. It is admitted if it fits afterwards, otherwise refused.
+    /// Handles the arrival of a packet of `cells` cells on VC `vc`, whose ACR is up to date. `packets` does not include
+    /// it yet. The packet is admitted if it fits afterwards, and otherwise refused.
     fn on_arrival(&mut self, packets: &mut Packets, vc: Label, cells: u32);
 
     /// Handles a change of the ACR of `vc`.
@@ -127,17 +128,17 @@ pub trait Discard: Send {
         let _ = (packets, vc);
     }
 
-    /// Handles the removal of the last cell of a packet of `vc`.
+    /// Handles the removal of a packet's last cell on `vc`.
     fn on_served(&mut self, vc: Label) {
         let _ = vc;
     }
 
-    /// Undoes `on_served`: that cell is put back. There was no other call about `vc` in between.
+    /// Undoes `on_served`, because that cell is put back. There was no other call for `vc` in between.
     fn on_put_back(&mut self, vc: Label) {
         let _ = vc;
     }
 
-    /// Returns the state of a VC for series, if the algorithm has one.
+    /// Returns the state of a VC for time series, if the algorithm has one.
     fn state(&self, vc: Label) -> Option<AdaState> {
         let _ = vc;
         None
@@ -149,48 +150,48 @@ pub trait Configure {
     /// The algorithm it configures.
     type Discard: Discard + 'static;
 
-    /// Returns the memory it requires, or `None` if it supports both.
+    /// Returns the kind of memory it requires, or `None` if it supports both.
     fn memory(&self) -> Option<Memory> {
         None
     }
 
-    /// Checks the settings if at most `mqs` packets fit (`None`: any number).
+    /// Checks the settings for a buffer that holds `mqs` packets (`None` if infinite).
     fn check(&self, mqs: Option<u32>) -> Vec<Fault> {
         let _ = mqs;
         Vec::new()
     }
 
-    /// Creates the algorithm for these VCs, none of which has a packet yet.
+    /// Creates the algorithm for these VCs, which have no packets yet.
     fn build(&self, packets: &Packets) -> Self::Discard;
 }
 
 /// The buffer of one edge device towards one output link.
 ///
-/// A packet leaves QL, the queue length in packets, when its last cell is taken: it counts as a whole as long as one of
-/// its cells waits. Cells are counted one by one: a taken cell no longer waits. A packet is under way
-/// once one of its cells is taken, and is never dropped then.
+/// QL, the queue length in packets, includes a packet until its last cell is taken. Cells are counted one by
+/// one: a taken cell no longer waits. A packet is under way once one of its cells is taken, and is never dropped
+/// after that.
 ///
-/// An engine that knows for how long nothing will happen may take cells of a packet ahead of their time. Before any
-/// other call it puts back those that have not started ([`EdgeBuffer::untake`]), so that algorithms never see them
-/// gone.
+/// An engine that knows how long nothing will happen may take cells of a packet early. Before any other call it puts
+/// back those that have not started ([`EdgeBuffer::untake`]), so algorithms still see them in the queue.
 pub struct EdgeBuffer {
     packets: Packets,
     discard: Box<dyn Discard>,
 }
 
 impl EdgeBuffer {
-    /// Creates an empty buffer for `vcs` VCs; `longest_packet` has the cells of their longest packets, by label.
+    /// Creates an empty buffer for `vcs` VCs. `longest_packet` is the number of cells in each VC's longest packet, by
+    /// label.
     ///
     /// # Panics
-    /// If `longest_packet` does not name every VC.
+    /// If `longest_packet` does not have one entry for each VC.
     pub fn new(config: &EdgeConfig, vcs: usize, longest_packet: &[u32]) -> Self {
         assert_eq!(longest_packet.len(), vcs, "every VC of an edge has a longest packet");
         let packets = Packets::new(config.buffer, config.memory, longest_packet);
         Self { discard: config.discard.build(&packets), packets }
     }
 
-    /// Admits an arriving packet or counts it as refused; other packets may be dropped. `acr` is its VC's current rate,
-    /// in cells a second.
+    /// Admits an arriving packet, or refuses it and counts the loss; other packets may be dropped. `acr` is its VC's
+    /// current rate, in cells a second.
     pub fn offer(&mut self, label: Label, packet: Packet, acr: f64) {
         self.packets.set_acr(label, acr);
         self.discard.on_arrival(&mut self.packets, label, packet.cells);
@@ -207,19 +208,19 @@ impl EdgeBuffer {
         self.packets.outcomes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Sets a VC's ACR, in cells a second; a packet may be dropped.
+    /// Sets a VC's ACR, in cells a second. A packet may be dropped as a result.
     pub fn on_rate(&mut self, label: Label, acr: f64) {
         self.packets.set_acr(label, acr);
         self.discard.on_rate(&mut self.packets, label);
     }
 
-    /// Returns its packets and their counts.
+    /// Returns the packets in the buffer, with their counts.
     #[inline]
     pub fn packets(&self) -> &Packets {
         &self.packets
     }
 
-    /// Removes the next cells of a VC for transmission: at least one, and no more than its front packet still has.
+    /// Removes the next cells of a VC for transmission: at least one, and at most those left of its front packet.
     #[inline]
     pub fn take(&mut self, label: Label, cells: u32) -> Run {
         let run = self.packets.take(label, cells);
@@ -229,8 +230,8 @@ impl EdgeBuffer {
         run
     }
 
-    /// Puts back the last cells taken from a VC, as if they had never been taken: at most those of the latest takes
-    /// from one packet since the VC was last offered a packet, changed its rate or lost a packet.
+    /// Puts back the last cells taken from a VC, as if they had never been taken. Only cells of one packet can be put
+    /// back, and only those taken since the VC was last offered a packet, changed its rate or lost a packet.
     #[inline]
     pub fn untake(&mut self, label: Label, cells: u32) {
         if self.packets.untake(label, cells) {
@@ -243,7 +244,7 @@ impl EdgeBuffer {
         self.packets.start_range();
     }
 
-    /// Returns the discard algorithm's state of a VC, if it has one.
+    /// Returns a VC's state in the discard algorithm, if it has one.
     pub fn state(&self, label: Label) -> Option<AdaState> {
         self.discard.state(label)
     }

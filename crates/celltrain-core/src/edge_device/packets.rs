@@ -1,4 +1,4 @@
-//! The packets of an edge device: their queues, counts and counters, as discard algorithms see them.
+//! The packets of an edge device: their queues, sizes and counters, as discard algorithms see them.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use crate::queue_range::{QueueRange, QueueTracker};
 /// A packet at an edge device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Number of its frame, counted within its VC.
+    /// Number of its frame within its VC.
     pub frame: FrameNumber,
     /// Its cells, at least one.
     pub cells: u32,
@@ -21,7 +21,7 @@ pub struct Packet {
     pub tagged: bool,
 }
 
-/// Reason for a drop from the front.
+/// Reason why a packet is dropped from the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Lack of room.
@@ -30,7 +30,7 @@ pub enum Cause {
     RateFell,
 }
 
-/// The fate of a packet, for observers.
+/// What happened to a packet, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOutcome {
     /// Label of its VC.
@@ -60,7 +60,7 @@ pub enum PacketStep {
     DroppedByRate,
 }
 
-/// The waiting packets of all VCs. Discard algorithms look at them and drop some; they change nothing else.
+/// The waiting packets of all VCs. Discard algorithms read them and may drop some, but change nothing else.
 pub struct Packets {
     /// EB; `u32::MAX` means without limit.
     capacity: u32,
@@ -68,10 +68,10 @@ pub struct Packets {
     queues: TiVec<Label, Queue>,
     /// Cells waiting, of all VCs.
     occupancy: u32,
-    /// `occupancy` plus the taken cells of packets under way.
+    /// `occupancy` plus the cells already taken from packets under way.
     whole_cells: u64,
     tracker: QueueTracker,
-    /// Fates of packets, if they are recorded.
+    /// Outcomes of packets, if they are recorded.
     pub(super) outcomes: Option<Vec<PacketOutcome>>,
 }
 
@@ -82,7 +82,7 @@ struct Queue {
     taken: u32,
     /// Cells waiting.
     cells: u32,
-    /// Cells taken from one packet since the VC's last change, which can be put back.
+    /// Cells taken from one packet since the last change of the VC; these can be put back.
     ahead: u32,
     /// The packet served last.
     served: Packet,
@@ -116,12 +116,12 @@ impl Packets {
         }
     }
 
-    /// Returns EB: places for waiting cells, of each VC or of all together; `u32::MAX` without limit.
+    /// Returns EB, the size of the buffer in cells, for each VC or for all together; `u32::MAX` if infinite.
     pub fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// Returns how the places are shared.
+    /// Returns whether VCs share the buffer.
     pub fn memory(&self) -> Memory {
         self.memory
     }
@@ -131,7 +131,7 @@ impl Packets {
         Label::counting().take(self.queues.len())
     }
 
-    /// Returns QL: waiting packets of a VC, including the one under way.
+    /// Returns QL, the number of waiting packets of a VC, including one under way.
     pub fn ql(&self, vc: Label) -> u32 {
         u32::try_from(self.queue(vc).packets.len()).expect("fewer packets than cells")
     }
@@ -141,13 +141,13 @@ impl Packets {
         self.queue(vc).cells
     }
 
-    /// Returns the cells of a VC's packets, with a packet under way counted whole.
+    /// Returns the number of cells in a VC's packets. A packet under way counts as a whole.
     pub fn whole_cells(&self, vc: Label) -> u64 {
         let queue = self.queue(vc);
         u64::from(queue.cells) + u64::from(queue.taken)
     }
 
-    /// Returns the cells of all VCs' packets, with packets under way counted whole. It may exceed EB.
+    /// Returns the number of cells in all VCs' packets. Packets under way count as a whole, so this may exceed EB.
     pub fn all_whole_cells(&self) -> u64 {
         self.whole_cells
     }
@@ -157,12 +157,12 @@ impl Packets {
         self.occupancy
     }
 
-    /// Returns the last ACR set for a VC, in cells a second; 0 before the first.
+    /// Returns the ACR last set for a VC, in cells a second; 0 if none has been set.
     pub fn acr(&self, vc: Label) -> f64 {
         self.queue(vc).acr
     }
 
-    /// Returns the cells of a VC's longest packet.
+    /// Returns the number of cells in a VC's longest packet.
     pub fn longest(&self, vc: Label) -> u32 {
         self.queue(vc).longest
     }
@@ -172,7 +172,7 @@ impl Packets {
         cells <= self.capacity - self.occupied(vc)
     }
 
-    /// Returns whether it would fit if every droppable packet were dropped.
+    /// Returns whether it would fit after all droppable packets had been dropped.
     pub fn can_fit(&self, vc: Label, cells: u32) -> bool {
         let under_way = |queue: &Queue| queue.packets.front().map_or(0, |front| u64::from(queue.left(front)));
         let stays: u64 = match self.memory {
@@ -231,7 +231,7 @@ impl Packets {
             queue.counters.cut_frames += 1;
             return;
         }
-        // Between packets the queue only gets shorter, and cells taken ahead of time have been put back.
+        // Between arrivals the queue can only shrink, and cells taken early have been put back.
         self.tracker.fall(self.occupancy);
         queue.packets.push_back(packet);
         queue.cells += packet.cells;
@@ -240,7 +240,7 @@ impl Packets {
         self.tracker.rise(self.occupancy);
     }
 
-    /// Records the fate of a packet, for observers.
+    /// Records what happened to a packet, for observers.
     fn note(&mut self, label: Label, packet: Packet, step: PacketStep) {
         let Some(mut outcomes) = self.outcomes.take() else { return };
         let (occupancy, vc_cells) = (self.occupancy, self.cells(label));
@@ -256,7 +256,7 @@ impl Packets {
         self.queue(vc).packets.iter().copied()
     }
 
-    /// Returns the packet of a VC that is under way or next, and the number of its cells that still wait.
+    /// Returns the packet of a VC that is under way or next, and how many of its cells still wait.
     #[inline]
     pub fn front(&self, vc: Label) -> Option<(Packet, u32)> {
         let queue = self.queue(vc);
@@ -283,11 +283,11 @@ impl Packets {
         Run { last: Cell::new(vc, packet.frame, is_served).with_tag(packet.tagged), cells }
     }
 
-    /// Puts cells back. Returns whether the last cell of a packet was among them.
+    /// Puts cells back. Returns whether they include the last cell of a packet.
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
         let queue = &mut self.queues[vc];
         assert!(0 < cells && cells <= queue.ahead, "only cells that were taken ahead are put back");
-        // Cells are ahead and no packet is under way, so they belong to the packet served last.
+        // Cells can be put back but no packet is under way, so they belong to the packet served last.
         let was_served = queue.taken == 0;
         if was_served {
             queue.packets.push_front(queue.served);
@@ -303,20 +303,20 @@ impl Packets {
     }
 
     /// Returns the counters of the cells offered on a VC. [`PortCounters::lost_overflow`] counts cells of packets
-    /// refused for lack of room, [`PortCounters::lost_pushed_out`] of packets dropped from the front for lack of room
-    /// (both as [`PortCounters::cut_frames`]), [`PortCounters::discarded_frame`] of packets dropped because the ACR
-    /// fell.
+    /// refused for lack of room, [`PortCounters::lost_pushed_out`] those of packets dropped from the front for lack of
+    /// room (in both cases packets count as [`PortCounters::cut_frames`]), and [`PortCounters::discarded_frame`] those
+    /// of packets dropped because the ACR fell.
     pub fn vc_counters(&self, vc: Label) -> PortCounters {
         self.queue(vc).counters
     }
 
-    /// Returns the largest number of waiting cells of all VCs together so far.
+    /// Returns the maximum number of waiting cells of all VCs together so far.
     pub fn max_queue(&self) -> u32 {
         self.tracker.max_queue()
     }
 
-    /// Returns the smallest and largest number of waiting cells of all VCs together since the latest sample. When
-    /// called, no cell may be taken ahead of its time.
+    /// Returns the minimum and maximum number of waiting cells of all VCs together since the latest sample. Cells taken
+    /// early must have been put back before.
     pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }
@@ -328,7 +328,7 @@ impl Packets {
     /// Returns the state for results.
     ///
     /// # Panics
-    /// If cells were lost track of.
+    /// If the counters do not account for every cell.
     pub fn port_state(&self) -> PortState {
         let state = PortState {
             counters: self.queues.iter().map(|queue| queue.counters).collect(),
@@ -343,7 +343,7 @@ impl Packets {
         state
     }
 
-    /// Returns the occupied cells that count against a VC's room.
+    /// Returns the number of waiting cells that count against a VC's room.
     fn occupied(&self, vc: Label) -> u32 {
         match self.memory {
             Memory::PerVc => self.queue(vc).cells,

@@ -1,8 +1,8 @@
 //! Adaptive Discard Algorithm for VCs that share one memory.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, section 5, names this as future work and says no more; the extension is ours,
-//! justified in `docs/design/edge-device.md`. Every VC has its own phase, `LD_ACR` and `P_CTR`. The rate rule and the
-//! return to phase 0 are as in [`super::adaptive_discard`]. Only the definition of a full queue is new:
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 5, names this as future work without details. The extension is
+//! celltrain's, justified in `docs/design/edge-device.md`. Every VC has its own phase, `LD_ACR` and `P_CTR`. The rate
+//! rule and the return to phase 0 are as in [`super::adaptive_discard`]. Only the definition of a full queue is new:
 //!
 //! ```text
 //! W + cells > EB        W: cells of all packets, those under way counted whole
@@ -10,7 +10,7 @@
 //! the VC that exceeds its share S_i most loses the packet at its front
 //! ```
 //!
-//! For one VC with packets of one length this is `adaptive_discard` to the last packet.
+//! For a single VC with packets of equal length, this drops exactly the same packets as `adaptive_discard`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -23,18 +23,18 @@ use super::{Cause, Configure, Discard, Memory, Packets};
 use crate::error::Fault;
 use crate::index::Label;
 
-/// Adaptive Discard Algorithm for VCs that share one memory: when it is full, the VC that exceeds its share of it most
-/// loses the packet at its front. Shares are proportional to ACR.
+/// Adaptive Discard Algorithm for VCs that share one memory. When it is full, the VC that most exceeds its share loses
+/// the packet at the front of its queue. Shares are proportional to ACR.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 4.1; the extension is celltrain's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "SharedAdaptiveDiscard")]
 pub struct Config {
-    /// f: an ACR below this share of `LD_ACR` has fallen much, 0 to 1.
+    /// f: ACR has fallen considerably if it is below this share of `LD_ACR`, 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of a rate (0 to 1)"))]
     pub reduction_factor: f64,
-    /// LT: packets below which a VC's queue is low.
+    /// LT: number of packets below which a VC's queue is low.
     #[schemars(range(min = 1), extend("x-unit" = "packets"))]
     pub low_threshold: u32,
 }
@@ -84,7 +84,7 @@ impl Discard for SharedAdaptiveDiscard {
         });
     }
 
-    /// A change of rate never costs another VC a packet.
+    /// A change of a VC's rate never drops a packet of another VC.
     fn on_rate(&mut self, packets: &mut Packets, vc: Label) {
         self.evaluate(packets, vc, |vcs, packets| {
             if over_share(packets, vc, packets.longest(vc)) == Some(vc) {
@@ -105,7 +105,7 @@ impl SharedAdaptiveDiscard {
         make_room: impl FnOnce(&mut TiSlice<Label, Vc>, &mut Packets),
     ) {
         let phase = self.vcs[vc].state.phase;
-        // The rate rule first: the packet it drops may free all the missing room.
+        // The rate rule comes first, because the packet it drops may already make enough room.
         if phase == Phase::Zero && self.thresholds.rate_fell(self.vcs[vc].state, packets, vc) {
             self.vcs[vc].drop_front(packets, vc, Cause::RateFell);
         }
@@ -118,8 +118,8 @@ impl SharedAdaptiveDiscard {
     }
 }
 
-/// Returns the VC to lose a packet if the memory is too full for `cells` more of `vc`: the one that exceeds its share
-/// most among those that exceed it and have a packet to lose. If several are equal it is `vc`, else the first.
+/// Returns the VC that loses a packet if the memory lacks room for `cells` more cells of `vc`. It is the VC that most
+/// exceeds its share, among those that have a packet to drop. In a tie, `vc` is chosen, or else the first.
 #[expect(clippy::arithmetic_side_effects, reason = "cells in memory and 32 bits more, in 64 bits")]
 fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let eb = f64::from(packets.capacity());
@@ -129,7 +129,7 @@ fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let is_active = |j| j == vc || packets.ql(j) > 0;
     let total: f64 = packets.vcs().filter(|&j| is_active(j)).map(|j| packets.acr(j)).sum();
     let active = f64::from(u32::try_from(packets.vcs().filter(|&j| is_active(j)).count()).expect("labels fit 24 bits"));
-    // Y_i - S_i; if no VC may send, all have the same share.
+    // Y_i - S_i. If no VC may send, all have equal shares.
     let excess = |j: Label| {
         let y = packets.whole_cells(j) + if j == vc { u64::from(cells) } else { 0 };
         let share = if total > 0.0 { packets.acr(j) / total } else { 1.0 / active };
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn the_vc_furthest_above_its_share_loses_its_front_and_enters_phase_1() {
         let mut bench = bench(100, &[10; 3]);
-        // Shares at the end: 60, 30 and 10 cells.
+        // Final shares: 60, 30 and 10 cells.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
             for _ in 0..packets {
                 bench.offer_at(vc, 10, acr);

@@ -1,8 +1,7 @@
-//! Tail drop: a packet that finds no room is refused.
+//! Tail drop: a packet that does not fit in the buffer is refused.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 4.2 (its ABR-ER without a name for the algorithm);
-//! `docs/mechanisms.md` 5.
-//! Departures: none known. Packets are refused whole, as an IP queue does, not cell by cell.
+//! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 4.2 (its ABR-ER, which does not name the algorithm);
+//! `docs/mechanisms.md` 5. Departures: none known. Whole packets are refused, as in an IP queue, not single cells.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -12,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Discard, Packets};
 use crate::index::Label;
 
-/// Tail drop: a packet is refused if the cells that wait and its own are more than the buffer. It has no parameters.
+/// Tail drop: a packet is refused if the waiting cells and its own together exceed the buffer. It has no parameters.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 4.2.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +19,7 @@ use crate::index::Label;
 #[schemars(rename = "EdgeTailDrop")]
 pub struct Config {}
 
-/// The algorithm; the buffer itself refuses packets.
+/// The algorithm, which has nothing to do: the buffer refuses packets that do not fit.
 #[derive(Debug)]
 pub struct TailDrop;
 

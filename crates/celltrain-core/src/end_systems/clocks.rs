@@ -1,4 +1,4 @@
-//! The clocks of hosts, which group connections that tick at the same instants.
+//! The clocks of hosts. A clock groups connections that tick at the same instants.
 
 use std::collections::BTreeMap;
 
@@ -16,14 +16,14 @@ pub(super) struct HostClock {
     pub(super) flows: Vec<FlowIndex>,
 }
 
-/// Retransmission clocks precede delayed-acknowledgement clocks that tick at the same instant.
+/// Retransmission clocks come first if several clocks tick at the same instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ClockKind {
     Retransmission,
     DelayedAck,
 }
 
-/// Creates one clock for all connections whose ticks coincide.
+/// Creates one clock for each set of connections whose ticks coincide.
 pub(super) fn host_clocks(network: &Network, clock: Clock) -> Vec<HostClock> {
     let mut clocks = Clocks::default();
     for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
@@ -51,21 +51,21 @@ pub(super) fn host_clocks(network: &Network, clock: Clock) -> Vec<HostClock> {
     clocks.all
 }
 
-/// Ticks every `period`, later than its whole multiples by `phase`.
+/// Returns ticks every `period`, offset by `phase` from its whole multiples.
 fn ticks(period: Span, phase: Span) -> Ticks {
     Ticks::new(period, Span(phase.0 % period.0))
 }
 
-/// Clocks in the order of their first connections.
+/// Clocks in the order of the first connection of each.
 #[derive(Default)]
 struct Clocks {
     all: Vec<HostClock>,
-    /// The places in `all`, by kind and ticks.
+    /// Indices in `all`, by kind and ticks.
     places: BTreeMap<(ClockKind, Ticks), usize>,
 }
 
 impl Clocks {
-    /// Adds a connection to the clock that ticks like its own.
+    /// Adds a connection to the clock with its ticks.
     fn join(&mut self, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
         let place = *self.places.entry((kind, ticks)).or_insert_with(|| {
             self.all.push(HostClock { kind, ticks, flows: Vec::new() });

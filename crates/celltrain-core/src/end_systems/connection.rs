@@ -25,27 +25,28 @@ pub struct Connection {
     /// Selects segments to damage in transit.
     pub(super) loss: Option<WindowLoss>,
     pub(super) start: Time,
-    /// When its pace allows the next segment, if it is in the list of departures.
+    /// When pacing allows the next segment, if that time is in the list of departures.
     pub(super) departure: Option<Time>,
-    /// Time of the acknowledgement of its last byte.
+    /// Time at which its last byte was acknowledged.
     pub(super) ended: Option<Time>,
-    /// The files that its stream is cut into, if their delay is measured.
+    /// The files into which its stream is divided, if their delay is measured.
     pub(super) files: Option<Box<Files>>,
-    /// TCP's data, if it comes in bursts.
+    /// Bursts of data over TCP, if the traffic consists of them.
     pub(super) bursts: Option<Box<Bursts>>,
     /// The packet source, if TCP is not used.
     pub(super) packets: Option<Box<Packets>>,
     pub(super) fingerprint: Fingerprint,
-    /// Observations of its ends not yet in the fingerprint, if its two ends are simulated in different partitions.
+    /// Observations at its ends that are not yet in the fingerprint, if the two ends are simulated in different
+    /// partitions.
     pub(super) sights: Option<Box<Sights>>,
 }
 
-/// An observation by an end of a connection, as folded into its fingerprint.
+/// An observation at an end of a connection, as folded into its fingerprint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sight {
     pub(super) time: Time,
     pub(super) seen: Seen,
-    /// A sequence number or a packet's number; not used for a timeout.
+    /// A sequence number or packet number; unused for a timeout.
     pub(super) which: u64,
 }
 
@@ -58,7 +59,7 @@ pub(super) enum Seen {
     Packet = 4,
 }
 
-/// Observations of one end, in order of time.
+/// Observations at one end, in time order.
 pub(super) type Sights = Vec<Sight>;
 
 impl Sight {
@@ -75,7 +76,7 @@ pub(super) struct Bursts {
     /// Size of each burst.
     pub(super) bytes: u64,
     pub(super) pauses: Pauses,
-    /// Start of the next burst, once the last is acknowledged.
+    /// Start of the next burst; set when the last one has been acknowledged.
     pub(super) next: Option<Time>,
 }
 
@@ -149,8 +150,8 @@ impl Connection {
         }
     }
 
-    /// Folds the observations of both ends, each in order. At the same instant deliveries come first, by link, then
-    /// clocks.
+    /// Folds the observations at both ends in time order. At the same instant, deliveries precede clocks and are
+    /// ordered by link.
     pub(super) fn fold_sights(&mut self, others: impl Iterator<Item = Sight>, data_goes_first: bool) {
         let Some(own) = &mut self.sights else { unreachable!("its ends are simulated apart") };
         let rank = |sight: &Sight| match sight.seen {
@@ -175,23 +176,23 @@ impl Connection {
         self.packets.as_ref().map(|packets| packets.counters)
     }
 
-    /// Returns the bytes delivered to the application, each once: in order over TCP, otherwise of all packets that
-    /// arrived.
+    /// Returns the number of bytes delivered to the application, each counted once: in order over TCP, otherwise those
+    /// of all packets that arrived.
     pub fn delivered_bytes(&self) -> u64 {
         self.receiver.delivered() + self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes)
     }
 
-    /// Returns the time from its start until its sender knew that a whole file had arrived.
+    /// Returns the time from its start until its sender knew that the whole file had arrived.
     pub fn completion(&self) -> Option<Span> {
         self.ended.map(|ended| ended - self.start)
     }
 
-    /// Returns D of the complete files of its stream, in order; `None` if it is not measured.
+    /// Returns D for each complete file of its stream, in order; `None` if it is not measured.
     pub fn file_delays(&self) -> Option<&[Span]> {
         self.files.as_ref().map(|files| files.delays())
     }
 
-    /// Returns cwnd and ssthresh in segments; zeros without TCP.
+    /// Returns cwnd and ssthresh in segments, or zeros without TCP.
     pub fn windows(&self) -> [f64; 2] {
         match self.packets {
             None => [self.sender.cwnd(), self.sender.ssthresh()],

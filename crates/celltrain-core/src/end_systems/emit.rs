@@ -1,4 +1,4 @@
-//! Events that end systems report to an observer. If the observer has `OBSERVES` unset, every function here does
+//! Events that end systems report to an observer. If the observer's `OBSERVES` is false, every function here does
 //! nothing.
 
 use super::connection::Packets;
@@ -13,7 +13,7 @@ use crate::tcp::sender::SenderCounters;
 use crate::tcp::{Ack, SackBlocks, Segment, Sender};
 use crate::units::Time;
 
-/// A snapshot of a connection before an event.
+/// A snapshot of a connection, taken before an event.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     /// Ticks left on the retransmission and persist timers.
@@ -108,7 +108,7 @@ impl EndSystems {
         observer.on_event(now, Event::Segment(event));
     }
 
-    /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot as changed by the
+    /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot as updated by the
     /// tick alone.
     #[inline]
     pub(super) fn emit_expired(
@@ -152,14 +152,14 @@ impl EndSystems {
     }
 }
 
-/// The timers of a sender, in the order of [`Sender::timers`].
+/// The timers of a sender, in the same order as [`Sender::timers`].
 const TIMERS: [Timer; 2] = [Timer::Retransmission, Timer::Persist];
 
 fn emit_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, observer: &mut impl Observer) {
     observer.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
 }
 
-/// Reports that a tick of the delayed-acknowledgement clock released an acknowledgement.
+/// Reports an acknowledgement sent because of a tick of the delayed-acknowledgement clock.
 #[inline]
 pub(super) fn ack_expired<P: Observer>(flow: FlowIndex, now: Time, observer: &mut P) {
     if P::OBSERVES {
@@ -179,7 +179,7 @@ pub(super) fn ended<P: Observer>(vc: VcIndex, frame: FrameNumber, body: &Body, n
     }
 }
 
-/// Reports a sent segment. `resent` holds the number of retransmissions so far.
+/// Reports a segment that was sent. `resent` is the number of retransmissions before it, and is updated.
 #[inline]
 pub(super) fn sent<P: Observer>(
     connection: &Connection,
@@ -234,7 +234,7 @@ pub(super) fn ack_sent<P: Observer>(
     }
 }
 
-/// Returns the range of a packet's payload among all bytes sent.
+/// Returns the position of a packet's payload among all bytes sent.
 fn place_of(packet: u64, bytes: u64) -> Segment {
     let len = u32::try_from(bytes).expect("scenario checks bound the size of packets");
     Segment { seq: packet.saturating_mul(bytes), len }

@@ -1,5 +1,5 @@
-//! Frames of end systems outside the simulation. The driver of the simulation injects them and takes them when they
-//! arrive whole.
+//! Frames of end systems outside the simulation. The simulation's caller injects them, and retrieves those that arrive
+//! complete.
 
 use super::{Body, Departure, EndSystems, leave};
 use crate::aal5::Frame;
@@ -7,32 +7,32 @@ use crate::fingerprint::Fingerprint;
 use crate::index::VcIndex;
 use crate::units::Time;
 
-/// An injected frame that has arrived whole at the host where its VC ends.
+/// An injected frame that has arrived complete at the host where its VC ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// The instant of its last cell.
+    /// When its last cell arrived.
     pub time: Time,
-    /// The VC it was injected on.
+    /// The VC on which it was injected.
     pub vc: VcIndex,
-    /// The tag it was injected with.
+    /// The tag with which it was injected.
     pub tag: u64,
 }
 
 /// A frame to be injected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InjectedFrame {
-    /// The VC it is sent on.
+    /// The VC on which it is sent.
     pub(crate) vc: VcIndex,
     /// Number of its cells.
     pub(crate) cells: u32,
-    /// The tag by which it is known when it arrives.
+    /// The tag that identifies it when it arrives.
     pub(crate) tag: u64,
 }
 
 /// The frames that have arrived.
 #[derive(Default)]
 pub(super) struct Outside {
-    /// Frames not yet taken, in the order of their arrival.
+    /// Frames not yet taken, in the order of arrival.
     delivered: Vec<Delivered>,
     /// Fingerprint of all frames that have arrived.
     pub(super) fingerprint: Fingerprint,
@@ -47,7 +47,7 @@ impl Outside {
 }
 
 impl EndSystems {
-    /// Injects a frame. Its host handles it like a frame of its own.
+    /// Injects a frame. Its host handles it like one of its own.
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
         let InjectedFrame { vc, cells, tag } = frame;
         self.outside.get_or_insert_default();
@@ -55,7 +55,7 @@ impl EndSystems {
         leave(&mut self.processing, departure, now, out);
     }
 
-    /// Takes the injected frames that have arrived since the last call, in the order of their arrival.
+    /// Returns the injected frames that have arrived since the last call, in the order of arrival.
     pub(crate) fn take_delivered(&mut self) -> Vec<Delivered> {
         self.outside.as_mut().map(|outside| std::mem::take(&mut outside.delivered)).unwrap_or_default()
     }

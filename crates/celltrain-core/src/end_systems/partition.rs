@@ -1,5 +1,5 @@
-//! End systems split across partitions that run at the same time: the messages they exchange, and the merge at the end
-//! of a run. See `docs/design/threads.md`.
+//! End systems split across partitions that run in parallel: the messages they exchange, and the merge at the end of a
+//! run. See `docs/design/threads.md`.
 
 use typed_index_collections::{TiSlice, TiVec};
 
@@ -10,7 +10,7 @@ use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::SackBlocks;
 
-/// Flags, per flow, of the ends of connections simulated here.
+/// Which ends of connections are simulated here, by flow.
 pub(crate) struct Ends {
     pub(crate) senders: TiVec<FlowIndex, bool>,
     pub(crate) receivers: TiVec<FlowIndex, bool>,
@@ -21,15 +21,15 @@ pub(crate) struct Ends {
 pub(crate) struct EndMessages {
     /// Frames that were sent, in order for each VC.
     frames: Vec<(VcIndex, Frame<Body>)>,
-    /// The blocks of acknowledgements among these frames, in order for each VC.
+    /// The SACK blocks of the acknowledgements among these frames, in order for each VC.
     blocks: Vec<(VcIndex, Frame<SackBlocks>)>,
-    /// Observations of receiving ends, contiguous and in order for each flow.
+    /// Observations at receiving ends, contiguous and in order for each flow.
     sights: Vec<(FlowIndex, Sight)>,
 }
 
 impl EndSystems {
-    /// Restricts the simulation to these ends: clocks of others do not tick. Observations are stored for connections
-    /// with only one end here.
+    /// Restricts the simulation to these ends; the clocks of others do not tick. If only one end of a connection is
+    /// here, its observations are stored.
     pub(crate) fn keep(&mut self, here: &Ends) {
         for clock in &mut self.clocks {
             let ends = match clock.kind {
@@ -49,31 +49,31 @@ impl EndSystems {
         self.vcs.get(vc).log.next()
     }
 
-    /// Adds the frames of a VC from this number on to the messages.
+    /// Adds to the messages the frames of a VC from number `from` on.
     pub(crate) fn add_frames(&self, vc: VcIndex, from: FrameNumber, messages: &mut EndMessages) {
         messages.frames.extend(self.vcs.get(vc).log.since(from).map(|frame| (vc, frame)));
     }
 
-    /// Adds the blocks of acknowledgements, needed only at their destination, to the messages.
+    /// Adds to the messages the SACK blocks of acknowledgements, which are needed only at their destination.
     pub(crate) fn add_blocks(&mut self, vc: VcIndex, messages: &mut EndMessages) {
         if let Some(blocks) = self.vcs.blocks(vc) {
             messages.blocks.extend(std::iter::from_fn(|| blocks.take_oldest()).map(|blocks| (vc, blocks)));
         }
     }
 
-    /// Discards all frames of a VC before this one, which is delivered elsewhere.
+    /// Discards all frames of a VC before this one, which is delivered in another partition.
     pub(crate) fn forget_before(&mut self, vc: VcIndex, frame: FrameNumber) {
         let sender = self.vcs.sender_of(vc, frame);
         self.vcs.get_mut(sender).log.forget_before(frame);
     }
 
-    /// Discards all frames of a VC, which are needed only elsewhere.
+    /// Discards all frames of a VC, which are needed only in other partitions.
     pub(crate) fn forget_all(&mut self, vc: VcIndex) {
         let next = self.next_frame(vc);
         self.vcs.get_mut(vc).log.forget_before(next);
     }
 
-    /// Returns whether a connection has observations not yet sent to the partition of its sending end.
+    /// Returns whether a connection has observations that have not been sent to the partition of its sending end.
     pub(crate) fn has_sights_of(&self, flow: FlowIndex) -> bool {
         self.flows[flow].sights.as_ref().is_some_and(|sights| !sights.is_empty())
     }
@@ -113,7 +113,7 @@ impl EndSystems {
             }
         }
         for vc in self.vcs.keys() {
-            // Each of these was counted in exactly one partition.
+            // Each of these cells was counted in exactly one partition.
             let counted = others.vc_counters(vc);
             self.vcs.get_mut(vc).offered += counted.offered;
             self.collections[vc].damaged += counted.damaged;

@@ -1,4 +1,5 @@
-//! The time hosts take to process outgoing packets: one packet after the other, so that none overtakes another.
+//! The time that hosts take to process outgoing packets. A host processes one packet after another, so that none
+//! overtakes another.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -16,25 +17,25 @@ use crate::units::{Clock, Span, Time};
 pub(super) struct Processing {
     longest: Span,
     times: ProcessingTimes,
-    /// Per VC: the host that sends on it, in the order of nodes.
+    /// By VC: the host that sends on it, numbered in node order.
     host_of: TiVec<VcIndex, u32>,
     hosts: Vec<Host>,
-    /// Times at which hosts finish their first packet.
+    /// Times at which hosts finish their first waiting packet.
     done: BinaryHeap<Reverse<(Time, u32)>>,
-    /// Per VC: cells that have not left yet.
+    /// By VC: cells in packets that have not left yet.
     cells: TiVec<VcIndex, u64>,
 }
 
 struct Host {
     rng: Stream,
-    /// Time at which it finishes all its packets.
+    /// When it will have finished all its packets.
     free: Time,
-    /// Packets with the times at which it finishes them.
+    /// Packets, each with the time at which it is finished.
     packets: VecDeque<(Time, Departure)>,
 }
 
 impl Processing {
-    /// Creates the processing of a network's hosts; `None` if it takes no time.
+    /// Creates the packet processing of a network's hosts; `None` if it takes no time.
     pub(super) fn new(network: &Network, clock: Clock) -> Option<Self> {
         if !network.host.process() {
             return None;
@@ -51,7 +52,7 @@ impl Processing {
             packets: VecDeque::new(),
         };
         Some(Self {
-            // Processing takes at least one unit: no packet leaves in the instant it came.
+            // Processing takes at least one unit, so no packet leaves in the instant in which it arrived.
             longest: clock.span(network.host.processing).max(Span(1)),
             times: network.host.processing_times,
             host_of: host_of.collect(),
@@ -77,12 +78,12 @@ impl Processing {
         self.cells[packet.vc] += u64::from(packet.cells);
     }
 
-    /// Returns when the next packet leaves.
+    /// Returns when the next packet leaves the host.
     pub(super) fn next(&self) -> Option<Time> {
         self.done.peek().map(|done| done.0.0)
     }
 
-    /// Moves the packets that leave now to `out`, by host.
+    /// Moves the packets that leave at `now` to `out`, in host order.
     pub(super) fn leave(&mut self, now: Time, out: &mut Vec<Departure>) {
         while let Some(&Reverse((_, number))) = self.done.peek().filter(|done| done.0.0 == now) {
             self.done.pop();
@@ -94,7 +95,7 @@ impl Processing {
         }
     }
 
-    /// Returns the cells of a VC that have not left yet.
+    /// Returns the number of a VC's cells in packets that have not left yet.
     pub(super) fn in_processing(&self, vc: VcIndex) -> u64 {
         self.cells[vc]
     }
@@ -110,7 +111,7 @@ mod tests {
     use crate::network::tests::simple_network;
     use crate::units::Duration;
 
-    /// Creates the processing of two sources and their destinations, on a clock of a microsecond.
+    /// Creates the processing of two sources and their destinations, with a clock of one microsecond.
     fn processing(options: HostOptions) -> Option<Processing> {
         let network = Network { host: options, ..simple_network(2, "1s") };
         Processing::new(&network, Clock { units_per_second: 1_000_000, exact: true })
@@ -141,7 +142,7 @@ mod tests {
     #[test]
     fn packets_leave_one_after_the_other_and_hosts_do_not_wait_for_each_other() {
         let mut processing = taking(10, ProcessingTimes::Fixed);
-        // VCs 0 and 2 belong to the two sources.
+        // VCs 0 and 2 start at the two sources.
         processing.take(packet(0, 0), Time(5));
         processing.take(packet(0, 1), Time(6));
         processing.take(packet(2, 0), Time(15));
@@ -182,8 +183,8 @@ mod tests {
             }
             drain(&mut processing, u64::MAX);
             prop_assert_eq!(left.len(), came.len());
-            // An independent model with a queue for each host: the sources send on 0 and 2, their destinations on 1 and
-            // 3.
+            // An independent model with one queue per host: the sources send on VCs 0 and 2, their destinations on 1
+            // and 3.
             for hosts in [&[0u32][..], &[2], &[1], &[3]] {
                 let of = |all: &[(u64, Departure)]| -> Vec<(u64, Departure)> {
                     all.iter().filter(|(_, packet)| hosts.contains(&packet.vc.number())).copied().collect()

@@ -5,7 +5,7 @@ use crate::probe::Nothing;
 use crate::tcp::{DelayedAcks, TcpConfig, TcpOptions, TickPhase};
 use crate::units::Duration;
 
-/// Returns a network with a source for each of these options.
+/// Returns a network with one source for each of these options.
 fn network(of_flows: &[TcpOptions]) -> Network {
     let mut network = simple_network(of_flows.len(), "10s");
     for (flow, options) in network.flows.iter_mut().zip(of_flows) {
@@ -36,7 +36,8 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
 fn connections_share_a_clock_where_kind_granularity_and_phase_are_the_same() {
     use ClockKind::{DelayedAck, Retransmission};
     let delayed = |options| TcpOptions { delayed_acks: DelayedAcks::On, ..options };
-    // The fourth's retransmission clock ticks with the clock of delayed acknowledgements, but is a separate one.
+    // The fourth flow's retransmission clock ticks together with the delayed-acknowledgement clock, but is a separate
+    // clock.
     let network = network(&[ticking(100), ticking(50), delayed(ticking(100)), delayed(ticking(200)), ticking(50)]);
     assert_eq!(
         clocks(&network),
@@ -63,7 +64,7 @@ fn a_random_phase_makes_a_clock_of_ones_own() {
 
 #[test]
 fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order() {
-    // Flows 0 and 2 share a clock; 1 has its own. All three time out at three seconds, their first timeout.
+    // Flows 0 and 2 share a clock; flow 1 has its own. All three have their first timeout at three seconds.
     let network = network(&[ticking(100), ticking(50), ticking(100)]);
     let clock = network.clock();
     let routing = network.routing();

@@ -1,4 +1,4 @@
-//! The ends of VCs, with the numbered frames sent on them.
+//! The ends of VCs, with the numbered frames sent on each VC.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -12,15 +12,16 @@ use crate::tcp::SackBlocks;
 /// The ends of all VCs.
 pub(super) struct Vcs {
     ends: TiVec<VcIndex, VcEnds>,
-    /// Per VC: the blocks of acknowledgements in transit, in step with the frames, if its ends exchange them. Empty if
-    /// no ends do.
+    /// By VC: the SACK blocks of acknowledgements in transit, parallel to the frames, if its ends exchange them. Empty
+    /// if no ends do.
     blocks: TiVec<VcIndex, Option<FrameLog<SackBlocks>>>,
-    /// Per first branch: all VCs merged into it; empty for a VC that merges with no other. Empty if no VCs merge.
+    /// By first branch: all VCs merged into it; empty for a VC that merges with no other. The list is empty if no VCs
+    /// merge.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
 }
 
-/// The first link of a VC and its frames in transit. It fits one cache line, because it is read when a frame is sent
-/// and when it ends.
+/// The first link of a VC and its frames in transit. It fits in one cache line, because it is read when a frame is sent
+/// and when it arrives.
 #[repr(align(64))]
 pub(super) struct VcEnds {
     link: LinkIndex,
@@ -34,7 +35,7 @@ pub(super) struct VcEnds {
 
 impl Vcs {
     /// Creates the ends of a network's VCs. `first_label` is each VC's label on its first link; `exchanges_blocks`
-    /// marks the VCs whose acknowledgements carry blocks.
+    /// marks the VCs whose acknowledgements carry SACK blocks.
     pub(super) fn new(
         network: &Network,
         first_label: &TiVec<VcIndex, Label>,
@@ -76,7 +77,7 @@ impl Vcs {
         &mut self.ends[vc]
     }
 
-    /// Returns the blocks in transit on a VC, if its ends exchange any.
+    /// Returns the SACK blocks in transit on a VC, if its ends exchange them.
     pub(super) fn blocks(&mut self, vc: VcIndex) -> Option<&mut FrameLog<SackBlocks>> {
         self.blocks.get_mut(vc).and_then(Option::as_mut)
     }
@@ -102,7 +103,7 @@ impl Vcs {
         }
     }
 
-    /// Returns the cells of a frame that ends `vc`.
+    /// Returns the number of cells in a frame that arrives at the end of `vc`.
     #[inline]
     pub(super) fn cells_of(&self, vc: VcIndex, frame: FrameNumber) -> u32 {
         self.ends[self.sender_of(vc, frame)].log.frame(frame).cells

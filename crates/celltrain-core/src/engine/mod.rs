@@ -1,4 +1,4 @@
-//! Engines move the cells and advance the time. The models do not depend on them.
+//! Engines move the cells and advance time. The models do not depend on them.
 
 pub mod fast;
 pub mod reference;
@@ -17,13 +17,13 @@ use crate::network::Network;
 use crate::probe::{Nothing, Probe, Recorder};
 use crate::units::{Duration, Span, Time};
 
-/// The two engines. Both give the same result, to the last bit.
+/// The two engines. Both give exactly the same result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// Frame by frame, if nothing can happen to a single cell.
+    /// Processes whole frames if nothing can happen to a single cell.
     #[default]
     Fast,
-    /// One event list, one event for every cell's arrival and departure.
+    /// Uses a single event list, with an event for every arrival and departure of a cell.
     Reference,
 }
 
@@ -31,7 +31,7 @@ impl Engine {
     /// Both engines.
     pub const ALL: [Engine; 2] = [Engine::Fast, Engine::Reference];
 
-    /// Returns the name known to users.
+    /// Returns the name that users see.
     pub fn name(self) -> &'static str {
         match self {
             Engine::Fast => "fast",
@@ -45,17 +45,17 @@ impl Engine {
     }
 
     /// Runs a network to its end, unless `keep_going` returns false. It is called every few milliseconds of work, also
-    /// while the engine is being built and the run measured, with the share of the run that is done, from 0 to 1. Once
-    /// it has returned false it must not return true again.
+    /// while the engine is being built and the results are computed. Its argument is the share of the run that is done,
+    /// from 0 to 1. Once it has returned false it must not return true again.
     ///
     /// # Errors
-    /// [`Interrupted`] when `keep_going` returned false.
+    /// Returns [`Interrupted`] if `keep_going` returned false.
     pub fn run(self, network: &Network, probe: &mut impl Probe, keep_going: impl FnMut(f64) -> bool) -> Outcome {
         self.run_by(PortMode::default(), network, probe, keep_going)
     }
 
-    /// Runs a network with the code of contended ports forced, which changes only the time it takes: for tests and
-    /// measurements.
+    /// Runs a network with a forced implementation of contended ports, which changes only how long it takes. For tests
+    /// and measurements.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -72,7 +72,7 @@ impl Engine {
         })
     }
 
-    /// Runs a network up to `until`, or to its end if that is earlier, for its probe, without a result.
+    /// Runs a network up to `until`, or to its end if that is earlier, only for its probe. There is no result.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -91,8 +91,8 @@ impl Engine {
         })
     }
 
-    /// Runs a network without a probe on several threads, which changes only the time it takes. The reference engine
-    /// has only one thread. So have networks that cannot be partitioned: those with a controlled rate, edge devices,
+    /// Runs a network without a probe on several threads, which changes only how long it takes. The reference engine
+    /// always uses one thread. So do networks that cannot be partitioned: those with controlled rates, edge devices,
     /// policies outside the core, or all nodes close together.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl Engine {
         })
     }
 
-    /// Returns how many threads such a run takes.
+    /// Returns how many threads such a run uses.
     ///
     /// # Errors
     /// If it is interrupted.
@@ -130,8 +130,8 @@ impl Engine {
         }
     }
 
-    /// Runs a network on several threads with the code of contended ports forced; `None` if the network cannot be
-    /// partitioned.
+    /// Runs a network on several threads with a forced implementation of contended ports; `None` if the network cannot
+    /// be partitioned.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -146,7 +146,7 @@ impl Engine {
     }
 }
 
-/// Explains which code of the fast engine runs for each port of a network, by link.
+/// Explains, by link, which implementation of the fast engine runs for each port of a network.
 ///
 /// # Errors
 /// If it is interrupted.
@@ -154,7 +154,7 @@ pub fn explain_plan(network: &Network, token: &CancellationToken<'_>) -> Result<
     fast::explain(network, token)
 }
 
-/// Does work that checks whether to continue.
+/// Calls `work` with a token that checks whether to continue.
 fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &CancellationToken<'_>) -> T) -> T {
     let (keep_going, progress) = (RefCell::new(keep_going), Progress::default());
     let go_on = || keep_going.borrow_mut()(progress.share());
@@ -166,12 +166,12 @@ fn asking<T>(keep_going: impl FnMut(f64) -> bool, work: impl FnOnce(&Progress, &
 struct Advance {
     /// The last instant that is simulated.
     until: Time,
-    /// The probe looks only at instants before this one.
+    /// The probe takes snapshots only before this instant.
     snapshots_end: Time,
 }
 
 impl Advance {
-    /// Ends at `until`, before a look of the probe at that instant.
+    /// Ends at `until`, before a snapshot at that instant.
     fn to(until: Time) -> Self {
         Self { until, snapshots_end: until }
     }
@@ -185,13 +185,14 @@ struct Progress {
 }
 
 impl Progress {
-    /// Returns the share done: from 0, while the engine is being built, to 1, while the run is measured.
+    /// Returns the share done, from 0 while the engine is being built to 1 while the results are computed.
     fn share(&self) -> f64 {
         if self.end.get() == Time::default() { 0.0 } else { self.now.get().share_of(self.end.get()) }
     }
 }
 
-/// Runs that nothing interrupts. The engines are compiled for them here, and not again in each crate that calls them.
+/// Runs that cannot be interrupted. The engines are compiled for them in this crate, not again in each crate that calls
+/// them.
 impl Engine {
     /// Runs a network to its end without a probe.
     pub fn run_to_end(self, network: &Network) -> RunResult {

@@ -1,10 +1,10 @@
-//! The reference engine: one list of events, one event for every cell's arrival and one for the end of its
+//! The reference engine: a single event list, with one event for every cell's arrival and one for the end of its
 //! transmission.
 //!
-//! It is deliberately naive: a faster engine must give the same fingerprint. The total order
-//! (`docs/design/engine-order.md`): time first; within an instant the phases deliveries, end systems, sources,
-//! admission, service, timers; within a phase the index of the link, port or flow. Cells that reach one port in the
-//! same instant are put into the order given by the scenario. A probe that watches receives events (`event_sink`).
+//! It is deliberately naive; a faster engine must give the same fingerprint. The order of events
+//! (`docs/design/engine-order.md`) is by time; within an instant by phase: deliveries, end systems, sources, admission,
+//! service, timers; and within a phase by the index of the link, port or flow. Cells that reach a port in the same
+//! instant are ordered as the scenario says. Events are reported to a probe that observes them (`event_sink`).
 
 mod event_sink;
 
@@ -52,12 +52,12 @@ pub(super) struct Engine<'a> {
     reported_losses: ReportedLosses,
 }
 
-/// An event. Events sort by time, then by kind, then by link or flow.
+/// An event. Events are ordered by time, then by kind, then by link or flow.
 #[derive(Clone, Copy)]
 struct Event {
     time: Time,
     what: What,
-    /// The cell that arrives; unused for other events.
+    /// The arriving cell; unused for other events.
     cell: Cell,
 }
 
@@ -67,7 +67,7 @@ enum What {
     Arrival(LinkIndex),
     /// A connection starts to send.
     Start(FlowIndex),
-    /// A link has finished a cell and is free, or a shaped port may send one.
+    /// A link has finished a cell and is free, or a shaped port may send a cell.
     Sent(LinkIndex),
 }
 
@@ -91,14 +91,14 @@ impl PartialEq for Event {
 
 impl Eq for Event {}
 
-/// The current instant; kept between instants to avoid allocations.
+/// The current instant; reused for all instants to avoid allocations.
 #[derive(Default)]
 struct Instant {
     at_hosts: Vec<(VcIndex, Cell)>,
     at_ports: Vec<PortArrival>,
     /// RM cells at the end of their loop, by VC and number.
     at_ends: Vec<(VcIndex, FrameNumber)>,
-    /// RM cells that pass a switch, by VC and number, and the place whose allocator writes into them.
+    /// RM cells that pass a switch, by VC and number, each with the place whose allocator writes into it.
     passing: Vec<(VcIndex, FrameNumber, Place)>,
     starts: Vec<FlowIndex>,
     /// Ports that may be able to start a transmission.
@@ -159,12 +159,12 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Keeps the outcomes of packets, for a probe that watches.
+    /// Records the outcomes of packets, for a probe that observes events.
     pub(super) fn note_fates(&mut self) {
         self.rate_control.note_fates();
     }
 
-    /// Advances the run to `until`, that instant included, with the snapshots of a probe before `snapshots_end`.
+    /// Advances the run to `until`, including that instant. The probe takes snapshots before `snapshots_end`.
     ///
     /// # Errors
     /// If it is interrupted.
@@ -192,14 +192,15 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Puts a frame on its host's port, after everything else that happens at `now`, which the run has reached.
+    /// Passes a frame to its host's port at `now`, which the run must have reached, after everything else that happens
+    /// then.
     pub(super) fn inject(&mut self, frame: InjectedFrame, now: Time, probe: &mut impl Probe) {
         self.end_systems.inject(frame, now, &mut self.now.departures);
         self.depart(now, probe);
         self.serve(now, probe);
     }
 
-    /// Takes the injected frames that have arrived since the last call.
+    /// Returns the injected frames that have arrived since the last call.
     pub(super) fn take_delivered(&mut self) -> Vec<Delivered> {
         self.end_systems.take_delivered()
     }
@@ -209,14 +210,14 @@ impl<'a> Engine<'a> {
         event.into_iter().chain(self.end_systems.next_tick()).min()
     }
 
-    /// Performs everything that happens at `now`, phase by phase. Returns the number of events.
+    /// Processes everything that happens at `now`, phase by phase. Returns the number of events.
     fn step(&mut self, now: Time, probe: &mut impl Probe) -> usize {
         let mut events = self.collect(now, probe);
         self.deliver(now, probe);
         self.start_sources(now, probe);
         self.write(now);
         if self.network.service_order == ServiceOrder::BeforeArrivals {
-            // The service order concerns ports that receive cells; shaped ports receive packets.
+            // The service order applies to ports that receive cells; shaped ports receive packets.
             let shaped: Vec<LinkIndex> =
                 self.now.to_serve.extract_if(.., |link| self.rate_control.port(*link).is_some()).collect();
             self.serve(now, probe);
@@ -232,7 +233,8 @@ impl<'a> Engine<'a> {
         events
     }
 
-    /// Takes this instant's events off the list, and counts them. They come in order: arrivals by link, starts by flow.
+    /// Removes this instant's events from the list. Returns their number. Arrivals are in link order, starts in flow
+    /// order.
     fn collect(&mut self, now: Time, probe: &mut impl Probe) -> usize {
         let before = self.events.len();
         while let Some(event) = self.events.peek().filter(|event| event.0.time == now) {
@@ -278,7 +280,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Performs the phases of deliveries and end systems.
+    /// Runs the phases of deliveries and end systems.
     fn deliver(&mut self, now: Time, probe: &mut impl Probe) {
         let mut at_ends = std::mem::take(&mut self.now.at_ends);
         for (vc, number) in at_ends.drain(..) {
@@ -314,7 +316,7 @@ impl<'a> Engine<'a> {
         self.depart(now, probe);
     }
 
-    /// Puts the end systems' frames on their hosts' ports.
+    /// Passes the end systems' frames to their hosts' ports.
     fn depart(&mut self, now: Time, probe: &mut impl Probe) {
         let mut departures = std::mem::take(&mut self.now.departures);
         for Departure { link, label, frame, cells, tagged, .. } in departures.drain(..) {
@@ -331,7 +333,7 @@ impl<'a> Engine<'a> {
         self.now.departures = departures;
     }
 
-    /// Offers a cell to a port that does not shape.
+    /// Offers a cell to a port that is not shaped.
     fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
         let Self { ports, routing, end_systems, rate_control, reported_losses, .. } = self;
         let mut event_sink = EventSink { now, probe, routing, end_systems, rate_control, reported_losses };
@@ -346,7 +348,7 @@ impl<'a> Engine<'a> {
         EventSink { now, probe, routing, end_systems, rate_control, reported_losses }
     }
 
-    /// Reports the outcomes of packets at the shaped port of a link since the last time.
+    /// Reports the outcomes of packets at the shaped port of a link since the last call.
     fn emit_packet_outcomes(&mut self, link: LinkIndex, now: Time, probe: &mut impl Probe) {
         let outcomes = self.rate_control.port_mut(link).map(ShapedPort::take_outcomes).unwrap_or_default();
         for fate in outcomes {
@@ -354,7 +356,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Returns the ACR of a VC shaped at the port of a link, the line rate if it has no ACR; 0 at other ports.
+    /// Returns the ACR of a VC that is shaped at the port of a link, or the line rate if it has no ACR. Returns 0 at
+    /// other ports.
     fn acr(&self, link: LinkIndex, label: Label) -> f64 {
         self.rate_control.port(link).map_or(0.0, |port| port.acr(label))
     }
@@ -440,7 +443,7 @@ impl<'a> Engine<'a> {
         self.now.to_serve = to_serve;
     }
 
-    /// Takes the cell that a shaped port sends now, if it may.
+    /// Removes the cell that a shaped port sends now, if it may send one.
     fn shape<P: Probe>(&mut self, link: LinkIndex, now: Time, probe: &mut P) -> Option<Cell> {
         let vcs = || self.routing.vcs[link].keys();
         let before: TiVec<Label, f64> =
@@ -458,7 +461,7 @@ impl<'a> Engine<'a> {
         Some(cell)
     }
 
-    /// Starts new ranges of the queues of `links` at a sample.
+    /// Starts new ranges of the queues of `links` for a sample.
     fn start_ranges(&mut self, links: &[LinkIndex]) {
         for &link in links {
             match self.rate_control.port_mut(link) {
@@ -472,7 +475,7 @@ impl<'a> Engine<'a> {
         NetworkView { queues: self, rate_control: &self.rate_control, end_systems: &self.end_systems }
     }
 
-    /// Measures the run up to `end`, which it has reached.
+    /// Computes the results up to `end`, which the run must have reached.
     ///
     /// # Errors
     /// If it is interrupted.

@@ -1,4 +1,4 @@
-//! A run that can be stepped, with an interface for end systems outside it.
+//! A run that can be advanced in steps, with an interface for end systems outside the simulation.
 
 use std::fmt;
 
@@ -11,10 +11,10 @@ use crate::network::Network;
 use crate::probe::{Nothing, Probe};
 use crate::units::{Clock, Span, Time};
 
-/// A run of a network that can be stepped, looked into and fed with frames.
+/// A run of a network that can be advanced in steps, inspected, and given frames from outside.
 ///
-/// Steps change nothing: a run advanced in any steps has the result of [`Engine::run`], to the last bit. A frame that
-/// is injected joins the queue of its host's port after everything else that happens at the present instant.
+/// Steps do not affect the result: it is exactly that of [`Engine::run`], whatever the steps. An injected frame joins
+/// the queue of its host's port after everything else that happens at the present instant.
 ///
 /// ```
 /// use celltrain_core::engine::{Engine, Simulation};
@@ -46,7 +46,7 @@ pub struct Simulation<'a, P = Nothing> {
     clock: Clock,
     now: Time,
     end: Time,
-    /// The ends of the measuring window, and the snapshots taken there.
+    /// The ends of the measuring window, and the results at these instants.
     window: [Option<Time>; 2],
     bounds: [Option<RunResult>; 2],
 }
@@ -64,14 +64,14 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, P: Probe> Simulation<'a, P> {
-    /// Starts a run with a probe. The probe looks at an instant once everything that happens then has happened: when
-    /// the simulation leaves it.
+    /// Starts a run with a probe. The probe takes a snapshot of an instant when the simulation leaves it, once
+    /// everything that happens then has happened.
     pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
         Self::by(engine, PortMode::default(), network, probe, &CancellationToken::never())
             .expect("nothing interrupts it")
     }
 
-    /// [`Simulation::observed`] with the code of contended ports forced.
+    /// [`Simulation::observed`] with a forced implementation of contended ports.
     ///
     /// # Errors
     /// If `token` is cancelled.
@@ -110,7 +110,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         })
     }
 
-    /// Returns the present: everything up to and including this instant has happened.
+    /// Returns the present instant. Everything up to and including it has happened.
     pub fn now(&self) -> Time {
         self.now
     }
@@ -120,7 +120,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.end
     }
 
-    /// Returns the unit of all times.
+    /// Returns the clock, which defines the unit of all times.
     pub fn clock(&self) -> Clock {
         self.clock
     }
@@ -128,7 +128,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     /// Simulates everything up to and including `until`.
     ///
     /// # Errors
-    /// If that is before the present or after the end of the run.
+    /// If `until` is before the present or after the end of the run.
     pub fn advance(&mut self, until: Time) -> Result<(), SimulationError> {
         self.advance_unless(until, &CancellationToken::never())
     }
@@ -148,10 +148,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(self.reach(Advance::to(until), &Progress::default(), token)?)
     }
 
-    /// Measures the run as if it ended now. The run continues unchanged.
+    /// Returns the results as if the run ended now. The run continues unchanged.
     ///
     /// # Errors
-    /// None without a [`CancellationToken`]: see [`Simulation::snapshot_unless`].
+    /// Cannot fail, unlike [`Simulation::snapshot_unless`], because nothing can interrupt it.
     pub fn snapshot(&mut self) -> Result<RunResult, SimulationError> {
         self.snapshot_unless(&CancellationToken::never())
     }
@@ -165,11 +165,11 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(self.measure(token)?)
     }
 
-    /// Puts a frame on the port of `host` at the present instant, on a VC that starts there. It carries a packet of
-    /// `bytes`, and is known by its tag when it arrives.
+    /// Passes a frame to the port of `host` at the present instant, on a VC that starts there. It carries a packet of
+    /// `bytes`, and is identified by its tag when it arrives.
     ///
     /// # Errors
-    /// If there is no such VC, it starts at another host, or the frame is longer than it may carry.
+    /// If there is no such VC, it starts at another host, or the frame is too long for it.
     pub fn inject(&mut self, host: NodeIndex, vc: VcIndex, bytes: u64, tag: u64) -> Result<(), SimulationError> {
         let network = self.network;
         let Some(of_vc) = network.vcs.get(vc) else {
@@ -197,7 +197,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(())
     }
 
-    /// Takes the injected frames that have arrived whole since the last call, in the order of their arrival. A frame
+    /// Returns the injected frames that have arrived complete since the last call, in the order of arrival. A frame
     /// that lost a cell never arrives.
     pub fn take_deliveries(&mut self) -> Vec<Delivered> {
         match &mut self.running {
@@ -206,7 +206,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         }
     }
 
-    /// Runs to the end and measures the run, or the part of it that the network's measuring window covers.
+    /// Runs to the end. Returns the results of the run, or of the part that the network's measuring window covers.
     pub fn finish(self) -> RunResult {
         self.finish_by(&Progress::default(), &CancellationToken::never()).expect("nothing interrupts it")
     }
@@ -218,7 +218,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(result.within(self.bounds, self.network))
     }
 
-    /// Advances to the end of `advance`. The ends of the measuring window are passed as looks of the probe are.
+    /// Advances to the end of `advance`. At the ends of the measuring window, results are computed at the same point of
+    /// an instant as snapshots of a probe.
     pub(super) fn reach(
         &mut self,
         advance: Advance,
@@ -256,7 +257,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
     }
 }
 
-/// A step or a frame that a simulation refuses, or an interruption. Times are in seconds.
+/// Reason why a simulation refuses a step or a frame, or an interruption. Times are in seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SimulationError {
     /// An instant before the present.
@@ -289,7 +290,7 @@ pub enum SimulationError {
         /// The name of the host where it starts.
         source: String,
     },
-    /// A frame longer than its VC may carry.
+    /// A frame that is too long for its VC.
     TooLong {
         /// The VC's name.
         vc: String,

@@ -1,4 +1,4 @@
-//! Requirements for every engine, checked on whole small runs.
+//! Requirements for both engines, checked on short complete runs.
 
 use std::cell::Cell;
 
@@ -24,7 +24,7 @@ fn lan(sources: usize, buffer: Option<u32>, duration: &str) -> Network {
     n_source_network(sources, "5us", buffer, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
 }
 
-/// Returns the result of both engines, which must agree.
+/// Returns the result of both engines after checking that they agree.
 fn run(network: &Network) -> RunResult {
     let [fast, reference] =
         Engine::ALL.map(|engine| engine.run(network, &mut Nothing, |_| true).expect("nothing interrupts it"));
@@ -47,8 +47,9 @@ fn the_zero_loss_queues_of_the_lan_are_exactly_those_of_96_1269() {
 
 #[test]
 fn a_single_segment_takes_the_time_its_hops_add_up_to() {
-    // One segment a round trip: 12 cells onto the wire, one cell time more on each later hop, 5 us each way and hop,
-    // then 2 acknowledgement cells in the same way. In units of 1/97.2 MHz: 14 x 265 + 3 x 486 and 4 x 265 + 3 x 486.
+    // One segment per round trip: 12 cells onto the first link, one more cell time on each of the two later hops, and 5
+    // us of delay on each hop; then 2 acknowledgement cells back in the same way. In units of 1/97.2 MHz: 14 x 265 + 3
+    // x 486 and 4 x 265 + 3 x 486.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "1s");
     network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
@@ -60,7 +61,7 @@ fn a_single_segment_takes_the_time_its_hops_add_up_to() {
 
 #[test]
 fn hosts_add_their_time_to_every_segment_and_every_acknowledgement() {
-    // As above, and 100 us at either host: 9720 units.
+    // As above, plus 100 us at each host: 9720 units.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "1s");
     network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
@@ -73,7 +74,7 @@ fn hosts_add_their_time_to_every_segment_and_every_acknowledgement() {
 
 #[test]
 fn a_host_sends_no_faster_than_it_works() {
-    // 12 cells take 32.7 us on the line, and the host 100: with a window open a segment leaves every 100 us.
+    // 12 cells take 32.7 us on the link, and the host needs 100 us. With an open window, a segment leaves every 100 us.
     for (times, least, most) in [(ProcessingTimes::Fixed, 9990, 10_000), (ProcessingTimes::Uniform, 19_000, 20_500)] {
         let mut network = lan(1, None, "1s");
         network.host.processing = Duration::from_microseconds(100);
@@ -85,7 +86,7 @@ fn a_host_sends_no_faster_than_it_works() {
 
 #[test]
 fn flows_that_start_at_a_time_of_their_own_end_no_later_for_it() {
-    // The time of a file counts from its own start; both engines agree on that start.
+    // The completion time of a file counts from the flow's own start, on which both engines agree.
     let mut network = lan(3, None, "1s");
     for flow in &mut network.flows {
         flow.traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 } });
@@ -101,7 +102,7 @@ fn flows_that_start_at_a_time_of_their_own_end_no_later_for_it() {
 
 #[test]
 fn an_acknowledgement_without_llc_is_a_single_cell() {
-    // As above; 512 bytes still take 12 cells, and the acknowledgement's 48 bytes one.
+    // As above. 512 bytes still take 12 cells, but the acknowledgement's 48 bytes only one.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "1s");
     network.aal5.encapsulation = Encapsulation::VcMux;
@@ -114,8 +115,9 @@ fn an_acknowledgement_without_llc_is_a_single_cell() {
 
 #[test]
 fn what_a_receiver_reports_reaches_a_sender_with_sack() {
-    // A segment is lost each time the window reaches eight. Only acknowledgements with news of other segments are
-    // duplicates (RFC 6675, 2): without their blocks it would be sent again after a timeout.
+    // A segment is lost each time the window reaches eight segments. Only acknowledgements that report new SACK
+    // information are duplicates (RFC 6675, 2), so without SACK blocks the segment would not be retransmitted before a
+    // timeout.
     let tcp = TcpOptions { lose_at_window: Some(Bytes { bytes: 8 * 512 }), ..TcpOptions::default() };
     let mut network = lan(1, None, "200ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -126,7 +128,7 @@ fn what_a_receiver_reports_reaches_a_sender_with_sack() {
 
 #[test]
 fn the_window_at_the_end_is_the_senders() {
-    // Slow start, a round trip of 30 us and some: after the first acknowledgement cwnd is 2.
+    // In slow start with a round trip of a little over 30 us, cwnd is 2 after the first acknowledgement.
     let network = lan(1, None, "100us");
     let flow = &run(&network).flows[FIRST];
     assert_eq!(flow.cwnd_segments, 2.0);
@@ -169,7 +171,7 @@ fn a_probe_changes_nothing() {
 
 #[test]
 fn engines_agree_where_a_cell_time_is_a_single_unit() {
-    // 42.4 Mb/s are 100,000 cells a second, and all else takes whole cell times.
+    // At 42.4 Mb/s there are 100,000 cells a second, and everything else takes a whole number of cell times.
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     for window in [2_048, 8_192, 65_535] {
         let tcp = TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: window }, ..TcpOptions::default() });
@@ -185,7 +187,7 @@ fn engines_agree_where_a_cell_time_is_a_single_unit() {
 
 #[test]
 fn service_before_arrivals_makes_room_in_the_same_instant() {
-    // Zero delay puts arrivals and departures on one grid of cell times, so the option decides.
+    // With zero delay, arrivals and departures are on the same grid of cell times, so the option decides.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let policy = PolicyConfig::TailDrop(tail_drop::Config {});
     let mut network = n_source_network(2, "0s", Some(20), policy, &tcp, "20ms");
@@ -196,7 +198,8 @@ fn service_before_arrivals_makes_room_in_the_same_instant() {
 
 #[test]
 fn delayed_acknowledgements_tick_on_a_clock_that_knows_200_ms() {
-    // A cell takes a second here, and nothing else is finer: the 200 ms timer once rounded to no time at all.
+    // A cell takes a second here, and nothing else needs a finer clock. Regression: the 200 ms timer was rounded to
+    // zero.
     let mut network = lan(1, None, "10s");
     for link in &mut network.links {
         link.rate = crate::units::BitRate::from_bits_per_second(424);
@@ -255,7 +258,7 @@ fn a_run_ends_at_whichever_question_is_answered_with_no() {
 
 #[test]
 fn a_batch_of_many_cells_asks_in_between_and_changes_nothing() {
-    // All cells sent in the 100 ms to the next switch reach the port in one batch: 60,000 cells at a time.
+    // All cells sent in the link delay of 100 ms reach the port in one batch: 60,000 cells at a time.
     let traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "150Mbps".parse().unwrap(),
         packet: Bytes { bytes: 60_000 },
@@ -281,7 +284,7 @@ fn a_batch_of_many_cells_asks_in_between_and_changes_nothing() {
 
 #[test]
 fn a_file_ends_when_its_last_segment_is_acknowledged() {
-    // One segment a round trip, as above: a file of 1000 segments takes 1000 round trips; 511999 bytes are as many
+    // One segment per round trip, as above: a file of 1000 segments takes 1000 round trips; 511999 bytes are also 1000
     // segments.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     for (bytes, segments) in [(512_000, 1000), (511_999, 1000), (512_001, 1001), (1, 1)] {
@@ -298,8 +301,8 @@ fn a_file_ends_when_its_last_segment_is_acknowledged() {
 
 #[test]
 fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
-    // One segment a round trip, as above. 1025 bytes are three segments: three round trips and a pause, then the next
-    // three.
+    // One segment per round trip, as above. 1025 bytes are three segments, so three round trips and a pause precede the
+    // next three.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "100ms");
     network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
@@ -313,7 +316,7 @@ fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
     let delays = flow.file_delay.unwrap();
     assert_eq!((delays.files, flow.traffic), (whole + 1, "bursts"));
     assert_eq!(flow.delivered_bytes, (whole + 1) * 1536);
-    // The pauses do not count for any burst's delay.
+    // The pauses are not part of any burst's delay.
     assert!((delays.mean_ms.unwrap() - (3 * round_trip) as f64 / 97_200.0).abs() < 1e-9);
     assert_eq!(flow.completion_s, None, "there is always another");
 }
@@ -363,9 +366,10 @@ fn packets_are_put_in_at_their_rate_whatever_becomes_of_them() {
     network.flows[SECOND].traffic = TrafficConfig::OnOff(on_off::Config::default());
     network.vcs[VcIndex::new(2)].class = Class::Vbr;
     let result = run(&network);
-    // 12 cells at a quarter of the link take 12720 units; the first goes at once.
+    // 12 cells at a quarter of the link's rate take 12720 units; the first packet is sent at once.
     assert_eq!(result.flows[FIRST].packets_sent, 97_200_000 / 12_720 + 1);
-    // At 0.8 of the link 15900 / 4 units, from 0 to 300 ms and from 600 to 900 ms.
+    // At 0.8 of the link's rate a packet takes 15900 / 4 units. Packets are sent from 0 to 300 ms and from 600 to 900
+    // ms.
     assert_eq!(result.flows[SECOND].packets_sent, 2 * (29_160_000 / 3975 + 1));
     assert_eq!((result.flows[SECOND].segments_sent, result.flows[SECOND].cwnd_segments), (0, 0.0));
     assert_eq!(result.flows[SECOND].delivered_bytes, result.flows[SECOND].packets_delivered * 512);
@@ -379,22 +383,23 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
         let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
         flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
     }
-    // 12 cells at a tenth, a twentieth and a fifth of the link take 31,800, 63,600 and 15,900 units of 9,720,000: 306,
-    // 153 and 612 packets, of which the last begins 5,100 units before the end, less than the 5,168 it takes to arrive.
+    // 12 cells at a tenth, a twentieth and a fifth of the link's rate take 31,800, 63,600 and 15,900 of 9,720,000
+    // units: 306, 153 and 612 packets. The last of the 612 begins 5,100 units before the end, but takes 5,168 to
+    // arrive.
     let [a, b, c] = [306.0, 153.0, 611.0];
     network.vcs[VcIndex::new(4)].class = Class::Vbr;
     let result = run(&network);
     assert_eq!(result.flows.iter().map(|flow| flow.packets_delivered as f64).collect::<Vec<_>>(), [a, b, c]);
-    // (2 + 1)^2 / (2 (4 + 1)) of the two that are UBR.
+    // (2 + 1)^2 / (2 (4 + 1)) for the two UBR flows.
     let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
     near(result.fairness.unwrap(), 0.9);
-    // 1070 packets of 12 cells in a tenth of a second, of the 36,679.245 cells that fit.
+    // 1070 packets of 12 cells in a tenth of a second, in which 36,679.245 cells fit.
     near(result.efficiency, 1070.0 * 12.0 * 424.0 / 15.552e6);
-    // All want less than their share, so each has all that is fair.
+    // Each wants less than its fair share, so each gets all it wants.
     let parts = [FIRST, SECOND].map(|flow| result.flows[flow].goodput_mbps / result.flows[flow].max_min_mbps);
     near(result.fairness_max_min.unwrap(), jain(&parts).unwrap());
     assert!(result.fairness_max_min.unwrap() > 0.9999, "{:?}", result.fairness_max_min);
-    // 1070^2 / (3 (306^2 + 153^2 + 611^2)) of all three, where they are all UBR and where none is.
+    // 1070^2 / (3 (306^2 + 153^2 + 611^2)) for all three, if all are UBR or none is.
     for class in [Class::Ubr, Class::Vbr] {
         network.vcs.iter_mut().for_each(|vc| vc.class = class);
         near(run(&network).fairness.unwrap(), 1_144_900.0 / 1_471_098.0);
@@ -403,9 +408,9 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
 
 #[test]
 fn throughput_counts_a_segment_as_often_as_it_arrives_and_goodput_once() {
-    // Six links of 1 s: an acknowledgement comes after six seconds and the time of the cells, and the first
-    // retransmission timeout is three. A file of one segment is sent at 0 and at about 3 s, arrives at 3 s and 6 s and
-    // is acknowledged before the next timeout, doubled, at about 9 s.
+    // Six links of 1 s: an acknowledgement arrives after six seconds plus cell times, and the first retransmission
+    // timeout is three seconds. A file of one segment is sent at 0 and at about 3 s. The copies arrive at about 3 s and
+    // 6 s, and the first is acknowledged before the next timeout, doubled, at about 9 s.
     let packets = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "424kbps".parse().unwrap(),
         packet: Bytes { bytes: 512 },
@@ -419,12 +424,13 @@ fn throughput_counts_a_segment_as_often_as_it_arrives_and_goodput_once() {
     let segments = &result.flows[FIRST];
     assert_eq!((segments.segments_sent, segments.retransmitted_segments, segments.repeated_segments), (2, 1, 1));
     assert_eq!((segments.timeouts, segments.delivered_bytes), (1, 512));
-    // 512 bytes in 10 s are 409.6 bits a second, twice 512 are 819.2.
+    // 512 bytes in 10 s are 409.6 bits a second, twice that is 819.2.
     assert_eq!(
         (segments.goodput_mbps, segments.throughput_mbps),
         (512.0 * 8.0 / 10.0 / 1e6, 1024.0 * 8.0 / 10.0 / 1e6)
     );
-    // 12 cells at 1000 a second: a packet every 12 ms, and those of the first 7 s less the cells' time have arrived.
+    // 12 cells at 1000 cells a second: a packet every 12 ms. Those sent in the first 7 s, minus the cells' transmission
+    // time, have arrived.
     let packets = &result.flows[SECOND];
     assert_eq!((packets.packets_sent, packets.packets_delivered), (834, 584));
     assert_eq!(
@@ -442,28 +448,29 @@ fn a_contract_is_in_the_results_with_the_frames_its_edge_saw() {
         let rate = rate.parse().unwrap();
         flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet });
     }
-    // The second source sends at its MCR, the third at twice its own; MBS is two frames.
+    // The second source sends at its MCR, the third at twice its MCR. MBS is two frames.
     for (vc, mcr) in [(2, "38.88Mbps"), (4, "19.44Mbps")] {
         let mcr = mcr.parse().unwrap();
         let contract = Gfr { mcr, pcr: None, mfs: 12, mbs: None, cdvt: "0s".parse().unwrap(), tagging: true };
         network.vcs[VcIndex::new(vc)].contract = Some(contract);
     }
     let result = run(&network);
-    // 12 cells at a quarter of the link take 12,720 of 97,200,000 units; the first goes at once. All come to the
-    // switch.
+    // 12 cells at a quarter of the link's rate take 12,720 of 97,200,000 units; the first packet is sent at once. All
+    // reach the switch.
     let frames = 97_200_000 / 12_720 + 1;
     let all = EdgeCounters { frames, eligible_frames: frames, ..EdgeCounters::default() };
     let contract = |name: &str, edge| ContractResult { name: name.into(), edge, discarded_frames: 0, cut_frames: 0 };
     assert_eq!(result.contracts[0], contract("vc1", all));
-    // Every second frame of the third is eligible, and one more as the bucket fills: F-GCRA's bucket holds 23 cells'
-    // worth of (1/MCR - 1/PCR), 20.125 cells at MCR. Frame k finds 6 k cells in it while all are eligible: 6 at the
-    // second, 12, 18, and 24 at the fifth, the first that is not. From there on it drains by 6 a frame and fills by 12.
+    // Every second frame of the third source is eligible, and one more while the bucket fills. F-GCRA's bucket holds 23
+    // (1/MCR - 1/PCR), which is 20.125 cells at MCR. While all frames are eligible, frame k finds 6 k cells in it: 6 at
+    // the second, then 12, 18, and 24 at the fifth, the first that is not eligible. From then on it drains by 6 per
+    // frame and fills by 12.
     let tagged = (frames - 4).div_ceil(2);
     let half = EdgeCounters { frames, eligible_frames: frames - tagged, tagged_frames: tagged, nonconforming_cells: 0 };
     assert_eq!(result.contracts[1..], [contract("vc2", half)]);
 }
 
-/// Returns each source's share of all delivered bytes.
+/// Returns the share of each source in all delivered bytes.
 fn shares(result: &RunResult) -> Vec<f64> {
     let sum: u64 = result.flows.iter().map(|flow| flow.delivered_bytes).sum();
     result.flows.iter().map(|flow| flow.delivered_bytes as f64 / sum as f64).collect()
@@ -486,7 +493,8 @@ fn wfq_gives_greedy_sources_their_weights_within_one_per_cent() {
 #[test]
 fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than_a_cell_in_service() {
     let mut network = lan(5, None, "1s");
-    // One segment a round trip, which takes what its hops add up to and twice the rest of a cell at most.
+    // One segment per round trip, which takes the sum of its hops and at most two more cell times, to wait for cells in
+    // service.
     network.flows[FIRST].tcp =
         TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });
     for link in [N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK] {
@@ -515,7 +523,7 @@ fn a_guaranteed_rate_is_what_ubr_gets_next_to_a_greedy_class() {
     }
 }
 
-/// Runs a network with files of `size` bytes. Checks that the run is otherwise the same as without them.
+/// Runs a network with files of `size` bytes, and checks that the run is otherwise the same as without files.
 fn with_files(network: &Network, size: u64) -> RunResult {
     let without = run(network);
     assert_eq!(without.file_delay, None);
@@ -542,8 +550,8 @@ fn a_file_of_one_segment_takes_a_round_trip() {
 
 #[test]
 fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
-    // D = L / R + RTT. While the window of W is smaller than the pipe, R = W / RTT and the round trip is a single
-    // segment's; beyond, R is the line's and the window waits at the source: RTT = W / R.
+    // D = L / R + RTT. If the window W is smaller than the pipe, R = W / RTT and the round trip is that of a single
+    // segment. If it is larger, R is the line's rate and the window waits at the source, so RTT = W / R.
     let alone = f64::from((14 + 4) * 265 + 6 * 486);
     let line: f64 = 512.0 / (12.0 * 265.0);
     for (segments, size) in [(1, 100_000), (2, 100_000), (2, 30_000), (20, 100_000), (127, 100_000), (127, 65_024)] {
@@ -583,7 +591,7 @@ fn a_flow_that_is_one_file_takes_as_long_as_that_file() {
         let all = whole.file_delay.unwrap();
         let of_flows: f64 = whole.flows.iter().map(|flow| flow.file_delay.unwrap().mean_ms.unwrap()).sum();
         assert!((all.mean_ms.unwrap() * 5.0 / of_flows - 1.0).abs() < 1e-12, "{name}");
-        // Three parts of 94 segments are complete; the other 18 segments do not make a file.
+        // Three parts of 94 segments are complete; the other 18 segments do not complete a file.
         let parts = with_files(&network, 512 * 94);
         assert_eq!(parts.file_delay.unwrap().files, 5 * 3, "{name}");
     }
@@ -614,7 +622,7 @@ fn a_plan_has_the_code_of_each_port_and_the_places_it_feeds() {
     assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
 }
 
-/// With a delay of 50 ms each side has enough to do until cells of the other arrive.
+/// With a delay of 50 ms, each partition has enough work before cells of the other arrive.
 fn apart(sources: usize, delay: &str) -> Network {
     let tcp = TcpConfig::Sack(TcpOptions::default());
     n_source_network(sources, delay, Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "8s")

@@ -71,7 +71,7 @@ fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
     assert_eq!(jain(&[3.0, 3.0, 3.0]), Some(1.0));
     assert_eq!(jain(&[5.0, 0.0, 0.0, 0.0]), Some(0.25));
     assert_eq!(jain(&[1.0, 1.0, 0.0, 0.0]), Some(0.5));
-    // Regression: it was 1, which made a run that carried nothing the fairest.
+    // Regression: the index was 1, so a run that delivered nothing was the fairest.
     assert_eq!([jain(&[0.0, 0.0]), jain(&[])], [None, None]);
 }
 
@@ -89,7 +89,7 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
     stage.ports[N_SOURCE_BOTTLENECK].counters[Label::new(0)] = others;
     stage.edge.on_cell(VcIndex::new(2), Time::default(), cell(1, 0, true));
     let edge = EdgeCounters { frames: 1, eligible_frames: 1, ..EdgeCounters::default() };
-    // 1 + 300 + 7 and 20 + 4000 + 80; the other three VCs have no contract.
+    // 1 + 300 + 7 = 308 and 20 + 4000 + 80 = 4100; the other three VCs have no contract.
     let expected = ContractResult { name: "vc1".into(), edge, discarded_frames: 308, cut_frames: 4100 };
     assert_eq!(stage.final_state().contracts(), vec![expected]);
 }
@@ -97,7 +97,7 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
 #[test]
 fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
     let mut stage = Stage::new(|_| ());
-    // A cell takes 265 units; the run lasts 1000 cell times. 150 + 100 cells are a quarter of it; of 1001 the last is
+    // A cell takes 265 units; the run lasts 1000 cell times. 150 + 100 cells take a quarter of it; of 1001, the last is
     // still in service when it ends.
     stage.end = Time(265 * 1000);
     for (cells, expected) in [([0, 0], 0.0), ([150, 100], 0.25), ([1000, 0], 1.0), ([1000, 1], 1.0)] {
@@ -156,7 +156,7 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
                 lost_pushed_out: 14,
                 discarded_frame: 15,
                 discarded_remainder: 16,
-                // Not folded: they follow from the cells.
+                // Not folded in, because they follow from the cell counts.
                 discarded_frames: 99,
                 cut_frames: 99,
             },
@@ -169,10 +169,11 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
     let mut expected = Fingerprint::default();
     stage.end_systems.fold_into(&mut expected);
     expected.fold_all([10, 11, 12, 13, 14, 15, 16, 17, 21, 0, 0, 0, 0, 0, 27]);
-    // The way back has two VCs as well, and each of the eight links of the hosts one; no cell arrived there.
+    // The link back also has two VCs, and each of the hosts' eight links has one. No cells arrived there.
     expected.fold_all([0; 1 + 2 * 7]);
     expected.fold_all([0; 8 * (1 + 7)]);
-    // VCs 0 and 1 in turn: 42.4 Mbps are 100,000 cells a second; RM cells sent, and RM cells at the end of their loop.
+    // VCs 0 and 1 in turn: the rate (42.4 Mbps are 100,000 cells a second), the RM cells sent, and the RM cells that
+    // reached the end of their loop.
     for _ in 0..2 {
         expected.fold_all([100_000.0_f64.to_bits(), 0, 0]);
     }

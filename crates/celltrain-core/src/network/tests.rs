@@ -7,7 +7,7 @@ pub(crate) const FIRST: FlowIndex = FlowIndex::new(0);
 pub(crate) const SECOND: FlowIndex = FlowIndex::new(1);
 /// The link between the switches.
 pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);
-/// The way back of the same pair, for acknowledgements.
+/// The opposite link, for acknowledgements.
 pub(crate) const N_SOURCE_WAY_BACK: LinkIndex = LinkIndex::new(1);
 
 /// Builds N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i is node 2 + i, its destination
@@ -70,7 +70,7 @@ pub(crate) fn simple_network(sources: usize, duration: &str) -> Network {
     n_source_network(sources, "5us", None, PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
 }
 
-/// Creates a star whose hosts each send to the next, the last to the first, with a simple TCP.
+/// Creates a star in which each host sends to the next, and the last to the first, with a simple TCP.
 pub(crate) fn ring_network(hosts: usize, duration: &str) -> Network {
     let mut network = simple_network(1, duration);
     let mut graph = Graph::default();

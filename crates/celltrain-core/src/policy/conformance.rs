@@ -1,4 +1,4 @@
-//! Tests that hold for every policy in the list. A new policy gets these tests when it is listed.
+//! Tests of every policy in the list; listing a new policy adds it to them.
 
 use proptest::prelude::*;
 use typed_index_collections::TiSlice;
@@ -28,7 +28,7 @@ impl Bench {
         Self { port, frames: vec![0; vcs], tagged: vec![false; vcs] }
     }
 
-    /// Offers the next cell of frame `ahead` frames after the VC's current one.
+    /// Offers the next cell of the frame that is `ahead` frames after the VC's current one.
     pub(super) fn offer_cell(&mut self, vc: u32, ahead: u32, last: bool) {
         let frame = self.frames[vc as usize] + ahead;
         self.port.offer(cell(vc, frame, last).with_tag(self.tagged[vc as usize]));
@@ -61,7 +61,7 @@ impl Bench {
     }
 }
 
-/// Returns the view of a buffer of `capacity` cells in which these wait, by VC.
+/// Returns the view of a buffer of `capacity` cells with these numbers of waiting cells, by VC.
 pub(super) fn view(capacity: u32, per_vc: &[u32]) -> View<'_> {
     let active = per_vc.iter().filter(|&&cells| cells > 0).count();
     View {
@@ -91,14 +91,14 @@ pub(super) fn most_cells_of_two<C: Configure>(config: &C, x: u32, vc: u32) -> u3
     most(x, |x_i| asked(config, &view(1000, &per_vc(x_i)), vc, &mut stream()))
 }
 
-/// Returns the largest number up to `x` that is admitted, as all smaller ones are.
+/// Returns the largest number up to `x` that is admitted. Asserts that all smaller ones are, too.
 fn most(x: u32, admits: impl FnMut(u32) -> bool) -> u32 {
     let admitted: Vec<bool> = (0..=x).map(admits).collect();
     assert!(admitted[0] && admitted.is_sorted_by(|less, more| less >= more), "a VC with fewer cells may start a frame");
     u32::try_from(admitted.iter().filter(|&&admitted| admitted).count() - 1).unwrap()
 }
 
-/// Asserts that two policies answer alike about the first of three VCs, in many states of a buffer of 64 cells.
+/// Asserts that two policies decide alike about the first of three VCs, in many states of a buffer of 64 cells.
 pub(super) fn assert_alike(one: &impl Configure, other: &impl Configure) {
     for y in 1..=20 {
         for others in 1..=40 {
@@ -114,7 +114,7 @@ fn stream() -> Stream {
     Stream::new(1, "bench")
 }
 
-/// Returns the answer of a policy in its initial state to a frame of `vc`. VCs are named `vc0` and so on.
+/// Returns the decision of a policy in its initial state about a frame of `vc`. VCs are named `vc0` and so on.
 pub(super) fn asked<C: Configure>(config: &C, buffer: &View<'_>, vc: u32, rng: &mut Stream) -> bool {
     let mut policy = config.build(buffer.capacity, &NAMES[..buffer.per_vc.len()]);
     fill(&mut policy, buffer.per_vc);
@@ -210,8 +210,8 @@ fn a_threshold_above_the_buffer_is_refused() {
     assert!(with_threshold >= 2 * 11, "all but those with thresholds by VC, with several, or with none");
 }
 
-/// Asks a policy about tagged and untagged frames of two VCs while `x` cells wait, split in several ways. Returns its
-/// answers.
+/// Asks a policy about tagged and untagged frames of two VCs while `x` cells wait, divided between the VCs in several
+/// ways. Returns its decisions.
 fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: &mut Stream) -> Vec<bool> {
     let mut answers = Vec::new();
     for x_1 in [0, x / 2, x] {
@@ -235,7 +235,7 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
             let queues = |policy: &mut dyn BufferPolicy| {
                 policy.follower().and_then(|follower| follower.virtual_queues().map(TiSlice::to_owned))
             };
-            // The queues of a policy that follows cells hold all waiting cells: one more each time.
+            // A policy that follows cells must know of every waiting cell: one more for each x.
             let one_more = |x: u32, policies: [&mut Box<dyn BufferPolicy>; 2]| {
                 for policy in policies {
                     fill(&mut **policy, TiSlice::from_ref(&[u32::from(x % 3 == 1), u32::from(x > 0 && x % 3 != 1)]));
@@ -260,14 +260,15 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
     }
 }
 
-/// Losses of a frame of five cells if two find room, one cell leaves after the third, and one after the fourth.
+/// Cells lost of a five-cell frame at a buffer of two. One cell leaves after the third arrives, and one after the
+/// fourth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     /// The third cell alone.
     ThirdAlone,
-    /// The third, and the fourth though there is room; the last keeps the next frame apart.
+    /// The third, and the fourth although there is room. The last cell is kept to delimit the next frame.
     ButTheLast,
-    /// The third pushes out the two that wait, and is refused with the fourth as the rest of their frame.
+    /// The third pushes out the two that wait. The third and fourth are then refused as the rest of their frame.
     PushedOut,
 }
 
@@ -309,7 +310,7 @@ fn every_policy_answers_as_its_page_says() {
         let is_of_buffer = admits_up_to != ALL && !["dfba", "virtual_queuing_threshold"].contains(&name);
         assert_eq!(config.threshold_cells(Some(100)), admits_up_to.filter(|_| is_of_buffer), "{name}");
 
-        // The settings are for a buffer of 100, the port has a buffer of two, so no threshold is reached.
+        // The settings are for a buffer of 100, but the port has a buffer of two, so no threshold is reached.
         let mut port = Port::new(Some(2), VCS as usize, policy, stream());
         for (number, last) in [(1, false), (2, false), (3, false), (4, false), (5, true)] {
             port.offer(cell(0, 7, last));

@@ -1,6 +1,6 @@
-//! Differential Fair Buffer Allocation (DFBA) of 1997: above a threshold of its own a VC loses frames at random.
+//! Differential Fair Buffer Allocation (DFBA) of 1997: a VC above its own threshold loses frames at random.
 //!
-//! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are kept;
+//! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are used;
 //! `docs/mechanisms.md` 2.10.
 //! Departures: the ceiling Z `R_i` is a rule, as in the source's text; the pseudo-code lacks it. The scenario
 //! sets `R_i`, as in the source's Table 4, and `W_i` = `R_i` / R follows. The source sets `W_i`, and `R_i` = `W_i` R
@@ -16,25 +16,25 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames are
-/// refused with a probability that grows with what it holds; above `z` times its threshold, when the buffer is
-/// congested, and when tagged, they are refused for certain.
+/// Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame. Above it, frames are
+/// refused with a probability that grows with the VC's waiting cells. Frames are always refused above `z` times the
+/// threshold, in a congested buffer, and if they are tagged.
 ///
 /// Source: ATM Forum 97-0831, section 4.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Dfba")]
 pub struct Config {
-    /// `R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC that is to
-    /// have the share `W_i` of the link gets `W_i` R.
+    /// `R_i`: the number of waiting cells below which a VC may start any frame; a number, or a table by the VC's name.
+    /// To give a VC the share `W_i` of the link, set `W_i` R.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,
-    /// R: the cells of all VCs from which on a VC above its threshold may not start a frame; the whole buffer when
-    /// absent.
+    /// R: the number of cells in the buffer from which a VC that has reached its threshold may not start a frame; the
+    /// whole buffer when absent.
     #[serde(default)]
     #[schemars(extend("x-former-name" = "congestion_threshold_cells"))]
     pub congestion_threshold: Option<Threshold>,
-    /// Z: how many times its threshold a VC may hold when it starts a frame.
+    /// Z: a VC with more than `z` times its threshold waiting may not start a frame.
     #[serde(default = "z")]
     #[schemars(range(min = 1.0), extend("x-expect" = "a factor (above 1)"))]
     pub z: f64,
@@ -196,12 +196,13 @@ mod tests {
 
     #[test]
     fn from_its_threshold_to_its_ceiling_the_drop_probability_grows_from_zero_to_the_weight() {
-        // VC 0: 0.4 (X_i - 400) / 200. At 500 it is 0.2, at 600 0.4. 10,000 draws: five standard deviations are 0.025.
+        // VC 0: the probability is 0.4 (X_i - 400) / 200, so 0.2 at 500 and 0.4 at 600. With 10,000 draws, five
+        // standard deviations are 0.025.
         let refused = |x_i| share_refused(&config(), &view(&[x_i, 0]), 0);
         assert_eq!(refused(400), 0.0);
         assert!((refused(500) - 0.2).abs() < 0.02, "{}", refused(500));
         assert!((refused(600) - 0.4).abs() < 0.025, "{}", refused(600));
-        // VC 1: 0.2 (X_i - 200) / 100, at 250 0.1.
+        // VC 1: the probability is 0.2 (X_i - 200) / 100, so 0.1 at 250.
         let refused = share_refused(&config(), &view(&[0, 250]), 1);
         assert!((refused - 0.1).abs() < 0.015, "{refused}");
     }

@@ -1,7 +1,8 @@
-//! Differential Fair Buffer Allocation (DFBA) of 1998: in a filling buffer a VC above its share loses frames at random.
+//! Differential Fair Buffer Allocation (DFBA) of 1998: as the buffer fills, VCs above their shares lose frames at
+//! random.
 //!
-//! Source: ATM Forum 98-0405, as remembered and checked against an implementation; `docs/mechanisms.md` 2.11, whose
-//! symbols K, L, H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are kept.
+//! Source: ATM Forum 98-0405, from memory and checked against an implementation; `docs/mechanisms.md` 2.11, whose
+//! symbols K, L, H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are used.
 //! Departures: W is the sum of the weights of all VCs that cross the port. `X_i` counts all cells of a VC, tagged or
 //! not.
 
@@ -16,8 +17,8 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high one none;
-/// between them no tagged frame, and one of a VC above its weighted share only by chance.
+/// Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high threshold
+/// none. Between them tagged frames are refused, and frames of a VC above its weighted share are refused at random.
 ///
 /// Source: ATM Forum 98-0405.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -33,7 +34,7 @@ pub struct Config {
     /// H: the threshold above which no frame may start.
     #[serde(default = "high_threshold")]
     pub high_threshold: Threshold,
-    /// alpha: how much of the drop probability stands for the VC's excess over its share; the rest stands for the
+    /// alpha: the weight of the VC's excess over its share in the drop probability; the rest is the weight of the
     /// queue.
     #[serde(default = "alpha")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share (0 to 1)"))]
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_tagged_frame_may_start_only_up_to_the_low_threshold() {
-        // Of VC 1, which is within its share.
+        // VC 1 is within its share.
         let refused = |tagged, x: u32| share_refused(&config(), &View { tagged, ..view(&[250, x - 250]) }, 1);
         assert_eq!([500, 501].map(|x| refused(true, x)), [0.0, 1.0]);
         assert_eq!(refused(false, 501), 0.0, "an untagged one may");

@@ -2,7 +2,7 @@
 //!
 //! Source: the switch with two thresholds in studies of the guaranteed frame rate, as in O. Bonaventure, "A simulation
 //! study of TCP with the proposed GFR service category", 1997, which calls them LBO and HBO (low and high buffer
-//! occupancy). Known at second hand; the name and the two symbols are the source's.
+//! occupancy). Known only from secondary sources; the name and the two symbols are the source's.
 //! Departures: none known. "Exceeds" is read as strictly above, as in EPD (A-05). The first cell of a frame determines
 //! whether the frame is tagged.
 
@@ -16,7 +16,7 @@ use crate::rng::Stream;
 use crate::threshold::Threshold;
 
 /// Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
-/// `tagged_threshold` cells waiting, any other when it finds more than `threshold`.
+/// `tagged_threshold` cells waiting, any other frame when it finds more than `threshold`.
 ///
 /// Source: Bonaventure 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,17 +1,17 @@
 //! Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
 //!
 //! Source: Lakshman, Neidhardt and Ott 1996; `docs/mechanisms.md` 2.9. The receiver sees the loss one buffer-drain time
-//! earlier. After a front drop the rest of that frame is not sent either, or the gain is lost to fragments.
-//! Departures: the frame's last cell stays, and a last cell is pushed out only when nothing but last cells waits (the
-//! paper is silent on AAL5 frames; losing a delimiter would kill the next frame too).
+//! earlier. After a front drop the rest of that frame is not sent either, because fragments would waste the gain.
+//! Departures: the frame's last cell stays, and a last cell is pushed out only when all waiting cells are last cells
+//! (the paper does not mention AAL5 frames; losing a delimiter would damage the next frame too).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{AdmitAll, Configure, Overflow};
 
-/// Drop from front: a cell that finds no room pushes out the cell nearest to transmission, and with it the waiting rest
-/// of its frame, the last cell excepted. It has no parameters.
+/// Drop from front: a cell that finds no room pushes out the cell nearest to transmission, together with the waiting
+/// rest of its frame, except the last cell. It has no parameters.
 ///
 /// Source: Lakshman, Neidhardt and Ott 1996.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,7 @@
 //! Early packet discard (EPD): past a threshold no frame may start.
 //!
-//! Source: Romanow and Floyd 1995; ATM Forum 96-1269, section 5 (thresholds of K - 200 cells);
-//! `docs/mechanisms.md` 2.3. Its symbols K and R are kept.
+//! Source: Romanow and Floyd 1995; ATM Forum 96-1269, section 5 (thresholds of K - 200 cells); `docs/mechanisms.md`
+//! 2.3. Its symbols K and R are used.
 //! Departures: none known. "Exceeds" is read as strictly above; a frame in progress that overflows falls back to
 //! partial packet discard.
 

@@ -1,9 +1,9 @@
 //! Fair Buffer Allocation (FBA): Selective Drop whose tolerance shrinks as the buffer fills.
 //!
-//! Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7; its symbols K, R, X, `Y_i`, `N_a` and Z are kept;
+//! Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7; its symbols K, R, X, `Y_i`, `N_a` and Z are used;
 //! `docs/mechanisms.md` 2.6.
-//! Departures: none known. The paper prints the threshold once as "Z(1 + (KX)/(XR))". The minus signs were lost:
-//! Z (1 + (K - X)/(X - R)) equals Z (K - R)/(X - R), the form used here.
+//! Departures: none known. The paper prints the threshold once as "Z(1 + (KX)/(XR))". The minus signs were lost: Z (1 +
+//! (K - X)/(X - R)) equals Z (K - R)/(X - R), the form used here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn the_bound_falls_to_z_as_the_buffer_fills() {
         let most = |x, active| most_cells(&Config::default(), 1000, x, active);
-        // X = K = 1000, four active VCs: fair share 250 cells, 0.8 of it is 200.
+        // X = K = 1000, four active VCs: the fair share is 250 cells, and 0.8 of it is 200.
         assert_eq!(most(1000, 4), 200);
-        // X = 950: (K - R)/(X - R) = 2, so 1.6 fair shares of 950/5 = 190 cells: 304.
+        // X = 950: (K - R)/(X - R) = 2, so the limit is 1.6 times the fair share of 950/5 = 190 cells: 304.
         assert_eq!(most(950, 5), 304);
         assert_eq!(most(901, 1), 901, "just above the threshold even the only active VC may start a frame");
         assert_eq!(most(900, 1), 900);

@@ -30,27 +30,26 @@ use crate::rng::Stream;
 use events::Running;
 use rules::Rules;
 
-/// A policy of your own: a condition that says which frames may start, constants, and state that is carried on.
+/// A policy of your own: a condition for starting a frame, constants, and state that is kept between evaluations.
 ///
 /// Source: the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Formula")]
 pub struct Table {
-    /// Where this condition holds, a frame may start: `X <= R or Y * N / X <= Z`.
+    /// A frame may start if this condition holds: `X <= R or Y * N / X <= Z`.
     #[schemars(extend("x-expect" = "a formula, such as \"X <= 0.9 * K\""))]
     pub admit: String,
-    /// Names for what stays the same during a run: a number, a formula of constants, or a table of numbers by the VC's
-    /// name.
+    /// Constants, by name: each a number, a formula of constants, or a table of numbers by the VC's name.
     #[serde(default)]
     pub constants: BTreeMap<String, Constant>,
-    /// Names for numbers that the port keeps, each with the value it starts with.
+    /// State variables of the port, by name, each with its initial value.
     #[serde(default)]
     pub state: BTreeMap<String, Start>,
-    /// Names for numbers that the port keeps for each VC, each with the value it starts with.
+    /// State variables of each VC, by name, each with its initial value.
     #[serde(default)]
     pub vc_state: BTreeMap<String, Start>,
-    /// New values of state as the first cell of a frame arrives, before it is judged.
+    /// New values of state when the first cell of a frame arrives, before the decision.
     #[serde(default)]
     pub on_frame: BTreeMap<String, String>,
     /// New values of state when a frame is admitted.
@@ -62,26 +61,26 @@ pub struct Table {
     /// New values of state when a cell leaves the queue.
     #[serde(default)]
     pub on_departure: BTreeMap<String, String>,
-    /// New values of state when `every` cells have entered the queue since the last time.
+    /// New values of state each time `every` more cells have entered the queue.
     #[serde(default)]
     pub on_cells: BTreeMap<String, String>,
-    /// How many cells enter the queue from one `on_cells` to the next.
+    /// Number of cells that enter the queue from one `on_cells` update to the next.
     #[serde(default)]
     #[schemars(range(min = 1), extend("x-unit" = "cells", "x-expect" = "a whole number of cells (1 or more)"))]
     pub every: Option<u32>,
-    /// What happens to a cell of an admitted frame that finds no room.
+    /// Treatment of a cell of an admitted frame that finds no room.
     #[serde(default)]
     pub when_full: WhenFull,
 }
 
-/// The table of a scenario, boxed because every port of a network has room for the largest policy's settings.
+/// The table of a scenario, boxed because every port stores an enum as large as the largest policy's settings.
 pub type Config = Box<Table>;
 
-/// What happens to a cell of an admitted frame that finds no room.
+/// Treatment of a cell of an admitted frame that finds no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenFull {
-    /// The rest of its frame is refused, but for its last cell: partial packet discard.
+    /// The rest of its frame is refused, except for its last cell: partial packet discard.
     #[default]
     LoseRestOfFrame,
     /// This cell alone is lost: tail drop.
@@ -107,8 +106,8 @@ pub struct Formula {
     config: Config,
     capacity: u32,
     vcs: Vec<String>,
-    /// Created when the port is known, or on the first use before that. Compiling formulas takes as long as a few
-    /// hundred frames.
+    /// Created when the port is known, or on the first use before that. Compiling formulas takes as long as deciding
+    /// about a few hundred frames.
     running: OnceCell<Running>,
 }
 
@@ -139,7 +138,7 @@ impl Configure for Config {
         if vcs.is_empty() {
             return [self.events_that_follow_cells(), faults(None)].concat();
         }
-        // Compiling formulas takes long, so they are checked without VCs again only if there are faults.
+        // Compiling formulas is slow, so they are checked again without VCs only if there are faults.
         let of_vcs = faults(Some(vcs));
         if of_vcs.is_empty() || self.check(capacity, &[]).is_empty() { of_vcs } else { Vec::new() }
     }
@@ -153,7 +152,7 @@ impl Configure for Config {
 impl BufferPolicy for Formula {
     fn at_port(&mut self, port_info: &PortInfo<'_>) {
         let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
-        // VC names take up a lot of memory, and nothing needs them again.
+        // VC names take up a lot of memory and are not needed again.
         let vcs = std::mem::take(&mut self.vcs);
         let running = Running::new(&self.config, &port_info, &vcs);
         debug_assert!(vcs.is_empty() || running.is_ok(), "formulas of a checked scenario can be read: {running:?}");
@@ -188,14 +187,14 @@ impl BufferPolicy for Formula {
 }
 
 impl Formula {
-    /// Returns the policy if it is a formula.
+    /// Returns the policy as a formula, if it is one.
     pub fn of(policy: &dyn BufferPolicy) -> Option<&Self> {
         (policy as &dyn Any).downcast_ref()
     }
 
     /// Lists the parts of `admit` that made it refuse the frame of VC `vc`. Called right after
-    /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `port_info` and `vcs` describe the port as when it
-    /// was built.
+    /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `port_info` and `vcs` must be the same as when the
+    /// port was built.
     pub fn why_refused(&self, port_info: &PortInfo<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
         let port_info = PortInfo { capacity: Some(self.capacity), ..*port_info };
         Rules::why_not(&self.config, &port_info, vcs, &self.running().registers_of(vc))
@@ -245,7 +244,7 @@ impl Table {
         }
     }
 
-    /// Returns whether its state changes with single cells.
+    /// Returns whether single cells change its state.
     fn follows_cells(&self) -> bool {
         !self.on_departure.is_empty() || !self.on_cells.is_empty()
     }

@@ -2,7 +2,7 @@
 //! weights.
 //!
 //! Source: ATM Forum 96-1269, sections 6 and 7, and 97-0607; `docs/mechanisms.md` 2.5, 2.6 and 2.12, whose symbols are
-//! kept.
+//! used.
 
 use typed_index_collections::TiVec;
 
@@ -11,7 +11,7 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Such a policy; it has no state.
+/// A load-ratio policy; it has no state.
 #[derive(Debug)]
 pub struct LoadRatio {
     /// The condition under which a frame is refused, in words.
@@ -20,12 +20,13 @@ pub struct LoadRatio {
     r: f64,
     z: f64,
     falls: bool,
-    /// Weights of the shares; equal shares of the VCs with cells if `None`.
+    /// Weights of the shares; if `None`, the VCs with waiting cells share equally.
     weights: Option<Weights>,
 }
 
 impl LoadRatio {
-    /// Creates a policy whose bound is Z above the threshold R of a buffer of K cells. `rule` is its condition in words.
+    /// Creates a policy whose bound is Z above the threshold R of a buffer of K cells. `rule` is its condition in
+    /// words.
     pub(super) fn new(capacity: u32, threshold: Threshold, z: f64, rule: &'static str) -> Self {
         let (k, r) = (f64::from(capacity), threshold.cells(capacity));
         Self { rule, k, r, z, falls: false, weights: None }
@@ -36,7 +37,7 @@ impl LoadRatio {
         Self { falls: true, ..self }
     }
 
-    /// Weights the shares of these VCs.
+    /// Applies weights to the shares of these VCs.
     pub(super) fn weighted(self, weights: &PerVc, vcs: &[&str]) -> Self {
         Self { weights: Some(Weights::new(weights, vcs)), ..self }
     }

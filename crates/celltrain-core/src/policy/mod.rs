@@ -1,8 +1,8 @@
 //! Buffer policies: which frames an output port admits, and how it treats a cell that finds no room.
 //!
 //! The port owns the queue, the per-VC counts and the frame bookkeeping. A policy only makes decisions and sees only
-//! its arguments. A new policy is one file next to these, two lines below, one page under `docs/models/` and one
-//! scenario. Its name in scenarios, its Python class and the conformance tests follow.
+//! its arguments. To add a policy, add a file here, two lines below, one page under `docs/models/` and one scenario.
+//! Its name in scenarios, its Python class and the conformance tests then exist automatically.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -55,19 +55,20 @@ registry! {
         epd: Epd,
         /// Double EPD: early packet discard with a lower threshold for tagged frames.
         double_epd: DoubleEpd,
-        /// EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not
+        /// EPD with per-VC accounting: past a threshold, a VC that holds more than an equal share of the queue may not
         /// start a frame.
         per_vc_accounting: PerVcAccounting,
-        /// EPD with per-VC accounting, fixed share: past a threshold, a VC that holds more than an equal part of that
+        /// EPD with per-VC accounting, fixed share: past a threshold, a VC that holds more than an equal share of that
         /// threshold may not start a frame.
         per_vc_accounting_fixed: PerVcAccountingFixed,
-        /// Virtual queuing: a FIFO that counts what each VC would have waiting under round robin, and refuses frames by
-        /// that.
+        /// Virtual queuing: a FIFO that counts the cells each VC would have waiting under round robin, and refuses
+        /// frames accordingly.
         virtual_queuing: VirtualQueuing,
-        /// Virtual queuing with real thresholds: each virtual queue has an equal part of the threshold for its own.
+        /// Virtual queuing with real thresholds: each virtual queue has its own threshold, an equal share of a common
+        /// one.
         virtual_queuing_threshold: VirtualQueuingThreshold,
-        /// Virtual queuing with minimum shares: the virtual queues are served at minimum shares first, and round robin
-        /// beyond.
+        /// Virtual queuing with minimum shares: the virtual queues are first served at minimum shares, then round
+        /// robin.
         virtual_queuing_weighted: VirtualQueuingWeighted,
         /// Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
         selective_drop: SelectiveDrop,
@@ -77,11 +78,12 @@ registry! {
         fba: Fba,
         /// Weighted FBA: Fair Buffer Allocation whose shares are proportional to weights.
         weighted_fba: WeightedFba,
-        /// Single drop: a VC that reaches its threshold loses one frame, and no other before it has fallen below.
+        /// Single drop: a VC that reaches its threshold loses one frame, and no other until it has been below the
+        /// threshold again.
         single_drop: SingleDrop,
-        /// Differential Fair Buffer Allocation of 1997: above a threshold of its own a VC loses frames at random.
+        /// Differential Fair Buffer Allocation of 1997: a VC above its own threshold loses frames at random.
         dfba: Dfba,
-        /// Differential Fair Buffer Allocation of 1998: in a filling buffer a VC above its share loses frames at
+        /// Differential Fair Buffer Allocation of 1998: as the buffer fills, VCs above their shares lose frames at
         /// random.
         #[serde(rename = "dfba_1998")]
         dfba_1998: Dfba1998,
@@ -93,18 +95,19 @@ registry! {
         python: Python,
     }
 
-    /// Returns the settings that are treated alike for all policies.
+    /// Returns the settings that are handled in the same way for all policies.
     pub fn settings(&self) -> Settings<'_> { |config| config.settings() }
 
     /// Checks the settings, as [`Configure::check`] does.
     fn check_for(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> { |config| config.check(capacity, vcs) }
 
-    /// Creates the policy for a buffer of `capacity` cells (`None`: infinite) crossed by VCs of these names, by label.
+    /// Creates the policy for a buffer of `capacity` cells (`None`: infinite) crossed by VCs with these names, by
+    /// label.
     pub fn build(&self, capacity: Option<u32>, vcs: &[&str]) -> Box<dyn BufferPolicy> {
         |config| Box::new(config.build(capacity.unwrap_or(u32::MAX), vcs))
     }
 
-    /// Returns every policy, with default settings if it has them, for tests that hold for all policies.
+    /// Returns every policy, with default settings if it has them, for tests of all policies.
     #[cfg(any(test, feature = "samples"))]
     pub fn samples(capacity: u32) -> Vec<Self> { |mod policy| policy::sample(capacity).into() }
 }
@@ -115,7 +118,7 @@ impl PolicyConfig {
         self.check_for(capacity, &[])
     }
 
-    /// Checks the settings of VCs of these names, by label, that share a buffer of `capacity` cells. Every VC has a
+    /// Checks the settings of VCs with these names, by label, that share a buffer of `capacity` cells. Every VC has a
     /// value for every setting. Returns only faults that [`check`](Self::check) does not.
     pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let mut faults = self.check_for(capacity, vcs);
@@ -157,7 +160,7 @@ impl PolicyConfig {
     }
 }
 
-/// The decisions of a policy at one port. Both engines ask only these questions.
+/// The decisions of a policy at one port. Both engines call only these methods.
 ///
 /// A policy needs [`admit_frame`](Self::admit_frame) alone; everything else has a default that is right for every
 /// policy.
@@ -205,7 +208,7 @@ pub trait BufferPolicy: Any + Send {
     }
 
     /// Decides whether the frame whose first cell of VC `vc` has arrived may enter. The cell is not yet counted in
-    /// `buffer`. Called once a frame, or not at all if [`admits_up_to`](Self::admits_up_to) has the answer.
+    /// `buffer`. Called once per frame, unless [`admits_up_to`](Self::admits_up_to) has already decided.
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 
     /// Returns the fate of a cell of an admitted frame that finds no room: partial packet discard by default. Called
@@ -214,20 +217,21 @@ pub trait BufferPolicy: Any + Send {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
     }
 
-    /// Returns the largest X up to which every frame is admitted: whatever the cells of its VC, tagged or not, without
-    /// a random draw, and without an effect on the policy. Engines need not ask then. `u32::MAX` if every frame is
+    /// Returns the largest X up to which every frame is admitted, regardless of its tag and its VC's cells, without a
+    /// random draw and without changing the policy. Engines need not ask the policy then. `u32::MAX` if every frame is
     /// admitted, `None` if there is no such number. Called once, when the port is built.
     fn admits_up_to(&self) -> Option<u32> {
         None
     }
 
-    /// Returns whether decisions depend on the cells of each VC that wait. Engines need not count them otherwise.
+    /// Returns whether decisions depend on the number of waiting cells of each VC. Otherwise engines need not count
+    /// them.
     fn reads_counts(&self) -> bool {
         true
     }
 
-    /// Returns the part of the policy that follows single cells, if it has one. The answer is always the same. The
-    /// port of such a policy is first in, first out, no VCs merge there, and no cell is pushed out.
+    /// Returns the part of the policy that follows single cells, if it has one. The answer never changes. The port of
+    /// such a policy is first in, first out, no VCs merge there, and no cell is pushed out.
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         None
     }
@@ -273,9 +277,9 @@ fn whole_cells(threshold: f64) -> Option<u32> {
 /// The buffer as a policy sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct View<'a> {
-    /// X: cells waiting now, all VCs together, the one in service not counted.
+    /// X: cells waiting now, all VCs together, without the cell in service.
     pub occupancy: u32,
-    /// K: places for waiting cells; `u32::MAX` for a buffer without limit.
+    /// K: number of cells that can wait; `u32::MAX` if unlimited.
     pub capacity: u32,
     /// `N_a`: VCs with at least one cell waiting.
     pub active_vcs: u32,
@@ -287,18 +291,18 @@ pub struct View<'a> {
     pub now: Time,
 }
 
-/// The numbers of a policy's rule at a decision.
+/// The rule and the numbers behind a decision of a policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Decision {
-    /// The condition under which a frame is refused, in words; empty if no frame ever is.
+    /// The condition under which a frame is refused, in words; empty if every frame is admitted.
     pub rule: &'static str,
     /// The threshold of the buffer, in cells.
     pub threshold: Option<f64>,
     /// The share of the VC, in cells.
     pub share: Option<f64>,
-    /// The cells that are compared with the share, if they are not `Y_i`.
+    /// The number of cells compared with the share, if it is not `Y_i`.
     pub held: Option<f64>,
-    /// The probability of a refusal, if the policy draws.
+    /// The probability of refusal, if the policy draws a random number.
     pub probability: Option<f64>,
 }
 
@@ -309,11 +313,11 @@ pub enum Overflow {
     LoseCell,
     /// This cell is lost and the frame's remaining cells are refused.
     LoseRestOfFrame {
-        /// True if the last cell is still admitted when there is room, so that the next frame is not glued to the
-        /// remains.
+        /// True if the last cell is still admitted when there is room, so that the receiver does not join the next
+        /// frame to the remains.
         keep_last_cell: bool,
     },
-    /// The cell nearest to transmission makes room, and the rest of its frame goes with it, last cells excepted.
+    /// The cell nearest to transmission makes room, together with the rest of its frame except the last cell.
     PushOutFront,
 }
 
@@ -346,27 +350,27 @@ pub trait Configure {
     /// The policy that it configures.
     type Policy: BufferPolicy + 'static;
 
-    /// Returns the settings that are treated alike for all policies.
+    /// Returns the settings that are handled in the same way for all policies.
     fn settings(&self) -> Settings<'_> {
         Settings::default()
     }
 
-    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite). Called without VCs first, then for each
-    /// port with the names of its VCs, by label: faults of their values together are reported once.
+    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite). Called first without VCs, then for each
+    /// port with the names of its VCs, by label, to check their values together. Each fault is reported once.
     fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         check_thresholds(self, capacity)
     }
 
-    /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite), crossed by VCs of these names, by
+    /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite), crossed by VCs with these names, by
     /// label.
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
 }
 
-/// Settings that are treated alike for all policies.
+/// Settings that are handled in the same way for all policies.
 #[derive(Debug, Default)]
 pub struct Settings<'a> {
-    /// Thresholds of the buffer, by key: a warning is given if one probably means something else.
+    /// Thresholds of the buffer, by key: a warning is given for a value that probably means something else.
     pub thresholds: Vec<(&'static str, Threshold)>,
     /// Settings that may differ from VC to VC, by key: every VC must have a value.
     pub per_vc: Vec<(&'static str, &'a PerVc)>,

@@ -1,9 +1,9 @@
-//! EPD with per-VC accounting: past a threshold, a VC that holds more than an equal part of the queue may not start a
+//! EPD with per-VC accounting: past a threshold, a VC that holds more than an equal share of the queue may not start a
 //! frame.
 //!
-//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `docs/mechanisms.md` 2.4 recalls it; its symbols Q, Th, Y, `N_a`,
-//! F and k are kept (Q is X elsewhere).
-//! Departures: the source's share is not at hand. F = Q / `N_a` here, Th / `N_a` in `per_vc_accounting_fixed`, k = 1
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as recalled in `docs/mechanisms.md` 2.4; its symbols Q, Th, Y, `N_a`,
+//! F and k are used (Q is X elsewhere).
+//! Departures: the source's share was not available. F = Q / `N_a` here, Th / `N_a` in `per_vc_accounting_fixed`, k = 1
 //!
 
 use schemars::JsonSchema;
@@ -15,8 +15,8 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an equal part
-/// of them may not start a frame.
+/// EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an equal
+/// share of them may not start a frame.
 ///
 /// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -26,7 +26,8 @@ pub struct Config {
     /// Th: the threshold up to which every frame may start.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
-    /// k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.
+    /// k: above the threshold, a VC may start a frame while it holds at most `k` times its share Q / `N_a` of the
+    /// queue.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,
@@ -37,7 +38,7 @@ pub(super) fn k() -> f64 {
     1.0
 }
 
-/// The policy, and `per_vc_accounting_fixed`; it has no state.
+/// This policy and `per_vc_accounting_fixed`; neither has state.
 #[derive(Debug)]
 pub struct PerVcAccounting {
     pub(super) th: u32,

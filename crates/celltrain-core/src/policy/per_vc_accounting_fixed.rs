@@ -1,8 +1,8 @@
-//! EPD with per-VC accounting and a fixed share: past a threshold, a VC that holds more than an equal part of the
+//! EPD with per-VC accounting and a fixed share: past a threshold, a VC that holds more than an equal share of the
 //! threshold may not start a frame.
 //!
-//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as `docs/mechanisms.md` 2.4 recalls it; its symbols Q, Th, Y, `N_a`,
-//! F and k are kept (Q is X elsewhere).
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as recalled in `docs/mechanisms.md` 2.4; its symbols Q, Th, Y, `N_a`,
+//! F and k are used (Q is X elsewhere).
 //! Departures: as in `per_vc_accounting`; F = Th / `N_a` here.
 
 use schemars::JsonSchema;
@@ -13,7 +13,7 @@ use super::{Configure, Settings};
 use crate::threshold::Threshold;
 
 /// EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than `k`
-/// times an equal part of the threshold may not start a frame.
+/// times an equal share of the threshold may not start a frame.
 ///
 /// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,7 +23,8 @@ pub struct Config {
     /// Th: the threshold up to which every frame may start.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
-    /// k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.
+    /// k: above the threshold, a VC may start a frame while it holds at most `k` times its share Th / `N_a` of the
+    /// threshold.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,

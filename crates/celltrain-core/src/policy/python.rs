@@ -17,7 +17,7 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// A policy of your own as a Python class: its module is imported where the run is.
+/// A policy of your own as a Python class. Its module is imported in the process that executes the run.
 ///
 /// Source: the class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,10 +27,10 @@ pub struct Config {
     /// The class: its module, a colon and its name, such as `mine:Mine`.
     #[schemars(extend("x-expect" = "a module and a class, such as \"mine:Mine\""))]
     pub class: String,
-    /// What its settings are, by name.
+    /// Settings of the class, by name.
     #[serde(default)]
     pub settings: BTreeMap<String, Setting>,
-    /// What happens to a cell of an admitted frame that finds no room; what the class says if not given.
+    /// Treatment of a cell of an admitted frame that finds no room; the class's own choice when absent.
     #[serde(default)]
     pub when_full: Option<WhenFull>,
 }
@@ -58,15 +58,15 @@ pub trait Interpreter: Send + Sync {
     /// Returns the class's choice for a cell that finds no room, if the class can be found.
     fn when_full(&self, config: &Config) -> Option<WhenFull>;
 
-    /// Creates an object of the class for a port crossed by VCs of these names. Keeps errors of the constructor for the
-    /// caller of the run.
+    /// Creates an object of the class for a port crossed by VCs with these names. Stores errors of the constructor for
+    /// the caller of the run.
     fn object(&self, config: &Config, port_info: &PortInfo<'_>, vcs: &[String]) -> Box<dyn Object>;
 }
 
 /// An object of the class, at a port.
 pub trait Object: Send {
-    /// Decides whether the frame may enter. If the class does not answer, admits the frame and keeps the error for the
-    /// caller of the run: the run then has no result.
+    /// Decides whether the frame may enter. If the class fails, admits the frame and stores the error for the caller of
+    /// the run, which then has no result.
     fn admit(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 }
 
@@ -97,7 +97,7 @@ impl Configure for Config {
     type Policy = Python;
 
     fn check(&self, _capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
-        // The class is the same at every port.
+        // The class is the same at every port, so one check is enough.
         if !vcs.is_empty() {
             return Vec::new();
         }
@@ -141,7 +141,7 @@ impl Config {
     }
 }
 
-/// Fake interpreter whose class draws for every frame above half the buffer.
+/// Fake interpreter whose class draws a random number for every frame above half the buffer.
 #[cfg(any(test, feature = "samples"))]
 struct Stand;
 

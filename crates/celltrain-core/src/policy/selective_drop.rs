@@ -1,6 +1,6 @@
 //! Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
 //!
-//! Source: ATM Forum 96-1269, section 6; its symbols K, R, X, `Y_i`, `N_a` and Z are kept; `docs/mechanisms.md` 2.5.
+//! Source: ATM Forum 96-1269, section 6; its symbols K, R, X, `Y_i`, `N_a` and Z are used; `docs/mechanisms.md` 2.5.
 //! Departures: none known. R = 0.9 K is a real number, not rounded; overflow inside an admitted frame is handled
 //! as by partial packet discard.
 
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn above_the_threshold_the_cut_is_at_z_times_the_fair_share() {
-        // K = 1000, X = 990, three active VCs: fair share 330 cells, 0.8 of it is 264.
+        // K = 1000, X = 990, three active VCs: the fair share is 330 cells, and 0.8 of it is 264.
         let most = [900, 901, 990, 1000].map(|x| most_cells(&Config::default(), 1000, x, 3));
         assert_eq!(most, [900, 240, 264, 266]);
     }

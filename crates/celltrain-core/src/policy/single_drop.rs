@@ -1,8 +1,9 @@
-//! Single drop: a VC that reaches its threshold loses one frame, then none until it has been below again.
+//! Single drop: a VC that reaches its threshold loses one frame, and no other until it has been below the threshold
+//! again.
 //!
-//! Source: ATM Forum 97-0831, section 3, whose symbols `x_i` and `r_i` are kept; `docs/mechanisms.md` 2.10, A-14. One
-//! loss is enough to halve a TCP's window, so the thresholds set the windows, and with them the rates, of VCs that
-//! share a FIFO.
+//! Source: ATM Forum 97-0831, section 3, whose symbols `x_i` and `r_i` are used; `docs/mechanisms.md` 2.10, A-14. One
+//! loss is enough to halve the window of a TCP connection, so the thresholds set the windows, and with them the rates,
+//! of VCs that share a FIFO.
 //! Departures: a VC's cells are compared with its threshold only when one of its own frames starts.
 
 use schemars::JsonSchema;
@@ -14,15 +15,15 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::rng::Stream;
 
-/// Single drop: a VC that holds its threshold or more when a frame starts loses that frame, and no other before one has
-/// found it below.
+/// Single drop: a VC that has reached its threshold when a frame starts loses that frame. It loses no other until one
+/// of its frames starts below the threshold.
 ///
 /// Source: ATM Forum 97-0831, section 3 and Table 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SingleDrop")]
 pub struct Config {
-    /// `r_i`: cells of a VC at which it loses a frame; a number, or a table by the VC's name.
+    /// `r_i`: the number of waiting cells at which a VC loses a frame; a number, or a table by the VC's name.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,
 }

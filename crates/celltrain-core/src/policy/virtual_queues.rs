@@ -1,6 +1,7 @@
 //! Virtual queues: counters that grow and shrink like the queues of a port that serves each VC separately.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, as `docs/mechanisms.md` 2.8 recalls it, whose symbols `M_j` and `N_v` are kept.
+//! Source: Chiussi, Xia and Kumar 1997, as recalled in `docs/mechanisms.md` 2.8, whose symbols `M_j` and `N_v` are
+//! used.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -59,7 +60,7 @@ impl<A: Arbiter> CellFollower for VirtualQueues<A> {
         }
     }
 
-    /// Returns true if no turn finds the virtual queue truly empty but not empty here.
+    /// Returns false if recording the cells early could hide that a turn finds the virtual queue empty.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         (A::FORGIVES && close) || self.cells[vc] >= left
     }

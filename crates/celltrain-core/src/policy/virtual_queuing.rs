@@ -1,9 +1,9 @@
 //! Virtual queuing: a FIFO that counts what each VC would have waiting if VCs were served in turns.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
-//! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: the source's rule for discarding is not at hand. Here it is the rule of per-VC accounting, with
-//! `M_j` instead of `Y_j`.
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as recalled in
+//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere).
+//! Departures: the source's rule for discarding was not available. Here it is the rule of per-VC accounting,
+//! with `M_j` instead of `Y_j`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,9 +16,9 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Virtual queuing: when more than `threshold` cells wait, a VC may not start a frame whose virtual queue is longer
-/// than `k` times the average. Virtual queues count the cells that would wait if each VC had a queue of its own and
-/// these were served round robin; the real queue is first in, first out.
+/// Virtual queuing: when more than `threshold` cells wait, a VC whose virtual queue is longer than `k` times the
+/// average may not start a frame. Virtual queues count the cells that would wait if each VC had its own queue and the
+/// queues were served round robin; the real queue is first in, first out.
 ///
 /// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,18 +28,19 @@ pub struct Config {
     /// Th: the threshold up to which every frame may start.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
-    /// k: how many times the average virtual queue Q / `N_v` a VC's virtual queue may hold when it starts a frame.
+    /// k: above the threshold, a VC may start a frame while its virtual queue holds at most `k` times the average Q /
+    /// `N_v`.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,
 }
 
-/// The policy, and `virtual_queuing_threshold`.
+/// This policy and `virtual_queuing_threshold`.
 #[derive(Debug)]
 pub struct VirtualQueuing {
     th: u32,
     k: f64,
-    /// True if each virtual queue has an equal part of the threshold, however long the real queue is.
+    /// True if each virtual queue has an equal share of the threshold, regardless of the real queue's length.
     real_thresholds: bool,
     queues: VirtualQueues<RoundRobin>,
 }
@@ -49,7 +50,7 @@ impl VirtualQueuing {
         Self { th, k, real_thresholds, queues: VirtualQueues::new(vcs, RoundRobin::new(vcs)) }
     }
 
-    /// Returns what virtual queues share: the threshold, or Q.
+    /// Returns the number of cells that the virtual queues share: the threshold, or Q.
     fn shared(&self, q: u32) -> f64 {
         f64::from(if self.real_thresholds { self.th } else { q })
     }
@@ -109,15 +110,15 @@ mod tests {
 
     #[test]
     fn a_vc_that_got_more_than_its_turns_is_refused_though_none_of_its_cells_wait() {
-        // VC 0 sends 6 cells, then VC 1 sends 6: the FIFO has sent all of VC 0's first, but in turns it would have sent
-        // half.
+        // VC 0 sends 6 cells, then VC 1 sends 3: the FIFO has forwarded all of VC 0's cells, but in turns it would have
+        // forwarded 4 of them and 2 of VC 1's.
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.0 }, 100, 2);
         bench.offer_frame(0, 6);
         bench.take(1);
         bench.offer_frame(1, 3);
         bench.take(5);
         assert_eq!(bench.port.per_vc().raw, [0, 3]);
-        // Turns: 0, then 0, 1, 0, 1, 0.
+        // Served in turns: 0, then 0, 1, 0, 1, 0.
         assert_eq!(bench.virtual_queues(), [2, 1]);
         bench.offer_frame(1, 2);
         assert_eq!(bench.virtual_queues(), [2, 3], "Q = 3 is below Th");

@@ -1,9 +1,8 @@
-//! Virtual queuing with real thresholds: each VC's virtual queue has a threshold of its own, an equal part of one for
-//! all.
+//! Virtual queuing with real thresholds: each virtual queue has its own threshold, an equal share of a common one.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
-//! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: the source's rule for discarding is not at hand. Here a VC's threshold alone decides, however
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as recalled in
+//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere).
+//! Departures: the source's rule for discarding was not available. Here a VC's threshold alone decides, however
 //! long the real queue is.
 
 use schemars::JsonSchema;
@@ -14,19 +13,19 @@ use super::virtual_queuing::VirtualQueuing;
 use super::{Configure, Settings};
 use crate::threshold::Threshold;
 
-/// Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times an
-/// equal part of the threshold. Virtual queues count the cells that would wait if each VC had a queue of its own and
-/// these were served round robin; the real queue is first in, first out.
+/// Virtual queuing with real thresholds: a VC whose virtual queue is longer than `k` times an equal share of the
+/// threshold may not start a frame. Virtual queues count the cells that would wait if each VC had its own queue and the
+/// queues were served round robin; the real queue is first in, first out.
 ///
 /// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "VirtualQueuingThreshold")]
 pub struct Config {
-    /// Th: the cells of all virtual queues together that are shared out among those that have some.
+    /// Th: the threshold that the non-empty virtual queues share equally.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
-    /// k: how many times its part Th / `N_v` of the threshold a VC's virtual queue may hold when it starts a frame.
+    /// k: a VC may start a frame while its virtual queue holds at most `k` times its share Th / `N_v` of the threshold.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,

@@ -1,9 +1,10 @@
-//! Virtual queuing with minimum shares: the virtual queues are served at minimum shares first, and round robin beyond.
+//! Virtual queuing with minimum shares: the virtual queues are first served at minimum shares, then round robin.
 //!
-//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as
-//! `docs/mechanisms.md` 2.8 recalls them; its symbols Q, Th, `M_j`, `N_v` and k are kept (Q is X elsewhere).
-//! Departures: the source's rules for discarding and for the minimum rates are not at hand. Here a VC's part of
-//! the queue is its part of the link: its minimum share, and an equal part of the shares not promised to active VCs.
+//! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as recalled in
+//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere).
+//! Departures: the source's rules for discarding and for the minimum rates were not available. Here a VC's share
+//! of the queue is its share of the link: its minimum share, and an equal part of the shares not promised to active
+//! VCs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,22 +18,22 @@ use crate::index::Label;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their VCs'
-/// minimum shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of the link.
+/// Virtual queuing with minimum shares: like `virtual_queuing`, but the virtual queues are first served at their VCs'
+/// minimum shares of the link, then round robin. A VC's share of the queue is its share of the link.
 ///
 /// Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "VirtualQueuingWeighted")]
 pub struct Config {
-    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1
-    /// together.
+    /// `m_j`: the VCs' minimum shares of the link, a number or a table by the VC's name; their sum is at most 1.
     #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
     pub minimum_share: PerVc,
     /// Th: the threshold up to which every frame may start.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
-    /// k: how many times its part of the queue a VC's virtual queue may hold when it starts a frame.
+    /// k: above the threshold, a VC may start a frame while its virtual queue holds at most `k` times its share of the
+    /// queue.
     #[serde(default = "k")]
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor (0 or more)"))]
     pub k: f64,
@@ -133,7 +134,7 @@ mod tests {
         bench.offer_frame(0, 8);
         bench.take(8);
         assert_eq!(bench.port.per_vc().raw, [8, 0], "the FIFO has sent all of VC 1");
-        // Turns of its share: 0, -, 0, -, 0, -, 0, -; round robin between them: 1, 0, 1, 0.
+        // Turns for VC 0's minimum share: 0, -, 0, -, 0, -, 0, -; round robin in between: 1, 0, 1, 0.
         assert_eq!(bench.virtual_queues(), [2, 6]);
     }
 

@@ -1,7 +1,7 @@
 //! Weighted Buffer Allocation (WBA): Selective Drop whose fair shares are proportional to weights.
 //!
-//! Source: ATM Forum 97-0607, as remembered; `docs/mechanisms.md` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z
-//! are kept.
+//! Source: ATM Forum 97-0607, from memory; `docs/mechanisms.md` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z are
+//! used.
 //! Departures: W is the sum of the weights of all VCs that cross the port, whether they have cells waiting or not. The
 //! source optionally counts only the untagged cells of a VC for untagged frames and refuses tagged frames first; here
 //! tagged frames are treated like others.
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn above_the_threshold_the_cut_is_at_z_times_the_weighted_share() {
         let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 3.0)]), ..sample(1000) };
-        // X = 990: shares of 1/4 and 3/4 are 247.5 and 742.5 cells, 0.8 of them 198 and 594.
+        // X = 990: shares of 1/4 and 3/4 are 247.5 and 742.5 cells, and 0.8 of them are 198 and 594.
         assert_eq!([0, 1].map(|vc| most_cells_of_two(&config, 990, vc)), [198, 594]);
         assert_eq!([900, 901].map(|x| most_cells_of_two(&config, x, 0)), [900, 180]);
     }

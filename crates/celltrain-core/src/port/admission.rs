@@ -1,7 +1,7 @@
 //! Admission: decides which arriving cells enter a port's buffer, and why the others do not.
 //!
 //! Source: `docs/mechanisms.md` 2.0. Both kinds of port use it: [`Port`](super::Port) for one cell at a time, and the
-//! fast engine's for many at once. The ports keep the cells and their counts.
+//! fast engine's port for many at once. The ports themselves store and count the waiting cells.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -59,9 +59,9 @@ impl Refused {
 pub enum FrameOutcome {
     /// They are admitted.
     Admitted,
-    /// They are discarded, up to and with the last cell of their frame.
+    /// They are discarded, up to and including the last cell of their frame.
     Refused,
-    /// It differs from cell to cell: each must be offered.
+    /// Their fates may differ, so each must be offered.
     CellByCell,
 }
 
@@ -72,7 +72,7 @@ pub(crate) enum Verdict {
     Enter,
     /// The cell is lost, and counted.
     Refuse(Loss),
-    /// The cell is lost, with the waiting cells of its frame, which can no longer become whole.
+    /// The cell is lost together with the waiting cells of its frame, which can no longer be completed.
     DiscardHeld(Loss),
     /// Another cell makes room first, if any can; then [`Admission::final_verdict`] decides.
     PushOut,
@@ -98,7 +98,7 @@ impl Admission {
         assert!(!self.follows_cells, "a policy follows cells only where none wait for others");
     }
 
-    /// Asserts that the port may have a scheduler's queues; `merges`: VCs merge there.
+    /// Asserts that the port may have a scheduler's queues. `merges` is true if VCs merge there.
     pub(crate) fn assert_may_be_scheduled(&self, merges: bool) {
         assert!(!merges, "VCs merge only where one queue holds all");
         assert!(!self.follows_cells, "a policy follows cells only where one queue holds all");
@@ -126,7 +126,7 @@ impl Admission {
         self.overflow == Overflow::PushOutFront
     }
 
-    /// Returns whether a cell that finds no room is lost alone, with no effect on the others of its frame.
+    /// Returns whether a cell that finds no room is lost alone, without affecting the other cells of its frame.
     pub(crate) fn loses_single_cells(&self) -> bool {
         self.overflow == Overflow::LoseCell
     }
@@ -137,7 +137,7 @@ impl Admission {
         self.asked_from < u32::MAX
     }
 
-    /// Returns the number of waiting cells from which engines must ask the policy.
+    /// Returns the smallest number of waiting cells at which engines must ask the policy.
     #[inline]
     pub(crate) fn asked_from(&self) -> u32 {
         self.asked_from
@@ -150,7 +150,7 @@ impl Admission {
     }
 
     /// Records the arrival of a cell of a frame. Returns how it is treated. `admits_all`: true if so few cells wait
-    /// that a frame is admitted without asking.
+    /// that a frame is admitted without asking the policy.
     #[inline]
     pub(crate) fn on_cell(&mut self, cell: Cell, admits_all: bool) -> Arrived {
         let vc = &mut self.vcs[cell.label()];
@@ -159,8 +159,8 @@ impl Admission {
         vc.under_way.on_cell(cell.last_cell(), admits_all)
     }
 
-    /// Records the arrival of cells that neither start nor end a frame: cells within one, or resource management cells,
-    /// which belong to no frame and are lost only for lack of room.
+    /// Records the arrival of cells that neither start nor end a frame: cells inside a frame, or resource management
+    /// cells, which belong to no frame and are lost only for lack of room.
     #[inline]
     pub(crate) fn on_cells_between(&mut self, label: Label, cells: u32) {
         self.vcs[label].offered += u64::from(cells);
@@ -238,7 +238,7 @@ impl Admission {
         }
     }
 
-    /// Counts cells that are refused with their frame or with its rest.
+    /// Counts cells that are refused with their whole frame or with the rest of it.
     #[inline]
     pub(crate) fn refuse(&mut self, run: Run) {
         self.on_run(run);
@@ -250,8 +250,8 @@ impl Admission {
         }
     }
 
-    /// Decides about a cell that has arrived. `holds`: its VC merges with others, and its frame waits until it is
-    /// whole.
+    /// Decides about a cell that has arrived. `holds` is true if its VC merges with others, so that its frame waits
+    /// until it is complete.
     pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
         let vc = cell.label();
         if self.vcs[vc].under_way.passes() {
@@ -289,7 +289,7 @@ impl Admission {
         })
     }
 
-    /// Counts a cell that finds no room. The result says if it is the first that its frame loses.
+    /// Counts a cell that finds no room. The result tells whether it is the first cell that its frame loses.
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
         refused.overflow += 1;
@@ -298,13 +298,13 @@ impl Admission {
         Loss::NoRoom { cuts }
     }
 
-    /// Counts discarded cells of a frame that waited to become whole.
+    /// Counts discarded cells of a frame that was waiting to be completed.
     pub(crate) fn on_held_discarded(&mut self, label: Label, cells: u32) {
         self.refused[label].pushed_out += u64::from(cells);
     }
 
     /// Records that `cells` waiting cells of the frame of `victim` made room for `arriving`. If that frame is still
-    /// arriving, refuses its rest except for the last cell, which keeps the next frame apart from the remains.
+    /// arriving, refuses its rest except for the last cell, which separates the remains from the next frame.
     pub(crate) fn on_pushed_out(&mut self, victim: Cell, cells: u32, arriving: Cell) {
         let vc = victim.label();
         let refused = &mut self.refused[vc];
@@ -335,7 +335,7 @@ impl Admission {
     }
 }
 
-/// Returns whether a cell belongs to the frame of another.
+/// Returns whether a cell belongs to the same frame as another.
 pub(crate) fn is_of_frame(cell: Cell, other: Cell) -> bool {
     cell.label() == other.label() && cell.frame == other.frame && !cell.is_rm()
 }

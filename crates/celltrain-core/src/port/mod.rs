@@ -28,17 +28,17 @@ use crate::scheduler::Service;
 use crate::units::Time;
 use admission::{Admission, Verdict, is_of_frame};
 
-/// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of
-/// the others and the cells waiting.
+/// The fate of the cells offered to a port, for one VC or for all together. At any time `offered` equals the sum of the
+/// other cell counts and the cells waiting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
     /// Cells that arrived.
     pub offered: u64,
     /// Cells handed to the transmitter.
     pub forwarded: u64,
-    /// Cells lost for want of room.
+    /// Cells lost for lack of room.
     pub lost_overflow: u64,
-    /// Waiting cells pushed out for want of room.
+    /// Waiting cells pushed out for lack of room.
     pub lost_pushed_out: u64,
     /// Cells of frames the policy refused whole.
     pub discarded_frame: u64,
@@ -46,17 +46,17 @@ pub struct PortCounters {
     pub discarded_remainder: u64,
     /// Frames the policy refused whole.
     pub discarded_frames: u64,
-    /// Frames that lost a cell for want of room.
+    /// Frames that lost a cell for lack of room.
     pub cut_frames: u64,
 }
 
 impl PortCounters {
-    /// Returns the number of cells lost for want of room, arriving or waiting.
+    /// Returns the number of cells lost for lack of room, arriving or waiting.
     pub fn lost(&self) -> u64 {
         self.lost_overflow + self.lost_pushed_out
     }
 
-    /// Returns the number of cells discarded by decision of the policy.
+    /// Returns the number of cells discarded by the policy.
     pub fn discarded(&self) -> u64 {
         self.discarded_frame + self.discarded_remainder
     }
@@ -97,7 +97,7 @@ pub enum PortEvent<'a> {
     PushedOut {
         /// The cell.
         cell: Cell,
-        /// True if it is the first cell that its frame loses at this port for want of room.
+        /// True if it is the first cell that its frame loses at this port for lack of room.
         cuts: bool,
     },
     /// The arriving cell does not enter.
@@ -113,7 +113,7 @@ pub struct PortState {
     pub counters: TiVec<Label, PortCounters>,
     /// Cells waiting of each VC, by label.
     pub waiting: TiVec<Label, u32>,
-    /// The largest number of cells that ever waited.
+    /// Largest number of cells waiting at any time.
     pub max_queue: u32,
     /// Number of its policy's formula results that were replaced because they were NaN or infinite.
     pub replaced_results: u64,
@@ -125,11 +125,11 @@ pub struct Port {
     /// Cells waiting.
     occupancy: u32,
     tracker: QueueTracker,
-    /// Cells that can be sent, if one queue holds all.
+    /// Cells that can be sent, if the port is first in, first out.
     fifo: VecDeque<Cell>,
-    /// The queues used instead if this is not first in, first out.
+    /// The queues used instead if the port is not first in, first out.
     queues: Option<CellQueues>,
-    /// By label: the cells of a frame that is not yet whole; `None` for a VC that merges with no other.
+    /// By label: the cells of an incomplete frame; `None` for a VC that does not merge.
     held: TiVec<Label, Option<Vec<Cell>>>,
     /// Cells waiting of each VC, by label.
     per_vc: TiVec<Label, u32>,
@@ -154,8 +154,8 @@ impl Port {
         }
     }
 
-    /// Makes VCs merge at this port: frames of the VCs in `merging`, by label, wait until they are whole and are then
-    /// sent in one go. A frame that loses a cell is discarded whole.
+    /// Makes VCs merge at this port: frames of the VCs in `merging`, by label, wait until they are complete and are
+    /// then sent back to back. A frame that loses a cell is discarded whole.
     #[must_use]
     pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
@@ -165,8 +165,8 @@ impl Port {
         self
     }
 
-    /// Replaces the port's queue by a scheduler's queues, if there are any. No VCs merge there, and its policy pushes
-    /// out no cell.
+    /// Replaces the port's queue with a scheduler's queues, if there are any. No VCs may merge at such a port, and its
+    /// policy may not push out cells.
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
         if service.is_some() {
@@ -252,7 +252,7 @@ impl Port {
         }
     }
 
-    /// Discards the waiting cells of a frame that cannot become whole.
+    /// Discards the waiting cells of a frame that can no longer be completed.
     fn discard_held(&mut self, label: Label, emit: &mut impl FnMut(PortEvent<'_>)) {
         for cell in self.held[label].iter_mut().flat_map(std::mem::take) {
             self.occupancy -= 1;
@@ -265,7 +265,7 @@ impl Port {
     }
 
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
-    /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
+    /// waiting rest of its frame except for the last cell, which separates the remains from the next frame.
     fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
@@ -324,7 +324,7 @@ impl Port {
         self.admission.follower()?.virtual_queues()
     }
 
-    /// Returns the largest number of cells that ever waited.
+    /// Returns the largest number of cells waiting at any time so far.
     pub fn max_queue(&self) -> u32 {
         self.tracker.max_queue()
     }
@@ -339,8 +339,8 @@ impl Port {
         self.tracker.start_range(self.occupancy);
     }
 
-    /// Returns the waiting cells: next to be sent first if one queue holds all, cells of frames that are not yet whole
-    /// last.
+    /// Returns the waiting cells. If the port is first in, first out, they are in the order of transmission, followed
+    /// by the cells of incomplete frames.
     pub fn waiting(&self) -> impl Iterator<Item = Cell> {
         let queued = self.queues.iter().flat_map(CellQueues::waiting);
         self.fifo.iter().chain(self.held.iter().flatten().flatten()).copied().chain(queued)
@@ -357,7 +357,7 @@ impl Port {
         self.admission.counters(&self.per_vc)
     }
 
-    /// Returns the state of the port, as results show it.
+    /// Returns the state of the port for results.
     pub fn state(&self) -> PortState {
         let counters: TiVec<Label, _> = self.vc_counters().collect();
         let forwarded = counters.iter().map(|vc| vc.forwarded);

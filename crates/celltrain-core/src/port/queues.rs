@@ -1,4 +1,4 @@
-//! The queues of a port that is not first in, first out: single cells, and a scheduler that chooses.
+//! The queues of a port that is not first in, first out: single cells, and a scheduler that selects the next one.
 
 use std::collections::VecDeque;
 

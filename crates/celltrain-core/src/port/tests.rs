@@ -24,7 +24,7 @@ fn sent(port: &mut Port) -> Vec<(u32, u32)> {
 #[test]
 fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
     let mut port = merging_port(100);
-    // Cells of A and B alternate; B's frame is whole first; C does not wait.
+    // Cells of A and B alternate; B's frame is complete first; C does not wait.
     for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
         assert!(port.offer(cell(label, 7, last)));
     }
@@ -130,8 +130,8 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
 #[test]
 fn frames_the_policy_refuses_are_counted_whole_and_their_cells_apart_from_those_lost() {
     let mut port = port(epd::Config { threshold: 1.into() }, 3);
-    // A's frame of two cells fills the queue beyond the threshold, so B's frames of three cells and of one are refused.
-    // One cell is sent, and A's next frame of four begins: two cells find room, and the third does not.
+    // A's frame of two cells fills the queue beyond the threshold, so B's frames of three cells and one cell are
+    // refused. One cell is sent, and A's next frame of four begins: two cells find room, and the third does not.
     for (label, frame, last) in [(0, 1, false), (0, 1, true), (1, 1, false), (1, 1, false), (1, 1, true), (1, 2, true)]
     {
         assert_eq!(port.offer(cell(label, frame, last)), label == 0);

@@ -1,7 +1,7 @@
 //! State of a VC's current frame at a port, in one byte.
 //!
-//! Cells of many VCs arrive one after another, and which of them starts a frame is unpredictable. One byte is read once
-//! and evaluated without a branch.
+//! Cells of many VCs arrive one after another, and which of them starts a frame is unpredictable. So the state is one
+//! byte, which is read once and evaluated without a branch.
 
 /// Treatment of a frame's cells from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Tests that hold for every scheduler in the list.
+//! Tests of every scheduler in the list; listing a new scheduler adds it to them.
 
 use super::{Class, Configure, SchedulerConfig, VcKind};
 use crate::cell::tests::cell;
@@ -8,12 +8,12 @@ use crate::rng::Stream;
 
 const NAMES: [&str; 6] = ["vc0", "vc1", "vc2", "vc3", "vc4", "vc5"];
 
-/// Returns VCs of these classes, by label.
+/// Returns VCs with these classes, by label.
 pub(super) fn kinds(classes: &[Class]) -> Vec<VcKind<'static>> {
     NAMES.iter().zip(classes).map(|(&name, &class)| VcKind { name, class }).collect()
 }
 
-/// Returns the queues of a scheduler at a port crossed by VCs of these classes.
+/// Returns the queues of a scheduler at a port crossed by VCs with these classes.
 pub(super) fn queues(config: &impl Configure, classes: &[Class]) -> CellQueues {
     CellQueues::new(config.build(&kinds(classes)).expect("there are several queues"))
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Configure, Service, VcKind};
 
-/// First in, first out: cells leave in the order they entered, whatever their VCs. Nothing to set.
+/// First in, first out: cells leave in the order in which they entered, whatever their VCs. It has no parameters.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Fifo")]

@@ -1,9 +1,9 @@
-//! Guaranteed rate: the UBR class yields to the others but for a share of the link.
+//! Guaranteed rate: the UBR class yields to the others, except for a share of the link.
 //!
-//! Source: ATM Forum 97-0424, as `docs/mechanisms.md` 2.14 recalls it; its symbol g is kept.
-//! Departures: time counts in cells sent, so the credit does not change while the link is idle (it could have grown by
-//! one cell at most). The credit does not fall below 0: cells that UBR sends while no other class has any do not count
-//! against it.
+//! Source: ATM Forum 97-0424, as recalled in `docs/mechanisms.md` 2.14; its symbol g is used.
+//! Departures: time is counted in cells sent, so the credit does not change while the link is idle (it could have grown
+//! by one cell at most). The credit does not fall below 0: cells that UBR sends while no other class has any do not
+//! count against it.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -13,15 +13,15 @@ use serde::{Deserialize, Serialize};
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::arbiter::{ONE, billionths};
 
-/// Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least at a
-/// share of the link while it has cells; each of the two first in, first out.
+/// Guaranteed rate: cells of classes `cbr` and `vbr` are sent before those of `ubr`, but `ubr` gets at least a share of
+/// the link while it has cells waiting. Both groups are first in, first out.
 ///
 /// Source: ATM Forum 97-0424.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "GuaranteedRate")]
 pub struct Config {
-    /// g: the share of the link that is UBR's while UBR has cells waiting, 0 to 1, in whole billionths.
+    /// g: the minimum share of the link for UBR while it has cells waiting, 0 to 1, in whole billionths.
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share of the link (0 to 1)"))]
     pub share: f64,
 }
@@ -46,7 +46,7 @@ const CELL: u64 = ONE;
 
 /// The scheduler.
 struct GuaranteedRate {
-    /// g: growth of the credit in a cell time.
+    /// g: growth of the credit per cell time.
     g: u64,
     /// Credit that UBR may still claim.
     credit: u64,
@@ -56,7 +56,8 @@ struct GuaranteedRate {
 impl Scheduler for GuaranteedRate {
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
         for _ in 0..cells {
-            // "1 + small": the limit is above one cell, so the step that completes a cell loses nothing.
+            // The limit, "1 + small", is above one cell, so the step that completes the credit of a cell loses none of
+            // it.
             self.credit = (self.credit + self.g).min(CELL + self.g);
             let queue = if waiting.cells(UBR) > 0 && (self.credit >= CELL || waiting.cells(OTHERS) == 0) {
                 self.credit = self.credit.saturating_sub(CELL);

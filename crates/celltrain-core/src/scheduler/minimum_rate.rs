@@ -1,4 +1,4 @@
-//! Minimum rate: a queue for each VC, served at minimum shares of the link first, and round robin beyond.
+//! Minimum rate: a queue for each VC, first served at minimum shares of the link, then round robin.
 //!
 //! Source: `docs/mechanisms.md` 2.8, variant (b), on real queues: minimum-rate credits served first, excess round
 //! robin.
@@ -16,16 +16,15 @@ use crate::arbiter::{MINIMUM_SHARE, MinimumShares, check_shares, check_sum};
 use crate::error::Fault;
 use crate::policy::PerVc;
 
-/// Minimum rate: every VC has a queue of its own and gets its minimum share of the link while it has cells waiting;
-/// what is left goes round robin.
+/// Minimum rate: every VC has its own queue and gets its minimum share of the link while it has cells waiting; the rest
+/// of the link is shared round robin.
 ///
-/// Source: Wu and others 1997 on UBR+, as far as its abstract goes.
+/// Source: Wu and others 1997 on UBR+, as far as its abstract describes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "MinimumRate")]
 pub struct Config {
-    /// `m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at most 1
-    /// together.
+    /// `m_j`: the VCs' minimum shares of the link, a number or a table by the VC's name; their sum is at most 1.
     #[schemars(extend("x-expect" = "a share of the link (0 to 1), or a table of shares by the VC's name"))]
     pub minimum_share: PerVc,
 }

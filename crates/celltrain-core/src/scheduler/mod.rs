@@ -2,7 +2,7 @@
 //!
 //! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one
 //! queue. Under any other scheduler there are several queues, by class or by VC, each first in, first out, and the
-//! scheduler chooses the next one. A new scheduler is one file next to these, two lines below and one page under
+//! scheduler chooses the next one. To add a scheduler, add a file here, two lines below and one page under
 //! `docs/models/`.
 
 pub(crate) mod waiting;
@@ -35,27 +35,27 @@ registry! {
     pub enum SchedulerConfig(module::Config) {
         /// First in, first out: all VCs share one queue.
         fifo: Fifo,
-        /// Strict priority: a queue for each class, and none is served while one above it has a cell.
+        /// Strict priority: a queue for each class, served only while all higher classes are empty.
         strict_priority: StrictPriority,
-        /// Guaranteed rate: the UBR class yields to the others but for a share of the link.
+        /// Guaranteed rate: the UBR class yields to the others, except for a share of the link.
         guaranteed_rate: GuaranteedRate,
         /// Weighted fair queuing: a queue for each VC, served in proportion to weights.
         wfq: Wfq,
         /// Weighted fair queuing with weights of your own, written as a formula in the scenario.
         wfq_formula: WfqFormula,
-        /// Round robin (per-VC queuing): a queue for each VC, served in turns, a cell a turn.
+        /// Round robin (per-VC queuing): a queue for each VC, served in turns, one cell per turn.
         round_robin: RoundRobin,
-        /// Minimum rate: a queue for each VC, served at minimum shares of the link first, and round robin beyond.
+        /// Minimum rate: a queue for each VC, first served at minimum shares of the link, then round robin.
         minimum_rate: MinimumRate,
     }
 
     /// Returns the settings.
     pub fn config(&self) -> &dyn Configure { |config| config }
 
-    /// Creates the queues of a port crossed by these VCs, by label; `None` if one queue holds all, first in, first out.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if all share one queue, first in, first out.
     pub fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> { |config| config.build(vcs) }
 
-    /// Returns every scheduler with settings for any VCs, for tests that hold for all schedulers.
+    /// Returns every scheduler with settings for any VCs, for tests of all schedulers.
     #[cfg(test)]
     pub(crate) fn samples() -> Vec<Self> { |mod scheduler| scheduler::sample().into() }
 }
@@ -66,7 +66,7 @@ impl Default for SchedulerConfig {
     }
 }
 
-/// The service category of a VC, as far as schedulers distinguish them; those above go first.
+/// The service category of a VC, as far as schedulers distinguish categories, the highest priority first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -102,16 +102,16 @@ pub struct VcKind<'a> {
     pub class: Class,
 }
 
-/// A service discipline. Both engines use only these methods; the reference engine for one cell at a time.
+/// A service discipline. Both engines use only these methods, and the reference engine sends one cell at a time.
 ///
-/// It is generic over single cells and runs of them; a port keeps it as [`AnyScheduler`].
+/// It is generic over single cells and runs of cells; a port stores it as [`AnyScheduler`].
 pub trait Scheduler: Send {
     /// Records that a cell has arrived at `queue`, which was empty.
     fn on_backlog(&mut self, queue: usize) {
         let _ = queue;
     }
 
-    /// Sends the next `cells` cells. At least that many wait, and none arrives meanwhile.
+    /// Sends the next `cells` cells. At least that many cells wait, and none arrive meanwhile.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
     /// Serves a cell that arrives at `queue` when all `queues` queues are empty, and leaves before another arrives.
@@ -125,7 +125,7 @@ pub trait Scheduler: Send {
         debug_assert_eq!(alone.queue, None, "a scheduler that is asked for a cell sends it");
     }
 
-    /// Returns how much the filling of empty queues matters. Called once.
+    /// Returns how exactly the scheduler must know when empty queues fill. Called once.
     fn backlog_sensitivity(&self) -> BacklogSensitivity {
         BacklogSensitivity::Insensitive
     }
@@ -139,7 +139,7 @@ pub trait Waiting {
     /// Returns the number of cells waiting in a queue.
     fn cells(&self, queue: usize) -> u32;
 
-    /// Sends `most` cells from the front of a queue, or fewer, but at least one. Returns how many were sent.
+    /// Sends between one and `most` cells from the front of a queue. Returns how many were sent.
     #[inline]
     fn send(&mut self, queue: usize, most: u32) -> u32 {
         debug_assert!(most > 0, "a scheduler that sends, sends a cell");
@@ -192,13 +192,13 @@ impl<S: Scheduler> AnyScheduler for S {
     }
 }
 
-/// Sensitivity of a scheduler to the filling of empty queues. In any case it learns of each before the next cell is
-/// sent.
+/// Sensitivity of a scheduler to the times at which empty queues fill. In any case it is notified before the next cell
+/// is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogSensitivity {
     /// Nothing else matters.
     Insensitive,
-    /// The order in which queues fill matters, but not that one was empty for less than a cell time.
+    /// The order in which queues fill matters, but not whether a queue was empty for less than a cell time.
     Order,
     /// Everything matters.
     Exact,
@@ -231,8 +231,8 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// Checks the settings of VCs of these names, by label, that share a link. Called for every port, when every VC has
-    /// a value for every setting.
+    /// Checks the settings of VCs with these names, by label, that share a link. Called for every port, when every VC
+    /// has a value for every setting.
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         Vec::new()
@@ -243,7 +243,7 @@ pub trait Configure {
         false
     }
 
-    /// Creates the queues of a port crossed by these VCs, by label; `None` if one queue holds all, first in, first out.
+    /// Creates the queues of a port crossed by these VCs, by label; `None` if all share one queue, first in, first out.
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service>;
 }
 

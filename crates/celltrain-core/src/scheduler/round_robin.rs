@@ -1,6 +1,6 @@
-//! Round robin: a queue for each VC, served in turns, a cell a turn.
+//! Round robin: a queue for each VC, served in turns, one cell per turn.
 //!
-//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996 (per-VC queuing), as `docs/mechanisms.md` 2.7 recalls it.
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996 (per-VC queuing), as recalled in `docs/mechanisms.md` 2.7.
 //! Departures: the source does not say where a queue joins when it becomes non-empty; here it joins last.
 
 use schemars::JsonSchema;
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{BacklogSensitivity, Configure, Scheduler, Service, VcKind, Waiting};
 use crate::arbiter::{Arbiter, RoundRobin as Ring};
 
-/// Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn. Nothing to
-/// set.
+/// Round robin: every VC has its own queue, and the queues that have cells waiting send one cell each in turn. It has
+/// no parameters.
 ///
 /// Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996 (per-VC queuing).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,4 +1,4 @@
-//! Strict priority: a queue for each class, and none is served while one above it has a cell.
+//! Strict priority: a queue for each class, served only while all higher classes are empty.
 //!
 //! Source: `docs/mechanisms.md` 2.14 and 2.15 (CBR and VBR above ABR, UBR and GFR).
 //! Departures: CBR goes before VBR.
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 
-/// Strict priority: cells of class `cbr` before those of `vbr`, and these before those of `ubr`; within a class first
-/// in, first out. A cell in service is not interrupted. Nothing to set: a VC's class is its own.
+/// Strict priority: cells of class `cbr` are sent before those of `vbr`, and those before cells of `ubr`; each class is
+/// first in, first out. A cell in service is not interrupted. It has no parameters: the class is a setting of the VC.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "StrictPriority")]

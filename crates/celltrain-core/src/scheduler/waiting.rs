@@ -9,7 +9,7 @@ use super::Waiting;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 
-/// Single cells that wait in several queues, as the reference engine's port has them.
+/// Single cells that wait in several queues, for the port of the reference engine.
 pub struct WaitingCells {
     pub(crate) queues: Vec<VecDeque<Cell>>,
     /// Cells sent but not yet taken, in order.
@@ -74,8 +74,8 @@ pub(crate) struct Queue {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) run: Run,
-    /// Cells of the same service sent before the first of these with [`ReportGranularity::Each`], otherwise before the
-    /// last.
+    /// Number of cells sent earlier in the same call to `serve`: before the first of these with
+    /// [`ReportGranularity::Each`], otherwise before the last.
     pub(crate) after: u32,
 }
 
@@ -89,7 +89,7 @@ pub enum ReportGranularity {
     Runs,
 }
 
-/// Runs of cells that wait in several queues, as the fast engine's port has them.
+/// Runs of cells that wait in several queues, for the port of the fast engine.
 pub struct WaitingRuns<'a> {
     pub(crate) queues: &'a mut [Queue],
     pub(crate) counts: &'a mut Counts,
@@ -144,7 +144,7 @@ impl Waiting for WaitingRuns<'_> {
 }
 
 impl WaitingRuns<'_> {
-    /// Records departures from the run in front, and moves to the next run if that was all of it.
+    /// Records departures from the run in front, and moves to the next run if this one is finished.
     #[inline(never)]
     fn report_departures(&mut self, queue: usize) {
         let Queue { front, behind, unreported, .. } = &mut self.queues[queue];

@@ -1,7 +1,7 @@
 //! Weighted fair queuing on cells, by self-clocked tags: a queue for each VC, served in proportion to weights.
 //!
 //! Source: Golestani 1994 (self-clocked fair queuing), `docs/mechanisms.md` 2.15, whose symbols F, v and `w_v` are
-//! kept.
+//! used.
 //! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large.
 //! Only the tag of a queue's first cell is kept, and the others follow from it: while a VC has cells waiting,
 //! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
@@ -61,8 +61,8 @@ pub(super) fn service(weights: &[f64]) -> Service {
 /// The scheduler.
 struct Wfq<N> {
     vcs: Vec<Vc<N>>,
-    /// The smallest F of each two VCs, then of the winners of each two, and so on; ties go to the lower label. The
-    /// overall winner is at 1, the VCs themselves are the second half.
+    /// The smaller F of each pair of VCs, then of each pair of winners, and so on; ties go to the lower label. The
+    /// overall winner is at index 1, and the VCs themselves are the second half.
     tournament: Vec<N>,
     /// `v_now`: F of the cell in service.
     v_now: N,
@@ -70,14 +70,14 @@ struct Wfq<N> {
 
 #[derive(Clone, Copy)]
 struct Vc<N> {
-    /// `1 / w_v`, in a unit in which all of them are whole.
+    /// `1 / w_v`, in a unit that makes all of them whole numbers.
     step: N,
     /// F of the last cell sent, updated when its queue runs empty.
     previous: N,
 }
 
-/// An integer that holds tags and players. A player is a VC together with the F of its first waiting cell. F is above the label, so
-/// comparing two players is one subtraction, and ties go to the lower label.
+/// An integer that represents tags and players. A player is a VC together with the F of its first waiting cell. F is in
+/// the bits above the label, so one integer comparison compares two players, and ties go to the lower label.
 trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'static {
     /// Zero.
     const ZERO: Self;
@@ -139,7 +139,7 @@ macro_rules! numbers {
     };
 }
 
-// With steps of 2^28, tags are lowered once in two thousand cells.
+// With steps of 2^28, tags are lowered once every two thousand cells.
 numbers! {
     u64: 28,
     u128: 64,
@@ -156,7 +156,7 @@ impl<N: Number> Wfq<N> {
         }
     }
 
-    /// Counts tags from `v_now` on: only their differences matter, and no present or future tag is below it.
+    /// Subtracts `v_now` from all tags: only their differences matter, and no present or future tag is below it.
     #[cold]
     fn lower_tags(&mut self) {
         let base = std::mem::replace(&mut self.v_now, N::ZERO);
@@ -210,7 +210,7 @@ impl<N: Number> Scheduler for Wfq<N> {
 
 /// Returns `1 / w_v` in a common unit. Weights are read as exact decimal numbers; their inverses are multiples of one
 /// over their least common multiple. If these are too large for tags, steps are rounded to one part in 2^32 of the
-/// heaviest VC's. They are still whole numbers, so nothing drifts.
+/// heaviest VC's. They are still whole numbers, so no error accumulates.
 fn steps(weights: &[f64]) -> Vec<u128> {
     exact_steps(weights).unwrap_or_else(|| {
         let heaviest = weights.iter().fold(0.0_f64, |a, &b| a.max(b));
@@ -249,7 +249,7 @@ fn exact_steps(weights: &[f64]) -> Option<Vec<u128>> {
     Some(weights.iter().map(|w| multiple / (w / divisor)).collect())
 }
 
-/// Number of digits that certainly fits in 64 bits.
+/// Number of digits that certainly fit in 64 bits.
 const MOST_DIGITS: usize = 19;
 /// The heaviest VC's step if steps are rounded: 2^32.
 const UNIT: f64 = 4_294_967_296.0;
@@ -290,7 +290,8 @@ mod tests {
     #[test]
     fn of_two_backlogged_vcs_the_one_of_weight_three_goes_three_times_as_often() {
         let mut queues = queues(&[3.0, 1.0]);
-        // Tags of the first are 1, 2, 3, 4, ..., of the second 3, 6, ...; the first VC goes first among equals.
+        // The first VC's tags are 1, 2, 3, 4, ..., and the second's 3, 6, ...; if tags are equal, the first VC is
+        // served first.
         assert_eq!(sent(&mut queues, &[0, 0, 0, 0, 0, 0, 0, 1, 1, 1], 8), [0, 0, 0, 1, 0, 0, 0, 1]);
     }
 
@@ -326,7 +327,7 @@ mod tests {
         let mut wide = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u128>::new(&steps)));
         let mut rng = Stream::new(1, "arrivals");
         let (mut waiting, mut passed) = (0, 0);
-        // The 64-bit tags are lowered some tens of times, the 128-bit tags never.
+        // The 64-bit tags are lowered dozens of times, the 128-bit tags never.
         for _ in 0..100_000 {
             if waiting == 0 {
                 let label = Label::new(rng.below(4));
@@ -352,7 +353,7 @@ mod tests {
     fn who_was_idle_neither_catches_up_nor_pays_for_it() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
-        // It does not get four in a row for the four it missed, nor wait until the other's backlog is gone.
+        // The VC neither gets four turns in a row for the four it missed, nor waits until the other's backlog is gone.
         assert_eq!(sent(&mut queues, &[1; 4], 6), [0, 1, 0, 1, 1, 1]);
     }
 

@@ -16,7 +16,7 @@ use super::{Configure, Service, VcKind, wfq};
 use crate::error::Fault;
 use crate::policy::PerVc;
 
-/// Weighted fair queuing with weights of your own: a formula of constants says the weight of each VC.
+/// Weighted fair queuing with weights of your own: a formula of constants gives the weight of each VC.
 ///
 /// Source: the scenario for the weights; Golestani, A self-clocked fair queueing scheme for broadband applications,
 /// 1994.
@@ -24,16 +24,16 @@ use crate::policy::PerVc;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "WfqFormula")]
 pub struct Table {
-    /// `w_v`: the weight of a VC, worked out once for each, as the run starts: `G + (1 - sum(G)) / V`. Only the ratios of
+    /// `w_v`: the weight of a VC, computed once per VC when the run starts: `G + (1 - sum(G)) / V`. Only the ratios of
     /// the weights count.
     #[schemars(extend("x-expect" = "a formula, such as \"G + (1 - sum(G)) / V\""))]
     pub weight: String,
-    /// Names for numbers: each a number, a formula of constants, or a table of numbers by the VC's name.
+    /// Constants, by name: each a number, a formula of constants, or a table of numbers by the VC's name.
     #[serde(default)]
     pub constants: BTreeMap<String, Constant>,
 }
 
-/// The table of a scenario, boxed because every port of a network has room for the largest settings.
+/// The table of a scenario, boxed because every port stores an enum as large as the largest scheduler's settings.
 pub type Config = Box<Table>;
 
 impl Configure for Config {
@@ -73,7 +73,7 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
-        // A scenario whose formula cannot be read, or gives no weight, is refused, and does not run.
+        // A scenario whose formula cannot be read, or gives no weight, is refused before it runs.
         let weights = self.weights(Some(&names)).ok().filter(|weights| weights.iter().copied().all(is_weight));
         debug_assert!(weights.is_some() || names.is_empty(), "weights of a checked scenario are weights: {self:?}");
         Some(wfq::service(&weights.unwrap_or_else(|| vec![1.0; names.len()])))

@@ -10,69 +10,69 @@ use super::{Congestion, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
 
-/// What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN.
+/// Options of the two ends of a connection. The defaults are those of ATM Forum 96-1269, LAN.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TcpOptions {
     /// MSS: payload bytes of a full segment.
     pub mss: Bytes,
-    /// rwnd: the window the receiver advertises; the sender uses whole segments of it. Above 65535 bytes window scaling
-    /// is on.
+    /// rwnd: the window the receiver advertises; the sender uses whole segments of it. Window scaling is used above
+    /// 65535 bytes.
     pub receive_window: Bytes,
-    /// The retransmission timer's tick: timeouts and round-trip times are counted in it.
+    /// The retransmission timer's tick: timeouts and round-trip times are measured in ticks.
     pub timer_granularity: Duration,
-    /// MIN: the least retransmission timeout, in ticks.
+    /// MIN: the smallest retransmission timeout, in ticks.
     #[schemars(range(min = 1), extend("x-unit" = "ticks"))]
     pub minimum_rto: u32,
     /// MAX: the largest retransmission timeout.
     pub maximum_rto: Duration,
     /// The retransmission timeout before the first round-trip sample.
     pub initial_rto: Duration,
-    /// Whether all connections' ticks fall together.
+    /// Whether the ticks of all connections coincide.
     pub tick_phase: TickPhase,
     /// The initial ssthresh in bytes; the receive window when absent.
     pub initial_ssthresh: Option<Bytes>,
     /// ssthresh after a timeout.
     pub ssthresh_rule: SsthreshRule,
-    /// In what numbers loss sets ssthresh.
+    /// Arithmetic of ssthresh after a loss.
     pub ssthresh_arithmetic: SsthreshArithmetic,
     /// Whether cwnd grows beyond the receive window.
     pub window_growth: WindowGrowth,
-    /// How far slow start goes.
+    /// The largest cwnd at which slow start continues.
     pub slow_start: SlowStart,
-    /// What a pause in which nothing is outstanding leaves of cwnd.
+    /// Effect on cwnd of a pause in which nothing is outstanding.
     pub after_idle: AfterIdle,
-    /// What the receiver does with segments that arrive ahead of a gap.
+    /// Treatment of segments that arrive out of order, beyond a gap.
     pub out_of_order: OutOfOrder,
     /// When the receiver acknowledges segments that arrive in order.
     pub delayed_acks: DelayedAcks,
-    /// Which segments the round-trip time is sampled from.
+    /// Whether retransmitted segments give round-trip time samples.
     pub rtt_sampling: RttSampling,
     /// Whether a timeout doubles the next one.
     pub backoff: Backoff,
     /// When an acknowledgement of new data restarts the running retransmission timer.
     pub timer_restart: TimerRestart,
-    /// In what numbers cwnd grows in congestion avoidance.
+    /// Arithmetic of the growth of cwnd in congestion avoidance.
     pub window_arithmetic: WindowArithmetic,
-    /// What a duplicate acknowledgement does to cwnd.
+    /// Effect of a duplicate acknowledgement on cwnd.
     pub duplicate_acks: DuplicateAcks,
-    /// What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated.
+    /// Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated.
     pub partial_acks: PartialAcks,
-    /// In what numbers the round-trip time is estimated.
+    /// Arithmetic of the round-trip time estimate.
     pub rtt_arithmetic: RttArithmetic,
     /// When timeouts make the sender forget its estimate of the round-trip time.
     pub estimate_forgotten: EstimateForgotten,
-    /// What the receiver advertises while it keeps segments that arrived ahead of a gap.
+    /// The window that the receiver advertises while it keeps segments that arrived out of order.
     pub offered_window: OfferedWindow,
-    /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
+    /// Growth of cwnd in congestion avoidance, and its reduction after congestion.
     pub congestion: Congestion,
-    /// Formulas for cwnd and ssthresh: what `congestion = "formula"` does.
+    /// Formulas for cwnd and ssthresh, used by `congestion = "formula"`.
     pub formula: Option<formula::Config>,
-    /// The sender is paced: its segments leave no closer together than one takes at this rate, a rate of the line, cell
-    /// headers included. They leave as the windows allow when absent.
+    /// Paces the sender: segments leave no closer together than one segment takes at this rate on the line, cell
+    /// headers included. When absent, they leave as the windows allow.
     pub pacing_rate: Option<BitRate>,
-    /// For experiments: a segment is damaged on its way each time the window, min(cwnd, rwnd), reaches this many bytes.
-    /// None is when absent.
+    /// For experiments: damages a segment in transit each time the window, min(cwnd, rwnd), reaches this many bytes.
+    /// When absent, no segment is damaged.
     pub lose_at_window: Option<Bytes>,
 }
 
@@ -111,14 +111,14 @@ impl Default for TcpOptions {
     }
 }
 
-/// Whether all connections' timer ticks fall together.
+/// Whether the timer ticks of all connections coincide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TickPhase {
-    /// All ticks at whole multiples of the granularity.
+    /// All ticks are at whole multiples of the granularity.
     #[default]
     Common,
-    /// Each connection's ticks at a random phase of their own, drawn from the seed.
+    /// Each connection's ticks have a random phase, drawn from the seed.
     Random,
 }
 
@@ -133,12 +133,12 @@ pub enum SsthreshRule {
     HalfOfWindow,
     /// Half of what is outstanding, as RFC 5681 (3.1, equation 4) computes it.
     HalfOfFlight,
-    /// min(cwnd/2, rwnd - outstanding): 96-1269's formula, its RCVWND read as what is left open of the receiver's
+    /// min(cwnd/2, rwnd - outstanding): the formula of 96-1269, with RCVWND read as the unused part of the receiver's
     /// window.
     OpenWindow,
 }
 
-/// In what numbers loss sets ssthresh: a timeout, by whatever rule, and a fast retransmit.
+/// Arithmetic of ssthresh after a loss: a timeout, by any rule, or a fast retransmit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SsthreshArithmetic {
@@ -158,33 +158,33 @@ pub enum WindowGrowth {
     Uncapped,
     /// It stops at the receive window.
     Capped,
-    /// It stops at the largest window that could be advertised, 65535 bytes shifted by the window scale, as BSD has it.
+    /// It stops at the largest window that could be advertised, 65535 bytes shifted by the window scale, as in BSD.
     CappedByField,
 }
 
-/// How far slow start goes.
+/// The largest cwnd at which slow start continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SlowStart {
-    /// A cwnd of ssthresh is in congestion avoidance, as ATM Forum 96-1269 has it.
+    /// A cwnd equal to ssthresh is in congestion avoidance, as in ATM Forum 96-1269.
     #[default]
     BelowSsthresh,
-    /// A cwnd of ssthresh still adds a segment, as BSD and RFC 2001 have it.
+    /// A cwnd equal to ssthresh still grows by a segment, as in BSD and RFC 2001.
     UpToSsthresh,
 }
 
-/// What a pause in which nothing is outstanding leaves of cwnd. Only bursts pause.
+/// Effect on cwnd of a pause in which nothing is outstanding. Only `bursts` traffic pauses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AfterIdle {
-    /// All of it.
+    /// cwnd is kept.
     #[default]
     KeepWindow,
-    /// A segment, where the pause was a retransmission timeout or longer (BSD; RFC 2581, 4.1).
+    /// cwnd is reset to one segment if the pause lasted a retransmission timeout or longer (BSD; RFC 2581, 4.1).
     SlowStart,
 }
 
-/// What the receiver does with segments that arrive ahead of a gap.
+/// Treatment of segments that arrive out of order, beyond a gap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutOfOrder {
@@ -199,7 +199,7 @@ pub enum OutOfOrder {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DelayedAcks {
-    /// Each at once.
+    /// Each segment at once.
     #[default]
     Off,
     /// Every second segment at once, a single one at the next tick of the 200 ms timer (RFC 1122, 4.2.3.2); segments
@@ -209,14 +209,14 @@ pub enum DelayedAcks {
     On,
 }
 
-/// Which segments the round-trip time is sampled from.
+/// Whether retransmitted segments give round-trip time samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RttSampling {
-    /// Never from a segment that was sent twice (Karn and Partridge 1987).
+    /// A segment that was sent more than once gives no sample (Karn and Partridge 1987).
     #[default]
     Karn,
-    /// From retransmissions too.
+    /// Retransmissions give samples, too.
     IncludeRetransmissions,
 }
 
@@ -227,7 +227,7 @@ pub enum Backoff {
     /// Up to six doublings, kept until a valid round-trip sample.
     #[default]
     Double,
-    /// Every timeout is as long as the estimate says.
+    /// Every timeout follows the estimate alone.
     None,
 }
 
@@ -238,14 +238,14 @@ pub enum TimerRestart {
     /// Whenever data is still outstanding, as BSD does.
     #[default]
     EveryNewAck,
-    /// Never: it runs out unless everything outstanding is acknowledged first.
+    /// Never: the timer expires unless everything outstanding is acknowledged first.
     WhenAllAcked,
-    /// There is a timer for each segment, from its last sending until it is acknowledged; it goes on through the
-    /// timeouts of others.
+    /// Each segment has its own timer, from its last transmission until its acknowledgement. Timeouts of other segments
+    /// do not stop it.
     PerSegment,
 }
 
-/// In what numbers cwnd grows in congestion avoidance.
+/// Arithmetic of the growth of cwnd in congestion avoidance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WindowArithmetic {
@@ -255,43 +255,44 @@ pub enum WindowArithmetic {
     /// MSS * MSS / cwnd whole bytes, rounded down, at least one, as 4.3BSD-Tahoe computes it.
     WholeBytes,
     /// MSS * MSS / cwnd + MSS / 8 whole bytes, each rounded down, as 4.3BSD-Reno computes it; RFC 2581 (3.1) forbids
-    /// the second.
+    /// the second term.
     WholeBytesAndAnEighth,
 }
 
-/// What a duplicate acknowledgement does to cwnd.
+/// Effect of a duplicate acknowledgement on cwnd.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DuplicateAcks {
-    /// Nothing.
+    /// It has no effect.
     #[default]
     Ignored,
-    /// It grows cwnd as an acknowledgement of new data does, before the variant does what it makes of it.
+    /// It grows cwnd like an acknowledgement of new data, before the variant reacts to it.
     GrowWindow,
 }
 
-/// What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated. Only
-/// `newreno` asks.
+/// Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated. Only `newreno`
+/// uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialAcks {
-    /// It takes off what it acknowledges, less a segment (RFC 6582, 3.2, step 3).
+    /// It shrinks the window by the amount it acknowledges, less a segment (RFC 6582, 3.2, step 3).
     #[default]
     Deflate,
-    /// All of it, and what is left so is kept when the recovery ends: the text that says otherwise is of 1999.
+    /// It leaves the window as it is, and that window is kept when the recovery ends. The text that requires otherwise
+    /// is from 1999.
     KeepWindow,
 }
 
-/// In what numbers the round-trip time is estimated.
+/// Arithmetic of the round-trip time estimate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RttArithmetic {
-    /// BSD's whole eighths and quarters of a tick, a sample counted from 1; the timeout is srtt + 4 rttvar.
+    /// BSD's whole eighths and quarters of a tick, with samples counted from 1; the timeout is srtt + 4 rttvar.
     #[default]
     BsdIntegers,
     /// The same whole numbers with the timeout of 4.3BSD-Tahoe, srtt + 2 rttvar.
     TahoeIntegers,
-    /// Fractions of a tick, a sample counted from 0; the timeout srtt + 4 rttvar is rounded up to ticks.
+    /// Fractions of a tick, with samples counted from 0; the timeout srtt + 4 rttvar is rounded up to ticks.
     Fractions,
 }
 
@@ -302,21 +303,21 @@ pub enum EstimateForgotten {
     /// Never, however many there are.
     #[default]
     Never,
-    /// At the fourth without a sample between them: the timeout stays as it is, and the next sample counts as the
-    /// first, as BSD has it.
+    /// At the fourth timeout without a sample in between: the timeout stays as it is, and the next sample counts as the
+    /// first, as in BSD.
     AtFourthTimeout,
-    /// At each: `initial_rto` holds again until the next sample.
+    /// At each timeout: `initial_rto` applies again until the next sample.
     AtEachTimeout,
 }
 
-/// What the receiver advertises while it keeps segments that arrived ahead of a gap.
+/// The window that the receiver advertises while it keeps segments that arrived out of order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedWindow {
-    /// All of its window, counted from the next byte expected, as RFC 793 has it.
+    /// Its whole window, counted from the next byte expected, as in RFC 793.
     #[default]
     Whole,
-    /// Less the bytes that it keeps.
+    /// Its window less the bytes that it keeps.
     LessKept,
 }
 

@@ -180,7 +180,7 @@ proptest! {
 }
 
 /// Returns the segments delivered per round trip, after ten seconds to settle. `fate` receives the number of the
-/// sending, the number of segments and acknowledgements in transit, and a random stream.
+/// transmission, the number of segments and acknowledgements in transit, and a random stream.
 fn rate(config: &TcpConfig, seconds: u64, mut fate: impl FnMut(u64, usize, &mut Stream) -> Outcome) -> f64 {
     let mut pipe = Pipe::new(config, None);
     let mut rng = Stream::new(1, "pipe");
@@ -204,8 +204,8 @@ fn a_window_limited_connection_delivers_a_window_a_round_trip() {
 
 #[test]
 fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
-    // A pipe with room for W: the segment beyond is lost, and the window climbs from W/2 to W by a segment per round
-    // trip.
+    // The pipe has room for W segments: the next one is lost, and the window climbs from W/2 to W by a segment per
+    // round trip.
     const W: usize = 100;
     for name in FAST {
         let fate = |_, on_their_way, _: &mut Stream| if on_their_way >= W { Outcome::Lost } else { Outcome::Arrives };
@@ -217,7 +217,7 @@ fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
 }
 
 /// Checks that every variant with fast recovery delivers `constant` / sqrt(p) segments per round trip, with a loss for
-/// every 1/p segments. `is_lost` receives the number of the sending, 1/p and a random stream.
+/// every 1/p segments. `is_lost` receives the number of the transmission, 1/p and a random stream.
 fn follows_the_square_root_law(
     constant: f64,
     losses: &[u32],
@@ -253,7 +253,8 @@ fn random_losses_give_the_square_root_law() {
 
 #[test]
 fn delayed_acknowledgements_halve_the_climb() {
-    // With an acknowledgement for every second segment the window climbs half as fast: 1 / sqrt(2) of the rate.
+    // With an acknowledgement for every second segment the window grows half as fast, so the rate is 1 / sqrt(2) times
+    // as high.
     follows_the_square_root_law(0.75f64.sqrt(), &[2_000], DelayedAcks::On, one_in);
 }
 

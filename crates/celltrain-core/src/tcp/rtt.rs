@@ -57,7 +57,7 @@ impl RttEstimator {
         }
     }
 
-    /// Sets when timeouts make it forget its estimate.
+    /// Sets the rule by which timeouts discard the estimate.
     #[must_use]
     pub fn forgetting(self, forgotten: EstimateForgotten) -> Self {
         Self { forgotten, ..self }

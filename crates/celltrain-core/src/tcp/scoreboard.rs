@@ -1,12 +1,12 @@
-//! Selective acknowledgements: the blocks of one, and the sender's record of all.
+//! Selective acknowledgements: the blocks of an acknowledgement, and the sender's record of all blocks.
 //!
 //! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for queries on the record.
 //! Departures: no duplicate blocks (RFC 2883).
 
-/// RFC 2018 (3): with timestamps there is room for three blocks, and more bring little.
+/// RFC 2018 (3): with timestamps there is room for three blocks, and more would help little.
 pub const MAX_BLOCKS: usize = 3;
 
-/// The blocks of one acknowledgement, the newest first; each holds its first byte and the byte after its last.
+/// The blocks of one acknowledgement, the newest first; each consists of its first byte and the byte after its last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [(u64, u64); MAX_BLOCKS],
@@ -35,7 +35,8 @@ impl SackBlocks {
         self.count == 0
     }
 
-    /// Returns the bytes of TCP options they take: two no-operations, kind and length, eight per block (RFC 2018, 3).
+    /// Returns the bytes of TCP options that the blocks take: two no-operations, kind and length, eight per block (RFC
+    /// 2018, 3).
     pub fn option_bytes(&self) -> u64 {
         option_bytes(self.count as u64)
     }

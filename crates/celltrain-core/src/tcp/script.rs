@@ -19,16 +19,16 @@
 //! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks); how often: fast_retransmits, timeouts
 //! ```
 //!
-//! `7 to 9` in a line expands to one line each for 7, 8 and 9 (`ack 7 to 9`, `> 7 to 9 again`). `x5` at its end repeats
-//! the line five times (`ack 7 x5`). Segments count from 0, so `ack 7` acknowledges 0 to 6 and requests 7.
+//! `7 to 9` in a line expands to one line each for 7, 8 and 9 (`ack 7 to 9`, `> 7 to 9 again`). `x5` at the end repeats
+//! a line five times (`ack 7 x5`). Segments are numbered from 0, so `ack 7` acknowledges 0 to 6 and requests 7.
 //!
 //! Three settings are not options: `first_segment` (everything before it is sent and acknowledged), `segments` (the
-//! number to send) and `pace` (the milliseconds between segments). Everything sent or received goes through the 32 bits
-//! of sequence numbers, which wrap after 8000 bytes.
+//! number to send) and `pace` (the milliseconds between segments). Everything sent or received is converted to 32-bit
+//! sequence numbers, which wrap after 8000 bytes, and back.
 //!
-//! A script must list everything sent: it fails on a segment too many as on one too few. Comments quote the sentence of
-//! the source that requires the behaviour. A number alone in the comment after an acknowledgement is the segment whose
-//! arrival it answers.
+//! A script must list everything sent: it fails if there is a segment too many or too few. Comments quote the sentence
+//! of the source that requires the behaviour. A number alone in the comment after an acknowledgement is the segment
+//! that caused it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -54,12 +54,12 @@ const INITIAL: u32 = u32::MAX - 8000;
 /// Scripts count milliseconds.
 const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
 
-/// Returns an offset in the stream as read from a 32-bit sequence number; `near` is close to it.
+/// Returns a stream offset after conversion to a 32-bit sequence number and back; `near` is close to it.
 fn through_number(offset: u64, near: u64) -> u64 {
     sequence::offset(sequence::number(offset, INITIAL), near, INITIAL)
 }
 
-/// Returns an acknowledgement and its blocks as read from 32-bit sequence numbers.
+/// Returns an acknowledgement and its blocks after conversion to 32-bit sequence numbers and back.
 fn as_read(ack: Ack, blocks: &SackBlocks, near: u64) -> (Ack, SackBlocks) {
     let mut read = SackBlocks::default();
     for (start, end) in blocks.iter() {
@@ -194,7 +194,7 @@ impl Player {
     }
 }
 
-/// Expands a line: one for each number of `A to B`, N copies for `xN` at the end.
+/// Expands a line to one line for each number of `A to B`, or to N copies for `xN` at its end.
 fn lines(words: &[&str]) -> Result<Vec<String>, String> {
     let sides: Vec<_> = words.split(|&word| word == "to").collect();
     let lines: Vec<_> = match (sides.as_slice(), words) {

@@ -81,7 +81,7 @@ enum Pending {
     Nothing,
     /// The first unacknowledged segment, if it fits the receiver's window.
     Resend,
-    /// One byte into a closed window.
+    /// One byte, to probe a closed window.
     Probe,
 }
 
@@ -110,9 +110,9 @@ pub struct SenderCounters {
     pub segments_sent: u64,
     /// Segments sent again.
     pub retransmitted_segments: u64,
-    /// Times the retransmission timer ran out.
+    /// Number of times the retransmission timer expired.
     pub timeouts: u64,
-    /// Times duplicate acknowledgements started a retransmission.
+    /// Number of times duplicate acknowledgements started a retransmission.
     pub fast_retransmits: u64,
 }
 
@@ -213,7 +213,7 @@ impl Sender {
         self.next_in_order(now)
     }
 
-    /// Returns when to call `next_segment` again if only the pace held back a segment at the last call.
+    /// Returns when to call `next_segment` again, if the last call held back a segment only because of the pace.
     pub fn next_departure(&self, now: Time) -> Option<Time> {
         self.pace.filter(|pace| pace.waiting && pace.next > now).map(|pace| pace.next)
     }
@@ -222,7 +222,7 @@ impl Sender {
     pub fn on_ack(&mut self, ack: Ack, blocks: &SackBlocks, now: Time) {
         assert!(ack.ack <= self.snd_max, "a receiver acknowledges only what was sent");
         if ack.ack < self.snd_una {
-            // RFC 1122 (4.2.2.20 g): an old acknowledgement says nothing about the window either.
+            // RFC 1122 (4.2.2.20 g): an old acknowledgement does not update the window either.
             return;
         }
         let rwnd = ((u64::from(ack.window) << self.window_scale) / u64::from(self.mss)) as f64;
@@ -237,7 +237,7 @@ impl Sender {
         if ack.ack > self.snd_una {
             self.on_new_ack(ack.ack, now);
         } else if (same_window || news) && self.timer.is_running() {
-            // RFC 5681 (2 e): a window update is not a duplicate. RFC 6675 (2): with news of other segments it is. The
+            // RFC 5681 (2 e): a window update is not a duplicate. RFC 6675 (2): it is one if it reports new data. The
             // timer runs while data other than a window probe is outstanding.
             self.on_duplicate_ack(news, now);
         }
@@ -285,7 +285,7 @@ impl Sender {
         self.rtt.rto()
     }
 
-    /// Returns how many results of the control's formulas were replaced so far because they were not numbers.
+    /// Returns how many results of the control's formulas were replaced so far because they were not finite numbers.
     pub fn replaced_results(&self) -> u64 {
         self.windows.replaced_results()
     }
@@ -397,7 +397,7 @@ impl Sender {
         segment
     }
 
-    /// Starts probing a closed window when everything is acknowledged or given up for lost. RFC 1122 (4.2.2.17): the
+    /// Starts probing a closed window when everything is acknowledged or considered lost. RFC 1122 (4.2.2.17): the
     /// first probe waits for a retransmission timeout, and later intervals grow exponentially. In 4.3BSD the persist
     /// timer also replaces the retransmission timer.
     fn persist(&mut self) {
@@ -421,8 +421,7 @@ impl Sender {
         Segment { seq: self.snd_una, len: 1 }
     }
 
-    /// Describes the outstanding data. It borrows only the scoreboard, so that recovery and windows can change
-    /// meanwhile.
+    /// Describes the outstanding data. Borrows only the scoreboard, so that recovery and windows can change meanwhile.
     fn flight<'a>(&self, board: &'a Scoreboard) -> Flight<'a> {
         Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board }
     }
@@ -432,7 +431,7 @@ impl Sender {
         (self.snd_max - self.snd_una) as f64 / f64::from(self.mss)
     }
 
-    /// Gives a control that sets the windows itself the time and the flight size.
+    /// Passes the time and the flight size to a control that sets the windows itself.
     #[inline]
     fn tell_control(&mut self, now: Time) {
         if self.windows.ruled() {
@@ -463,7 +462,7 @@ impl Sender {
             self.windows.on_new_ack(now, acked as f64 / f64::from(self.mss));
         }
         if let Progress::Resend(_) = progress {
-            // Karn: the retransmission may now acknowledge the timed segment.
+            // Karn: an acknowledgement of the timed segment may now be caused by the retransmission.
             self.timing = None;
             self.pending = Pending::Resend;
             self.cause = Cause::PartialAck;

@@ -1,7 +1,7 @@
 //! Coarse timers: countdowns that a host's clock decrements once per tick.
 //!
 //! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `docs/mechanisms.md` 3.2. A
-//! timer set to n ticks expires after n - 1 to n ticks of real time, because the first tick may come at once.
+//! timer set to n ticks expires after n - 1 to n ticks of real time, because the first tick may occur at once.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -53,7 +53,7 @@ impl Countdown {
 pub enum RetransmissionTimer {
     /// One timer for the connection.
     Common(Countdown),
-    /// One timer for each segment, boxed to keep a sender without them small.
+    /// One timer for each segment, boxed so that senders without them stay small.
     PerSegment(Box<SegmentTimers>),
 }
 
@@ -160,7 +160,8 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Ticks every `period`, first at `phase`, or at one period if the phase is zero: the start is not a tick.
+    /// Creates ticks every `period`, the first at `phase`, or after one period if the phase is zero: the start is not a
+    /// tick.
     pub fn new(period: Span, phase: Span) -> Self {
         assert!(period.0 > 0, "ticks have a positive period");
         let first = if phase.0 == 0 { period } else { phase };

@@ -9,7 +9,7 @@
 
 use super::Segment;
 
-/// Selects the segments of a sender that are lost.
+/// Selects which segments of a sender are lost.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowLoss {
     /// The value, in segments.

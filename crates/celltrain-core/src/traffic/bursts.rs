@@ -1,6 +1,7 @@
 //! Bursts over TCP: a file, a pause, the next file, on one connection.
 //!
-//! Source: this project, after the highly bursty connections next to bulky ones in Computer Communications 21(12), 1998.
+//! Source: this project, after the highly bursty connections alongside bulk transfers in Computer Communications
+//! 21(12), 1998.
 //! Departures: cwnd does not change during a pause, unless `after_idle` says otherwise; the last segment of a
 //! burst is full.
 
@@ -12,18 +13,18 @@ use super::{Configure, Load};
 use crate::rng::Stream;
 use crate::units::{Bytes, Clock, Duration, Span};
 
-/// Bursts: so many bytes over TCP, rounded up to full segments; when the last of them is acknowledged a pause, then as
-/// many again, without end.
+/// Bursts: TCP sends `bytes`, rounded up to full segments, pauses when the last of them is acknowledged, and repeats
+/// this without end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Bursts")]
 pub struct Config {
     /// Size of a burst.
     pub bytes: Bytes,
-    /// From the acknowledgement of a burst's last byte to the next burst: each time, or in the mean.
+    /// Time from the acknowledgement of a burst's last byte to the next burst; the mean if times are drawn.
     #[schemars(example = "300ms")]
     pub pause: Duration,
-    /// Whether it is always the same or drawn.
+    /// Whether the pause is always the same or drawn.
     #[serde(default)]
     pub times: Times,
 }
@@ -42,7 +43,7 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Creates the pauses of a flow; drawn ones come from `rng`.
+    /// Creates the pauses of a flow; random ones are drawn from `rng`.
     pub fn new(config: &Config, clock: Clock, rng: Stream) -> Self {
         Self { mean: clock.span(config.pause), times: config.times, rng }
     }

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Load, Pattern, packet};
 use crate::units::{BitRate, Bytes};
 
-/// Constant rate: packets over UDP at equal distances. Nothing answers them, and nothing slows them down.
+/// Constant rate: UDP packets at equal intervals. They are not acknowledged, and nothing slows them down.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ConstantRate")]
 pub struct Config {
-    /// Rate of the line that the packets' cells fill, cell headers included.
+    /// Rate of the packets' cells on the line, cell headers included.
     pub rate: BitRate,
     /// Payload of a packet, without the headers of UDP and IP.
     #[serde(default = "packet")]

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Load};
 use crate::units::Bytes;
 
-/// A file: so many bytes, rounded up to full segments. The flow has ended when its sender has the acknowledgement of
-/// the last of them.
+/// A file: TCP sends `bytes`, rounded up to full segments. The flow ends when the sender receives the acknowledgement
+/// of the last of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "File")]

@@ -1,7 +1,7 @@
 //! Traffic: the data a flow has to send, and its timing.
 //!
 //! TCP sends bytes: an unlimited number (`greedy`), a file, or files and pauses (`bursts`). Other sources send packets
-//! at times of their own, regardless of loss, like an application over UDP. To add a kind, add a file here, two lines
+//! at their own times, regardless of loss, like an application over UDP. To add a kind, add a file here, two lines
 //! below and one page under `docs/models/`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -17,16 +17,16 @@ use crate::rng::Stream;
 use crate::units::{BitRate, Bytes, CELL_BITS, Clock, Duration, PS_PER_SECOND, Span, Time};
 
 registry! {
-    /// What a flow has to send, as a scenario names it: one table whose key is the kind's name.
+    /// The traffic of a flow, as a scenario names it: one table whose key is the kind's name.
     #[schemars(rename = "Traffic")]
     pub enum TrafficConfig(module::Config) {
         /// TCP with an endless source.
         greedy: Greedy,
         /// TCP with a file: the flow ends when all of it is acknowledged.
         file: File,
-        /// TCP with one file after the other, and pauses between them.
+        /// TCP with one file after another, and pauses between them.
         bursts: Bursts,
-        /// Packets at a constant rate, whatever becomes of them.
+        /// Packets at a constant rate, regardless of loss.
         constant_rate: ConstantRate,
         /// Packets at a constant rate in bursts.
         on_off: OnOff,
@@ -42,21 +42,21 @@ impl Default for TrafficConfig {
     }
 }
 
-/// The data of a flow, by the mechanism that times it.
+/// The data of a flow, by the mechanism that determines when it is sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Load<'a> {
     /// TCP sends this many bytes, or an unlimited number.
     Stream(Option<Bytes>),
     /// TCP sends a burst of bytes, then pauses, repeatedly.
     Bursts(&'a bursts::Config),
-    /// The source sends packets at times of its own.
+    /// The source sends packets at its own times.
     Packets(Pattern<'a>),
 }
 
 /// Packets of one size at one rate, all the time or in bursts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pattern<'a> {
-    /// Rate of the line that the packets' cells fill, headers included.
+    /// Rate of the packets' cells on the line, headers included.
     pub rate: BitRate,
     /// Payload of a packet.
     pub packet: Bytes,
@@ -98,7 +98,7 @@ pub trait Configure {
 }
 
 /// The times at which a source sends its packets. Each is computed from a burst's start by one exact division, so
-/// nothing drifts on any clock.
+/// rounding errors do not accumulate.
 pub struct Emissions {
     start: Time,
     clock: Clock,
@@ -120,7 +120,8 @@ pub struct Emissions {
     reason = "a packet has 21 bits of bits and is one of 62 bits of them; times end at 2^62 units, all in 128 bits"
 )]
 impl Emissions {
-    /// Starts at `start`; a packet takes `cells`. Exponential times are drawn from `rng`.
+    /// Creates the times of a source that starts at `start`; a packet takes `cells` cells. Exponential times are drawn
+    /// from `rng`.
     pub fn new(pattern: &Pattern<'_>, cells: u32, start: Time, clock: Clock, rng: Stream) -> Self {
         let mut emissions = Self {
             start,
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_kept_to_the_unit_for_ever() {
-        // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units: the k-th packet comes at k times that, rounded down.
+        // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units: the k-th packet is sent at k times that, rounded down.
         let rate = BitRate::from_bits_per_second(10_000_000);
         let traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: packet() });
         let mut emissions = emissions(&traffic);
@@ -227,7 +228,7 @@ mod tests {
     #[test]
     fn bursts_of_fixed_times_begin_a_cycle_apart() {
         let mut emissions = emissions(&on_off(on_off::Times::Fixed));
-        // 9 ms are 874800 units; 3 ms at 0.8 of an OC-3 hold 74 packets of 3975 units, and none is cut short.
+        // 9 ms are 874800 units; 3 ms at 0.8 of an OC-3 contain 74 packets of 3975 units, and none is cut short.
         for cycle in 0..1000 {
             for k in 0..74 {
                 assert_eq!(emissions.next_emission(), Time(1000 + cycle * 874_800 + k * 3975));
@@ -243,8 +244,8 @@ mod tests {
             now = emissions.next_emission();
             packets += 1;
         }
-        // On for a third of the time: 200 s hold 22,222 bursts of 3 ms, whose length has a standard deviation of 3 ms
-        // too. Each has half a packet more than its share, because it begins with one.
+        // On for a third of the time: 200 s contain 22,222 bursts of 3 ms on average, also with a standard deviation of
+        // 3 ms. Each has half a packet more than its share, because it begins with one.
         let expected = 200.0 / 3.0 * 97_200_000.0 / 3975.0 + 22_222.0 / 2.0;
         assert!((f64::from(packets) / expected - 1.0).abs() < 0.03, "{packets} of {expected}");
     }

@@ -1,6 +1,6 @@
 //! On and off: bursts of packets at a constant rate.
 //!
-//! Source: the VBR background of ATM Forum 97-0424, as `docs/mechanisms.md` 2.14 recalls it.
+//! Source: the VBR background of ATM Forum 97-0424, as recalled in `docs/mechanisms.md` 2.14.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 use super::{Configure, Load, Pattern, packet};
 use crate::units::{BitRate, Bytes, Duration};
 
-/// On and off: packets over UDP at equal distances during bursts, none between them. The defaults are those of the VBR
+/// On and off: UDP packets at equal intervals during bursts, none between them. The defaults are those of the VBR
 /// background of the papers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "OnOff")]
 pub struct Config {
-    /// Rate of the line that the packets' cells fill during a burst, cell headers included.
+    /// Rate of the packets' cells on the line during a burst, cell headers included.
     pub rate: BitRate,
     /// Payload of a packet, without the headers of UDP and IP.
     pub packet: Bytes,
-    /// How long a burst lasts: each of them, or their mean.
+    /// Duration of a burst; the mean if times are drawn.
     pub on: Duration,
-    /// How long it is quiet between two bursts: each time, or in the mean.
+    /// Duration of the pause between two bursts; the mean if times are drawn.
     pub off: Duration,
     /// Whether these times are always the same or drawn.
     pub times: Times,

@@ -135,7 +135,7 @@ impl<'a> Reading<'a> {
         self.compiled(per_vc)
     }
 
-    /// Evaluates the formula of a number as the run starts, by label.
+    /// Evaluates a formula that gives a number when the run starts. Returns the values by label.
     fn number(&mut self, key: &str, text: &str) -> Option<Vec<f64>> {
         let tree = self.trees[key].clone();
         match self.worked_out(key, text, &tree, None)? {
@@ -183,16 +183,16 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Gives a constant or state that is a plain number the unit of the terms it is added to or compared with. State
+    /// Gives a constant or state that is a plain number the unit of the values it is added to or compared with. State
     /// also gets the unit of its new values.
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
             self.vocabulary.words[word].kind = kind;
-            // Constants computed from it have another unit now.
+            // Constants computed from it may have another unit now.
             for word in 0..self.vocabulary.words.len() {
                 let key = format!("constants.{}", self.vocabulary.words[word].name);
                 let kind = self.trees.get(&key).and_then(|tree| self.vocabulary(On::Start).check(tree).ok());
-                // A unit that was found is never lost again, so this ends.
+                // A unit that was found never becomes unknown again, so the loop ends.
                 if let Some(kind @ Kind::Number(Some(_))) = kind {
                     self.vocabulary.words[word].kind = kind;
                 }
@@ -360,7 +360,7 @@ impl<'a> Reading<'a> {
     }
 
     fn read(&mut self, key: &str, text: &str) {
-        // TOML's `nan` and `inf` arrive as texts.
+        // TOML's `nan` and `inf` arrive here as strings.
         let bare = text.trim_start_matches(['+', '-']);
         if matches!(bare, "nan" | "inf") && !self.texts.constants.contains_key(bare) {
             self.faults.push(SettingFault::new(key, text, NOT_FINITE));
@@ -589,7 +589,7 @@ impl<'a> Reading<'a> {
 /// The problem with a number that TOML allows and formulas do not.
 const NOT_FINITE: &str = "is not a finite number; write one such as 0.8, or 1e300 for what is never reached";
 
-/// Formats such a number as in a scenario.
+/// Formats a number as in a TOML file.
 fn in_toml(value: f64) -> String {
     value.to_string().to_lowercase()
 }

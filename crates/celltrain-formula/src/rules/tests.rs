@@ -48,7 +48,7 @@ impl Host for Queue {
     }
 }
 
-/// The formulas of a queue, as a scenario has them.
+/// The formulas of a queue, as in a scenario.
 #[derive(Default)]
 struct Table {
     admit: &'static str,

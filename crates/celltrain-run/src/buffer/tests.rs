@@ -91,7 +91,7 @@ fn what_waits_is_what_came_and_has_not_left_from_the_beginning_of_the_window_on(
         assert_eq!(cells.filter(|(from, until)| **from <= after && after < **until).count(), waiting, "step {row}");
     }
     assert!(history.steps.time_s.is_sorted() && history.steps.time_s.iter().all(|time| (0.0005..0.003).contains(time)));
-    // EPD refuses whole frames here, and no cell finds the buffer full.
+    // EPD refuses whole frames here, so no cell finds the buffer full.
     assert!(of_kind(&history, Step::Lost).is_empty());
     for (kind, event) in [(Step::Admitted, "admitted"), (Step::Discarded, "lost"), (Step::Departed, "departed")] {
         let frame = |row: &usize| {
@@ -134,7 +134,7 @@ fn a_frame_that_was_cut_is_damaged_from_then_on_and_carries_its_segment() {
         let frame = usize::try_from(history.steps.frame[row]).expect("it is a frame");
         let since = history.frames.damaged_s[frame];
         assert!(since <= history.steps.time_s[row]);
-        // -1: it was cut after it had joined the frame before.
+        // -1 means that the frame was joined to the previous one before it was cut.
         let port = history.frames.damaged_at[frame];
         assert!(port == -1 || history.ports[whole_index(port)] == history.port);
         assert!(history.frames.length[frame] > 0.0, "data");
@@ -146,7 +146,7 @@ fn a_frame_that_was_cut_is_damaged_from_then_on_and_carries_its_segment() {
     );
 }
 
-/// Collects the frames that end at their host, and whether they are delivered.
+/// Records which frames reached the end of their path, and whether they were delivered.
 #[derive(Default)]
 struct Ends(BTreeMap<Frame, bool>);
 

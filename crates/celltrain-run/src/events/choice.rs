@@ -1,11 +1,11 @@
-//! Selection of the events to keep.
+//! Selection of the events to record.
 
 use celltrain_capture::selection::{Selection, Wrong};
 use celltrain_core::units::Duration;
 
 use super::{KINDS, Kind, name_of};
 
-/// Selection of the events to keep: of all kinds if none is named.
+/// Selection of the events to record. If no kind is named, it includes all kinds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
     kinds: Vec<Kind>,
@@ -17,7 +17,7 @@ impl Choice {
     /// as `1.2s:1.3s`, for runs of `duration`.
     ///
     /// # Errors
-    /// The problem with a kind or the window, in words.
+    /// Returns the problem with a kind or the window, in words.
     pub fn new(
         duration: Duration,
         kinds: &[String],
@@ -40,12 +40,12 @@ impl Choice {
         Ok(Self { kinds: chosen, of: Selection::new(duration, names, window)? })
     }
 
-    /// Returns the kinds that are kept.
+    /// Returns the selected kinds.
     pub fn kinds(&self) -> &[Kind] {
         &self.kinds
     }
 
-    /// Returns the first kind that only the reference engine reports.
+    /// Returns the first selected kind that only the reference engine reports.
     pub fn needs_reference(&self) -> Option<&'static str> {
         self.kinds.iter().find(|kind| !kind.of_end_systems()).map(|&kind| name_of(kind))
     }

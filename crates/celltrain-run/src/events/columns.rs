@@ -1,4 +1,4 @@
-//! Columns of events: their meaning, and the numbers of a block of rows.
+//! Columns of events: their meaning, and the values in a block of rows.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 use super::Kind;
 use super::tables::mbps;
 
-/// One column of a kind of event: one line of a table.
+/// A column of one kind of event, as one line of a table.
 pub struct Column<E: 'static> {
     /// Its name.
     pub name: &'static str,
-    /// The unit; empty for names and words, `1` for pure numbers.
+    /// Unit; empty for names and words, `1` for pure numbers.
     pub unit: &'static str,
     /// Meaning, in one line.
     pub meaning: &'static str,
-    /// Accessor of its value in an event.
+    /// Accessor that reads its value from an event.
     pub value: Accessor<E>,
 }
 
-/// Accessor of a value in an event, by kind of value. It returns `None` if the event has no such value.
+/// Reads a value from an event, by type of value. Returns `None` if the event has no such value.
 pub enum Accessor<E: 'static> {
     /// The instant, in seconds.
     Time,
@@ -43,10 +43,10 @@ pub enum Accessor<E: 'static> {
     Flag(fn(&Row<E>) -> Option<bool>),
 }
 
-/// A VC at a port: itself, or the VC into which it has merged with others.
+/// A VC at a port: either the VC itself, or the VC into which it has merged with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortVc {
-    /// It shares its label with no other.
+    /// A VC that has not merged with others.
     Own(VcIndex),
     /// It has merged.
     Merged(MergeIndex),
@@ -58,20 +58,20 @@ pub struct Row<E> {
     pub event: E,
     /// Its instant, in seconds.
     pub time_s: f64,
-    /// The flow of its VC, or its own.
+    /// The flow of the event or of its VC.
     pub flow: Option<FlowIndex>,
-    /// Seconds between two ticks of its flow's retransmission clock.
+    /// Tick of the flow's retransmission clock, in seconds.
     pub tick_s: f64,
-    /// Number of its frame or RM cell within its VC: without the bits for the branch of a merge.
+    /// Number of the frame or RM cell within its VC, without the bits that identify the branch of a merge.
     pub number: u32,
     /// Its VC at the port; `None` at a host.
     pub port_vc: Option<PortVc>,
-    /// Index among its frame's cells that arrived at the port, from 0.
+    /// Index among the cells of its frame that arrived at the port, from 0.
     pub index: Option<u32>,
 }
 
 impl<E> Column<E> {
-    /// Returns the name of its column's Arrow type; `name` for a text that repeats.
+    /// Returns the name of the column's Arrow type; `name` for texts that repeat.
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => "float64",
@@ -82,7 +82,7 @@ impl<E> Column<E> {
     }
 }
 
-/// Values of a column. A missing value is NaN, or -1.
+/// Values of a column. A missing value is NaN in numbers, -1 elsewhere.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
     /// Numbers.
@@ -104,7 +104,7 @@ pub struct Block {
     pub columns: Vec<Values>,
 }
 
-/// The names that columns refer to, by index.
+/// The names that columns refer to by index.
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) flows: Arc<[String]>,
@@ -114,8 +114,8 @@ pub(super) struct Names {
     pub(super) ports: Arc<[String]>,
 }
 
-/// Rows of one kind not yet delivered. They become columns a chunk at a time: a column is then one loop over rows that
-/// are still in the L1 cache.
+/// Rows of one kind that have not been delivered. They are converted to columns chunk by chunk: each column is then one
+/// loop over rows that are still in the L1 cache.
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
@@ -123,11 +123,11 @@ pub(super) struct Rows<E: 'static> {
     vcs: u32,
     chunk: Vec<Row<E>>,
     block: Vec<Filling>,
-    /// Rows of the block so far.
+    /// Number of rows in the block so far.
     filled: usize,
 }
 
-/// A column of an unfinished block. A missing value is NaN, or -1.
+/// A column of an unfinished block. A missing value is NaN in numbers, -1 elsewhere.
 enum Filling {
     Numbers(Vec<f64>),
     Counts(Vec<i64>),
@@ -136,9 +136,9 @@ enum Filling {
     Flags(Vec<i8>),
 }
 
-/// Rows per block: a few megabytes.
+/// Number of rows per block, which takes a few megabytes.
 pub(super) const ROWS: usize = 1 << 16;
-/// Rows converted to columns at a time.
+/// Number of rows converted to columns at a time.
 const CHUNK: usize = 1 << 8;
 
 impl<E> Rows<E> {
@@ -164,7 +164,7 @@ impl<E> Rows<E> {
         self.filled == ROWS
     }
 
-    /// Takes the rows so far; none remain.
+    /// Returns the rows so far as a block, and removes them; `None` if there are none.
     pub(super) fn take(&mut self, names: &Names) -> Option<Block> {
         self.fill();
         if std::mem::take(&mut self.filled) == 0 {
@@ -188,7 +188,7 @@ impl<E> Column<E> {
         }
     }
 
-    /// Adds its values of these rows; `vcs` is the number of VCs.
+    /// Appends the column's values for these rows; `vcs` is the number of VCs.
     fn fill(&self, rows: &[Row<E>], vcs: u32, into: &mut Filling) {
         match (into, &self.value) {
             (Filling::Numbers(into), Accessor::Time) => into.extend(rows.iter().map(|row| row.time_s)),
@@ -229,7 +229,7 @@ impl<E> Column<E> {
         }
     }
 
-    /// Returns the filled values, with the words to which they refer.
+    /// Returns the values, with the words to which they refer.
     fn values(&self, filled: Filling, names: &Names) -> Values {
         match filled {
             Filling::Numbers(values) => Values::Numbers(values),
@@ -253,8 +253,8 @@ fn place(index: u32) -> i32 {
     i32::try_from(index).expect("a network has fewer parts than 2^31")
 }
 
-/// Returns the index of a word, which is added if new. Compares addresses first: words are a few constants of the
-/// program.
+/// Returns the index of a word, and adds the word if it is new. Compares addresses first, since all words are constants
+/// of the program.
 fn word(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
     if word.is_empty() {
         return -1;

@@ -19,18 +19,18 @@ use super::places::Places;
 use super::tables::{CELLS, FRAMES, RATES, SEGMENTS, TIMERS};
 use super::{KINDS, Kind};
 
-/// Observer that records the events of a choice and delivers them in blocks.
+/// Observer that records the selected events and delivers them in blocks.
 pub struct Log<'a> {
-    /// By kind: true if it is kept.
+    /// By kind: true if it is recorded.
     kinds: [bool; KINDS.len()],
     chosen: Selected,
     names: Names,
     clock: Clock,
-    /// By flow: seconds between two ticks of its retransmission clock.
+    /// By flow: tick of its retransmission clock, in seconds.
     ticks: TiVec<FlowIndex, f64>,
     /// By VC: its flow.
     flow_of: TiVec<VcIndex, Option<FlowIndex>>,
-    /// By VC that merges: the merge, and the links behind it.
+    /// By VC that merges: the merge, and the links after it.
     merged: TiVec<VcIndex, Option<(MergeIndex, Vec<LinkIndex>)>>,
     places: Places,
     segments: Rows<SegmentEvent>,
@@ -43,11 +43,11 @@ pub struct Log<'a> {
 }
 
 impl<'a> Log<'a> {
-    /// Records the events that `choice` selects in a run of this network. `sink` receives the blocks. Once it returns
-    /// false, nothing more is recorded.
+    /// Creates a log of the events that `choice` selects in a run of this network. `sink` receives the blocks. Once it
+    /// returns false, nothing more is recorded.
     ///
     /// # Errors
-    /// If a port, VC or flow does not exist.
+    /// Returns an error if a port, VC or flow does not exist.
     pub fn new(choice: &Choice, network: &Network, sink: &'a mut dyn FnMut(Block) -> bool) -> Result<Self, Wrong> {
         let chosen = choice.of.of(network)?;
         let kinds = KINDS.map(|(kind, ..)| choice.kinds().contains(&kind));
@@ -141,7 +141,7 @@ impl Observer for Log<'_> {
     const OBSERVES: bool = true;
 
     fn on_event(&mut self, now: Time, event: Event) {
-        // The index of a cell in its frame depends on all cells before it.
+        // The index of a cell in its frame depends on earlier cells, including those before the window.
         let index = match &event {
             Event::Cell(cell) if self.kinds[Kind::Cells as usize] && self.chosen.cells[cell.link] => {
                 self.places.of(cell)

@@ -1,7 +1,7 @@
 //! Events of a run as tables: one table per kind, one line per column (`docs/design/events.md`).
 //!
-//! A [`Log`] is a probe that observes events. It keeps those selected by a [`Choice`] in columns of plain numbers, and
-//! delivers them block by block. Names and words are indices into lists, which come with each block.
+//! A [`Log`] is a probe that observes events. It records those selected by a [`Choice`] in numeric columns, and
+//! delivers them block by block. Names and words are indices into lists, which are part of each block.
 
 mod choice;
 mod columns;
@@ -16,7 +16,7 @@ pub use log::Log;
 
 use serde_json::{Value, json};
 
-/// A kind of event, by which observers filter.
+/// Kind of event, used by observers as a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Segments and acknowledgements at the ends of connections, and packets without TCP.
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-/// Every kind, in the order of the files: its name and meaning.
+/// Every kind with its name and meaning, in the order of the files.
 pub const KINDS: [(Kind, &str, &str); 5] = [
     (Kind::Segments, "segments", "segments and acknowledgements at the ends of connections"),
     (Kind::Timers, "timers", "timers of connections"),
@@ -52,7 +52,7 @@ pub fn name_of(kind: Kind) -> &'static str {
     KINDS[kind as usize].1
 }
 
-/// Returns the lines of the tables.
+/// Returns the columns of each kind of event, as JSON.
 pub fn described() -> Value {
     let of = |(kind, name, meaning): (Kind, &str, &str)| {
         let columns = match kind {

@@ -1,4 +1,4 @@
-//! Index of a cell within its frame, as it arrives at a port, waits there and leaves.
+//! Tracks the index of each cell within its frame, from its arrival at a port until it leaves.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,15 +12,15 @@ type Place = (FrameNumber, u32);
 /// The cells of one VC at one port.
 #[derive(Default)]
 struct AtPort {
-    /// Frame whose cells are arriving, and their number so far.
+    /// Frame whose cells are arriving, and the number of cells that have arrived so far.
     coming: Option<Place>,
-    /// Cells that arrived and have no later event yet.
+    /// Cells that have arrived and are not yet admitted or lost.
     came: VecDeque<Place>,
     /// Waiting cells.
     waiting: VecDeque<Place>,
 }
 
-/// Cells of all VCs at the observed ports. Cells of one VC leave a port in their order of arrival.
+/// Cells of all VCs at the observed ports. Cells of the same VC leave a port in the order of arrival.
 #[derive(Default)]
 pub(crate) struct Places {
     by_port: BTreeMap<(LinkIndex, VcIndex), AtPort>,
@@ -35,7 +35,7 @@ impl Places {
         let CellEvent { link, vc, frame, step, .. } = *event;
         let AtPort { coming, came, waiting } = self.by_port.entry((link, vc)).or_default();
         let place = match step {
-            // The network tags a cell just before it arrives, or marks it as it leaves.
+            // The network tags a cell just before it arrives, and marks it as it leaves.
             CellStep::Tagged => coming.filter(|of| of.0 == frame).map_or(0, |of| of.1),
             CellStep::Marked => waiting.front().map(|place| place.1)?,
             CellStep::Arrived => {
@@ -57,7 +57,7 @@ impl Places {
     }
 }
 
-/// Takes the first waiting cell of a frame.
+/// Removes the first waiting cell of a frame, and returns it.
 fn remove(waiting: &mut VecDeque<Place>, frame: FrameNumber) -> Option<Place> {
     let at = waiting.iter().position(|place| place.0 == frame)?;
     waiting.remove(at)

@@ -20,7 +20,7 @@ fn choice(kinds: &[&str], of: [Option<&[&str]>; 3], window: Option<&str>) -> Res
     Choice::new(network().duration, &names(kinds), of.map(|list| list.map(names)), window)
 }
 
-/// Returns the blocks kept in a run of the reference engine, which reports all events.
+/// Returns the blocks recorded in a run of the reference engine, which reports all events.
 fn kept(choice: &Choice) -> Vec<Block> {
     let (network, mut blocks) = (network(), Vec::new());
     let mut sink = |block| {

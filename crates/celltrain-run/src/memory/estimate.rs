@@ -1,31 +1,33 @@
-//! Estimates of the memory of a run, from the numbers of its nodes, links, VCs and flows.
+//! Estimates the memory of a run from the numbers of its nodes, links, VCs and flows.
 //!
-//! There are two: a lower bound, above which a run is refused, and the memory that a run takes with all its windows
-//! open, for runs that share a process. The constants were measured once (`docs/design/memory.md`); records may change
-//! their sizes without them. A test holds the bound against a counting allocator, `tests/memory.rs`.
+//! There are two estimates. The lower bound is used to refuse runs that cannot fit. The likely maximum, with all
+//! windows open, is used to schedule runs that share a process. The constants were measured once
+//! (`docs/design/memory.md`) and do not follow changes in the size of records. The test `tests/memory.rs` compares both
+//! estimates with a counting allocator.
 
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Flow, Network};
 use celltrain_core::units::CELL_BITS;
 use celltrain_scenario::Size;
 
-/// Estimates of the memory of a run, and the numbers behind them.
+/// Memory estimates of a run, and the numbers they are based on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryEstimate {
     /// Hosts, switches and edge devices.
     pub nodes: u64,
-    /// Virtual channels, those of acknowledgements included.
+    /// Virtual channels, including those for acknowledgements.
     pub vcs: u64,
-    /// Number of times that VCs cross a link.
+    /// Number of links crossed, summed over all VCs.
     pub hops: u64,
-    /// Bytes that the run takes at least.
+    /// Minimum number of bytes that the run takes.
     pub least: u64,
-    /// Bytes that the run takes with all its windows open.
+    /// Number of bytes that the run takes with all windows open.
     pub likely: u64,
 }
 
 impl MemoryEstimate {
-    /// Estimates a network from its size, before it is laid out. A flow has two VCs, one of them for acknowledgements.
+    /// Estimates a network from its size, before it is laid out. Each flow has two VCs, one of them for
+    /// acknowledgements.
     pub fn of_size(size: &Size) -> Self {
         let &Size { nodes, links, flows, crossings, .. } = size;
         Self::of_numbers(nodes, links, flows, [flows.saturating_mul(2), crossings.saturating_mul(2)])
@@ -47,8 +49,7 @@ impl MemoryEstimate {
         Self { nodes, vcs, hops, least, likely: least.saturating_mul(LARGEST) }
     }
 
-    /// Adds the samples of recorded series. A recorded value is a number of 8 bytes, and exists twice during the
-    /// handover.
+    /// Adds the samples of recorded series. A value takes 8 bytes and exists twice while the series is handed over.
     #[must_use]
     pub fn with_series(self, values: u64) -> Self {
         let bytes = values.saturating_mul(8);
@@ -56,7 +57,7 @@ impl MemoryEstimate {
         Self { least, likely, ..self }
     }
 
-    /// Formats a refusal: the size of the network, the `bytes` that it takes at least, and the bytes that are free.
+    /// Formats a refusal, with the size of the network, the `bytes` that it needs, and the free bytes.
     pub fn in_words(&self, bytes: u64, free: u64) -> String {
         let Self { nodes, vcs, hops, .. } = self;
         format!(
@@ -68,8 +69,8 @@ impl MemoryEstimate {
     }
 }
 
-/// Returns the largest number of frames of a flow's data in flight: its window, its file, or the frames that its host
-/// can send in the run. 0 for flows without TCP, whose packets have no limit.
+/// Returns the maximum number of data frames that a flow can have in flight: its window, its file, or the frames that
+/// its host can send during the run. Returns 0 for flows without TCP, whose packets have no limit.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number of frames above 0")]
 fn window(network: &Network, flow: &Flow) -> u64 {
     if flow.traffic.packets().is_some() {
@@ -83,7 +84,7 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     options.window_segments().min(file).min(sent.ceil() as u64)
 }
 
-/// Formats bytes for people: 1.5 GiB.
+/// Formats bytes with a unit, such as 1.5 GiB.
 fn in_units(bytes: u64) -> String {
     let (whole, unit) = if bytes >= 1 << 30 { (1u64 << 30, "GiB") } else { (1 << 20, "MiB") };
     format!("{:.1} {unit}", bytes as f64 / whole as f64)
@@ -91,18 +92,17 @@ fn in_units(bytes: u64) -> String {
 
 /// A node: its description.
 const NODE: u64 = 150;
-/// A link: its description, its port, its results.
+/// A link: its description, port and results.
 const LINK: u64 = 700;
-/// A flow: its sender, receiver and timers, its results.
+/// A flow: its sender, receiver, timers and results.
 const FLOW: u64 = 1000;
 /// A VC: both ends.
 const VC: u64 = 250;
-/// A VC on a link: its label, where its cells go next, counters and state at the port.
+/// A VC on a link: its label, next hop, counters and state at the port.
 const HOP: u64 = 60;
-/// Ratio of the memory before anything is in flight to the lower bound: at most 3.3 in the networks that were
-/// measured, in those with ABR.
+/// Ratio of the memory before anything is in flight to the lower bound. At most 3.3 was measured, in networks with ABR.
 const LARGEST: u64 = 4;
-/// A frame on its way, in lists that have doubled.
+/// A frame in flight, in lists whose capacity has doubled.
 const FRAME: u64 = 150;
 
 #[cfg(test)]
@@ -147,8 +147,7 @@ mod tests {
 
     #[test]
     fn what_is_on_its_way_is_a_window_a_file_or_what_is_sent_in_the_run() {
-        // 65535 bytes are 127 segments of 512 bytes. A segment is 12 cells, so a host sends 30,566 a
-        // second.
+        // 65535 bytes are 127 segments of 512 bytes. A segment is 12 cells, so a host sends 30,566 segments a second.
         assert_eq!(window(&sources(1, "1s"), &sources(1, "1s").flows[FlowIndex::new(0)]), 127);
         assert_eq!(window(&sources(1, "1ms"), &sources(1, "1ms").flows[FlowIndex::new(0)]), 31);
         let of = |traffic: &str| {

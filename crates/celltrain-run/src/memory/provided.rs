@@ -1,4 +1,4 @@
-//! Memory that the host of WebAssembly allows: WebAssembly cannot look it up.
+//! Memory allowed by the host program: WebAssembly cannot read how much is free.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,13 +13,13 @@ pub fn allow(bytes: u64) {
     reservations().looked = None;
 }
 
-/// Returns the allowed memory; a run may use three quarters of it.
+/// Returns the allowed memory, of which runs may use three quarters.
 pub(super) fn free() -> Machine {
     let allowed = ALLOWED.load(Ordering::Relaxed);
     Machine { memory: (allowed < u64::MAX).then_some(allowed) }
 }
 
-/// Returns the memory of the instance, which never shrinks. It has pages of 64 KiB.
+/// Returns the size of the instance's memory, which never shrinks. Its pages have 64 KiB.
 pub(super) fn used() -> Option<u64> {
     #[cfg(target_arch = "wasm32")]
     return Some(core::arch::wasm32::memory_size::<0>() as u64 * (1 << 16));

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use super::Machine;
 
-/// Returns the free memory. On Linux this is the smallest of the machine's available memory, the rest of the limits of
-/// its control groups, and the rest of the process's own limits. On macOS it is all memory, elsewhere unknown.
+/// Returns the free memory. On Linux, this is the minimum of the machine's available memory and what remains of the
+/// limits of the process and its control groups. On macOS it is the total memory. Elsewhere it is unknown.
 pub(super) fn free() -> Machine {
     let limits = [("Max data size", "VmData:"), ("Max address space", "VmSize:")];
     let left = limits.into_iter().filter_map(|(limit, has)| left(limit, has));
     Machine { memory: available().into_iter().chain(group()).chain(left).min() }
 }
 
-/// Returns the memory of this process; address space if that has a limit. Known only on Linux.
+/// Returns the memory used by this process, or its address space if that is limited. Known only on Linux.
 pub(super) fn used() -> Option<u64> {
     let is_limited = soft_limit("Max address space").is_some();
     kib("/proc/self/status", if is_limited { "VmSize:" } else { "VmRSS:" })
@@ -27,7 +27,7 @@ fn available() -> Option<u64> {
     kib("/proc/meminfo", "MemAvailable:")
 }
 
-/// Returns what remains of one of the process's limits.
+/// Returns how much of one of the process's limits is unused.
 fn left(limit: &str, has: &str) -> Option<u64> {
     Some(soft_limit(limit)?.saturating_sub(kib("/proc/self/status", has)?))
 }
@@ -39,15 +39,15 @@ fn soft_limit(name: &str) -> Option<u64> {
     limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
-/// Returns the value of a line of a file in the format of `/proc`, in bytes.
+/// Returns the value of a line in a file in `/proc` format, converted from KiB to bytes.
 fn kib(file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let value = text.lines().find_map(|line| line.strip_prefix(name))?;
     value.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// Returns the memory left by the process's control groups and their ancestors. Inactive file pages count as free: they
-/// are reclaimed first.
+/// Returns the memory left in the process's control groups and their ancestors. Inactive file pages count as free,
+/// because they are reclaimed first.
 fn group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let left = groups.lines().filter_map(|line| {
@@ -60,7 +60,7 @@ fn group() -> Option<u64> {
             }
             _ => return None,
         };
-        // In a container the path may be the host's, and the root is the group itself.
+        // In a container, the path may be that of the host, and the root is the group itself.
         let inside = Path::new(path.trim_start_matches('/'));
         inside.ancestors().filter_map(|part| left_of_group(&Path::new(root).join(part), files)).min()
     });

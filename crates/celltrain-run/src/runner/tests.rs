@@ -117,7 +117,7 @@ fn a_run_ends_at_its_limit_and_says_so() {
 
 #[test]
 fn the_limit_counts_from_the_reading_of_the_scenario_on() {
-    // If reading were not counted, the scenario would be read, and the limit found later.
+    // If the limit did not include reading, the scenario would be read before the limit is checked.
     let scenario = small();
     let ended = run(&scenario, None, How { limit: Some(Duration::ZERO), ..How::default() });
     assert_eq!(ended, Err(Unfinished::TookTooLong(Duration::ZERO)));
@@ -190,7 +190,7 @@ fn an_error_of_the_caller_ends_all_runs() {
 #[test]
 fn a_panic_of_one_run_is_its_error_alone() {
     let good = small();
-    // No scenario panics, but an index out of range does.
+    // No scenario panics, so use an index out of range.
     let runs = [(0, 1), (5, 1), (0, 1)];
     let outcomes = outcomes(&[&good], &runs, How::default());
     let Err(Unfinished::Panicked(words)) = &outcomes[1] else { panic!("{outcomes:?}") };

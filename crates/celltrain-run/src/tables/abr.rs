@@ -1,4 +1,4 @@
-//! Measures of a VC with a controlled rate (ABR).
+//! Measures of a rate-controlled VC (ABR).
 
 use celltrain_core::metrics::AbrResult;
 
@@ -6,7 +6,7 @@ use crate::measure::{Measure, When};
 
 type Abr = Measure<AbrResult>;
 
-/// Measures of one VC with a controlled rate, one direction.
+/// Measures of one direction of a rate-controlled VC.
 pub const ABR: &[Abr] = &[
     Abr::text("vc", "the VC whose rate is controlled", |vc| &vc.name),
     Abr::number("acr_mbps", "Mb/s", "ACR at the end, cells included", |vc| Some(vc.acr_mbps))

@@ -17,10 +17,10 @@ pub use flow::FLOW;
 pub use port::PORT;
 pub use run::{EndedRun, RUN};
 
-/// Version of the answer's shape. It increases when a key moves or changes its meaning, not when one is added.
+/// Version of the answer's format. It increases when a key moves or changes its meaning, not when a key is added.
 pub const FORMAT: u32 = 1;
 
-/// Returns all tables with all their lines, for Python.
+/// Returns the descriptions of all tables, for Python.
 pub fn described_all() -> Value {
     json!({
         "run": described(RUN),

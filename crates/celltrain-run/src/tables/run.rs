@@ -13,9 +13,9 @@ pub struct EndedRun {
     pub seed: u64,
     /// The engine that ran it.
     pub engine: Engine,
-    /// The name of the port at which efficiency is measured.
+    /// Name of the port at which efficiency is measured.
     pub bottleneck: String,
-    /// Real time the engine took, in seconds.
+    /// Real time in seconds that the engine took.
     pub engine_seconds: f64,
     /// Measured results.
     pub result: RunResult,

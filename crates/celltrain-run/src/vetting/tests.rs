@@ -1,4 +1,4 @@
-//! Tests that hold for every policy in the list, and of the trials themselves.
+//! Tests that every built-in policy must pass, and tests of the trials themselves.
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -63,8 +63,8 @@ fn overflow(config: &PolicyConfig) -> Overflow {
     config.build(Some(1), &VCS[..1]).overflow()
 }
 
-/// Vetting would find a port that exceeds its capacity, loses a count, or continues a refused frame. Here it finds a
-/// policy whose answers differ each time.
+/// Vetting would detect a port that exceeds its capacity, loses a count, or continues a refused frame. This test uses a
+/// policy that decides differently each time.
 #[test]
 fn what_does_not_hold_is_found_with_its_place() {
     struct Moody(u32);
@@ -83,7 +83,7 @@ fn what_does_not_hold_is_found_with_its_place() {
         1,
     );
     let broken: Vec<Check> = verdicts.iter().filter(|verdict| !verdict.holds).map(|verdict| verdict.check).collect();
-    // The policy counts its calls, and the probe of an empty buffer calls it in a pattern.
+    // The policy depends on the number of its calls, and the probe of an empty buffer calls it in a regular pattern.
     assert_eq!(broken, [Check::SameSeed, Check::AdmitsWhenEmpty], "{verdicts:?}");
     assert!(verdicts[3].evidence.starts_with("in trial 0 it refuses"), "{verdicts:?}");
 }

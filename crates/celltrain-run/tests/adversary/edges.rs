@@ -1,9 +1,9 @@
-//! Edge cases of values: numbers next to powers of two, invalid units, names in all scripts.
+//! Edge cases of values: numbers close to powers of two, invalid units, names in various scripts.
 
 use celltrain_core::rng::Stream;
 use serde_json::{Value, json};
 
-/// Prefix of texts that are written into TOML verbatim, without it.
+/// Marks a text that is written into TOML verbatim, without this character.
 pub(crate) const RAW: char = '\u{1}';
 
 const WHOLE: &[u64] = &[
@@ -11,7 +11,7 @@ const WHOLE: &[u64] = &[
     0xffff_ffff, 0x1_0000_0000, 0x1f_ffff_ffff_ffff, 0x20_0000_0000_0000, 0x20_0000_0000_0001, 0x7fff_ffff_ffff_ffff,
     0x8000_0000_0000_0000, 0xffff_ffff_ffff_fffe, 0xffff_ffff_ffff_ffff,
 ];
-/// Texts that are not whole numbers of 64 bits, or have an unusual form.
+/// Texts that are not 64-bit integers, or are written in an unusual form.
 const BEYOND: &[&str] = &[
     "-1", "-2147483648", "-9223372036854775808", "18446744073709551616", "170141183460469231731687303715884105728",
     "100000000000000000000000000000000000000000", "0x1p3", "1e3", "+7", "0xff", "1_000",
@@ -51,7 +51,7 @@ pub(crate) fn integer(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     }
 }
 
-/// Draws any number in the same way.
+/// Draws any number, in the same way.
 pub(crate) fn number(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     let bound = |key: &str| own[key].as_f64().or_else(|| schema[key].as_f64());
     match rng.below(8) {
@@ -63,7 +63,7 @@ pub(crate) fn number(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     }
 }
 
-/// Draws a number with a unit; half of the amounts are ordinary.
+/// Draws a quantity with a unit; half of the amounts are ordinary.
 pub(crate) fn quantity(rng: &mut Stream, kind: &str) -> String {
     let units: &[&str] = match kind {
         "rate" => &["Mbps", "Mbps", "kbps", "bps", "Gbps"],
@@ -101,7 +101,7 @@ pub(crate) fn name(rng: &mut Stream) -> String {
     }
 }
 
-/// Draws a value of a kind that schemas rarely require.
+/// Draws a value of a type that schemas rarely require.
 pub(crate) fn of_another_kind(rng: &mut Stream) -> Value {
     match rng.below(10) {
         0 => json!(true),

@@ -1,4 +1,4 @@
-//! Regressions found by the adversary: values that once wrapped, panicked or never ended, each with its result now.
+//! Regression tests for values found by the adversary that once wrapped, panicked or never ended.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use celltrain_scenario::{build, tables};
 
 use super::{keys, scenario};
 
-/// Returns a scenario of five sources at one port, followed by `more`.
+/// Returns a scenario of five sources at one port, with `more` appended.
 fn lan(more: &str) -> String {
     format!(
         "duration = \"20ms\"\n\
@@ -18,7 +18,8 @@ fn lan(more: &str) -> String {
 
 #[test]
 fn a_burst_of_two_longest_frames_is_counted_in_more_than_32_bits() {
-    // 2 MFS was 2 in 32 bits, so every second frame was not eligible. Such a wide contract admits all frames.
+    // 2 MFS used to wrap to 2 in 32 bits, so every second frame was not eligible. Such a large contract admits all
+    // frames.
     let of_mfs = |mfs: &str| {
         let text = lan(&format!("vc.tcp1.gfr = {{ mcr = \"1Mbps\", {mfs} }}"));
         let network = build::network(&scenario(&text), 1);
@@ -68,7 +69,7 @@ fn minimum_rates_that_add_up_to_more_than_64_bits_are_refused() {
 
 #[test]
 fn a_round_trip_of_a_thousand_years_is_as_long_as_time_can_be() {
-    // Ten thousand links of half an hour each way take more picoseconds than 64 bits can hold.
+    // The delay of ten thousand links of half an hour each way, in picoseconds, exceeds 64 bits.
     let text = "duration = \"1ms\"\n\
                 topology.chain = { hops = 10000, long = 1, cross = 0, link_delay = \"1800s\" }\n\
                 port.default = { buffer = 100, policy.tail_drop = {}, allocator.equal_share = {} }\n\
@@ -84,7 +85,7 @@ fn a_round_trip_of_a_thousand_years_is_as_long_as_time_can_be() {
 
 #[test]
 fn a_number_has_one_meaning_in_toml_and_in_json() {
-    // JSON gave a neighbour of such numbers: its reader was fast rather than exact.
+    // The fast JSON reader used to return a neighbouring number.
     for number in ["0.30000000000000004", "0.12345678901234568", "0.9007199254740993", "0.1234567890123456789"] {
         let toml = scenario(&lan(&format!(
             "port.bottleneck.buffer = 100\nport.bottleneck.policy.fba = {{ threshold = {number} }}"
@@ -108,7 +109,7 @@ fn a_number_has_one_meaning_in_toml_and_in_json() {
 
 #[test]
 fn a_pattern_of_many_stars_is_compared_at_once() {
-    // Each star once tried every position for all later stars: thirty of them took years.
+    // Each star used to try every position for all later stars, which took years for thirty stars.
     let pattern = "a*".repeat(60) + "b";
     let link = "a".repeat(4000);
     let start = Instant::now();
@@ -117,7 +118,7 @@ fn a_pattern_of_many_stars_is_compared_at_once() {
     assert!(start.elapsed().as_secs() < 60, "it ends");
 }
 
-/// Returns whether a pattern stands for a name, by trying all that its stars can stand for.
+/// Returns whether a pattern matches a name, by trying all texts that its stars can match.
 fn stands_for(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([b'*', rest @ ..], _) => (0..=name.len()).any(|start| stands_for(rest, &name[start..])),
@@ -152,8 +153,8 @@ fn a_pattern_stands_for_what_its_pieces_are_found_in_in_order() {
 
 #[test]
 fn an_averaging_interval_of_a_picosecond_is_one_interval_a_cell() {
-    // The fast engine kept a record of every interval between two cells of a run: 10 GB. It did not check the time
-    // limit before all were made.
+    // The fast engine used to record every averaging interval between two cells of a run, which took 10 GB. It checked
+    // the time limit only after creating all of them.
     for allocator in ["erica", "erica_plus"] {
         let text = "duration = \"5ms\"\n\
              topology.n_source = { sources = 3, link_delay = \"1ms\" }\n\

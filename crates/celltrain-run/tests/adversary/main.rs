@@ -1,12 +1,12 @@
-//! Adversarial tests: random scenarios with edge cases as values are read, checked, and run if accepted.
+//! Adversarial tests: random scenarios with edge-case values are read, checked, and run if accepted.
 //!
-//! Nothing may panic or abort. A refused scenario reports the file and the key. An accepted one is unchanged after it
-//! is written and read again. If it ends soon, both engines give equal results; otherwise it stops soon after its time
-//! limit. Overflow is checked in every build of this test.
+//! Nothing may panic or abort. The faults of a refused scenario name the file and the key. An accepted scenario is
+//! unchanged after it is written and read again. If its run ends soon, both engines give equal results; otherwise the
+//! run stops soon after its time limit. Overflow checks are on in every build of this test.
 //!
 //! `CELLTRAIN_ADVERSARY=20000` runs a campaign of 20,000 scenarios (`make campaign NAME=adversary`). With more than a
-//! thousand, a run must stop within a tenth of a second after its limit. `CELLTRAIN_ADVERSARY_SEED=7` begins with seed
-//! 7. Failing scenarios are saved as TOML.
+//! thousand scenarios, a run must stop within a tenth of a second after its limit. `CELLTRAIN_ADVERSARY_SEED=7` starts
+//! with seed 7. Failing scenarios are saved as TOML.
 
 #[path = "../../../celltrain-scenario/tests/differential/compare.rs"]
 #[allow(dead_code, reason = "the differential test looks at series too")]
@@ -18,7 +18,7 @@ mod draw;
 #[allow(dead_code, reason = "the test of formulas draws more")]
 mod drawn;
 mod edges;
-/// Path of a module in the tests of scenarios.
+/// Makes `drawn` available under its path in the tests of scenarios.
 mod formulas {
     pub(crate) use crate::drawn;
 }
@@ -44,18 +44,18 @@ use celltrain_run::memory::Machine;
 use celltrain_run::reading::{Estimated, read};
 use celltrain_scenario::{Reading, Scenario, build};
 
-/// A small machine, so that networks that take long to lay out are refused.
+/// A machine with little memory, so that networks that take long to lay out are refused.
 const MACHINE: Machine = Machine { memory: Some(1 << 28) };
 /// Larger scenarios are not run.
 const LARGEST: u64 = 1 << 26;
-/// The name of the file, which every fault must contain.
+/// File name that every fault must contain.
 const FILE: &str = "adversary.toml";
 
 #[test]
 fn nothing_an_adversary_writes_does_harm() {
     let cases = number("CELLTRAIN_ADVERSARY").unwrap_or(1_000);
     let first = number("CELLTRAIN_ADVERSARY_SEED").unwrap_or(1);
-    // A campaign on a quiet machine checks the documented limit; other tests only that a run ends.
+    // A campaign runs on a quiet machine and checks the documented limit. Other tests only check that a run ends.
     let (limit, beyond) = if cases > 1_000 {
         (Duration::from_millis(100), Duration::from_millis(100))
     } else {
@@ -66,7 +66,7 @@ fn nothing_an_adversary_writes_does_harm() {
     let next = AtomicU64::new(first);
     let day = Mutex::new(Day::default());
     let work = |worker: usize| {
-        // The scenario of a killed process: if one aborts or never ends, it is the last one here.
+        // The current scenario: if it aborts the process or never ends, it can be found in this file.
         let under_way = folder.join(format!("under-way-{worker}.toml"));
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -121,11 +121,11 @@ fn words(panic: &(dyn Any + Send)) -> String {
 struct Day {
     refused: u64,
     too_large: u64,
-    /// Scenarios that ran to their end on both engines.
+    /// Scenarios that both engines ran to the end.
     compared: u64,
     /// Scenarios that reached the time limit.
     stopped: u64,
-    /// The longest time that a scenario ran over its limit, and its seed.
+    /// The longest time by which a run exceeded its limit, and the seed of that run.
     late: (Duration, u64),
     failures: Vec<String>,
 }
@@ -157,7 +157,7 @@ enum Outcome {
     Refused,
     TooLarge,
     Compared,
-    /// Stopped this long after the limit.
+    /// The run stopped this long after the limit.
     Stopped(Duration),
 }
 
@@ -197,7 +197,7 @@ fn judge(written: &writer::Written, limit: Duration, beyond: Duration) -> Result
     Ok(Outcome::Compared)
 }
 
-/// Checks that a reading has either a scenario, or faults that name a place.
+/// Checks that a reading has either a scenario, or faults that name a location.
 fn is_in_words(reading: &Reading) -> Result<(), String> {
     if reading.scenario.is_some() != reading.faults.is_empty() {
         return Err("it is neither accepted nor refused".into());
@@ -222,7 +222,7 @@ fn scenario(text: &str) -> Scenario {
     reading.scenario.unwrap_or_else(|| panic!("{:?}\n{text}", reading.faults))
 }
 
-/// Returns the keys for which a text is refused.
+/// Returns the keys that the faults of a text refer to.
 fn keys(text: &str) -> Vec<String> {
     let reading = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.toml(text))).reading;
     assert!(reading.scenario.is_none(), "{text}");

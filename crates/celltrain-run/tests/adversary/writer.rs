@@ -1,7 +1,7 @@
 //! An adversarial writer of scenarios: keys and types come from the schema, values are edge cases.
 //!
-//! Most scenarios are sound ones of the differential test with a few values changed; the others are drawn from the
-//! schema alone. A new key, policy or topology needs no change here.
+//! Most scenarios are valid ones from the differential test in which a few values are changed. The others are drawn
+//! from the schema alone. New keys, policies and topologies need no change here.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ static SCHEMA: LazyLock<Value> = LazyLock::new(schema);
 pub(crate) struct Written {
     /// As TOML.
     pub(crate) toml: String,
-    /// As JSON, if it has the same meaning.
+    /// The same scenario as JSON, if JSON can express it.
     pub(crate) json: Option<String>,
 }
 
@@ -192,7 +192,7 @@ impl Writer {
         }
     }
 
-    /// Draws any value that fits a schema, or almost fits.
+    /// Draws any value that matches a schema, or almost matches it.
     fn any(&mut self, schema: &'static Value, depth: u32) -> Value {
         if depth > 0 && self.one_in(150) {
             return edges::of_another_kind(&mut self.rng);
@@ -308,7 +308,7 @@ fn allows(schema: &Value, kind: &str) -> bool {
     schema["type"] == kind || schema["type"].as_array().is_some_and(|types| types.iter().any(|one| one == kind))
 }
 
-/// Formats a value as a line of TOML. Clears `is_plain` if only TOML or only JSON can express the value.
+/// Formats a value as a line of TOML. Clears `is_plain` if only one of TOML and JSON can express it.
 fn inline(value: &Value, is_plain: &mut bool) -> String {
     match value {
         Value::Null => {
@@ -329,7 +329,7 @@ fn inline(value: &Value, is_plain: &mut bool) -> String {
         Value::Object(map) => {
             let mut keys = Vec::new();
             for (key, value) in map {
-                // A topology serialized from the types has nulls.
+                // Serialized topologies contain nulls.
                 if !value.is_null() {
                     keys.push(format!("{} = {}", quoted(key), inline(value, is_plain)));
                 }

@@ -1,4 +1,4 @@
-//! Checks of edge devices: each has a table, each table names a device, each buffer holds a packet.
+//! Checks that each edge device has a table, that each table names a device, and that each buffer can store a packet.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::{FlowIndex, NodeIndex};
@@ -32,7 +32,7 @@ pub(super) fn check(
             scope.refuse(format!("is not an edge device; {example}"));
         }
         for fault in config.check(longest_packet(resolved, key, token)?) {
-            // Keys of the discard algorithm start with the path to its table.
+            // Keys of the discard algorithm are prefixed with the path of its table.
             let discard = config.discard.name();
             match fault.key.strip_prefix(&format!("discard.{discard}.")) {
                 Some(setting) => {
@@ -50,7 +50,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Returns the cells of the longest packet that arrives at the devices of a table.
+/// Returns the length in cells of the longest packet that arrives at the devices of a table.
 fn longest_packet(
     resolved: &ResolvedScenario<'_>,
     table: &str,

@@ -22,11 +22,11 @@ use crate::scope::Scope;
 use crate::tables::matches;
 use crate::topology::Congests;
 
-/// 2 GiB of cells, twelve minutes of an OC-3: a larger buffer is meant to be "infinite".
+/// 2 GiB of cells, or twelve minutes at OC-3. A larger buffer is probably meant to be "infinite".
 const MAX_BUFFER: u32 = 1 << 28;
 
-/// Checks that every port that needs a table has one, and that every table names a port. Returns the largest frame
-/// that crosses the ports of each table, in cells.
+/// Checks that every port that needs a table has one, and that every table names a port. Returns the largest frame in
+/// cells that crosses the ports of each table.
 pub(super) fn check<'a>(
     resolved: &ResolvedScenario<'a>,
     root: &mut Scope<'_>,
@@ -42,7 +42,7 @@ pub(super) fn check<'a>(
     let meant = names(resolved, root, token)?;
     vcs(resolved, &crossing, root);
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
-    // Numbers of VCs already checked, for tables that depend on this number alone.
+    // Numbers of VCs already checked, for tables that depend only on this number.
     let mut counted: BTreeSet<(&str, usize)> = BTreeSet::new();
     for ((table, vcs), (link, &frame)) in
         resolved.tables.ports.iter().zip(&crossing).zip(resolved.layout.graph.links.iter().zip(&largest_frame))
@@ -62,7 +62,7 @@ pub(super) fn check<'a>(
     Ok(used)
 }
 
-/// Returns the largest frame that crosses each link, in cells.
+/// Returns the size in cells of the largest frame that crosses each link.
 fn largest_frames(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, u32> {
     let mut largest: TiVec<LinkIndex, u32> = ti_vec![0; resolved.layout.graph.links.len()];
     for (number, flow) in FlowIndex::counting().zip(&resolved.layout.flows) {
@@ -128,7 +128,7 @@ fn vcs(resolved: &ResolvedScenario<'_>, crossing: &TiSlice<LinkIndex, Vec<&str>>
     }
 }
 
-/// Checks that every port that needs a table has one. `meant` holds the suggestions for misspelt tables.
+/// Checks that every port that needs a table has one. `meant` contains the suggestions for misspelt tables.
 fn without_table(
     resolved: &ResolvedScenario<'_>,
     largest_frame: &TiSlice<LinkIndex, u32>,
@@ -151,7 +151,7 @@ fn without_table(
         let names = [Some(link.name.as_str()), bottleneck, Some("default")];
         let mut of_all = root.at("port");
         let mut scope = of_all.at(shown);
-        // Do not report a refused or misspelt table as missing too.
+        // If the table was refused or misspelt, do not also report it as missing.
         if scope.is_malformed() || names.into_iter().flatten().any(|name| meant.contains(name)) {
             continue;
         }
@@ -168,7 +168,7 @@ fn without_table(
     }
 }
 
-/// Returns by link whether its port needs a table regardless of the kind of its VCs.
+/// Returns, for each link, whether its port needs a table even without ABR VCs.
 #[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
 fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
     let ResolvedScenario { scenario, layout, .. } = resolved;
@@ -188,10 +188,10 @@ fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
     is_one
 }
 
-/// Finds the switch ports that ABR VCs can fill: by link, the possible arrival rate in bits per second and the name of
-/// an ABR VC. Each port carries data, and its VCs can exceed its rate indefinitely. The rate of a VC is limited by the
-/// slowest link before the port and by its PCR; VCs that arrive over the same link are also limited by that link's
-/// rate in total.
+/// Finds the switch ports that ABR VCs can fill. Returns for each such link the possible arrival rate in bits per
+/// second and the name of an ABR VC. Only ports that carry data and whose VCs can exceed the port's rate indefinitely
+/// are included. The rate of a VC is limited by its PCR and by the slowest link before the port. VCs that arrive over
+/// the same link cannot exceed that link's rate in total.
 fn can_fill<'a>(resolved: &'a ResolvedScenario<'_>) -> BTreeMap<LinkIndex, (u64, &'a str)> {
     #[derive(Default)]
     struct Port<'a> {
@@ -207,7 +207,7 @@ fn can_fill<'a>(resolved: &'a ResolvedScenario<'_>) -> BTreeMap<LinkIndex, (u64,
     let links = &layout.graph.links;
     let mut ports: BTreeMap<LinkIndex, Port<'_>> = BTreeMap::new();
     let ways = channels.of_flow.iter().flat_map(|&[data, acks]| [(data, data, true), (acks, data, false)]);
-    // Count a VC of several flows once.
+    // Count a VC shared by several flows once.
     for (vc, data_vc, is_data) in ways.collect::<BTreeSet<_>>() {
         let abr = tables.vc(data_vc).and_then(|own| own.abr.as_ref());
         let mut most = abr.and_then(|abr| abr.pcr).map_or(u64::MAX, |pcr| pcr.bits_per_second);
@@ -240,7 +240,7 @@ pub(super) fn crossing<'a>(resolved: &'a ResolvedScenario<'_>) -> TiVec<LinkInde
         let merge = vc.merge.map(|merge| &channels.merges[merge]);
         let mut name = &vc.name;
         for &link in &vc.path {
-            // Only merged VCs would be listed more than once.
+            // Only merged VCs can occur more than once.
             if name == &vc.name || merged.insert((link, vc.merge)) {
                 crossing[link].push(name);
             }
@@ -252,7 +252,7 @@ pub(super) fn crossing<'a>(resolved: &'a ResolvedScenario<'_>) -> TiVec<LinkInde
     crossing
 }
 
-/// Checks ports where VCs merge: they keep frames whole, so their policy must not take cells out of them.
+/// Checks ports where VCs merge: their policies must not remove single cells, because frames must stay whole.
 fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { layout, channels, tables, .. } = resolved;
     for merge in &channels.merges {
@@ -278,7 +278,7 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that a scheduler by class serves several classes at one or more of the ports of its table.
+/// Checks that a scheduler by class serves several classes at one or more of its table's ports.
 fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { scenario, layout, channels, tables: found } = resolved;
     if !scenario.port.values().any(|port| port.scheduler.config().by_class()) {
@@ -299,7 +299,7 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             *if is_abr { some } else { others } = true;
         }
     }
-    // By table: one of its ports, and whether several classes cross any of them.
+    // By table: one of its ports, and whether several classes cross at least one of its ports.
     let mut tables: BTreeMap<&str, (LinkIndex, bool)> = BTreeMap::new();
     for (index, table) in found.ports.iter_enumerated().filter(|(index, _)| !crossing[*index].is_empty()) {
         if let Some((name, _)) = table.filter(|(_, port)| port.scheduler.config().by_class()) {
@@ -332,14 +332,14 @@ struct ByVc<'a> {
     kind: &'static str,
     /// The name of the policy or scheduler.
     name: &'static str,
-    /// The inner table with the settings, if they are not in its own table.
+    /// Name of the inner table that contains the settings; `None` if they are in the main table.
     inside: Option<&'static str>,
     /// The settings by key.
     settings: Vec<(&'a str, &'a PerVc)>,
 }
 
 impl ByVc<'_> {
-    /// Calls `act` in the table that has the settings. `kind` is the scope of the enclosing table.
+    /// Calls `act` in the table that contains the settings. `kind` is the scope of the enclosing table.
     fn in_table<T>(&self, kind: &mut Scope<'_>, act: impl FnOnce(&mut Scope<'_>) -> T) -> T {
         let mut own = kind.at(self.name);
         match self.inside {
@@ -370,17 +370,17 @@ pub(super) fn has_settings_by_vc(port: &PortConfig) -> bool {
     by_vc(port).iter().any(|table| !table.settings.is_empty())
 }
 
-/// Returns whether the number of VCs that cross a port matters to its settings.
+/// Returns whether a port's settings depend on the number of VCs that cross it.
 pub(super) fn counts_vcs(port: &PortConfig) -> bool {
     port.policy.counts_vcs() || port.scheduler.config().counts_vcs()
 }
 
-/// Checks that every VC that crosses a port has a value for each per-VC setting, and that the values fit together.
+/// Checks that every VC that crosses a port has a value for each per-VC setting, and that the values are consistent.
 fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
     let mut are_there = true;
     for table in by_vc(config) {
         let mut of_kind = port.at(table.kind);
-        // A refused table has its fault already; do not report the consequences.
+        // If the table was refused, do not report the consequences too.
         are_there &= !of_kind.at(table.name).is_malformed()
             && table.in_table(&mut of_kind, |scope| have_values(&table.settings, link, vcs, scope));
         if table.inside.is_some() || !std::mem::replace(&mut are_there, true) {
@@ -391,14 +391,14 @@ fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
             "policy" => config.policy.check_vcs(config.buffer.cells(), vcs),
             _ => config.scheduler.config().check_vcs(vcs),
         };
-        // A table may apply to several ports.
+        // Report a fault once, as a table may apply to several ports.
         for fault in told {
             scope.refuse_setting_once(fault);
         }
     }
 }
 
-/// Checks that every VC that crosses a port has a value for each of these settings. Returns whether they do.
+/// Checks that every VC that crosses a port has a value for each of these settings. Returns whether this is true.
 fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
     let mut all = true;
     for (key, setting) in settings {
@@ -415,7 +415,7 @@ fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mu
     all
 }
 
-/// Checks the settings of a port's table by themselves. `largest_frame` is the largest at its ports, in cells.
+/// Checks the settings of a port's table on their own. `largest_frame` is the largest frame at its ports, in cells.
 pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scope<'_>) {
     let capacity = config.buffer.cells();
     if let Some(cells) = capacity {
@@ -431,7 +431,7 @@ pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scop
     let mut refuse = |kind: &str, name: &str, faults: Vec<Fault>| {
         let mut of_kind = scope.at(kind);
         let mut table = of_kind.at(name);
-        // Formulas use each other: if a part was removed, the rest lacks names.
+        // Formulas refer to each other: if one was removed, others would have unknown names.
         if matches!(name, "formula" | "wfq_formula") && table.is_malformed() {
             return;
         }

@@ -1,7 +1,8 @@
 //! Warns of policies that refuse frames although the buffer is empty or nearly empty.
 //!
-//! This is a warning and not a fault: a probe of a policy with state or random numbers proves nothing, and a port that
-//! refuses everything may be intended, to see the effect on others. `celltrain vet` fails such a policy.
+//! This is a warning and not a fault, for two reasons. If a policy has state or uses random numbers, a probe proves
+//! nothing. And a port may refuse everything on purpose, to show the effect on others. `celltrain vet` rejects such a
+//! policy.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +19,10 @@ use crate::fault::Warning;
 use crate::liveness::{ROUNDS, VCS, probe};
 use crate::scenario::PortConfig;
 
-/// Picoseconds in a second: the unit of the probe's clock.
+/// Picoseconds per second, the resolution of the probe's clock.
 const UNITS_PER_SECOND: f64 = 1e12;
 
-/// Probes the policy of every table once, at the first port of the table that the most VCs cross.
+/// Probes the policy of every table once, at the port of the table that is crossed by the most VCs.
 pub(super) fn check(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
@@ -65,8 +66,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// Returns whether a policy has to be probed. Python classes are called only in runs: checking a scenario must not
-/// execute foreign code for frames that do not exist.
+/// Returns whether a policy needs a probe. Python classes are called only in runs, because checking a scenario must not
+/// execute user code.
 fn needs_probe(port: &PortConfig) -> bool {
     !matches!(port.policy, PolicyConfig::Python(_) | PolicyConfig::TailDrop(_))
 }

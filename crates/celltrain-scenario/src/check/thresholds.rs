@@ -1,10 +1,9 @@
-//! Questions about thresholds that are valid and probably mean something else.
+//! Hints about thresholds that are valid but probably not intended.
 
 use celltrain_core::threshold::Threshold;
 
-/// Returns a question about a value that probably means something else, for a buffer of `capacity` cells: a number
-/// of cells that is a small part of the buffer may be a percentage, 1 may be one cell, and a tiny share may be a
-/// slip.
+/// Returns a hint if a threshold is probably not what the user meant, given a buffer of `capacity` cells: a small
+/// number of cells may be meant as a percentage, 1 may be meant as one cell, and a tiny share may be a typing error.
 pub(super) fn doubt(threshold: Threshold, capacity: u32) -> Option<String> {
     match threshold {
         Threshold::Whole(1) => {
@@ -27,20 +26,20 @@ pub(super) fn doubt(threshold: Threshold, capacity: u32) -> Option<String> {
     }
 }
 
-/// Part of the buffer below which a plain number of cells is questioned.
+/// Part of the buffer below which a plain number of cells is doubtful.
 const SMALL: f64 = 0.2;
 
-/// Percentage below which a share of the buffer is questioned.
+/// Percentage below which a share of the buffer is doubtful.
 const TINY: f64 = 2.0;
 
-/// Returns a question about a share of `percent`, if it is tiny. `write` writes a percentage as the share was written.
+/// Returns a hint if a share of `percent` is tiny. `write` formats a percentage in the original notation.
 fn tiny(percent: f64, capacity: u32, write: impl Fn(f64) -> String) -> Option<String> {
     if percent <= 0.0 || percent >= TINY {
         return None;
     }
     let cells = Threshold::Percent(percent).cells(capacity);
     let cells = if cells == 1.0 { "is 1 cell".to_owned() } else { format!("are {} cells", significant(cells)) };
-    // 0.8 % may be meant as 80 %, and 1.5 % as 15 %.
+    // Someone who writes 0.8 % may mean 80 %, and 1.5 % may mean 15 %.
     let meant = significant(percent * if percent <= 1.0 { 100.0 } else { 10.0 });
     let meant = write(meant.parse().unwrap_or(percent));
     Some(format!("{} % of {} cells {cells}; did you mean {meant}?", significant(percent), grouped(capacity)))
@@ -48,12 +47,12 @@ fn tiny(percent: f64, capacity: u32, write: impl Fn(f64) -> String) -> Option<St
 
 /// Formats a number with at most three significant digits.
 fn significant(number: f64) -> String {
-    // An exponential format has only significant digits.
+    // The exponential format uses significant digits only.
     let rounded: f64 = format!("{number:.2e}").parse().unwrap_or(number);
     rounded.to_string()
 }
 
-/// Formats a number with a comma between thousands.
+/// Formats a number with thousands separators.
 fn grouped(number: u32) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Checks of the traffic: tables of flows, TCP, traffic, files, and frames that AAL5 can carry.
+//! Checks of the traffic: tables of flows, TCP, sources, files, and frame sizes that AAL5 can carry.
 
 use std::collections::BTreeSet;
 
@@ -20,23 +20,23 @@ use crate::scenario::{FlowOptions, Scenario};
 use crate::scope::Scope;
 use crate::topology::Route;
 
-/// ITU-T I.363.5: the length field has 16 bits.
+/// The AAL5 length field has 16 bits (ITU-T I.363.5).
 const MAX_SDU: u64 = 65_535;
-/// RFC 768 and RFC 791: 65535 bytes less 28 of headers.
+/// 65535 bytes minus 28 bytes of headers (RFC 768, RFC 791).
 const MAX_PACKET: u64 = 65_507;
-/// Almost two years of an OC-3.
+/// Almost two years at OC-3.
 const MAX_FILE: u64 = 1 << 50;
-/// A shorter time is probably a wrong unit.
+/// A shorter time probably has a wrong unit.
 const MIN_BURST: Duration = Duration::from_microseconds(1);
 
-/// Checks the settings that need no layout. Returns whether the frames of all flows are known.
+/// Checks the settings that need no layout. Returns whether the frame sizes of all flows are known.
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     each_tcp(scenario, root, |tcp, scope| {
         for fault in tcp.options().check() {
             scope.refuse_setting(fault);
         }
         let mut table = scope.at("formula");
-        // If a part was removed, the rest lacks names.
+        // If a part was removed, the others would have unknown names.
         let faults = if table.is_malformed() { Vec::new() } else { tcp.options().check_formula() };
         for fault in faults {
             table.refuse_setting(fault);
@@ -71,7 +71,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     frames_are_sound
 }
 
-/// Visits the TCP of all flows, and the TCPs that some flows have of their own.
+/// Calls `check` for the common TCP and for the TCPs of single flows.
 fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&TcpConfig, &mut Scope<'_>)) {
     check(&scenario.tcp, &mut root.at("tcp").at(scenario.tcp.name()));
     for (name, options) in &scenario.flow {
@@ -124,15 +124,15 @@ fn burst(key: &str, time: Duration, scope: &mut Scope<'_>) {
     }
 }
 
-/// Checks that a segment fits into a frame that the receiver can collect.
+/// Checks that a segment fits into a frame that the receiver can reassemble.
 fn frames(tcp: &TcpConfig, scenario: &Scenario, scope: &mut Scope<'_>) {
     let mss = tcp.options().mss;
     let (sdu, cells) = (scenario.aal5.segment_sdu(mss.bytes), scenario.aal5.segment_cells(mss.bytes));
     collected(mss, sdu, cells, scenario, &mut scope.at("mss"));
 }
 
-/// Checks that AAL5 can carry a frame with an SDU of `sdu` bytes, and that a receiver can collect its `cells`. `size`
-/// is the setting at fault.
+/// Checks that AAL5 can carry a frame with an SDU of `sdu` bytes, and that a receiver can reassemble its `cells`.
+/// `size` is the setting to report.
 fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut Scope<'_>) {
     let most = scenario.aal5.max_cells();
     if cells > most {
@@ -147,7 +147,7 @@ fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut
     }
 }
 
-/// Checks that the measured files hold at least one segment: a smaller file takes as long as its segment.
+/// Checks that the measured files are at least one segment long, since a smaller file takes as long as a segment.
 fn file_size(scenario: &Scenario, root: &mut Scope<'_>) {
     let Some(size) = scenario.measure.file_size else { return };
     let own = scenario.flow.values().filter_map(|options| options.tcp.as_ref());
@@ -160,7 +160,7 @@ fn file_size(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that the measuring window is a part of the run.
+/// Checks that the measuring window is within the run.
 fn window(scenario: &Scenario, root: &mut Scope<'_>) {
     let (duration, measure) = (scenario.duration, &scenario.measure);
     if let Some(to) = measure.to.filter(|&to| to == Duration::default() || to > duration) {
@@ -197,7 +197,7 @@ pub(super) fn tables(
     Ok(())
 }
 
-/// Checks that there is a stream to cut into files.
+/// Checks that at least one flow has a stream to be divided into files.
 pub(super) fn files(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let Some(size) = resolved.scenario.measure.file_size else { return };
     let traffic = |own: Option<&FlowOptions>| own.and_then(|own| own.traffic.as_ref()?.packets()).is_some();
@@ -207,7 +207,7 @@ pub(super) fn files(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Returns the cells of a flow's full segments or packets, and of its longest acknowledgements.
+/// Returns the numbers of cells of a flow's full segments (or packets) and of its longest acknowledgements.
 pub(super) fn frame_cells(resolved: &ResolvedScenario<'_>, flow: FlowIndex) -> [u32; 2] {
     let (own, scenario) = (resolved.tables.flows[flow], resolved.scenario);
     let packets = own.and_then(|own| own.traffic.as_ref()).and_then(TrafficConfig::packets);
@@ -219,7 +219,7 @@ pub(super) fn frame_cells(resolved: &ResolvedScenario<'_>, flow: FlowIndex) -> [
     [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.aal5.segment_cells(bytes))
 }
 
-/// Warns of packets that are faster than the host's link: its queue grows without end.
+/// Warns of packet sources faster than their host's link, as the host's queue would grow without limit.
 pub(super) fn rates(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,
@@ -248,7 +248,8 @@ pub(super) fn rates(
     Ok(())
 }
 
-/// Warns of segments that time out before they leave the host, whose queue grows until an acknowledgement arrives.
+/// Warns of segments that time out before they leave the host. The queue of the host then grows until an
+/// acknowledgement arrives.
 pub(super) fn timeouts(
     resolved: &ResolvedScenario<'_>,
     warnings: &mut Vec<Warning>,

@@ -1,4 +1,4 @@
-//! Checks of VCs: their tables, their contracts, their ABR loops, and the link rates promised to them.
+//! Checks of VCs: their tables, their contracts, their ABR loops, and the rates that links guarantee to them.
 
 use std::collections::BTreeMap;
 
@@ -20,10 +20,10 @@ use crate::hints::{closest, did_you_mean};
 use crate::scenario::VcOptions;
 use crate::scope::Scope;
 
-/// Bits per second promised to the VCs on each link.
+/// Bits per second guaranteed to the VCs on each link.
 type Promised = BTreeMap<LinkIndex, u64>;
 
-/// Checks that every VC table names a VC, that contracts and loops are possible, and that no link promises more than
+/// Checks that every VC table names a VC, that contracts and loops are possible, and that no link guarantees more than
 /// its rate.
 pub(super) fn check(
     resolved: &ResolvedScenario<'_>,
@@ -89,7 +89,7 @@ fn meant(
     Ok(vcs)
 }
 
-/// Checks that a guaranteed frame rate is possible where its VC enters the network.
+/// Checks that the network can guarantee a VC's frame rate where the VC enters.
 fn contract(
     resolved: &ResolvedScenario<'_>,
     gfr: &Gfr,
@@ -114,8 +114,8 @@ fn promise(promised: &mut Promised, links: &[LinkIndex], rate: u64) {
     }
 }
 
-/// Refuses tables that silently take a VC out of a range with ABR or a guaranteed frame rate: only one table applies
-/// to a VC.
+/// Refuses a table that silently excludes a VC from a range with ABR or a guaranteed frame rate, since only one table
+/// applies to a VC.
 fn taken_out(
     resolved: &ResolvedScenario<'_>,
     root: &mut Scope<'_>,
@@ -146,7 +146,7 @@ fn taken_out(
     Ok(())
 }
 
-/// Checks the `abr` tables: every loop can be closed.
+/// Checks the `abr` tables: every loop must have both directions.
 fn loops(
     resolved: &ResolvedScenario<'_>,
     promised: &mut Promised,
@@ -200,7 +200,7 @@ fn one_way(
     if let Some((table, own)) = resolved.tables.vcs[vc] {
         let mut of_all = root.at("vc");
         let mut scope = of_all.at(table);
-        // A table that takes the VC out of this one has a fault already.
+        // If that table excludes the VC from this one, the fault has already been reported.
         if !scope.is_refused() {
             without_another_service(key, own, &mut scope);
         }
@@ -208,7 +208,7 @@ fn one_way(
     let path = &resolved.channels.vcs[vc].path;
     let part = atm_part(&graph.nodes, &graph.links, path);
     let wrong = parameters.check(graph.links[path[part.start]].rate);
-    // A faulty rate is not promised.
+    // Ignore a faulty rate in the sum.
     let mcr = if wrong.iter().any(|fault| fault.key == "mcr") { 0 } else { parameters.mcr.bits_per_second };
     for fault in wrong {
         root.at("vc").at(key).at("abr").refuse_setting_once(fault);
@@ -217,7 +217,7 @@ fn one_way(
     with_allocators(resolved, vc, root);
 }
 
-/// Checks that an ABR VC has no other service.
+/// Checks that an ABR VC uses no other service.
 fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
     if own.gfr.is_some() {
         let problem =
@@ -239,7 +239,7 @@ fn without_another_service(key: &str, own: &VcOptions, scope: &mut Scope<'_>) {
     }
 }
 
-/// Checks that all ports with a table on the path of an ABR VC have an allocator, as each of them sets its rate.
+/// Checks that all ports with a table on the path of an ABR VC have an allocator, since each of them controls its rate.
 fn with_allocators(resolved: &ResolvedScenario<'_>, vc: VcIndex, root: &mut Scope<'_>) {
     let vc = &resolved.channels.vcs[vc];
     for &link in &vc.path {
@@ -249,7 +249,7 @@ fn with_allocators(resolved: &ResolvedScenario<'_>, vc: VcIndex, root: &mut Scop
         let mut of_all = root.at("port");
         let mut port = of_all.at(table);
         let mut scope = port.at("allocator");
-        // Do not report a refused or misspelt allocator as missing too.
+        // If the allocator was refused or misspelt, do not also report it as missing.
         if !scope.is_faulty() {
             let problem = format!(
                 "is missing, but {} carries the ABR VC {}; choose which allocator tells its source the rate: {}",

@@ -1,4 +1,4 @@
-//! Tests that the probe reports policies that carry little or nothing, and no others.
+//! Tests that the probe reports policies that deliver little or nothing, and no others.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
 }
 
-/// Each of these passed every check, carried nothing or next to nothing, and had a fairness of 1.
+/// Each of these passed every check but delivered next to nothing, with a fairness of 1.
 #[test]
 fn a_formula_that_carries_nothing_is_named_with_the_part_that_decides() {
     const EMPTY: &str = "refuses every frame while the buffer is empty";
@@ -100,7 +100,7 @@ fn state_that_never_opens_or_closes_for_good_is_named() {
     let expected = "refuses every frame while the buffer is empty, after the first 6 of 64: sent < 40 is 40 < 40; add \"X <= ... or\"";
     assert_eq!(refusals(closing), [expected]);
 
-    // It opens after a refusal, and stays open.
+    // This policy starts to admit frames after its first refusal, and never stops.
     let opens = Table { state: open(), on_refusal: texts(&[("open", "1")]), ..table("open > 0") };
     assert_eq!(refusals(opens), [""; 0]);
 }
@@ -146,7 +146,7 @@ fn a_threshold_of_no_cell_is_named_whoever_has_it() {
     assert_eq!(refusals_of(Box::new(policy.build(1000, &VCS))), ["refuses every frame while a single cell waits"]);
 }
 
-/// A buffer of one cell says nothing about a second cell.
+/// In a buffer of one cell, a second cell cannot be tested.
 #[test]
 fn a_small_buffer_is_probed_with_frames_that_fit() {
     let found = |admit: &str, capacity| {
@@ -155,7 +155,7 @@ fn a_small_buffer_is_probed_with_frames_that_fit() {
         probe(Box::new(policy), &port_info, &VCS, Time(1000), ROUNDS).refusals
     };
     assert_eq!(found("X <= 0", 1), [""; 0]);
-    // A frame of 12 cells is a large part of a small buffer.
+    // In a small buffer, a frame of 12 cells takes much of the space.
     assert_eq!(found("X < 10", 119), [""; 0]);
     assert_eq!(found("X < 10", 120).len(), 1);
     assert_eq!(found("X < 0", 1).len(), 1);

@@ -1,4 +1,4 @@
-//! A row of switches: long connections cross all links between them, others one each.
+//! Switches in a row: long connections cross all links between them, cross connections one link each.
 //!
 //! Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 
@@ -14,23 +14,25 @@ use super::{Configure, Congests, Layout, Route, Size};
 use crate::scope::Scope;
 
 /// A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections that
-/// cross all m, and c others on each. Nodes are `sw1` to `sw(m+1)`, `long-source1`, `long-destination1`,
-/// `cross-source1`, `cross-destination1` and so on; flows are `long1` and so on, then `cross1` and so on link by link:
-/// those of the first link are `cross1` to `crossC`, of C = `cross` in all. The port `bottleneck` is `sw1->sw2`.
+/// cross all m links, and c connections on each link that cross no other. Nodes are `sw1` to `sw(m+1)`, `long-source1`,
+/// `long-destination1`, `cross-source1`, `cross-destination1` and so on. Flows are `long1` and so on, then `cross1` and
+/// so on, link by link: those on the first link are `cross1` to `crossC`, where C = `cross`. The port `bottleneck` is
+/// `sw1->sw2`.
 ///
 /// Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Chain")]
 pub struct Config {
-    /// m: links between switches, one behind the other.
+    /// m: number of links between switches, one after another.
     #[schemars(range(min = 1, max = 10_000))]
     pub hops: u32,
-    /// Connections that cross all of them.
+    /// Number of connections that cross all of these links.
     #[serde(default = "one")]
     #[schemars(range(min = 1, max = 100_000))]
     pub long: u32,
-    /// c: connections that cross each of them and no other; they enter at one switch and leave at the next.
+    /// c: number of connections on each of these links that cross no other; they enter at one switch and leave at the
+    /// next.
     #[schemars(range(min = 0, max = 100_000))]
     pub cross: u32,
     /// Rate of every link between switches.
@@ -41,7 +43,7 @@ pub struct Config {
     /// Rate of every link between a host and its switch; `link_rate` when absent.
     #[serde(default)]
     pub access_rate: Option<BitRate>,
-    /// Propagation delay of these links, one way; `link_delay` when absent.
+    /// Propagation delay of every link between a host and its switch, one way; `link_delay` when absent.
     #[serde(default)]
     pub access_delay: Option<Duration>,
 }

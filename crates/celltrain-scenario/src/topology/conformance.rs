@@ -1,4 +1,4 @@
-//! Tests that apply to every topology, run on its small sample.
+//! Tests for all topologies, run on the small sample of each.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ fn the_size_is_that_of_what_is_laid_out() {
         let found =
             [layout.graph.nodes.len(), layout.graph.links.len(), layout.flows.len()].map(|number| number as u64);
         assert_eq!([size.nodes, size.links, size.flows], found, "{}", topology.name());
-        // In a general network only the layout shows them.
+        // In a general network, crossings are known only from the layout.
         let is_known = !matches!(topology, Topology::Network(_));
         let crossings = crossings as u64;
         assert!(size.crossings == crossings || (!is_known && size.crossings < crossings), "{}", topology.name());
@@ -121,8 +121,8 @@ fn every_topology_ends_when_told_to_while_it_is_laid_out_and_checked() {
     }
 }
 
-/// Runs work that checks for cancellation before each piece, and cancels it after `most` checks. Returns the number
-/// of checks and the outcome.
+/// Runs work that checks for cancellation, and cancels it after `most` checks. Returns the number of checks and the
+/// outcome.
 fn asked(most: usize, work: Phase<'_>) -> (usize, Result<(), Interrupted>) {
     let asked = Cell::new(0);
     let go_on = || {

@@ -1,4 +1,4 @@
-//! IP networks at both sides of an ATM network.
+//! IP networks on both sides of an ATM network.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `docs/mechanisms.md` 7.
 
@@ -12,26 +12,26 @@ use super::links::{check_delay, check_rate, oc3};
 use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// N sources, each behind an IP/ATM edge device, send through two switches to N destinations behind edge devices. Nodes
-/// are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on; flows are `tcp1` and so on, those of
-/// the other direction follow; the port `bottleneck` is `sw1->sw2`.
+/// N sources, each behind an IP/ATM edge device, send through two switches to N destinations, also behind edge devices.
+/// Nodes are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on. Flows are `tcp1` and so on; those
+/// in the other direction follow. The port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `docs/mechanisms.md` 7.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Internetwork")]
 pub struct Config {
-    /// N: sources, each with a destination and a connection of its own.
+    /// N: number of sources, each with its own destination and connection.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub sources: u32,
     /// Rate of every link.
     #[serde(default = "oc3")]
     pub link_rate: BitRate,
-    /// Propagation delay one way between a host and its edge device.
+    /// Propagation delay between a host and its edge device, one way.
     pub ip_delay: Duration,
-    /// Propagation delay one way between the switches; between a switch and an edge device there is none.
+    /// Propagation delay between the switches, one way; links between switches and edge devices have no delay.
     pub atm_delay: Duration,
-    /// Whether every destination sends to its source as well.
+    /// Whether every destination also sends to its source.
     #[serde(default)]
     pub bidirectional: bool,
 }

@@ -1,4 +1,4 @@
-//! Rates and delays of links, and the tables of them for single hosts.
+//! Rates and delays of links, and tables with the values for single hosts.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub(super) fn check_delay(key: &str, delay: Duration, scope: &mut Scope<'_>) {
     }
 }
 
-/// Tables of rates and delays by host name. The names are a stem followed by a number, from 1.
+/// Tables of rates and delays by host name. Host names are a stem followed by a number, from 1.
 #[derive(Clone, Copy)]
 pub(super) struct Access<'a> {
     pub(super) rates: &'a BTreeMap<String, BitRate>,
@@ -58,7 +58,7 @@ impl Access<'_> {
         (of_host(self.rates, host).unwrap_or(rate), of_host(self.delays, host).unwrap_or(delay))
     }
 
-    /// Counts the keys in both tables.
+    /// Returns the number of keys in both tables.
     pub(super) fn len(self) -> usize {
         self.rates.len().saturating_add(self.delays.len())
     }
@@ -66,15 +66,15 @@ impl Access<'_> {
 
 const RATES: &str = "access_rates";
 const DELAYS: &str = "access_delays";
-/// The key for all hosts that a table does not name.
+/// Key for all hosts that have no entry in a table.
 const DEFAULT: &str = "default";
 
-/// Looks up a host in a table: by its name, by the first range that contains it, or under the default.
+/// Looks up a host in a table: by its name, by the first range that contains it, or the default entry.
 fn of_host<T: Copy>(table: &BTreeMap<String, T>, host: &str) -> Option<T> {
     by_name(table, host).or_else(|| table.get(DEFAULT)).copied()
 }
 
-/// Returns whether a key names a host, several hosts, or all others.
+/// Returns whether a key is the name of a host, a range of hosts, or the default.
 fn stands_for_some(name: &str, stem: &str, hosts: u32) -> bool {
     let number = |name: &str| name.parse::<u32>().ok().filter(|n| (1..=hosts).contains(n) && *name == n.to_string());
     let Some(numbers) = name.strip_prefix(stem) else { return name == DEFAULT };
@@ -85,7 +85,7 @@ fn stands_for_some(name: &str, stem: &str, hosts: u32) -> bool {
     }
 }
 
-/// Returns the first link from which all these paths are the same.
+/// Returns the first link from which all these paths are identical.
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 pub(crate) fn meeting(paths: &[&[LinkIndex]]) -> Option<LinkIndex> {
     let (first, others) = paths.split_first()?;

@@ -1,8 +1,8 @@
 //! Topologies: the nodes, links and flows of a scenario.
 //!
-//! A new topology needs one file next to these, two lines below, one page under `docs/models/` and one scenario. Its
-//! name in scenarios, its Python class and the tests for all topologies follow. `docs/adding-a-topology.md` explains
-//! the steps.
+//! A new topology needs one file next to these, two lines below, one page under `docs/models/` and one scenario. The
+//! name in scenarios, the Python class and the tests for all topologies are derived from these.
+//! `docs/adding-a-topology.md` explains the steps.
 
 pub(crate) mod links;
 mod search;
@@ -25,15 +25,15 @@ use crate::limits::MAX_CROSSINGS;
 use crate::scope::Scope;
 
 registry! {
-    /// The network, by kind: one table whose key is the kind's name.
+    /// The topology: one table whose key is the name of its kind.
     pub enum Topology(module::Config) {
-        /// N sources, two switches, N destinations; only the link between the switches congests.
+        /// N sources, two switches, N destinations; only the link between the switches is congested.
         n_source: NSource,
-        /// Groups of sources whose VCs merge in local switches, one VC a group over a shared link.
+        /// Groups of sources whose VCs merge at local switches into one VC per group; these share a link.
         vc_merge: VcMerge,
-        /// IP networks at both sides of an ATM network, each source and destination behind an edge device of its own.
+        /// IP networks on both sides of an ATM network; each source and destination has its own edge device.
         internetwork: Internetwork,
-        /// Switches in a row: long connections cross all of them, others one link each (parking lot).
+        /// Switches in a row: long connections cross all links between them, others one link each (parking lot).
         chain: Chain,
         /// Hosts around one switch: all send to one, each to its neighbour, or each to every other.
         star: Star,
@@ -54,7 +54,7 @@ pub trait Configure {
     /// Returns the size of the network, without laying it out.
     fn size(&self) -> Size;
 
-    /// Checks the settings. Returns the layout if the checks had to create it. `scope` is the scope of the topology's
+    /// Checks the settings. Returns the layout if it was needed for the checks. `scope` is the scope of the topology's
     /// table.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ pub trait Configure {
         Congests::Bottleneck
     }
 
-    /// Checks properties that only the layout shows, and that need not prevent other checks of the scenario.
+    /// Checks properties that require a layout, and whose faults do not prevent other checks.
     fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>) {
         let _ = (layout, scope);
     }
@@ -87,7 +87,7 @@ pub trait Configure {
 /// The size of a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// The key that makes it large, and its value, for the message that refuses a network as too large.
+    /// Key and value of the setting that determines the size, for the message if the network is too large.
     pub key: (&'static str, u64),
     /// Number of hosts, switches and edge devices.
     pub nodes: u64,
@@ -95,22 +95,22 @@ pub struct Size {
     pub links: u64,
     /// Number of connections.
     pub flows: u64,
-    /// Number of links crossed by the data of all flows; a lower bound if only the layout shows it.
+    /// Number of links crossed by data, summed over all flows; a lower bound if the layout must be known.
     pub crossings: u64,
 }
 
-/// The switch ports that need a table.
+/// Selects the switch ports that need a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Congests {
     /// Only the bottleneck.
     Bottleneck,
-    /// The bottleneck, and every port that the data of several flows crosses.
+    /// The bottleneck, and every port crossed by the data of several flows.
     SharedLinks,
-    /// Every port that a flow crosses, each under its own name.
+    /// Every port that a flow crosses, reported by its own name.
     Everywhere,
 }
 
-/// A scenario's graph and the paths of its flows.
+/// The graph of a network and the routes of its flows.
 #[derive(Clone, Debug)]
 pub struct Layout {
     /// Nodes and links.
@@ -132,13 +132,13 @@ pub struct Route {
     pub acks: Vec<LinkIndex>,
     /// Start time.
     pub start: Duration,
-    /// Name of its VC, if it differs from the flow's name.
+    /// Name of its data VC, if it differs from the flow's name.
     pub vc: Option<String>,
 }
 
 impl Route {
-    /// Creates the route of a flow that starts at time 0, over its own VC. Acknowledgements return the same way, over
-    /// links that [`Graph::connect`] made.
+    /// Creates the route of a flow with its own VC that starts at time 0. Acknowledgements return the same way, over
+    /// links created by [`Graph::connect`].
     pub fn there_and_back(name: String, data: Vec<LinkIndex>) -> Self {
         let acks = data.iter().rev().map(|&link| Graph::way_back(link)).collect();
         Self { name, data, acks, start: Duration::default(), vc: None }
@@ -146,7 +146,7 @@ impl Route {
 }
 
 impl Topology {
-    /// Checks the topology. Returns its layout if the checks had to create it. `root` is the scope of the scenario.
+    /// Checks the topology. Returns the layout if it was needed for the checks. `root` is the scope of the scenario.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -154,7 +154,7 @@ impl Topology {
         let (mut of_all, size) = (root.at("topology"), self.config().size());
         let mut own = of_all.at(self.name());
         let layout = self.config().check(&mut own)?;
-        // A topology written in a few numbers must not be larger than a general network may be.
+        // The limit is the same as for a general network, although here a few numbers are enough to exceed it.
         if size.crossings > MAX_CROSSINGS as u64 {
             let Size { key: (key, _), flows, crossings, .. } = size;
             own.at(key).refuse(format!(
@@ -164,7 +164,7 @@ impl Topology {
         Ok(layout)
     }
 
-    /// Checks properties that only the layout shows. `root` is the scope of the scenario.
+    /// Checks properties that require a layout. `root` is the scope of the scenario.
     pub fn check_layout(&self, layout: &Layout, root: &mut Scope<'_>) {
         self.config().check_layout(layout, &mut root.at("topology").at(self.name()));
     }

@@ -15,28 +15,29 @@ use super::links::{Access, check_delay, check_rate, oc3};
 use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// N sources send through two switches to N destinations, all links alike but those of single sources. Nodes are
-/// `source1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is `sw1->sw2`.
+/// N sources send through two switches to N destinations. All links are alike, except that the links of single sources
+/// may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on. The port
+/// `bottleneck` is `sw1->sw2`.
 ///
 /// Source: ATM Forum 96-1269, Figure 2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NSource")]
 pub struct Config {
-    /// N: sources, each with a destination and a connection of its own.
+    /// N: number of sources, each with its own destination and connection.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub sources: u32,
     /// Rate of every link.
     #[serde(default = "oc3")]
     pub link_rate: BitRate,
-    /// Propagation delay of every link, one way; a connection crosses three.
+    /// Propagation delay of every link, one way; each connection crosses three links.
     pub link_delay: Duration,
     /// Rates of the links between single sources and `sw1`, by the source's name, a range such as `source1-5`, or
-    /// `default`; `link_rate` where there is none.
+    /// `default`; `link_rate` for sources without an entry.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,
-    /// Propagation delays of these links one way, in the same form: unequal round trips; `link_delay` where there is
-    /// none.
+    /// Propagation delays of these links, one way, in the same form, for unequal round trips; `link_delay` for sources
+    /// without an entry.
     #[serde(default)]
     pub access_delays: BTreeMap<String, Duration>,
 }

@@ -1,6 +1,6 @@
-//! Any hosts, switches, edge devices, links and flows.
+//! A general network of hosts, switches, edge devices, links and flows.
 //!
-//! Source: of this project. A path that is not given has the fewest possible links.
+//! Source: this project. A flow without a given path takes one with the fewest links.
 
 mod check;
 
@@ -21,8 +21,8 @@ use crate::fault::Warning;
 use crate::limits::MAX_CROSSINGS;
 use crate::scope::Scope;
 
-/// Any network: hosts send and receive, switches forward, edge devices stand between the two, links join two nodes both
-/// ways.
+/// A general network: hosts send and receive, switches forward, edge devices connect hosts to the ATM network, and
+/// links join two nodes in both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "GeneralNetwork")]
@@ -31,23 +31,22 @@ pub struct Config {
     pub hosts: Vec<String>,
     /// Names of the switches.
     pub switches: Vec<String>,
-    /// Names of the IP/ATM edge devices: they take whole packets from hosts and send them as cells, and are the first
-    /// or the last node between the hosts of a path.
+    /// Names of the IP/ATM edge devices. They receive whole packets from hosts and send them as cells. On a path they
+    /// can only be the first or last node between the hosts.
     #[serde(default)]
     pub edge_devices: Vec<String>,
-    /// Links, each of them both ways.
-    // At this size, path searches from every switch take seconds.
+    /// At this size, searching paths from every switch takes seconds.
     #[schemars(length(max = 100_000))]
     pub links: Vec<LinkConfig>,
     /// Connections.
     pub flows: Vec<FlowConfig>,
-    /// The port efficiency is measured at, for example `sw1->sw2`; the one with the most connections for its rate when
-    /// absent. It may also be named `bottleneck` among the ports.
+    /// Port at which efficiency is measured, for example `sw1->sw2`; the port with the most connections relative to its
+    /// rate when absent. It may also be called `bottleneck` in the table of ports.
     #[serde(default)]
     pub bottleneck: Option<String>,
 }
 
-/// A link between two nodes, the same both ways unless it says otherwise.
+/// A link between two nodes, with the same properties in both directions unless specified otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkConfig {
@@ -58,41 +57,41 @@ pub struct LinkConfig {
     pub rate: BitRate,
     /// Propagation delay each way.
     pub delay: Duration,
-    /// Rate on the way back, from the second node to the first; `rate` when absent.
+    /// Rate in the other direction, from the second node to the first; `rate` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_back: Option<BitRate>,
-    /// Propagation delay on the way back; `delay` when absent.
+    /// Propagation delay in the other direction; `delay` when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_back: Option<Duration>,
 }
 
-/// A flow: a TCP connection with an endless source, unless its table among the flows says otherwise.
+/// A flow: a TCP connection with endless data, unless its table under `flow` specifies other traffic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowConfig {
-    /// Its name in results; `tcp1`, `tcp2` and so on by position when absent.
+    /// Name in results; `tcp1`, `tcp2` and so on by position when absent.
     #[serde(default)]
     pub name: Option<String>,
     /// The host that sends.
     pub from: String,
     /// The host that receives.
     pub to: String,
-    /// The nodes its data crosses, both ends included; the path of fewest links when absent. Acknowledgements go back
-    /// the same way.
+    /// Nodes that its data crosses, including both ends; a path with the fewest links when absent. Acknowledgements
+    /// return the same way.
     #[serde(default)]
     pub path: Option<Vec<String>>,
     /// When it starts to send.
     #[serde(default)]
     pub start: Duration,
-    /// The VC its data crosses; one of its own, under its name, when absent. Flows of one VC end at one host. Those
-    /// that start at one host share it; those that start at several merge where their paths meet, frames not
-    /// interleaved.
+    /// VC that its data uses; its own VC with the flow's name when absent. All flows of a VC must end at the same host.
+    /// Flows from the same host share the VC. Flows from different hosts merge where their paths meet, without
+    /// interleaving frames.
     #[serde(default)]
     pub vc: Option<String>,
 }
 
 impl FlowConfig {
-    /// Returns the name, or one made from its position in the list if it has none.
+    /// Returns the name; if the flow has none, a name derived from its position in the list.
     fn name_at(&self, place: usize) -> String {
         self.name.clone().unwrap_or_else(|| format!("tcp{}", place.saturating_add(1)))
     }
@@ -170,7 +169,7 @@ impl Config {
         graph
     }
 
-    /// Creates the layout in which the flows' data takes these paths.
+    /// Creates the layout with these paths for the flows' data.
     fn layout(&self, graph: Graph, paths: Vec<Vec<LinkIndex>>) -> Layout {
         let route = |((flow, data), place): ((&FlowConfig, Vec<LinkIndex>), usize)| Route {
             start: flow.start,
@@ -186,8 +185,8 @@ impl Config {
         Layout { graph, flows, bottleneck }
     }
 
-    /// Returns the data paths of some flows. A flow has no path if a link of its given path is missing, or if none
-    /// exists. Returns `None` if all paths together have more than [`MAX_CROSSINGS`] links.
+    /// Returns the data paths of some flows. A flow has no path if a link on its given path is missing, or if its hosts
+    /// are not connected. Returns `None` if all paths together exceed [`MAX_CROSSINGS`] links.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "no path is longer than the network, and the first above the most ends it"
@@ -204,7 +203,7 @@ impl Config {
         let by_ends: BTreeMap<(NodeIndex, NodeIndex), LinkIndex> =
             graph.links.iter_enumerated().map(|(number, link)| ((link.from, link.to), number)).collect();
         let mut paths: Vec<Option<Vec<LinkIndex>>> = vec![None; flows.len()];
-        // By start node of the search: positions of flows in `flows`, and their destinations.
+        // By start node of the search: positions in `flows`, and destinations of these flows.
         let mut searches: BTreeMap<NodeIndex, (Vec<usize>, Vec<NodeIndex>)> = BTreeMap::new();
         for (place, flow) in flows.iter().map(|&flow| &self.flows[flow]).enumerate() {
             token.tick(1)?;
@@ -221,7 +220,7 @@ impl Config {
         let length = |path: &Option<Vec<LinkIndex>>| path.as_ref().map_or(0, Vec::len);
         let mut crossings: usize = paths.iter().map(length).sum();
         for (start, (places, to)) in searches {
-            // At worst a search visits every link.
+            // In the worst case, a search visits every link.
             token.tick((graph.links.len() / 4).saturating_add(places.len()))?;
             for (place, path) in places.into_iter().zip(search.paths(start, &to)) {
                 let from = index(&self.flows[flows[place]].from);
@@ -237,14 +236,15 @@ impl Config {
     }
 }
 
-/// Returns the switch of a host that has no other link. All its paths lead through the switch, so one search serves
+/// Returns the switch of a host that has no other neighbour. All its paths start with this link, so one search serves
 /// all hosts of the switch.
 fn only_switch(graph: &Graph, search: &Search<'_>, host: NodeIndex) -> Option<NodeIndex> {
     let &[(_, only)] = search.leaving(host) else { return None };
     Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)
 }
 
-/// Returns the link with the most connections for its rate. Ties go to a switch's link, then to the first.
+/// Returns the link with the most connections relative to its rate. In a tie, links that leave a switch are preferred,
+/// then the first link.
 #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
 fn most_loaded(graph: &Graph, flows: &[Route]) -> LinkIndex {
     let mut crossing: TiVec<LinkIndex, u64> = ti_vec![0; graph.links.len()];
@@ -255,7 +255,7 @@ fn most_loaded(graph: &Graph, flows: &[Route]) -> LinkIndex {
     }
     let load = |link: LinkIndex| {
         let from_switch = graph.nodes[graph.links[link].from].kind == NodeKind::Switch;
-        // Connections over rate, compared as fractions without division.
+        // Connections divided by rate, compared as fractions without division.
         (u128::from(crossing[link]), u128::from(graph.links[link].rate.bits_per_second), from_switch)
     };
     let mut best = LinkIndex::default();

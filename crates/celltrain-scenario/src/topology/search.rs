@@ -12,8 +12,8 @@ pub(crate) struct Search<'a> {
     graph: &'a Graph,
     /// Row offsets into `leaving`, one per node, plus a final end offset.
     first: Vec<usize>,
-    /// Links and the nodes they reach, grouped by the node they leave, in order: contiguous, as a search skips most of
-    /// them.
+    /// Links and the nodes they lead to, grouped by the node they leave, in order. They are contiguous, because a
+    /// search skips most of them.
     leaving: Vec<(LinkIndex, NodeIndex)>,
     /// By node: the link over which it was first reached.
     reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
@@ -51,14 +51,15 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Returns the links that leave a node, in order, and the nodes they reach.
+    /// Returns the links that leave a node, in order, and the nodes they lead to.
     pub(crate) fn leaving(&self, node: NodeIndex) -> &[(LinkIndex, NodeIndex)] {
         let node = usize::from(node);
         &self.leaving[self.first[node]..self.first[node + 1]]
     }
 
-    /// Returns the paths with fewest links from one node to each of some others, the first in link order among equals;
-    /// `None` if no path connects them. Hosts do not forward, edge devices only between a host and the network.
+    /// Returns the paths with the fewest links from one node to several others; `None` if there is no path. Among equal
+    /// paths, the first in link order is chosen. Hosts do not forward; edge devices forward only between a host and the
+    /// network.
     pub(crate) fn paths(&mut self, from: NodeIndex, to: &[NodeIndex]) -> Vec<Option<Vec<LinkIndex>>> {
         let graph = self.graph;
         let is_host = |node: NodeIndex| graph.nodes[node].kind == NodeKind::Host;
@@ -94,7 +95,7 @@ impl<'a> Search<'a> {
         to.iter().map(|&to| self.path(from, to)).collect()
     }
 
-    /// Returns the path to `to` that the last search found.
+    /// Returns the path to `to` found by the last search.
     fn path(&self, from: NodeIndex, to: NodeIndex) -> Option<Vec<LinkIndex>> {
         let mut path = Vec::new();
         let mut at = to;

@@ -1,6 +1,6 @@
 //! Hosts around one switch.
 //!
-//! Source: of this project.
+//! Source: this project.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use super::links::{Access, check_delay, check_rate, oc3};
 use super::{Configure, Congests, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// A star: hosts around one switch. Nodes are `sw`, `host1` and so on; flows are `tcp1` and so on; the port
+/// A star: hosts around one switch. Nodes are `sw`, `host1` and so on. Flows are `tcp1` and so on. The port
 /// `bottleneck` is `sw->host1`.
 ///
-/// Source: of this project.
+/// Source: this project.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Star")]
@@ -31,28 +31,28 @@ pub struct Config {
     /// Rate of every link.
     #[serde(default = "oc3")]
     pub link_rate: BitRate,
-    /// Propagation delay of every link, one way; a connection crosses two.
+    /// Propagation delay of every link, one way; each connection crosses two links.
     pub link_delay: Duration,
-    /// Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; `link_rate`
-    /// where there is none.
+    /// Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; `link_rate` for
+    /// hosts without an entry.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,
-    /// Propagation delays of these links one way, in the same form; `link_delay` where there is none.
+    /// Propagation delays of these links, one way, in the same form; `link_delay` for hosts without an entry.
     #[serde(default)]
     pub access_delays: BTreeMap<String, Duration>,
 }
 
-/// Who sends to whom in a star.
+/// Pattern of connections in a star.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "StarPattern")]
 pub enum Pattern {
-    /// All others to `host1`: n - 1 connections share one port.
+    /// All other hosts send to `host1`: n - 1 connections share one port.
     #[default]
     ToOne,
-    /// Each to the next, the last to `host1`: at every port data meets acknowledgements.
+    /// Each host sends to the next, and the last to `host1`: data shares every port with acknowledgements.
     Ring,
-    /// Each to every other: n - 1 connections share each port.
+    /// Each host sends to every other: n - 1 connections share each port.
     AllPairs,
 }
 

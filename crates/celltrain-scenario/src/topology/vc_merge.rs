@@ -1,4 +1,4 @@
-//! Groups of sources, each group merged into one VC.
+//! Groups of sources, with each group merged into one VC.
 //!
 //! Source: ATM Forum 97-0831, Figure 6; `docs/mechanisms.md` 7.
 
@@ -12,28 +12,28 @@ use super::links::{check_delay, check_rate, oc3};
 use super::{Configure, Layout, Route, Size};
 use crate::scope::Scope;
 
-/// Sources in groups: each group sends to a local switch, which merges its VCs into one without interleaving frames;
-/// the merged VCs share the link between two backbone switches and end at one destination a group. Nodes are `source1`,
-/// `local1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on, merged VCs `vc1` and so on; the port
-/// `bottleneck` is `sw1->sw2`.
+/// Groups of sources. Each group sends to a local switch, which merges its VCs into one without interleaving frames.
+/// The merged VCs share the link between two backbone switches, and each ends at its own destination. Nodes are
+/// `source1`, `local1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on, merged VCs are `vc1` and so
+/// on. The port `bottleneck` is `sw1->sw2`.
 ///
 /// Source: ATM Forum 97-0831, Figure 6.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "VcMerge")]
 pub struct Config {
-    /// Merged VCs, each with a local switch and a destination of its own.
+    /// Number of merged VCs, each with its own local switch and destination.
     #[schemars(range(min = 1, max = 100_000))]
     pub vcs: u32,
-    /// Sources that merge into each of them, each with a connection of its own.
+    /// Number of sources that merge into each VC, each with its own connection.
     #[schemars(range(min = 1, max = 256))]
     pub sources_per_vc: u32,
     /// Rate of every link.
     #[serde(default = "oc3")]
     pub link_rate: BitRate,
-    /// Propagation delay one way of each of the three links behind the local switches.
+    /// Propagation delay of each of the three links after the local switches, one way.
     pub link_delay: Duration,
-    /// Propagation delay one way from a source to its local switch.
+    /// Propagation delay from a source to its local switch, one way.
     #[serde(default)]
     pub access_delay: Duration,
 }

@@ -1,4 +1,4 @@
-//! Tests of partial runs: snapshots, and the counters between them.
+//! Tests of partial runs: snapshots, and counters over parts of a run.
 
 use celltrain_core::engine::{Engine, Simulation};
 use celltrain_core::metrics::RunResult;
@@ -6,8 +6,8 @@ use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 
-/// Checks that a snapshot after two fifths of a run has the delivered bytes, queues and windows that a recorder sees at
-/// that instant, and that the counters of three parts add up to the counters of the whole run.
+/// Checks that a snapshot after two fifths of a run has the same delivered bytes, queues and windows as a recorder at
+/// that instant, and that the counters of three parts add up to those of the whole run.
 pub(crate) fn is_the_same(scenario: &Scenario) -> Result<(), String> {
     let network = build::network(scenario, scenario.seed);
     let fifth = Duration { picoseconds: network.duration.picoseconds / 5 };
@@ -29,7 +29,7 @@ pub(crate) fn is_the_same(scenario: &Scenario) -> Result<(), String> {
     same(recorder.delivered_bytes[row(2, flows)].iter().copied().eq(delivered), "bytes delivered")?;
     let windows = first.flows.iter().map(|flow| flow.cwnd_segments.to_bits());
     same(recorder.cwnd_segments[row(2, flows)].iter().map(|cwnd| cwnd.to_bits()).eq(windows), "windows")?;
-    // At an edge device the result also counts the cells of an incomplete packet.
+    // For an edge device, the snapshot also counts the cells of an incomplete packet.
     let seen = recorder.queue_cells[row(2, links)].iter().zip(&first.ports).zip(&network.links);
     let mut queues = seen.filter(|(_, link)| link.edge.is_none()).map(|((&seen, port), _)| seen == port.queue_cells);
     same(queues.all(|equal| equal), "queues")?;

@@ -1,4 +1,4 @@
-//! Comparison of both engines on one scenario.
+//! Compares both engines on one scenario.
 
 use celltrain_core::engine::{Engine, ParallelOptions, PortMode};
 use celltrain_core::metrics::RunResult;
@@ -8,7 +8,7 @@ use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 use typed_index_collections::TiVec;
 
-/// Returns the first difference between the engines, with and without a probe, as the error.
+/// Returns an error that describes the first difference between the engines, with and without a probe.
 pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     let network = build::network(scenario, scenario.seed);
     let (mut by_fast, mut by_reference) = (recorder(&network), recorder(&network));
@@ -33,7 +33,7 @@ pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     same_in_all_ways(&network, (&reference, &by_reference))
 }
 
-/// Checks that every mode of contended ports, forced if possible, gives the result and the queues of the reference
+/// Checks that every mode of contended ports, forced where possible, gives the same result and queues as the reference
 /// engine.
 fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &Recorder)) -> Result<(), String> {
     for ways in [PortMode::Trains, PortMode::Streams] {
@@ -61,8 +61,8 @@ fn same_queues(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
     same("most waiting", &fast.queue_cells_largest, &reference.queue_cells_largest)
 }
 
-/// Checks that each range contains the samples at both of its ends, and that the maximum of a port's ranges is its
-/// largest queue.
+/// Checks that each range contains the samples at both ends, and that the maximum over a port's ranges is its largest
+/// queue.
 fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Result<(), String> {
     let ports = network.links.len();
     let ranges = || recorder.queue_cells_least.iter().zip(&recorder.queue_cells_largest);
@@ -75,7 +75,7 @@ fn ranges_fit(recorder: &Recorder, result: &RunResult, network: &Network) -> Res
     }
     for (port, found) in result.ports.iter().enumerate() {
         let largest = recorder.queue_cells_largest.iter().skip(port).step_by(ports).max();
-        // The queue may grow after the last sample, unless the sample is at the end of the run.
+        // The queue may grow after the last sample, unless that sample is at the end of the run.
         let is_whole = network.duration.picoseconds.is_multiple_of(SAMPLES);
         let fits = |&largest: &u32| largest == found.max_queue_cells || (!is_whole && largest < found.max_queue_cells);
         if !largest.is_some_and(fits) {
@@ -98,7 +98,7 @@ pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> O
 /// Number of samples of a run after the first.
 const SAMPLES: u64 = 50;
 
-/// Creates a recorder of everything, at all ports.
+/// Creates a recorder of all series at all ports.
 fn recorder(network: &Network) -> Recorder {
     let choice =
         SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
@@ -111,7 +111,7 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     same("ports", &fast.ports.raw, &reference.ports.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;
     same("ABR", &fast.abr, &reference.abr)?;
-    // The remaining fields, which are short.
+    // Compare the remaining fields, which are short.
     if fast != reference {
         let shown = |result: &RunResult| {
             let (flows, ports, contracts, abr) = (TiVec::new(), TiVec::new(), Vec::new(), Vec::new());
@@ -122,14 +122,14 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     Ok(())
 }
 
-/// Returns the first impossibility in a result as the error, from checks that no engine computes: both engines may
-/// have the same error.
+/// Returns an error that describes the first impossible value in a result. These checks are independent of both
+/// engines, which might share a mistake.
 pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), String> {
     let must = |holds: bool, what: &str, found: &dyn std::fmt::Debug| {
         if holds { Ok(()) } else { Err(format!("{what}: {found:?}")) }
     };
     let bytes = |mbps: f64| mbps * 1e6 * (result.measured_to_s - result.measured_from_s) / 8.0;
-    // In a measuring window more may arrive than was sent.
+    // In a shorter measuring window, more may arrive than was sent.
     let is_whole = result.measured_from_s <= 0.0 && result.measured_to_s >= result.duration_s;
     for (flow, found) in network.flows.iter().zip(&result.flows) {
         let (payload, _) = flow.frame(&network.aal5);
@@ -158,7 +158,7 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         let frames: Vec<[u64; 2]> =
             of_vc.map(|(_, flow)| [flow.segments_sent + flow.packets_sent, flow.packets_delivered]).collect();
         let [sent, came] = [0, 1].map(|i| frames.iter().map(|of_flow| of_flow[i]).sum::<u64>());
-        // A VC that only carries acknowledgements has as many frames as its receiver sends.
+        // A VC that carries only acknowledgements has as many frames as its receiver sends.
         must(frames.is_empty() || edge.frames <= sent, "frames at the edge were sent", found)?;
         must(edge.frames >= came, "what arrives has passed the edge", found)?;
     }

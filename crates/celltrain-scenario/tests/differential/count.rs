@@ -13,7 +13,7 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build};
 
-/// Features that are not in a list of the schema.
+/// Features that do not appear in a list of the schema.
 const OTHERS: &[&str] = &[
     "a pace", "a loss at a window", "a TCP of its own", "a start of its own", "a contract",
     "a contract without tagging", "a tagged VC", "a merge", "a merge of VCs with contracts",
@@ -41,7 +41,7 @@ pub(crate) fn every_one() -> BTreeSet<String> {
     all
 }
 
-/// Returns the features of a scenario, counting only ports that cells cross and flows that exist.
+/// Returns the features of a scenario. Only ports that cells cross and flows that exist count.
 pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
     let network = build::network(scenario, scenario.seed);
     let mut all = BTreeSet::new();

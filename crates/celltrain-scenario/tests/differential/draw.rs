@@ -37,8 +37,8 @@ use serde_json::{Map, Value, json};
 
 use crate::formulas::drawn::Draws;
 
-/// Draws a chain of one to five switches with hosts on them, some behind edge devices, and flows between any two, in
-/// any combination of options.
+/// Draws a chain of one to five switches. Hosts are connected to them, some behind edge devices. Flows between any two
+/// hosts have any combination of options.
 pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
     let host = (0usize..5, line(RATES, DELAYS), prop::option::weighted(0.2, line(RATES, DELAYS)));
     let flow = (0usize..8, 0usize..7, select(STARTS));
@@ -93,9 +93,9 @@ pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Draws up to forty sources that start at almost the same time, over almost identical links: long trains of cells
-/// that repeatedly coincide or alternate. Measured once, of the cells at contended ports: 79 % in ties of their own,
-/// 8 % in rounds of ties, 9 % alone between others, 3 % in runs with nothing between them (62 % on random networks).
+/// Draws up to forty sources that start at almost the same time, over almost identical links, so that long trains of
+/// cells repeatedly coincide or alternate. Of the cells at contended ports, 79 % were once measured in ties of their
+/// own, 8 % in rounds of ties, 9 % alone between others, and 3 % in uninterrupted runs (62 % on random networks).
 pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
     let source = (select(&[0usize, 0, 0, 0, 1, 2][..]), select(STARTS));
     let graph = (
@@ -132,8 +132,8 @@ pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
 }
 
 /// Draws many hosts at both ends of a trunk, over links faster and slower than the trunk. Their frames cross one or two
-/// ports that schedule, push out or merge: long trains, alone, interleaved and in step, into queues of several classes
-/// that stay filled.
+/// ports that schedule, push out or merge. Long trains arrive alone, interleaved or in step, at queues of several
+/// classes that stay filled.
 pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
     let source = (select(&[0usize, 0, 0, 1, 2][..]), prop::bool::weighted(0.2), 0usize..4, select(STARTS));
     let graph = (
@@ -169,7 +169,8 @@ pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Draws topologies given by a few numbers, as general networks; some of their links differ between directions.
+/// Draws topologies that are described by a few numbers, written as general networks. Some links differ between
+/// directions.
 pub(crate) fn written_in_numbers() -> BoxedStrategy<Scenario> {
     let unlike = prop::collection::vec((0usize..64, line(RATES, DELAYS)), 0..4);
     let sizes = Sizes { mss: &[512, 1460, 9140], windows: &[65_535, 300_000] };
@@ -192,7 +193,7 @@ pub(crate) fn written_in_numbers() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Draws sources with unequal links, chains, and stars.
+/// Draws N sources with unequal links, chains, and stars.
 pub(crate) fn any_topology() -> BoxedStrategy<Topology> {
     let rate = || select(RATES).prop_map(BitRate::from_bits_per_second);
     let delay = || select(DELAYS).prop_map(Duration::from_microseconds);
@@ -225,7 +226,7 @@ pub(crate) fn any_topology() -> BoxedStrategy<Topology> {
     prop_oneof![chain, n_source, star].boxed()
 }
 
-/// Converts a topology to a general network, with every node, link and path by name.
+/// Converts a topology to a general network in which every node, link and path is named.
 pub(crate) fn written_out(topology: &Topology) -> GeneralNetwork {
     let layout = topology.config().lay_out(&CancellationToken::never()).unwrap();
     let nodes = &layout.graph.nodes;
@@ -270,22 +271,22 @@ pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
     TcpConfig::named(name, TcpOptions::default()).expect("a listed name")
 }
 
-/// Bits per second. There are few, so that ties are common; two have no common unit of time with the others.
+/// Bits per second. There are few rates, so that ties are common. Two of them share no time unit with the others.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
 /// Mostly multiples of each other.
 const FEW_RATES: &[u64] = &[155_520_000, 155_520_000, 77_760_000, 77_760_000, 34_368_000];
-/// Rates that are faster than a trunk, equal to it, or slower.
+/// Rates equal to, faster than, or slower than a trunk.
 const CROWDING_RATES: &[u64] = &[155_520_000, 155_520_000, 622_080_000, 77_760_000, 149_760_000];
 /// Microseconds.
 const DELAYS: &[u64] = &[5, 5, 5, 0, 20, 1_000];
 /// Microseconds.
 const STARTS: &[u64] = &[0, 0, 0, 3, 500];
-/// Cells beyond the largest frame; `None` for a buffer without limit.
+/// Size beyond the largest frame, in cells; `None` for an infinite buffer.
 const BUFFERS: &[Option<u32>] =
     &[None, Some(100_000), Some(5_000), Some(1_000), Some(300), Some(88), Some(48), Some(13), Some(1), Some(0)];
 /// Larger ones more often.
 const LARGE_BUFFERS: &[Option<u32>] = &[None, None, None, Some(100_000), Some(5_000), Some(1_000), Some(88), Some(1)];
-/// Limit for a policy that needs one at an infinite buffer.
+/// Capacity used for policies that require one, if the buffer is infinite.
 const HUGE: u32 = 1_000_000;
 
 type Line = (u64, u64);
@@ -294,7 +295,7 @@ fn line(rates: &'static [u64], delays: &'static [u64]) -> BoxedStrategy<Line> {
     (select(rates), select(delays)).boxed()
 }
 
-/// Draws whether rates and delays differ between links, each with probability `how_often`.
+/// Draws whether rates and whether delays differ between links, each with probability `how_often`.
 fn mixed(how_often: f64) -> BoxedStrategy<(bool, bool)> {
     (prop::bool::weighted(how_often), prop::bool::weighted(how_often)).boxed()
 }
@@ -325,9 +326,9 @@ struct Rest {
     switch: SwitchOptions,
     host: HostOptions,
     encapsulation: Encapsulation,
-    /// True if the longest frame that a receiver can collect is the longest in use.
+    /// True if receivers can reassemble no frames longer than the longest in use.
     exact_sdu: bool,
-    /// True if VCs that end at one host are merged into one.
+    /// True if VCs that end at the same host are merged.
     merged: bool,
 }
 
@@ -347,7 +348,7 @@ struct Sizes {
 }
 
 impl Rest {
-    /// Creates the scenario, without options that are incompatible.
+    /// Creates the scenario, without incompatible options.
     fn scenario(&self, network: &GeneralNetwork, ports: &(Port, Vec<(usize, Port)>), own: &Own) -> Scenario {
         let mut scenario = self.as_drawn(network.clone(), ports, own);
         loop {
@@ -366,7 +367,7 @@ impl Rest {
         (default, others): &(Port, Vec<(usize, Port)>),
         own: &Own,
     ) -> Scenario {
-        // A host without a flow would only distract a reader.
+        // Hosts without flows would only distract readers.
         let is_idle = |host: &String| network.flows.iter().all(|flow| flow.from != *host && flow.to != *host);
         let idle: Vec<String> = network.hosts.iter().filter(|host| is_idle(host)).cloned().collect();
         let is_of_idle = |device: &String| {
@@ -428,7 +429,7 @@ impl Rest {
     }
 }
 
-/// Removes the parts of a scenario that any of these keys belong to. Returns whether there were any.
+/// Removes the parts of a scenario to which these keys refer. Returns whether there were any.
 fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     let faulty = |path: &str| keys.iter().any(|key| *key == path || key.starts_with(&format!("{path}.")));
     let before = scenario.clone();
@@ -453,7 +454,7 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     }
     scenario.vc.retain(|name, _| !faulty(&join("vc", name)));
     if keys.contains(&"vc") {
-        // The contracts together promise more than a link's rate: remove the last.
+        // The VCs together are guaranteed more than a link's rate, so remove the last.
         let promised = |vc: &VcOptions| vc.gfr.is_some() || vc.abr.is_some();
         let last = scenario.vc.iter().rfind(|(_, vc)| promised(vc)).map(|(name, _)| name.clone());
         scenario.vc.retain(|name, _| Some(name) != last.as_ref());
@@ -466,13 +467,13 @@ fn leave_out(scenario: &mut Scenario, keys: &[&str]) -> bool {
     if *scenario == before
         && let Topology::Network(network) = &mut scenario.topology
     {
-        // Only the merging of VCs is left to remove.
+        // Only merging VCs are left to remove.
         network.flows.iter_mut().for_each(|flow| flow.vc = None);
     }
     *scenario != before
 }
 
-/// Draws the rest of a scenario that lasts up to `longest` microseconds.
+/// Draws the rest of a scenario that takes up to `longest` microseconds.
 fn rest(sizes: Sizes, longest: u64) -> BoxedStrategy<Rest> {
     let switch = (
         select(&[TieOrder::Fixed, TieOrder::Rotating, TieOrder::Random, TieOrder::Random][..]),
@@ -561,8 +562,7 @@ fn flow_options(sizes: Sizes) -> BoxedStrategy<FlowOptions> {
         .boxed()
 }
 
-/// Draws a class, tagging, and a contract or ABR. The `mfs` of the contract is drawn as the excess over the longest
-/// frame.
+/// Draws a class, tagging, and a contract or ABR. The contract's `mfs` is drawn relative to the longest frame.
 fn vc() -> BoxedStrategy<VcOptions> {
     let contract = (
         select(&[1_000_000u64, 15_552_000, 31_104_000][..]),
@@ -600,7 +600,7 @@ fn abr() -> BoxedStrategy<Parameters> {
     parts
         .prop_map(|(rif, rdf, (icr, mcr), (nrm, mrm, tbe), (trm, adtf), (out_of_rate, tcr))| {
             let rate = BitRate::from_bits_per_second;
-            // A source that is never below TCR sends no RM cells out of rate.
+            // A source whose rate is never below TCR sends no out-of-rate RM cells.
             let out_of_rate = out_of_rate && tcr > mcr;
             let icr = icr.map(|icr| rate(icr.max(mcr)));
             let (trm, adtf) = (Duration::from_microseconds(trm), Duration::from_microseconds(adtf));
@@ -672,7 +672,7 @@ impl Port {
             "wfq_formula" => weights(drawn),
             name => named(&SCHEDULERS, name, drawn, 0),
         });
-        // The drawn settings may be incompatible, and some policies need a limit.
+        // The drawn settings may be incompatible, and some policies need a finite buffer.
         for (limit, drawn) in [(limited, drawn), (limited, &PLAIN), (Some(HUGE), &PLAIN)] {
             let policy: PolicyConfig = if *name == "formula" {
                 formula(drawn, limit)
@@ -692,13 +692,13 @@ impl Port {
     }
 }
 
-/// Creates a policy of random formulas, or a plain one if the drawn formulas are not sound.
+/// Creates a policy of random formulas, or a plain one if the drawn formulas are invalid.
 fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
     let plain = json!({"formula": {"admit": "X < 100"}});
     let random = json!({"formula": Draws::new(seed(drawn)).formula("tcp1")});
     let [plain, random]: [PolicyConfig; 2] =
         [plain, random].map(|policy| serde_json::from_value(policy).expect("a formula has these keys"));
-    // The rest is refused where it is not sound.
+    // The draws include invalid formulas.
     if *drawn != PLAIN && random.check(limit).is_empty() && random.check_vcs(limit, &["tcp1", "tcp2"]).is_empty() {
         random
     } else {
@@ -706,11 +706,11 @@ fn formula(drawn: &Drawn, limit: Option<u32>) -> PolicyConfig {
     }
 }
 
-/// Creates fair queuing with weights from a random formula, or from a plain one if the drawn formula is not sound.
+/// Creates fair queuing with weights from a random formula, or from a plain one if the drawn formula is invalid.
 fn weights(drawn: &Drawn) -> SchedulerConfig {
     let [plain, random]: [SchedulerConfig; 2] = [json!({"weight": "V"}), Draws::new(seed(drawn)).weight("tcp1")]
         .map(|table| serde_json::from_value(json!({"wfq_formula": table})).expect("a formula has these keys"));
-    // The rest is refused where it is not sound.
+    // The draws include invalid formulas.
     let is_sound = *drawn != PLAIN
         && random.config().check().is_empty()
         && random.config().check_vcs(&["tcp1", "tcp2"]).is_empty();
@@ -721,7 +721,7 @@ fn seed(drawn: &Drawn) -> u64 {
     drawn.iter().fold(0u64, |seed, &byte| seed.wrapping_mul(257).wrapping_add(byte.into()))
 }
 
-/// A byte for each setting, in the order of the schema; values below [`DRAWN`] select the default.
+/// A byte for each setting, in schema order; values below [`DRAWN`] select the default.
 type Drawn = [u8; 32];
 const DRAWN: u8 = 128;
 const PLAIN: Drawn = [0; 32];
@@ -737,13 +737,14 @@ static DISCARDS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("EdgeDiscard"));
 static TCPS: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Tcp"));
 static TRAFFIC: LazyLock<Vec<Kind>> = LazyLock::new(|| kinds("Traffic"));
 
-/// Creates a value of one of these kinds with some of its settings.
+/// Creates a value of one of these kinds, with some of its settings.
 fn named<T: serde::de::DeserializeOwned>(kinds: &[Kind], name: &str, drawn: &Drawn, capacity: u32) -> T {
     let kind = kinds.iter().find(|kind| kind.name == name).expect("a listed name");
     serde_json::from_value(json!({name: kind.settings(drawn, capacity)})).expect("the schema says what there is to set")
 }
 
-/// A policy, scheduler, TCP or traffic and its settings, from the schema: a new one needs no change here.
+/// A kind of policy, scheduler, TCP or traffic with its settings. Taken from the schema, so that new kinds need no
+/// change here.
 struct Kind {
     name: String,
     settings: Vec<Setting>,
@@ -765,13 +766,13 @@ enum Range {
         least: f64,
         most: f64,
     },
-    /// A share; the sum over all VCs is at most the link.
+    /// A share; the sum over all VCs must not exceed 1.
     ShareOfAVc,
-    /// A number for all VCs, or a table.
+    /// One number for all VCs, or a table.
     NumberOfAVc,
 }
 
-/// Returns the kinds in a schema definition that is a choice of tables.
+/// Returns the kinds in a schema definition that is a choice between tables.
 fn kinds(definition: &str) -> Vec<Kind> {
     let schema = schema();
     let resolve = |value: &Value| match value["$ref"].as_str() {
@@ -806,7 +807,7 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
     if schema["x-threshold"] == true || schema["anyOf"][0]["x-threshold"] == true {
         return Some(Range::Threshold);
     }
-    // One number for all VCs, or one for each.
+    // A number for all VCs, or a table with one for each.
     let is_number = |choice: &Value| choice["type"] == "number";
     if schema["anyOf"].as_array().is_some_and(|choices| choices.iter().any(is_number)) {
         let is_share = own["x-expect"].as_str().is_some_and(|expect| expect.starts_with("a share of the link"));
@@ -825,12 +826,12 @@ fn range(own: &Value, schema: &Value) -> Option<Range> {
             let least = own["minimum"].as_f64().unwrap_or(0.0);
             Some(Range::Number { least, most: own["maximum"].as_f64().unwrap_or(least + 2.0) })
         }
-        // Other settings are set when the scenario is assembled, or not at all.
+        // All other settings are set when the scenario is assembled, or never.
         _ => None,
     }
 }
 
-/// Returns values for a quantity of traffic: rates, sizes or times.
+/// Returns values of a traffic quantity: rates, sizes or times.
 fn quantities(quantity: &str) -> Range {
     Range::Words(match quantity {
         "rate" => [10_000_000, 34_368_000, 124_416_000, 155_520_000, 200_000_000, 7_777_777]
@@ -843,12 +844,12 @@ fn quantities(quantity: &str) -> Range {
 }
 
 impl Kind {
-    /// Returns some of the settings; shares of the buffer refer to `capacity` cells.
+    /// Returns some of the settings. Shares of the buffer refer to `capacity` cells.
     fn settings(&self, drawn: &Drawn, capacity: u32) -> Map<String, Value> {
         let quarters = |share: f64| json!((8.0 * share).ceil().max(1.0) / 4.0);
         let mut settings = Map::new();
         for (setting, &byte) in self.settings.iter().zip(drawn.iter().cycle()) {
-            // Four fifths of the range if nothing was drawn.
+            // If nothing was drawn, use four fifths of the range.
             let (part, of) = if byte < DRAWN { (4, 5) } else { (byte - DRAWN, u8::MAX - DRAWN) };
             let share = f64::from(part) / f64::from(of);
             let value = match &setting.range {
@@ -859,7 +860,7 @@ impl Kind {
                     json!(format!("{} cells", u64::from(capacity) * u64::from(part) / u64::from(of)))
                 }
                 Range::Cells => json!(u64::from(capacity) * u64::from(part) / u64::from(of)),
-                // In quarters, so that some are multiples of others.
+                // Use quarters, so that some values are multiples of others.
                 Range::NumberOfAVc if byte % 2 == 0 => quarters(share),
                 Range::NumberOfAVc => json!({"tcp1": quarters(share), "tcp2": quarters(1.0 - share), "default": 1}),
                 Range::CellsOfAVc => json!((share * f64::from(capacity) / 50.0).ceil()),

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use compare::{ON_THREADS, compare, on_threads};
 use text::text;
 
-/// Runs on two threads, as the longest of these tests.
+/// Runs on two threads, because it is the longest of these tests.
 #[test]
 fn both_engines_agree_on_random_networks() {
     let halves = [5, 15].map(|seed| {
@@ -202,12 +202,12 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
 /// Every feature must occur in at least one of this many scenarios.
 const RAREST: u32 = 100;
 
-/// Returns the number of random scenarios. The nightly job and campaigns raise it.
+/// Returns the number of random scenarios. The nightly job and campaigns use more.
 fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
 }
 
-/// Returns the maximum number of shrinking steps, which the environment can lower if only the failure matters.
+/// Returns the maximum number of shrinking steps. The environment can lower it if shrinking is not needed.
 fn shrinking() -> u32 {
     std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
 }

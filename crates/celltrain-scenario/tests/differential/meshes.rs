@@ -7,9 +7,9 @@ use super::{
     mixed, port, prop, rest, select, vc,
 };
 
-/// Draws three to seven switches in a row or a ring, with cross trunks, hosts, and up to two dozen flows between any
-/// two hosts. Single cells of many VCs go from contended port to contended port, over links that hold a hundred cells,
-/// one, or less. If all hosts send to the last, the row is a parking lot.
+/// Draws three to seven switches in a row or a ring, with additional trunks across, and up to two dozen flows between
+/// any two hosts. Single cells of many VCs pass from one contended port to the next, over links long enough for many
+/// cells, or too short for one. If all hosts send to the last, the row is a parking lot.
 pub(crate) fn meshes() -> BoxedStrategy<Scenario> {
     let graph = (
         prop::collection::vec(line(RATES, DELAYS), 3..8),
@@ -61,7 +61,7 @@ pub(crate) fn meshes() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Bits per second. At the third rate a cell takes exactly 10 us.
+/// Bits per second. At the third rate, a cell takes exactly 10 us.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 42_400_000, 77_760_000, 622_080_000];
 /// Microseconds.
 const DELAYS: &[u64] = &[100, 100, 10, 5, 0, 30, 1_000];

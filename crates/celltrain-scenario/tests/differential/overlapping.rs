@@ -6,10 +6,10 @@ use super::{
 };
 
 /// Draws up to eight sources on links as fast as their common port or faster, and occasionally slower. Their frames
-/// begin within a few cell times of each other. Such a port may admit trains one after the other if the cells of a
-/// queue do not depend on the arrivals in others. Policies that decide on single cells or frames, RM cells, unequal
-/// steps, ties of all kinds and nearly full buffers prevent this. Sometimes a second such port follows, with its own
-/// source.
+/// begin within a few cell times of each other. Such a port may admit trains one after another if the cells of a queue
+/// do not depend on arrivals in other queues. This is not possible with policies that decide on single cells or frames,
+/// RM cells, unequal spacing, ties of any kind, or nearly full buffers. Sometimes a second such port with its own
+/// source follows.
 pub(crate) fn trains() -> BoxedStrategy<Scenario> {
     let sizes = Sizes { mss: &[9140, 1460, 512], windows: &[300_000, 65_535] };
     let source = (select(ACCESS_RATES), select(STARTS));
@@ -46,7 +46,7 @@ pub(crate) fn trains() -> BoxedStrategy<Scenario> {
         .boxed()
 }
 
-/// Bits per second: as fast as the trunk, faster by a whole factor, faster by another factor, or slower.
+/// Bits per second: as fast as the trunk, faster by an integer or other factor, or slower.
 const ACCESS_RATES: &[u64] =
     &[155_520_000, 155_520_000, 155_520_000, 311_040_000, 622_080_000, 160_000_000, 77_760_000];
 const TRUNK_RATES: &[u64] = &[155_520_000, 155_520_000, 149_760_000];

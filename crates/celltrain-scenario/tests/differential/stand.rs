@@ -1,4 +1,4 @@
-//! A mock of the interpreter: user-supplied policies with their own state and random draws.
+//! A mock of the Python interpreter: policies with their own state and random draws.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use celltrain_core::policy::python::{Config, Interpreter, Object, Setting, provi
 use celltrain_core::policy::{PolicyConfig, View};
 use celltrain_core::rng::Stream;
 
-/// Returns a class with a setting derived from this byte.
+/// Returns a policy class with a setting derived from this byte.
 pub(crate) fn class(drawn: u8) -> PolicyConfig {
     provide(Box::new(Stand));
     let when_full = match drawn % 3 {
@@ -45,8 +45,8 @@ fn share(config: &Config) -> Option<u8> {
     share.try_into().ok()
 }
 
-/// A policy that, above its limit, refuses tagged frames and VCs with more admissions than the mean, and others at
-/// random, depending on the time too.
+/// A policy that always admits below its limit. Above it, it refuses tagged frames and VCs with more admissions than
+/// the mean, and others depending on chance and time.
 struct In {
     limit: u32,
     admitted: Vec<u32>,

@@ -1,4 +1,4 @@
-//! Random steps, snapshots and injections: steps do not change the run, and both engines agree.
+//! Random steps, snapshots and injections. Steps must not change the run, and both engines must agree.
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::{Delivered, Engine, PortMode, Simulation};
@@ -20,8 +20,8 @@ enum Action {
     Inject(VcIndex, u64),
 }
 
-/// Checks that steps change nothing, and that with injections both engines give the same deliveries, snapshots and
-/// results. The measuring window is drawn too.
+/// Checks that steps do not change the run, and that both engines give the same deliveries, snapshots and results with
+/// injections. The measuring window is also random.
 pub(crate) fn agree(scenario: &Scenario) -> Result<(), String> {
     let mut network = build::network(scenario, scenario.seed);
     let mut rng = Stream::new(scenario.seed, "steps");
@@ -57,7 +57,7 @@ pub(crate) fn agree(scenario: &Scenario) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs a simulation with these actions. Returns its result, deliveries and snapshots.
+/// Simulates with these actions. Returns the result, and the deliveries and snapshots.
 fn follow(
     engine: Engine,
     mode: PortMode,
@@ -82,7 +82,7 @@ fn follow(
     (simulation.finish(), seen)
 }
 
-/// Draws some steps of all lengths, most of them followed by other actions at the same instant.
+/// Draws steps of various lengths, most of them followed by other actions at the same instant.
 fn draw(network: &Network, rng: &mut Stream) -> Vec<Action> {
     let clock = network.clock();
     let end = network.end(clock);

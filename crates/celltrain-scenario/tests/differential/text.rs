@@ -36,10 +36,10 @@ pub(crate) fn text(scenario: &Scenario) -> String {
     toml::to_string(&document).unwrap()
 }
 
-/// Removes the keys of tables that have the default value.
+/// Removes the keys of tables that have their default values.
 fn leave_out(value: &mut Value, defaults: &Value) {
     if let (Value::Object(map), Value::Object(defaults)) = (value, defaults) {
-        // A table may be a choice by its name alone.
+        // A table may be a choice that only consists of its name.
         map.retain(|key, value| value.is_object() || defaults.get(key) != Some(value));
         for (key, value) in map {
             leave_out(value, defaults.get(key).unwrap_or(&Value::Null));

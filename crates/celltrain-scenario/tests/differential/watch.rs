@@ -1,4 +1,4 @@
-//! Compares events with results: events add up to the counters, and both engines emit the same events.
+//! Compares events with results: events must add up to the counters, and both engines must emit the same events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::compare::same_results;
 
-/// Returns the first difference between events and results, or between the engines' events, as the error.
+/// Returns an error that describes the first difference between events and results, or between the engines' events.
 pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
     let network = build::network(scenario, scenario.seed);
     let unwatched = Engine::Reference.run_to_end(&network);
@@ -73,7 +73,7 @@ struct ReportedEvents {
     ports: TiVec<LinkIndex, AtPort>,
     is_shaped: TiVec<LinkIndex, bool>,
     flows: TiVec<FlowIndex, OfFlow>,
-    /// The last rate reported, by VC.
+    /// The most recently reported rate, by VC.
     rates: BTreeMap<VcIndex, f64>,
     /// The running timers.
     running: BTreeSet<(FlowIndex, u8)>,
@@ -257,7 +257,7 @@ impl ReportedEvents {
         }
     }
 
-    /// Checks that a frame without an outcome was lost on its way, or that no later frame of its VC has one.
+    /// Checks that every frame has an outcome, unless it was lost or no later frame of its VC has one.
     fn outcomes(&self) -> Result<(), String> {
         let mut latest_end: BTreeMap<VcIndex, FrameNumber> = BTreeMap::new();
         for (&(vc, frame), fate) in &self.frames {

@@ -19,14 +19,14 @@ impl Draws {
         self.0.below(bound)
     }
 
-    /// Draws a policy of random formulas with consistent units, for ports that a VC of this name crosses.
+    /// Draws a policy of random formulas with consistent units, for ports crossed by a VC with this name.
     pub(crate) fn formula(&mut self, vc: &str) -> Value {
         let cells = Kind::Number(Some(Unit::CELLS));
         let pure = Kind::Number(Some(Unit::NONE));
         let seconds = Kind::Number(Some(Unit::SECONDS));
         let own = |name: &str, kind: Kind, by_vc: bool| Sample { name: name.into(), kind, by_vc };
         let mut constants = vec![own("R", cells, false), own("z", pure, false)];
-        // Half of them have no per-VC table: the check must handle V in these too.
+        // Half of them have no per-VC table, because the check must also handle V in these.
         let has_table = self.below(2) == 0;
         if has_table {
             constants.extend([own("W", pure, true), own("w", pure, true)]);
@@ -91,7 +91,7 @@ impl Draws {
                 names.iter().filter(|sample| event == "on_ack" || sample.name != "acked").cloned().collect();
             self.updates(&mut control, event, &changing, &known, false);
         }
-        // Usually cwnd grows, so that the run goes further.
+        // Usually let cwnd grow, so that the run gets further.
         let grown =
             control.get("on_ack").and_then(|updates| updates["cwnd"].as_str()).unwrap_or("1 / cwnd").to_string();
         let cwnd = match self.below(3) {
@@ -106,13 +106,13 @@ impl Draws {
         if table.check(mss).is_empty() { control } else { json!({"on_ack": {"cwnd": "cwnd + 1 / cwnd"}}) }
     }
 
-    /// Draws weights for fair queuing from a random formula, for ports that a VC of this name crosses.
+    /// Draws weights for fair queuing from a random formula, for ports crossed by a VC with this name.
     pub(crate) fn weight(&mut self, vc: &str) -> Value {
         let pure = Kind::Number(Some(Unit::NONE));
         let own = |name: &str, by_vc: bool| Sample { name: name.into(), kind: pure, by_vc };
         let mut names = vec![own("V", false), own("z", false)];
         let mut constants = json!({"z": f64::from(self.below(30)) / 10.0});
-        // Without a per-VC table the weights are equal, but the check must still handle V.
+        // Without a per-VC table all weights are equal, but the check must still handle V.
         if self.below(3) > 0 {
             names.extend([own("W", true), own("w", true)]);
             constants["W"] = json!({vc: 1 + self.below(8), "default": 1 + self.below(3)});
@@ -123,7 +123,7 @@ impl Draws {
         json!({"weight": format!("1 / V + min(99, abs({text}))"), "constants": constants})
     }
 
-    /// Draws an admission rule, usually one that admits some frames, so that the run goes further.
+    /// Draws an admission rule, usually one that admits some frames, so that the run gets further.
     fn admit(&mut self, names: &[Sample]) -> String {
         let depth = 1 + self.below(4);
         let text = self.text(names, Kind::Truth, depth, true);

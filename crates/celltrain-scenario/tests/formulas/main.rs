@@ -1,5 +1,5 @@
-//! Policies, windows and weights written as formulas: native ones give the same runs, and random ones agree on both
-//! engines.
+//! Policies, windows and weights written as formulas. Native ones must give the same runs as formulas, and random
+//! formulas must give the same runs on both engines.
 //!
 //! `CELLTRAIN_FORMULA_RUNS=1000000` turns the last of these tests into a campaign (`make campaign NAME=formulas`).
 
@@ -25,8 +25,8 @@ fn by(ways: PortMode, network: &Network) -> RunResult {
     Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it")
 }
 
-/// Runs a scenario as it is, and rewritten with formulas on both engines. Names of policies and schedulers and thresholds
-/// may differ, as a formula declares no threshold; all else is the same.
+/// Checks that a scenario gives the same run if it is rewritten with formulas, on both engines. Only names of policies
+/// and schedulers may differ, and thresholds, since formulas declare none.
 fn is_the_same_run(scenario: &Scenario, rewritten: &Scenario, seed: u64, what: &str) {
     let native = Engine::Fast.run_to_end(&build::network(scenario, seed));
     let network = build::network(rewritten, seed);
@@ -42,7 +42,7 @@ fn is_the_same_run(scenario: &Scenario, rewritten: &Scenario, seed: u64, what: &
     }
 }
 
-/// Runs a scenario with native policies, and with these as formulas. Returns the number of policies rewritten.
+/// Compares a scenario's native policies with the same policies as formulas. Returns the number of policies rewritten.
 fn is_the_same_as_formulas(scenario: &Scenario, seed: u64, what: &str) -> usize {
     let mut rewritten = scenario.clone();
     let mut count = 0;
@@ -58,7 +58,8 @@ fn is_the_same_as_formulas(scenario: &Scenario, seed: u64, what: &str) -> usize 
     count
 }
 
-/// Runs a scenario with native controls and weights, and with these as formulas. Returns the number of each rewritten.
+/// Compares a scenario's native controls and weights with the same ones as formulas. Returns the number of each
+/// rewritten.
 fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &str) -> [usize; 2] {
     let mut rewritten = scenario.clone();
     let tcps = rewritten.flow.values_mut().filter_map(|flow| flow.tcp.as_mut()).chain([&mut rewritten.tcp]);
@@ -81,7 +82,7 @@ fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &s
     counts
 }
 
-/// Reads every shipped scenario, limited to one simulated second, with its name.
+/// Reads every shipped scenario and limits it to one simulated second. Returns them with their names.
 fn shipped() -> Vec<(String, Scenario)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut found: Vec<(String, Scenario)> = Vec::new();
@@ -145,9 +146,9 @@ fn shipped_formulas_of_reno_and_tahoe_are_the_runs_of_the_native_ones() {
     }
 }
 
-/// The formula calculates the cubic in another way: exp(log(x) / 3) and one step of Newton's method instead of all
-/// steps, and sums of seconds instead of clock ticks. So windows may differ in their last place, and they are part of a
-/// run's fingerprint.
+/// The formula calculates the cube root in another way: with exp(log(x) / 3) and one step of Newton's method instead of
+/// all, and with sums of seconds instead of clock ticks. So windows, which are part of a run's fingerprint, may differ
+/// in the last digit.
 #[test]
 fn cubic_as_a_formula_differs_from_the_native_one_in_the_last_place_of_windows() {
     let all: BTreeMap<String, Scenario> = shipped().into_iter().collect();
@@ -205,7 +206,7 @@ fn a_thousand_random_scenarios_are_the_same_runs_with_formulas() {
     assert!(refused_frames > 5_000, "{refused_frames} frames refused: the formulas had something to decide");
 }
 
-/// The check took V for 0 if no constant was a per-VC table, and refused formulas that divide by V.
+/// If no constant was a per-VC table, the check used to assume V = 0, and refused formulas that divide by V.
 #[test]
 fn v_is_the_number_of_vcs_though_no_constant_differs_between_them() {
     let with = |r: &str, weight: &str| {
@@ -232,7 +233,7 @@ fn read(scenario: &serde_json::Value) -> Scenario {
     read_json(&scenario.to_string(), "drawn").expect_scenario()
 }
 
-/// Runs 1,500 by default; `make campaign NAME=formulas` runs a million.
+/// Runs 1,500 scenarios by default; `make campaign NAME=formulas` runs a million.
 #[test]
 fn random_formulas_are_the_same_runs_on_both_engines() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
@@ -277,7 +278,7 @@ fn random_formulas_are_the_same_runs_on_both_engines() {
     }
 }
 
-/// Numbers of runs of each kind in a campaign.
+/// Number of runs of each kind in a campaign.
 #[derive(Debug, Default)]
 struct Seen {
     refused: u64,

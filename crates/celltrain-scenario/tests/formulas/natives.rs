@@ -1,4 +1,4 @@
-//! Native policies as formulas: the same operations in the same order, so the same numbers to the last bit.
+//! Native policies as formulas: the same operations in the same order give identical numbers.
 
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::SchedulerConfig;
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::drawn::Draws;
 
-/// Converts a native policy to a formula, if it has one here.
+/// Converts a native policy to a formula; returns `None` if it has none here.
 pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {
     let settings = serde_json::to_value(policy).expect("settings are plain");
     let own = &settings[policy.name()];
     // A share of the buffer in cells, calculated as in the native policies.
     let share = |key: &str| json!(format!("{} * K", own[key]));
     let constant = |key: &str| own[key].clone();
-    // A constant that may be a per-VC table or one number becomes a table, so that it can be summed.
+    // A constant that is either one number or a per-VC table becomes a table, so that it can be summed.
     let by_vc = |key: &str| if own[key].is_number() { json!({"default": own[key]}) } else { own[key].clone() };
     let (admit, constants) = match policy.name() {
         "selective_drop" => ("X <= R or Y * N / X <= Z", json!({"R": share("threshold"), "Z": constant("z")})),
@@ -50,7 +50,7 @@ pub(crate) fn as_formula(policy: &PolicyConfig) -> Option<PolicyConfig> {
     Some(serde_json::from_value(formula).expect("a formula has these keys"))
 }
 
-/// Converts weighted fair queuing to a formula with a table as its constant.
+/// Converts weighted fair queuing to a formula whose constant is a table of weights.
 pub(crate) fn weights_as_formula(scheduler: &SchedulerConfig) -> Option<SchedulerConfig> {
     let SchedulerConfig::Wfq(wfq) = scheduler else { return None };
     let weights = serde_json::to_value(&wfq.weights).expect("settings are plain");
@@ -58,7 +58,7 @@ pub(crate) fn weights_as_formula(scheduler: &SchedulerConfig) -> Option<Schedule
     Some(serde_json::from_value(table).expect("a formula has these keys"))
 }
 
-/// Draws a native policy with random settings, for ports that a VC of this name crosses.
+/// Draws a native policy with random settings, for ports crossed by a VC with this name.
 pub(crate) fn drawn(draws: &mut Draws, vc: &str) -> Value {
     let mut share = || f64::from(draws.below(101)) / 100.0;
     let (a, b, c, z) = (share(), share(), share(), 3.0 * share());

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::drawn::Draws;
 
-/// Draws a few sources over one to four switches. Returns the topology and the name of a VC in it.
+/// Draws a few sources over one to four switches. Returns the topology and the name of one of its VCs.
 pub(crate) fn topology(draws: &mut Draws) -> (Value, &'static str) {
     let delay = of(draws, &["0s", "5us", "20us", "333us"]);
     match draws.below(4) {
@@ -36,7 +36,8 @@ pub(crate) fn scenario(draws: &mut Draws, topology: &Value, policy: &Value) -> V
     })
 }
 
-/// Usually restricts the policy to the bottleneck: reading a formula at each port takes longer than such a short run.
+/// Usually restricts the policy to the bottleneck, since reading a formula at every port takes longer than such a short
+/// run.
 pub(crate) fn mostly_at_the_bottleneck(draws: &mut Draws, scenario: &mut Value) {
     if draws.below(4) > 0 {
         let port = scenario["port"]["default"].take();

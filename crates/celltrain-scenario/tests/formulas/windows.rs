@@ -1,4 +1,4 @@
-//! The usual congestion control as formulas, with any options, and random formulas.
+//! The usual congestion control as formulas, with any options; and random formulas.
 
 use celltrain_core::tcp::{
     Congestion, SlowStart, SsthreshArithmetic, SsthreshRule, TcpConfig, TcpOptions, WindowArithmetic,
@@ -66,7 +66,7 @@ pub(crate) fn drawn(draws: &mut Draws) -> Value {
     }})
 }
 
-/// Sometimes gives a scenario windows, and sometimes weights, from random formulas.
+/// Sometimes adds windows, and sometimes weights, from random formulas.
 pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str) {
     if draws.below(2) == 0 {
         let (_, options) = scenario["tcp"].as_object_mut().and_then(|tcp| tcp.iter_mut().next()).expect("a TCP");
@@ -78,7 +78,7 @@ pub(crate) fn with_random_ones(draws: &mut Draws, scenario: &mut Value, vc: &str
     }
     let policy = &scenario["port"]["default"]["policy"]["formula"];
     let follows = ["on_departure", "on_cells"].iter().any(|event| !policy[event].is_null());
-    // Policies that follow cells or push out need a single queue.
+    // Policies that track cells or push out require a single queue.
     if !follows && policy["when_full"] != "push_out_front" && draws.below(3) == 0 {
         let weight = draws.weight(vc);
         scenario["port"]["default"]["scheduler"] = json!({"wfq_formula": weight});

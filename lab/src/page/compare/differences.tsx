@@ -14,12 +14,11 @@ type Measure = "efficiency" | "fairness";
 
 export function Differences(props: {
   readonly outcomes: readonly Outcome[];
-  /** Warning of the check about a scenario, by its text. */
+  /** Warning from the check of a scenario, by scenario text. */
   readonly why?: Readonly<Record<string, string>>;
   /**
-   * Index of the setting shown first, such as a custom policy. Differences are still relative to the first setting.
-   * Warnings about runs that deliver little then concern this setting only, so that warnings about earlier policies
-   * disappear.
+   * Index of the setting shown first, such as a custom policy. Differences still refer to the first setting. Warnings
+   * about low delivery then concern only this setting, so that warnings about earlier policies disappear.
    */
   readonly top?: number;
 }): JSX.Element {
@@ -70,7 +69,7 @@ export function Differences(props: {
   );
 }
 
-/** Warns, like `celltrain compare`, if so few seeds were run that intervals extend beyond possible values. */
+/** Warns, like `celltrain compare`, if there are so few seeds that intervals extend beyond possible values. */
 function Few(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | null {
   const seeds = Math.max(...props.outcomes.map((o) => o.runs.length));
   const isBeyond = props.outcomes.some((o) =>
@@ -88,7 +87,7 @@ function Few(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | nu
 
 const FEW = 5;
 
-/** Names settings with runs in which no flow received anything, so that their measures are meaningless. */
+/** Lists settings with runs in which no flow received data, so that their measures are meaningless. */
 function NothingCarried(props: {
   readonly outcomes: readonly Outcome[];
   readonly why: Readonly<Record<string, string>>;
@@ -112,7 +111,7 @@ function NothingCarried(props: {
 /** A policy with a lower efficiency is probably a mistake. */
 const LITTLE = 0.05;
 
-/** Names settings that deliver very little. */
+/** Lists settings that deliver very little. */
 function Little(props: {
   readonly outcomes: readonly Outcome[];
   readonly why: Readonly<Record<string, string>>;

@@ -1,4 +1,4 @@
-/** Settings that all compared scenarios share, and the edits that change them everywhere. */
+/** Settings shared by all compared scenarios, and the edits that change them everywhere. */
 
 import type { Value } from "../form/schema.ts";
 
@@ -38,7 +38,7 @@ export function setSources(root: Table, sources: number): Edit[] {
 /** Policy settings in cells, which scale with the buffer. */
 const IN_CELLS = ["threshold", "tagged_threshold"] as const;
 
-/** Sets every finite buffer, and scales thresholds in cells: 800 of 1000 becomes 1600 of 2000. */
+/** Sets every finite buffer, and scales thresholds given in cells: 800 of 1000 becomes 1600 of 2000. */
 export function setBuffer(root: Table, buffer: number): Edit[] {
   return Object.entries(table(root["port"])).flatMap(([name, port]) => {
     const before = table(port)["buffer"];
@@ -57,7 +57,7 @@ export function setBuffer(root: Table, buffer: number): Edit[] {
   });
 }
 
-/** Sets another TCP and keeps its settings: all TCPs have the same keys. */
+/** Changes the TCP but keeps its settings, since all TCPs have the same keys. */
 export function setTcp(root: Table, tcp: string): Edit[] {
   const [before] = Object.values(table(root["tcp"]));
   return [{ path: ["tcp"], value: { [tcp]: table(before) } }];

@@ -1,4 +1,4 @@
-/** One row that sets sources, buffer and TCP of all compared scenarios. */
+/** A row of controls that set the sources, buffer and TCP of all compared scenarios. */
 
 import type { JSX } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
@@ -82,7 +82,7 @@ export function ForAll(props: { readonly settings: readonly Compared[]; readonly
   );
 }
 
-/** Returns a slider for a number of several scenarios; its text reads "different" if they differ. */
+/** Returns a slider for a number in several scenarios. It shows "different" if their values differ. */
 function shared(label: string, values: readonly number[], min: number, max: number, step: number): Knob {
   const value = values[0] ?? min;
   const knob = plain([], label, value, Math.min(min, value), Math.max(max, 2 * round(value)), step);
@@ -90,7 +90,7 @@ function shared(label: string, values: readonly number[], min: number, max: numb
   return { ...knob, text: (v) => (isMixed && v === value ? "different" : knob.text(v)) };
 }
 
-/** Returns the values of each text that is valid TOML. */
+/** Returns the parsed values of each text that is valid TOML. */
 function useRoots(settings: readonly Compared[]): readonly Root[] {
   const [roots, setRoots] = useState<readonly Root[]>([]);
   useEffect(() => {

@@ -16,7 +16,7 @@ export interface Knob {
 
 type Table = { readonly [key: string]: Value };
 
-/** Maximum number of ports with sliders: a link may contain thousands. */
+/** Maximum number of ports with sliders, since a scenario from a link may have thousands. */
 const MOST_PORTS = 12;
 
 /** Returns the adjustable settings of a scenario: sources, buffers, thresholds, Z, timers. */

@@ -1,4 +1,4 @@
-/** Published points for a scenario, found by its contents, not by its name. */
+/** Published points for a scenario, which are found by its contents and not by its name. */
 
 import type { Engine, PaperRow } from "../../engine/api.ts";
 
@@ -10,14 +10,14 @@ export interface Printed {
 
 let index: Promise<ReadonlyMap<string, readonly Printed[]>> | null = null;
 
-/** Returns the points that papers published for exactly this scenario; name and seed are ignored. */
+/** Returns the points published in papers for exactly this scenario. Name and seed are ignored. */
 export async function printed(engine: Engine, rows: readonly PaperRow[], toml: string): Promise<readonly Printed[]> {
   index ??= build(engine, rows);
   const identity = await identify(engine, toml);
   return identity === null ? [] : ((await index).get(identity) ?? []);
 }
 
-/** A point under construction: a paper may print its two measures in two tables. */
+/** An incomplete point: a paper may print its two measures in different tables. */
 interface Partial {
   readonly paper: string;
   efficiency: number | undefined;
@@ -36,7 +36,7 @@ async function build(engine: Engine, rows: readonly PaperRow[]): Promise<Readonl
       continue;
     }
     const points = partial.get(identity) ?? [];
-    // Two tables may print different numbers for one scenario, as 96-1269 does for FBA; these are separate points.
+    // Two tables may print different numbers for one scenario, as 96-1269 does for FBA. They are separate points.
     let point = points.find(
       (p) => p.paper === row.paper && fits(p.efficiency, efficiency) && fits(p.fairness, fairness),
     );

@@ -50,7 +50,7 @@ export function drop(id: number): void {
   compared.value = compared.value.filter((s) => s.id !== id);
 }
 
-/** Returns a unique name: a second setting of the same name gets a number. */
+/** Returns a unique name, by adding a number if the name already exists. */
 function free(name: string): string {
   const names = new Set(compared.value.map((s) => s.name));
   if (!names.has(name)) {

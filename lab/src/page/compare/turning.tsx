@@ -1,11 +1,11 @@
-/** A slider for an adjustable setting. */
+/** A slider for a numeric setting. */
 
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Slider } from "../parts/parts.tsx";
 import type { Knob } from "./knobs.ts";
 
-/** Shows changes immediately, and reports the value 0.35 s after the last one. */
+/** Shows changes immediately, but reports the value only 0.35 s after the last change. */
 export function Turning(props: { readonly knob: Knob; readonly onTurn: (value: number) => void }): JSX.Element {
   const { knob } = props;
   const [value, setValue] = useState(knob.value);

@@ -1,6 +1,6 @@
 /**
  * The scenario as a form, generated from its JSON Schema. It shows the five settings that users change first, and all
- * settings on request. The form edits the text, and the text updates the form.
+ * other settings on request. Edits in the form change the text, and edits in the text change the form.
  */
 
 import type { ComponentChildren, JSX } from "preact";
@@ -17,11 +17,11 @@ type Path = readonly string[];
 
 interface Context {
   readonly shape: Shape;
-  /** Faults by the full path of their key. */
+  /** Faults by the full path of the key. */
   readonly faults: ReadonlyMap<string, readonly Fault[]>;
 }
 
-/** Groups that most scenarios set, in display order; the others follow. */
+/** Groups that most scenarios use, in display order. The others follow. */
 const FIRST = ["name", "duration", "topology", "port", "tcp", "seed"];
 
 export function Form(): JSX.Element {
@@ -88,7 +88,7 @@ function KindFields(props: {
   const { field, path, value, context } = props;
   const name = Object.keys(table(value))[0] ?? "";
   const chosen = field.choices.find((c) => c.name === name);
-  // A TCP has some thirty settings; those of a policy are few and matter.
+  // A TCP has about thirty settings, whereas a policy has only a few, which matter.
   if (chosen === undefined || field.key !== "policy") {
     return null;
   }
@@ -105,7 +105,7 @@ function KindFields(props: {
   );
 }
 
-/** Shows all settings by group. Rendered when first opened. */
+/** Shows all settings by group. They are rendered when first opened. */
 function AllSettings(props: FormProps): JSX.Element {
   const { values, context } = props;
   const [open, setOpen] = useState(false);
@@ -164,7 +164,7 @@ function Fields(props: {
 }): JSX.Element {
   const fields = props.context.shape.fields(props.schema);
   const shown = fields.filter((f) => f.required || f.key in props.values);
-  // If there are only a few fields, show all of them.
+  // Show all fields if there are only a few.
   const all = fields.length <= 5 ? fields : shown;
   const rest = fields.filter((f) => !all.includes(f));
   const part = (f: Field): JSX.Element => (
@@ -237,7 +237,7 @@ function ChoicePart(
   );
 }
 
-/** Shows a list of kinds to choose from. A new kind starts with its required settings. */
+/** Shows a choice between kinds. A newly chosen kind starts with its required settings. */
 function Kinds(props: {
   readonly field: Field & { readonly kind: "choice" };
   readonly path: Path;
@@ -322,7 +322,9 @@ function Help(props: { readonly model: string }): JSX.Element {
   );
 }
 
-/** Number of entries shown at first, and added by each "Show more": a link may contain thousands. */
+/**
+ * Number of entries shown at first and added by each "Show more", since a scenario from a link may contain thousands.
+ */
 const MOST_NAMED = 12;
 
 /** Shows a table whose keys are names, such as ports: a group for each entry, and a field to add one. */
@@ -417,7 +419,7 @@ function Simple(props: {
   } as const;
   const shown = value === undefined || value === null ? "" : typeof value === "object" ? "" : String(value);
   const draft = useDraft(shown);
-  // The draft has become the value, or another scenario was loaded.
+  // The draft has been saved as the value, or another scenario was loaded.
   useEffect(() => {
     if (!(field.kind === "text" && field.long)) {
       draft.rest();
@@ -516,7 +518,7 @@ function Simple(props: {
   );
 }
 
-/** Converts input to a value of the field: a number if possible, else the text, for the checker to judge. */
+/** Converts input to a value of the field: a number if possible, or else a text, which is left to the checker. */
 function written(field: Field, text: string): Value {
   if (field.kind === "switch") {
     return text === "true";
@@ -525,7 +527,7 @@ function written(field: Field, text: string): Value {
   return numeric && text !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** Renders a text of the schema, with parts in backticks as code. */
+/** Renders a text from the schema, with parts in backticks as code. */
 function Description(props: { readonly text: string }): JSX.Element {
   return <>{props.text.split("`").map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part))}</>;
 }

@@ -1,9 +1,12 @@
-/** Converts a scenario's JSON Schema to form fields. It is generated from the Rust types: no key is hard-coded here. */
+/**
+ * Converts a scenario's JSON Schema to form fields. The schema is generated from the Rust types, and no key is
+ * hard-coded here.
+ */
 
 /** A value in a scenario. */
 export type Value = string | number | boolean | null | readonly Value[] | { readonly [key: string]: Value };
 
-/** The parts of JSON Schema that the scenario's schema uses. */
+/** The subset of JSON Schema used by the scenario's schema. */
 export interface Schema {
   readonly $ref?: string;
   readonly $defs?: { readonly [name: string]: Schema };
@@ -30,7 +33,7 @@ interface Common {
   readonly key: string;
   readonly help: string;
   readonly required: boolean;
-  /** Default value if the scenario does not set the key. */
+  /** Default value used if the scenario does not set the key. */
   readonly initial: Value | undefined;
 }
 
@@ -148,7 +151,7 @@ export class Shape {
     return { ...common, kind: "other" };
   }
 
-  /** Returns the choices of a table that has exactly one of several keys. */
+  /** Returns the choices of a table that must have exactly one of several keys. */
   choices(schema: Schema): Choice[] {
     return (schema.oneOf ?? []).flatMap((s) => {
       const [name, inner] = Object.entries(s.properties ?? {})[0] ?? [];
@@ -160,7 +163,7 @@ export class Shape {
     });
   }
 
-  /** Returns initial values for a choice's required fields: their examples, or the smallest allowed values. */
+  /** Returns initial values for the required fields of a choice: their examples, or the smallest allowed values. */
   start(choice: Choice): { [key: string]: Value } {
     const values: { [key: string]: Value } = {};
     for (const field of this.fields(choice.schema).filter((f) => f.required)) {
@@ -186,7 +189,7 @@ export class Shape {
   }
 }
 
-/** Returns an example of valid input. A default that is text already serves as one, in the right unit. */
+/** Returns an example of valid input. A text default is already an example, with the right unit. */
 function hint(schema: Schema, example: Value | undefined): string {
   if (schema["x-threshold"] === true) {
     return `for example ${(schema.examples ?? []).map(String).join(", ")}`;

@@ -12,8 +12,9 @@ export function fileName(scenario: string): string {
 }
 
 /**
- * Formats rows as CSV (RFC 4180): a cell with a comma, quote or line break is quoted. Spreadsheets execute text that
- * starts like a formula, and names in a scenario from a link may do so. A leading apostrophe marks such cells as text.
+ * Formats rows as CSV (RFC 4180). Cells with a comma, quote or line break are quoted. Spreadsheets execute text that
+ * starts like a formula, and names in a scenario from a link may start like that. A leading apostrophe marks such cells
+ * as text.
  */
 export function csv(header: readonly string[], rows: readonly (readonly (string | number | null)[])[]): string {
   const cell = (value: string | number | null): string => {
@@ -53,13 +54,13 @@ export function download(name: string, content: string | Blob, type = "text/plai
   link.href = url;
   link.download = name;
   link.click();
-  // The browser reads the URL after this task.
+  // The browser reads the URL only after this task.
   setTimeout(() => {
     URL.revokeObjectURL(url);
   }, 10_000);
 }
 
-/** Style properties of drawn elements: a standalone picture has no style sheet. */
+/** Style properties of drawn elements, because a standalone picture has no style sheet. */
 const DRAWN = [
   "fill",
   "stroke",
@@ -90,14 +91,14 @@ const GAP = 16;
 export interface Head {
   /** Lines above the picture; the first is its title. */
   readonly lines: readonly string[];
-  /** Names below the picture, each with the CSS property of its colour. */
+  /** Names below the picture, each with the CSS property for its colour. */
   readonly legend?: readonly { readonly name: string; readonly colour: string }[];
 }
 
 /** Functions that redraw a plot or canvas on a new canvas, by id, with `SHARP` pixels per CSS pixel. */
 export const drawings = new Map<string, () => HTMLCanvasElement>();
 
-/** Calls `make` with the light colours in effect, whatever colours the page uses. */
+/** Calls `make` while the light colours are active, regardless of the page's colours. */
 export function inLight<T>(make: () => T): T {
   const sheet = document.querySelector<HTMLStyleElement>("#dark");
   const media = sheet?.media ?? "";
@@ -128,7 +129,7 @@ export function lighten(): void {
   }
 }
 
-/** Copies an SVG with the current colours and fonts written into its attributes. */
+/** Copies an SVG and writes the current colours and fonts into its attributes. */
 function styled(svg: SVGSVGElement): SVGSVGElement {
   const copy = svg.cloneNode(true) as SVGSVGElement;
   const from = [svg, ...svg.querySelectorAll("*")];
@@ -145,7 +146,7 @@ function styled(svg: SVGSVGElement): SVGSVGElement {
   return copy;
 }
 
-/** A white sheet with the texts of a picture and space for it, or with an SVG in that space. */
+/** A white sheet with the texts of a picture, and either space for the picture or an SVG in that space. */
 interface Sheet {
   readonly text: string;
   readonly width: number;
@@ -224,12 +225,12 @@ function sheet(head: Head, size: { readonly width: number; readonly height: numb
   return { text: new XMLSerializer().serializeToString(root), width, height, left, top };
 }
 
-/** Exports an SVG of the page as a standalone file, in light colours and with its texts. */
+/** Exports an SVG of the page as a standalone file, in light colours and including its texts. */
 export function standaloneSvg(svg: SVGSVGElement, head: Head): Sheet {
   return inLight(() => sheet(head, svg.viewBox.baseVal, styled(svg)));
 }
 
-/** Exports a picture of the page as a PNG: light colours on white, with its texts, at twice its size. */
+/** Exports a picture of the page as a PNG: light colours on white, including its texts, at twice its size. */
 export async function png(id: string, head: Head): Promise<Blob | null> {
   const element = document.getElementById(id);
   const drawing = drawings.get(id);

@@ -1,4 +1,4 @@
-/** Share and keep: a link, embedding code, files, and the commands that give the same result elsewhere. */
+/** Share and keep: a link, code for embedding, files, and commands that give the same result elsewhere. */
 
 import type { JSX } from "preact";
 import { useRef, useState } from "preact/hooks";
@@ -64,7 +64,7 @@ export function Keep(): JSX.Element {
       setShown(await onScreen(place.value));
       const fragment = await toFragment(shared);
       setLink(`${location.href.split("#")[0] ?? ""}${fragment}`);
-      // A story includes its own scenarios; everywhere else, a frame shows the microscope.
+      // A story contains its own scenarios. In all other places, an embedded page shows the microscope.
       const embedded = isStory
         ? ownFormula === ""
           ? `#/${place.value}`
@@ -89,7 +89,7 @@ export function Keep(): JSX.Element {
   const file = fileName(shippedName(toml.value) ?? name);
   const files = found.filter((f) => shown === null || !f.isShipped);
   const runs = stale.value || shown !== null ? [] : ensemble.value.runs;
-  // On pages that run nothing, the lines refer to the scenario under "Run".
+  // On pages without runs, the commands refer to the scenario under "Run".
   const ofBench = shown === null && here !== "run" && here !== "inside" ? ` (scenario under “Run”: ${nameNow.value})` : "";
   return (
     <Dialog
@@ -184,14 +184,14 @@ export function Keep(): JSX.Element {
   );
 }
 
-/** The scenarios on the screen and their seeds. */
+/** The scenarios currently shown, and their seeds. */
 interface Shown {
   readonly settings: readonly Setting[];
   readonly first: number;
   readonly seeds: number;
 }
 
-/** Returns the scenarios that a place compares; null if it shows the scenario under "Run", or none. */
+/** Returns the scenarios that a place compares; null if it shows the scenario under "Run" or no scenario. */
 async function onScreen(at: string): Promise<Shown | null> {
   const e = engine.peek();
   const [here, id, n] = at.split("/");
@@ -209,7 +209,7 @@ async function onScreen(at: string): Promise<Shown | null> {
   return { settings: [...classics(), mine], first: 1, seeds: 10 };
 }
 
-/** Returns the view of the microscope; null if it shows nothing of this scenario. */
+/** Returns the view of the microscope; null if it does not show this scenario. */
 function viewNow(): View | null {
   const looked = lens.detail.peek();
   if (looked === null || lens.overview.peek()?.toml !== toml.peek()) {
@@ -227,7 +227,7 @@ export function Copy(props: { readonly text: string; readonly what: string }): J
       await navigator.clipboard.writeText(props.text);
       setDone("Copied");
     } catch {
-      // Without clipboard access (from a file, or denied), select the text for copying by hand.
+      // Without clipboard access (page opened from a file, or denied), select the text for copying by hand.
       const selection = getSelection();
       if (pre.current !== null && selection !== null) {
         selection.selectAllChildren(pre.current);

@@ -7,14 +7,14 @@ export interface Lines {
   readonly python: string;
 }
 
-/** A scenario on the screen, and where celltrain finds it: its shipped name, or the name of the downloaded file. */
+/** A scenario that is shown, and where celltrain finds it: its shipped name, or the name of the downloaded file. */
 export interface Source {
   readonly source: string;
   readonly isShipped: boolean;
   readonly toml: string;
 }
 
-/** Returns a source for each text. File names are unique. */
+/** Returns a source for each text, with unique file names. */
 export function sources(
   texts: readonly { readonly name: string; readonly toml: string }[],
   shippedName: (toml: string) => string | null,

@@ -1,4 +1,4 @@
-/** Buttons that export a picture of the page. */
+/** Buttons that export pictures of the page. */
 
 import type { JSX } from "preact";
 import { message, said } from "../state.ts";
@@ -8,7 +8,7 @@ import { download, png, standaloneSvg, type Head } from "./files.ts";
 export function Pictures(props: {
   readonly of: string;
   readonly name: string;
-  /** Returns the texts around the picture at the time of export. */
+  /** Returns the texts around the picture when it is exported. */
   readonly head: () => Head | Promise<Head>;
 }): JSX.Element {
   const take = async (form: "png" | "svg"): Promise<void> => {
@@ -27,7 +27,7 @@ export function Pictures(props: {
       said.value = message(error);
     }
   };
-  // Ids of SVG drawings end in "-svg"; the element itself does not exist yet at the first render.
+  // The ids of SVG drawings end in "-svg". The element itself does not exist yet at the first render.
   const drawn = props.of.endsWith("-svg");
   return (
     <span class="pictures">

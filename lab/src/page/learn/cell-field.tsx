@@ -10,10 +10,13 @@ import { colours, engine, scenarios } from "../state.ts";
 const SCENARIO = "lan-tail-drop";
 const SEED = 1;
 const END_S = 0.0088;
-/** Wall-clock seconds of one pass, and of the pause after it. */
+/** Real time in seconds for one pass, and for the pause after it. */
 const PASS_S = 15;
 const PAUSE_S = 3;
-/** Start of the first pass, with a half-full buffer; and the instant shown without animation, with an overflow. */
+/**
+ * Simulated time at which the first pass starts, with a half-full buffer; and the instant of the still picture, with an
+ * overflow.
+ */
 const FIRST_S = 0.0016;
 const STILL_S = 0.0042;
 
@@ -43,7 +46,7 @@ export function CellField(): JSX.Element {
           setField({ history, departures: departed(history) });
         }
       })
-      // The page works without this picture.
+      // The page also works without this picture.
       .catch(() => undefined);
     return () => {
       current = false;
@@ -67,7 +70,7 @@ export function CellField(): JSX.Element {
     let before = performance.now();
     const tick = (now: number): void => {
       frame = requestAnimationFrame(tick);
-      // About 25 frames per second are enough, and leave the processor to the simulator.
+      // About 25 frames per second are enough, and leave processor time for the simulator.
       if (now - before < 38) {
         return;
       }

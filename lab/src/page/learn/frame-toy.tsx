@@ -1,4 +1,4 @@
-/** A frame of twelve cells; the reader can lose some of them. */
+/** A frame of twelve cells. Clicking a cell marks it as lost. */
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";

@@ -5,7 +5,7 @@ import type { Setting } from "../parts/experiment.ts";
 import { shortened } from "../parts/format.ts";
 import { scenarios } from "../state.ts";
 
-/** Policies to compare a custom policy with. */
+/** Policies that a custom policy is compared with. */
 export const CLASSICS = [
   { name: "tail drop", base: "lan-tail-drop" },
   { name: "EPD", base: "lan-epd" },

@@ -26,7 +26,10 @@ export function finishedSteps(story: Story): number {
   return story.steps.filter((_, i) => finished.value.has(`${story.id}/${String(i + 1)}`)).length;
 }
 
-/** Reads the stored progress; empty if storage is unavailable, for example for a file or in a frame. */
+/**
+ * Reads the stored progress; empty if storage is unavailable, for example if the page was opened from a file or is
+ * embedded.
+ */
 function read(): ReadonlySet<string> {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
@@ -45,6 +48,6 @@ function write(text: string | null): void {
       localStorage.setItem(KEY, text);
     }
   } catch {
-    // Without storage, the progress lasts as long as the page.
+    // Without storage, progress is kept until the page is closed.
   }
 }

@@ -1,4 +1,4 @@
-/** A story step with a guess, a run, and the answer next to the result. */
+/** A story step with a guess, a run, and the answer shown next to the result. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
@@ -292,7 +292,7 @@ function Answer(props: {
   );
 }
 
-/** Returns the values of the seeds that all variants have run; after a stop, some variants have more. */
+/** Returns the values for the seeds that all variants have run, since after a stop some variants have run more. */
 function paired(step: Run, outcomes: readonly Outcome[]): Values {
   const run = outcomes.map((o) => new Set(o.runs.map((r) => r.seed)));
   return outcomes.map((o) => {

@@ -1,4 +1,4 @@
-/** Drawing of a step's network before the run: the senders, the shared link and the buffer. */
+/** Drawing of a step's network before the run: senders, shared link and buffer. */
 
 import type { JSX } from "preact";
 import type { Network } from "../../engine/api.ts";
@@ -76,7 +76,7 @@ export function Sketch(props: { readonly network: Network }): JSX.Element {
   );
 }
 
-/** Returns the text below the drawing: "5 connections, 10 seconds." and a description of several shared links. */
+/** Returns the caption: "5 connections, 10 seconds." and a description of the shared links if there are several. */
 export function summary(network: Network): string {
   const { flows, duration_s: seconds } = network;
   const data = new Set(network.vcs.filter((v) => v.is_data).flatMap((v) => v.links));
@@ -118,7 +118,10 @@ function columnLayout(network: Network): Layout {
   return { height, places, isNamed: lanes <= 12 };
 }
 
-/** Places the switches in a row, senders above and receivers below, if one flow crosses all of at least three switches. */
+/**
+ * If there are at least three switches and a flow crosses all of them, places them in a row, with senders above and
+ * receivers below.
+ */
 function chainLayout(network: Network): Layout | null {
   const nodesOf = (links: readonly number[]): number[] => [
     network.links[links[0] ?? -1]?.from ?? -1,

@@ -1,8 +1,8 @@
 /**
- * The page inside another page: one story or one microscope, without header and footer.
+ * The page embedded in another page: one story or one microscope, without header and footer.
  *
- * The address requests this with `?embed`, or with `&embed` at the end of its fragment if it cannot have a query.
- * `embed=dark` and `embed=light` also choose the colours.
+ * An address requests this with `?embed`, or with `&embed` at the end of its fragment if it cannot have a query.
+ * `embed=dark` and `embed=light` also set the colours.
  */
 
 /** Colours of an embedded page. */
@@ -13,7 +13,7 @@ export const FRAME = { width: 960, height: 540 } as const;
 
 const FLAG = /(?:^[?]|&)embed(?:=(\w*))?(?=&|$)/;
 
-/** Splits an address into the request to be embedded, if any, and the fragment without it. */
+/** Splits an address into the embedding request, if there is one, and the fragment without it. */
 export function readEmbed(search: string, hash: string): { readonly embed: Embed | null; readonly hash: string } {
   const found = FLAG.exec(search) ?? FLAG.exec(hash);
   const colours = found?.[1];
@@ -23,19 +23,19 @@ export function readEmbed(search: string, hash: string): { readonly embed: Embed
   };
 }
 
-/** Returns whether going from one place to another keeps an embedded page in its frame. */
+/** Returns whether an embedded page stays in its frame when it goes from one place to another. */
 export function staysInFrame(from: string, to: string): boolean {
   const story = (place: string): string => /^learn\/[^/]+/.exec(place)?.[0] ?? "";
   return to === "inside" || (story(to) !== "" && (story(from) === story(to) || from === "inside"));
 }
 
-/** Returns the page's address without fragment; for a page on disk, relative to the embedding page. */
+/** Returns the page's address without its fragment, or a relative address if the page was opened from a file. */
 function pageAddress(href: string): string {
   const page = href.split(/[?#]/)[0] ?? "";
   return page.startsWith("file:") ? (page.split("/").at(-1) ?? "lab.html") : page;
 }
 
-/** Returns the address of the whole lab at the same place. */
+/** Returns the address of the full lab at the same place. */
 export function unframed(address: Pick<Location, "href" | "search" | "hash">): string {
   return `${address.href.split(/[?#]/)[0] ?? ""}${readEmbed(address.search, address.hash).hash}`;
 }

@@ -2,8 +2,8 @@
  * Links that contain a complete setup: the scenario and its seeds, the settings of a comparison and the formula of a
  * custom policy, compressed, after the `#` of the address.
  *
- * The fragment never leaves the browser. It consists of `#v1.` and a JSON object, deflated (raw) and encoded in
- * base64url. A link contains only texts for editors and numbers, and this module validates every field.
+ * The fragment never leaves the browser. It consists of `#v1.` and a JSON object, which is deflated (raw) and encoded
+ * as base64url. A link contains only texts for editors and numbers, and this module validates every field.
  */
 
 /** Contents of a link. */
@@ -32,10 +32,10 @@ export interface View {
 
 /** Maximum number of characters of all texts together. Larger scenarios are shared as files. */
 export const MOST_CHARACTERS = 200_000;
-/** Maximum number of lines of all texts together: a file of a few kilobytes can consist of newlines. */
+/** Maximum number of lines of all texts together, since a file of a few kilobytes can consist of newlines. */
 export const MOST_LINES = 10_000;
 export const MOST_SEEDS = 200;
-/** Maximum number of settings in a comparison: more could not be formatted apart by colour. */
+/** Maximum number of settings in a comparison, since more could not be distinguished by colour. */
 export const MOST_SETTINGS = 8;
 const MARK = "v1.";
 
@@ -78,7 +78,7 @@ const MOST_BYTES = 8 * MOST_CHARACTERS;
 
 async function unpacked(body: string): Promise<unknown> {
   try {
-    // Base64 enlarges incompressible data, but not beyond this.
+    // Base64 makes incompressible data longer, but not longer than this.
     if (body.length > 2 * MOST_BYTES) {
       throw large();
     }
@@ -120,7 +120,7 @@ function checked(value: unknown): Shared {
   return { toml, seed, seeds, place: known ? place : "", settings: named, formula, view };
 }
 
-/** A surrogate without its other half: not a character, and not representable in UTF-8. */
+/** An unpaired surrogate, which is not a character and cannot be represented in UTF-8. */
 const HALF = /\p{Surrogate}/u;
 
 /** Maximum length of a setting's name. */
@@ -143,7 +143,7 @@ function isView(value: unknown): value is View | null {
   return typeof port === "string" && port.length <= MOST_CHARACTERS && isTime(from) && isTime(to) && from < to && whole(step, 0, MOST_STEPS);
 }
 
-/** Maximum step in a view; larger than any window the microscope can record. */
+/** Maximum step in a view: more than the microscope ever records in a window. */
 const MOST_STEPS = 1e9;
 
 function isLarge({ toml, settings, formula }: Pick<Shared, "toml" | "settings" | "formula">): boolean {
@@ -173,7 +173,7 @@ async function through(
   most = Number.POSITIVE_INFINITY,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const writer = transform.writable.getWriter();
-  // Errors surface where the stream is read; unhandled promises here would report them twice.
+  // Errors are reported where the stream is read. Unhandled promises would report them a second time.
   writer.write(bytes).catch(() => undefined);
   writer.close().catch(() => undefined);
   const reader = transform.readable.getReader();

@@ -21,7 +21,7 @@ const LEFT = 8;
 const RIGHT = 8;
 const ROW = 30;
 
-/** Shows strips below one another on one axis from 0 to `most`. */
+/** Shows several rows of dots below one another, on a common axis from 0 to `most`. */
 export function Dots(props: {
   readonly title: string;
   readonly strips: readonly Strip[];

@@ -1,4 +1,4 @@
-/** Runs several settings with the same seeds. Results are cached while the page is open. */
+/** Runs several settings with the same seeds. Results are cached until the page is closed. */
 
 import { signal, type Signal } from "@preact/signals";
 import type { Answer, Engine, EngineError } from "../../engine/api.ts";
@@ -42,7 +42,7 @@ export class Experiment {
   #stopper: AbortController | null = null;
 
   outcomes(settings: readonly Setting[], seeds: readonly number[]): Outcome[] {
-    // Reading the signal re-renders the caller when answers arrive.
+    // Reading this signal makes the caller render again when answers arrive.
     void this.came.value;
     return settings.map((setting) => ({
       setting,
@@ -57,7 +57,10 @@ export class Experiment {
     this.#stopper?.abort();
   }
 
-  /** Runs everything not yet in the cache. A failing setting does not stop the others. Resolves when all have ended. */
+  /**
+   * Runs everything that is not yet in the cache. If one setting fails, the others continue. Resolves when all have
+   * ended.
+   */
   async run(engine: Engine, settings: readonly Setting[], seeds: readonly number[]): Promise<void> {
     this.#stopper?.abort();
     const mine = new AbortController();

@@ -9,7 +9,7 @@ import type { Failed } from "./experiment.ts";
 import { bytes, number, shortened } from "./format.ts";
 import { Notice } from "./parts.tsx";
 
-/** Shows nothing without a fault, or if the user stopped the run. `onAgain` runs it again with a higher limit. */
+/** Shows nothing if there is no fault or the user stopped the run. `onAgain` repeats the run with a higher limit. */
 export function FaultNotice(props: {
   readonly fault: EngineError | null;
   /** Setting that the fault belongs to, if there are several. */
@@ -46,7 +46,9 @@ export function FaultNotices(props: { readonly faults: readonly Failed[]; readon
   );
 }
 
-/** Shows the button that raises the exceeded limit, or nothing if there is no such limit or it is at its maximum. */
+/**
+ * Shows the button that raises the exceeded limit, or nothing if no limit was exceeded or the limit is at its maximum.
+ */
 export function Raise(props: { readonly kind: Kind; readonly onAgain?: () => void }): JSX.Element | null {
   const now = limits.value;
   const raised = {

@@ -1,4 +1,4 @@
-/** Small components shared by several places. */
+/** Small components used in several places. */
 
 import type { ComponentChildren, JSX } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
@@ -111,10 +111,10 @@ export function Slider(props: {
   );
 }
 
-/** A field for a whole number. It rejects a number out of range with a message and keeps its value. */
+/** A field for a whole number. If a number is out of range, it shows a message and keeps the old value. */
 export function WholeNumber(props: {
   readonly label: string;
-  /** Noun for the count, in messages such as "At most 200 seeds." */
+  /** Noun for what is counted, in messages such as "At most 200 seeds." */
   readonly unit?: string;
   readonly value: number;
   readonly min: number;
@@ -199,7 +199,7 @@ export function Swatch(props: { readonly n: number }): JSX.Element {
   return <span class="swatch" style={{ background: vcColour(props.n) }} aria-hidden="true" />;
 }
 
-/** Scrolls results into view, as little as necessary: on a laptop they would start below the screen. */
+/** Scrolls results into view, but no further than necessary. On a laptop they would otherwise be below the screen. */
 export function showSoon(results: Element | null | undefined): void {
   const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   results?.scrollIntoView({ block: "nearest", behavior: calm ? "auto" : "smooth" });

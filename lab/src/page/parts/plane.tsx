@@ -1,4 +1,7 @@
-/** The plane of efficiency and fairness: a dot per run, a labelled cross per mean, a diamond per published point. */
+/**
+ * The plane of efficiency and fairness: a dot for each run, a labelled cross for each mean, a diamond for each
+ * published point.
+ */
 
 import type { JSX } from "preact";
 import { mean } from "../../engine/statistics.ts";
@@ -163,7 +166,7 @@ function Key(props: { readonly runs: boolean; readonly printed: boolean }): JSX.
   );
 }
 
-/** Returns an axis that maps values to 0 to 1; it starts at 0.5 if no value is lower. */
+/** Returns a function that maps values to positions from 0 to 1. The axis starts at 0.5 unless a value is lower. */
 export function axis(values: readonly number[]): {
   readonly at: (value: number) => number;
   readonly ticks: readonly number[];
@@ -177,7 +180,7 @@ export function axis(values: readonly number[]): {
 
 /** Longer names are truncated in the drawing; the tooltip shows the whole name. */
 const MOST_LABEL = 24;
-/** Height of a label, and width of its swatch and of a letter. */
+/** Height of a label, and widths of its swatch and of a letter. */
 const LABEL = 16;
 const SWATCH = 13;
 const LETTER = 8.6;
@@ -196,11 +199,11 @@ export interface Label extends Anchor {
   readonly width: number;
   /** End of the line from the cross to the label. */
   readonly nearX: number;
-  /** True if the label is so far from its cross that a line joins them. */
+  /** True if the label is so far from its cross that a line must connect them. */
   readonly isFar: boolean;
 }
 
-/** Places a label next to each cross, inside the drawing. Labels do not overlap each other, crosses or diamonds. */
+/** Places a label next to each cross, inside the drawing, so that it overlaps no other label, cross or diamond. */
 export function labels(
   anchors: readonly Anchor[],
   diamonds: readonly { readonly x: number; readonly y: number }[] = [],

@@ -35,7 +35,7 @@ export function FirstSeed(props: { readonly label: string }): JSX.Element {
   );
 }
 
-/** Shows the field for the seed to look into. */
+/** Shows the field for the seed whose run is examined. */
 export function SeedInside(): JSX.Element {
   return (
     <WholeNumber
@@ -55,7 +55,7 @@ export function RunOrStop(props: {
   readonly id: string;
   readonly running: boolean;
   readonly disabled?: boolean;
-  /** True if another action is currently the main one. */
+  /** True if another action is the main one at present. */
   readonly isSecondary?: boolean;
   readonly onRun: () => void;
   readonly onStop: () => void;
@@ -80,7 +80,7 @@ export function ToBench(props: {
   readonly children: ComponentChildren;
 }): JSX.Element | null {
   if (embed.value !== null) {
-    // A frame only has room for a story or a microscope.
+    // An embedded page only has space for a story or a microscope.
     return null;
   }
   return (

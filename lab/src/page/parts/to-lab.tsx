@@ -1,11 +1,11 @@
-/** The link from a frame to the whole lab. */
+/** The link from an embedded page to the full lab. */
 
 import type { JSX } from "preact";
 import { unframed } from "../link/embed.ts";
 import { place } from "../state.ts";
 
 export function ToLab(): JSX.Element {
-  // Reading the place re-renders the link when the address changes.
+  // Reading `place` makes the link render again when the address changes.
   void place.value;
   return (
     <a class="small" href={unframed(location)} target="_blank" rel="noopener">

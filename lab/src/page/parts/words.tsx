@@ -30,7 +30,7 @@ function meanings(): Record<Term, string> {
   return Object.fromEntries(pairs) as Record<Term, string>;
 }
 
-/** Pixels that a tooltip may need to the right of its word. */
+/** Width in pixels that a tooltip may need to the right of its word. */
 const ROOM = 340;
 
 export function Word(props: { readonly of: Term; readonly children?: ComponentChildren }): JSX.Element {
@@ -55,12 +55,12 @@ export function Word(props: { readonly of: Term; readonly children?: ComponentCh
   );
 }
 
-/** Terms of one letter, which only match in the same case. */
+/** One-letter terms, which must match in case. */
 const LETTERS: ReadonlySet<string> = new Set(["K", "X", "Y", "N"]);
 
 const TERMS = [...EXPLAINED].sort((a, b) => b.length - a.length);
 
-/** Matches terms in a text, also in the plural, but not within a longer word. */
+/** Matches terms in a text, including plurals, but not inside longer words. */
 const FOUND = new RegExp(`(?<![\\w-])(${TERMS.join("|")})(?=s?(?![\\w-]))`, "i");
 
 /** Splits a text into plain parts and the first occurrences of terms. */
@@ -117,7 +117,7 @@ function punctuation(text: string): string {
   return /^[).,;:?!]+/.exec(text)?.[0] ?? "";
 }
 
-/** Shows paragraphs in which each term has a tooltip at its first occurrence. */
+/** Shows paragraphs, and adds a tooltip to the first occurrence of each term. */
 export function Explained(props: { readonly texts: readonly string[] }): JSX.Element {
   const seen = new Set<Term>();
   return (
@@ -125,7 +125,7 @@ export function Explained(props: { readonly texts: readonly string[] }): JSX.Ele
       {props.texts.map((text) => (
         <p key={text}>
           {parts(text, seen).map((part, i, all) => {
-            // Punctuation stays on the line of its term.
+            // Keep punctuation on the same line as its term.
             if (typeof part === "string") {
               return unbroken(part.slice(i === 0 ? 0 : punctuation(part).length));
             }

@@ -1,4 +1,4 @@
-/** An editor for the scenario as TOML, with faults marked at their lines. */
+/** An editor for the scenario as TOML, which marks the lines with faults. */
 
 import type { JSX } from "preact";
 import { useId, useRef, useState } from "preact/hooks";
@@ -52,7 +52,7 @@ export function Editor(): JSX.Element {
   );
 }
 
-/** Shows numbers next to the visible lines only: a text from a link may have thousands. */
+/** Shows numbers next to the visible lines only, since a text from a link may have thousands of lines. */
 function Gutter(props: {
   readonly lines: number;
   readonly bad: ReadonlySet<number | null>;
@@ -86,7 +86,7 @@ const MOST_TEXT = 200;
 export function Faults(props: {
   readonly faults: readonly Fault[];
   readonly onLine?: (line: number) => void;
-  /** True to omit the key, if all faults concern one text. */
+  /** True to omit the key, if all faults are about the same text. */
   readonly short?: boolean;
 }): JSX.Element | null {
   if (props.faults.length === 0) {

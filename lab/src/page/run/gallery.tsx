@@ -1,4 +1,4 @@
-/** Chooser for scenarios: the shipped ones by topic, and the rows of the papers' tables. */
+/** Chooser for scenarios: the shipped ones by topic, and the rows of tables in papers. */
 
 import type { JSX } from "preact";
 import { useId, useMemo, useState } from "preact/hooks";
@@ -15,7 +15,7 @@ interface Entry {
   readonly group: string;
 }
 
-/** Number of entries shown at once; the search finds the others. */
+/** Number of entries shown at once; the others can be found with the search. */
 const SHOWN = 80;
 
 export function Gallery(): JSX.Element {
@@ -106,7 +106,7 @@ export function about(text: string): string {
   return shortened(lines.join(" "), MOST_ABOUT);
 }
 
-/** Returns the description of a text. The comment of a changed shipped scenario still describes the original. */
+/** Returns the description of a text. If a shipped scenario was changed, its comment still describes the original. */
 export function aboutNow(text: string): string {
   const words = about(text);
   const isChanged = words !== "" && shippedName(text) === null;

@@ -111,7 +111,7 @@ function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
 
 function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
   const names = rowNames(props.runs, "ports");
-  // Ports without a limit, such as the ports of hosts, only matter if something was lost.
+  // Ports without a limit, such as those of hosts, only matter if cells were lost there.
   const busy = names
     .map((name, i) => ({ name, i }))
     .filter(

@@ -39,7 +39,7 @@ const TOPICS: readonly Topic[] = [
   { title: "More", names: ["*"] },
 ];
 
-/** Assigns every name to the first topic that matches. Omits topics without scenarios. */
+/** Assigns each name to the first topic that matches it. Topics without scenarios are omitted. */
 export function byTopic(names: readonly string[]): { readonly title: string; readonly names: readonly string[] }[] {
   const left = new Set(names);
   return TOPICS.map(({ title, names: patterns }) => {

@@ -1,4 +1,4 @@
-/** Explains why the current scenario cannot be run yet, if the user can raise the limit. */
+/** Explains why the current scenario cannot be run yet, if raising a limit may help. */
 
 import type { JSX } from "preact";
 import { FaultNotice, Raise } from "../parts/fault.tsx";

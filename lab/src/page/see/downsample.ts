@@ -1,6 +1,6 @@
-/** Reduces many points to those worth drawing: at most a few per pixel column, without losing peaks. */
+/** Reduces a large number of points to a few per pixel column, without losing peaks. */
 
-/** Returns the first index whose time is not before `t`; `times` must be sorted. */
+/** Returns the first index whose time is `t` or later; `times` must be sorted. */
 export function firstAt(times: Float64Array, t: number): number {
   let low = 0;
   let high = times.length;
@@ -41,10 +41,10 @@ export function thin(times: Float64Array, values: Float64Array, from: number, to
   return kept;
 }
 
-/** Number of points per block of precomputed extremes, so that a view of a million points need not scan them all. */
+/** Number of points per block of precomputed extremes, so that drawing a million points does not scan them all. */
 const BLOCK = 64;
 
-/** Indices of the smallest and largest value of each block, alternating. Values never change once drawn. */
+/** Alternating indices of the smallest and largest value of each block. Values never change once they are drawn. */
 const blocks = new WeakMap<Float64Array, Int32Array>();
 
 function blocksOf(values: Float64Array): Int32Array {

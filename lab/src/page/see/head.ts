@@ -1,4 +1,4 @@
-/** Texts around exported pictures of a run. */
+/** Title and description for exported pictures of a run. */
 
 import type { Head } from "../keep/files.ts";
 import { shortened, time } from "../parts/format.ts";
@@ -9,7 +9,10 @@ import { flowColour } from "./paint.ts";
 /** Maximum number of names in a legend; the colours repeat after eight. */
 export const LEGEND = 16;
 
-/** Returns a title and a description of the run: scenario, seed, time range and TCP. `names` belong to the colours. */
+/**
+ * Returns a title and a description of the run: scenario, seed, time range and TCP. `names` are the labels of the
+ * colours.
+ */
 export function headOf(
   o: Overview,
   title: string,

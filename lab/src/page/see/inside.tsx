@@ -1,4 +1,4 @@
-/** Look inside: one run at one instant. Shows the microscope first, then the whole run and the plots. */
+/** Look inside: one run at one instant. Shows first the microscope, then the whole run and the plots. */
 
 import type { JSX } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -145,7 +145,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
       return;
     }
     lens.showStage.value = false;
-    // On a small screen, scroll the stage to the top of the window. On a large one it is fully visible anyway.
+    // On a small screen, scroll the stage to the top of the window. On a large screen it is fully visible anyway.
     if (element.getBoundingClientRect().bottom > innerHeight) {
       element.scrollIntoView({ block: "start" });
     }
@@ -246,10 +246,10 @@ function known(series: NonNullable<lens.Overview["run"]["series"]>, name: string
   return series.measures["queue_cells"]?.names.includes(name) === true ? column(series, "queue_cells", name) : null;
 }
 
-/** Number of discarded frames listed at once. */
+/** Number of discarded frames listed at first. */
 const LISTED = 6;
 
-/** Lists the frames discarded in the window; a click shows the discard. */
+/** Lists the frames discarded in the window. A click on a frame shows its discard. */
 function Discarded(props: { readonly looked: lens.Detail }): JSX.Element {
   const { history } = props.looked;
   const [from, setFrom] = useState(0);
@@ -307,7 +307,7 @@ function Discarded(props: { readonly looked: lens.Detail }): JSX.Element {
   );
 }
 
-/** Returns the number of steps after which this frame has been discarded. */
+/** Returns the number of steps up to and including the discard of this frame. */
 function discardStep(looked: lens.Detail, frame: number): number | null {
   const { steps } = looked.history;
   const found = looked.losses.find((i) => steps.frame[i] === frame && (steps.judgement[i] ?? -1) >= 0);

@@ -19,13 +19,13 @@ import { time } from "../parts/format.ts";
 import { tcpName } from "../parts/names.ts";
 import { asFault, checkedNow, engine, go, limits, network, seedInside, toml } from "../state.ts";
 
-/** A whole run: queues and congestion windows at a fixed step. */
+/** Recording of a whole run: queues and congestion windows, at a fixed sampling step. */
 export interface Overview {
   readonly toml: string;
   readonly seed: number;
   readonly run: Run;
   readonly network: Network;
-  /** Condition of the only admission formula; empty if there are several or none. */
+  /** Condition of the admission formula, if there is exactly one formula; otherwise empty. */
   readonly formula: string;
   /** Name of the TCP; empty if unknown. */
   readonly tcp: string;
@@ -48,10 +48,10 @@ export interface Detail {
 
 /** Numbers of losses in a window. */
 export interface Counts {
-  /** Cells lost for lack of room, and the frames that they damaged. */
+  /** Cells lost because the buffer was full, and frames damaged by this. */
   readonly lost: number;
   readonly damaged: number;
-  /** Cells that the policy discarded, and the frames that it discarded whole. */
+  /** Cells that the policy discarded, and frames that it discarded completely. */
   readonly discarded: number;
   readonly frames: number;
 }
@@ -70,9 +70,9 @@ export const playing = signal(false);
 /** Part of the window that the plots show. */
 export const zoom = signal<readonly [number, number]>([0, 1]);
 export const flow = signal("");
-/** True if the microscope opens the current scenario as soon as it is checked; set by links from stories. */
+/** True if the microscope opens the current scenario once it is checked. Set by links from stories. */
 export const lookSoon = signal(false);
-/** Port, window and step requested by a link; the next look starts there. */
+/** Port, window and step requested by a link, to be shown after the next run. */
 export const wanted = signal<View | null>(null);
 /** True if the next stage must scroll into view. */
 export const showStage = signal(false);
@@ -95,7 +95,7 @@ export function stopLooking(): void {
   stopper?.abort();
 }
 
-/** Runs the current scenario once. Shows the view that a link requests, or else the first peak of the queue. */
+/** Runs the current scenario once. Shows the view requested by a link, or else the first peak of the queue. */
 export async function look(): Promise<void> {
   const e = engine.peek();
   const net = network.peek();
@@ -139,7 +139,7 @@ export async function look(): Promise<void> {
   });
 }
 
-/** Loads a scenario, goes to the microscope and looks into the run with this seed. */
+/** Loads a scenario, goes to the microscope and shows the run with this seed. */
 export function lookInto(text: string, seed: number): void {
   batch(() => {
     toml.value = text;
@@ -167,7 +167,7 @@ interface CallOptions {
 /** The most recent request. */
 let last: (() => Promise<void>) | null = null;
 
-/** Repeats the most recent request, for the same port and window. */
+/** Repeats the most recent request with the same port and window. */
 export async function again(): Promise<void> {
   await last?.();
 }
@@ -284,7 +284,7 @@ function beginning(history: BufferHistory, losses: readonly number[]): number {
   return middle === undefined ? occupancy.indexOf(occupancy.reduce((a, b) => Math.max(a, b), 0)) + 1 : middle + 1;
 }
 
-/** Counts losses. Steps of frames and steps of their cells are counted separately. */
+/** Counts losses. Frames and cells have separate steps, and are counted separately. */
 export function counts(history: Pick<BufferHistory, "kinds" | "steps">): Counts {
   const of = new Map<BufferStep | undefined, number>();
   for (const kind of history.steps.kind) {
@@ -341,7 +341,7 @@ export function isWords(column: Column | undefined): column is Words {
 
 export type Sort = "cell" | "frame" | "loss" | "timeout";
 
-/** Moves to the next step of a sort, forwards (1) or backwards (-1). Returns whether there was one. */
+/** Moves to the next step of this sort, forwards (1) or backwards (-1). Returns whether there was one. */
 export function move(sort: Sort, direction: 1 | -1): boolean {
   const c = detail.peek();
   if (c === null) {
@@ -355,7 +355,7 @@ export function move(sort: Sort, direction: 1 | -1): boolean {
   return true;
 }
 
-/** Returns the first step after an instant: there may be no step exactly at it. */
+/** Returns the first step after an instant, since there may be no step exactly at it. */
 export function stepAfter(history: BufferHistory, at: number): number {
   return Math.min(history.length, history.stepAt(at) + 1);
 }
@@ -372,10 +372,10 @@ export function ranOut({ timeouts: all, history }: Detail, at: number): string {
   return `Before that, at ${time(first.time_s)}, the retransmission timer ran out: ${names.join(", ")}${more}.`;
 }
 
-/** Timeouts of the run in which they were last counted. */
+/** Cached timeouts, and the run to which they belong. */
 let counted: { readonly of: Overview; readonly at: readonly number[] } | null = null;
 
-/** Finds the next timeout outside the window in the whole run; null if there is none, undefined if counting failed. */
+/** Finds the next timeout outside the window; null if the run has none there, undefined if counting failed. */
 export async function timeoutBeyond(direction: 1 | -1): Promise<number | null | undefined> {
   const [e, o, c] = [engine.peek(), overview.peek(), detail.peek()];
   if (e === null || o === null || c === null) {

@@ -9,9 +9,9 @@ import { count } from "../parts/format.ts";
 import { Prose } from "../parts/words.tsx";
 import { describeCell } from "./sentence.ts";
 
-/** Maximum number of squares; with more, they would be too small to see. */
+/** Maximum number of squares; if there were more, they would be too small to see. */
 const MOST = 40_000;
-/** Buffers up to this size are drawn completely, including free places. */
+/** Buffers up to this size are drawn completely, including their free places. */
 const WHOLE = 2_000;
 
 /** Space available for the buffer, in CSS pixels. */
@@ -43,7 +43,8 @@ export function Microscope(props: {
   const most = largest(history);
   const places = Math.min(
     MOST,
-    // Free places show whether a policy or a full buffer is the limit. In a large buffer they would shrink all squares.
+    // Free places show whether the policy or a full buffer is the limit. In a large buffer, they would make all squares
+    // too small.
     Number.isFinite(history.capacity) ? Math.min(history.capacity, Math.max(most, WHOLE)) : most,
   );
   const grid = layout(places, room);
@@ -226,7 +227,7 @@ function draw(
     }
   });
   context.stroke();
-  // Mark the end of a frame with a dark edge.
+  // Mark the last cell of a frame with a dark edge.
   context.fillStyle = colour("--ink");
   cells.slice(0, MOST).forEach((cell, place) => {
     if (cell.last && side >= 5) {

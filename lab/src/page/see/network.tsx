@@ -8,19 +8,19 @@ import { flowColour } from "./paint.ts";
 
 /** Space for names on both sides. */
 const MARGIN = 108;
-/** Minimum fraction of the width for the columns between the hosts, whose queues matter most. */
+/** Minimum fraction of the width used for the columns between the hosts, whose queues are the most important. */
 const INNER = 0.62;
 
 export interface NetworkProps {
   readonly network: Network;
-  /** Returns the number of cells waiting at a link's port; undefined if unknown. */
+  /** Returns the number of cells waiting at the port of a link; undefined if unknown. */
   readonly queues: (link: number) => number | undefined;
   /** Index of the selected port. */
   readonly port: number;
   readonly onPort: (link: number) => void;
   /** Returns the cells waiting at the selected port, by VC, with the CSS property of each colour. */
   readonly waiting: () => readonly { readonly cells: number; readonly colour: string }[];
-  /** Returns up to `most` cells that the selected port sent last, newest first. */
+  /** Returns the cells most recently sent by the selected port, newest first and at most `most`. */
   readonly sent: (most: number) => readonly { readonly colour: string; readonly damaged: boolean }[];
 }
 
@@ -68,7 +68,7 @@ function Drawing(props: NetworkProps): JSX.Element {
     const p = network.positions[node] ?? { x: 0.5, y: 0.5 };
     return [MARGIN + spread(p.x) * (width - 2 * MARGIN), 24 + p.y * (height - 60)];
   };
-  // Both directions share one line; the direction that carries data has the queue.
+  // Both directions share one line. The queue shown is that of the direction that carries data.
   const data = new Set(network.vcs.filter((v) => v.is_data).flatMap((v) => v.links));
   const switches = network.links
     .map((link, i) => ({ link, i }))
@@ -148,7 +148,7 @@ function Drawing(props: NetworkProps): JSX.Element {
 /** Width of a cell on a link, in pixels. */
 const CELL = 4;
 
-/** Shows a port's queue as a bar at the start of its link, which fills up. */
+/** Shows a port's queue as a bar at the start of its link, which is filled according to the number of cells. */
 function Queue(props: {
   readonly name: string;
   readonly cells: number | undefined;
@@ -164,7 +164,7 @@ function Queue(props: {
   const [x1, y1] = props.from;
   const [x2, y2] = props.to;
   const length = Math.hypot(x2 - x1, y2 - y1) || 1;
-  // The rest of the link shows sent cells.
+  // The rest of the link shows cells that were sent.
   const bar = Math.min(props.places === null ? 34 : 110, length * 0.4);
   const thick = props.small ? 6 : props.places === null ? 8 : 20;
   const start = Math.min(16, length * 0.25);
@@ -210,7 +210,7 @@ function Queue(props: {
           />
         ))
       )}
-      {/* Cells that the port has sent, newest first. Their spacing shows their order, not the length of the link. */}
+      {/* Cells sent by the port, newest first. Their spacing shows only their order, not the length of the link. */}
       {cells.map((cell, i) => {
         const x = start + bar + CELL + i * CELL;
         return (
@@ -224,7 +224,9 @@ function Queue(props: {
   );
 }
 
-/** Returns a function from column position to drawing position, which spreads inner columns that are close together. */
+/**
+ * Returns a function from column position to drawing position, which separates inner columns that are close together.
+ */
 function inner(network: Network): (x: number) => number {
   const between = network.positions.map((p) => p.x).filter((x) => x > 0.02 && x < 0.98);
   const half = Math.max(0, ...between.map((x) => Math.abs(x - 0.5)));
@@ -232,7 +234,7 @@ function inner(network: Network): (x: number) => number {
   return (x) => (x > 0.02 && x < 0.98 ? 0.5 + (x - 0.5) * by : x);
 }
 
-/** Splits the filled part of a bar, which ends at `end`, by colour. */
+/** Divides the filled part of a bar, which ends at `end`, by colour. */
 function stacked(
   waiting: readonly { readonly cells: number; readonly colour: string }[],
   end: number,
@@ -273,7 +275,7 @@ function ownColours(network: Network): Map<number, string> {
   return found;
 }
 
-/** Returns whether a node is at an end of the drawing, where there is space for its name. */
+/** Returns whether a node is at the left or right end of the drawing, where there is space for its name. */
 function outside(network: Network, node: number): boolean {
   const across = network.positions[node]?.x ?? 0.5;
   return across < 0.02 || across > 0.98;

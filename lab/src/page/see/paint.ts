@@ -1,4 +1,4 @@
-/** Painters for plots: queues, windows, the buffer by VC, segments. */
+/** Functions that draw plots: queues, windows, the buffer by VC, segments. */
 
 import type { BufferHistory, Network, Series, Table } from "../../engine/api.ts";
 import { firstAt, thin } from "./downsample.ts";
@@ -10,13 +10,13 @@ export function flowColour(n: number): string {
   return `--vc-${String((n % 8) + 1)}`;
 }
 
-/** Returns the CSS property of each VC's colour. A connection has the same colour at every port. */
+/** Returns the CSS property for the colour of each VC. A connection has the same colour at every port. */
 export function vcColours(network: Pick<Network, "vcs" | "flows">, history: Pick<BufferHistory, "vcs">): string[] {
   const flows = new Map(network.vcs.map((vc) => [vc.name, vc.flow]));
   return history.vcs.map((name, i) => flowColour(flows.get(name) ?? network.flows.length + i));
 }
 
-/** Extracts one column of recorded series. */
+/** Returns one column of recorded series. */
 export function column(series: Series, measure: string, name: string): Float64Array {
   const found = series.measures[measure];
   const at = found?.names.indexOf(name) ?? -1;
@@ -38,7 +38,7 @@ export function line(c: Canvas, times: Float64Array, values: Float64Array, colou
   context.lineJoin = "round";
   context.beginPath();
   const kept = thin(times, values, c.from, c.to, c.columns);
-  // If the line goes up and down in most columns, filling a bar per column is much faster than stroking a path.
+  // If the line goes up and down in most columns, filling one bar per column is much faster than stroking a path.
   const dense = kept.length > 2 * c.columns;
   let [beforeX, before] = [Number.NaN, Number.NaN];
   let range: Range | null = null;
@@ -85,7 +85,7 @@ export function band(
   for (let x = 0; x < c.columns && sample < times.length; x += 1) {
     const [from, to] = [c.from + x * width, c.from + (x + 1) * width];
     let [least, largest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-    // A sample that ends after this column covers part of it.
+    // If a sample ends after this column, it covers only a part of it.
     for (let i = sample; i < times.length && (times[i - 1] ?? 0) < to; i += 1) {
       least = Math.min(least, low[i] ?? 0);
       largest = Math.max(largest, high[i] ?? 0);
@@ -107,7 +107,10 @@ interface Range {
   readonly bottom: number;
 }
 
-/** Extends the range by a point, or draws it and starts the next column's range from the line's previous value. */
+/**
+ * Extends the range by a point; for a new column, first draws the old range and starts a new one at the line's last
+ * value.
+ */
 function widened(c: Canvas, range: Range | null, x: number, y: number, before: number): Range {
   const column = Math.round(x);
   if (range !== null && range.column === column) {
@@ -163,7 +166,7 @@ export function level(c: Canvas, value: number): void {
   context.setLineDash([]);
 }
 
-/** Marks losses: a cross for a discarded frame or cell, a triangle for a cell lost for lack of room. */
+/** Marks losses: a cross for a discarded frame or cell, a triangle for a cell lost because the buffer was full. */
 export function marks(c: Canvas, looked: Detail): void {
   const { steps, kinds } = looked.history;
   const { context } = c;
@@ -177,7 +180,7 @@ export function marks(c: Canvas, looked: Detail): void {
     }
     const x = c.x(t);
     const kind = steps.kind[i] ?? 0;
-    // One mark of each kind per pixel is all that can be seen.
+    // More than one mark of each kind per pixel would not be visible.
     if (kind === lastKind && x - lastX < c.scale) {
       continue;
     }
@@ -203,7 +206,7 @@ export function marks(c: Canvas, looked: Detail): void {
   }
 }
 
-/** Draws vertical dotted lines at instants, such as timeouts. */
+/** Draws dotted vertical lines at instants such as timeouts. */
 export function bars(c: Canvas, times: readonly number[], colour: string): void {
   const { context } = c;
   context.strokeStyle = c.colour(colour);
@@ -220,7 +223,10 @@ export function bars(c: Canvas, times: readonly number[], colour: string): void 
   context.setLineDash([]);
 }
 
-/** Returns times and congestion windows of one connection, from its segments; before the first, from the samples. */
+/**
+ * Returns the times and congestion windows of one connection: from its segments, and from the samples before the first
+ * of these.
+ */
 export function windows(
   looked: Detail,
   series: Series | null,

@@ -1,4 +1,4 @@
-/** A plot over time: uPlot provides axes, cursor and zoom, and the contents are painted from all points in view. */
+/** A plot over time. uPlot draws the axes and handles cursor and zoom; a painter draws all points in view. */
 
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
@@ -7,10 +7,10 @@ import { drawings } from "../keep/files.ts";
 import { colours } from "../state.ts";
 import { time } from "../parts/format.ts";
 
-/** Drawing context of a painter, clipped to the plot, with its scales. */
+/** Drawing context for a painter: clipped to the plot, with the plot's scales. */
 export interface Canvas {
   readonly context: CanvasRenderingContext2D;
-  /** Pixel position of a time or a value. */
+  /** Returns the pixel position of a time or a value. */
   readonly x: (time: number) => number;
   readonly y: (value: number) => number;
   readonly from: number;
@@ -43,7 +43,7 @@ export interface PlotProps {
   readonly onView: (view: readonly [number, number]) => void;
   /** Called when the user selects an instant. */
   readonly onPick: (time: number) => void;
-  /** Range that keys and the wheel adjust before Enter calls `onView`; without it, they change the view directly. */
+  /** Range adjusted by keys and the wheel until Enter calls `onView`. If absent, they change the view directly. */
   readonly stretch?: {
     readonly view: readonly [number, number];
     readonly onChange: (view: readonly [number, number]) => void;
@@ -53,7 +53,7 @@ export interface PlotProps {
 }
 
 const AXIS = 58;
-/** Data for uPlot, which has none of its own: the contents are painted. */
+/** Placeholder data for uPlot: the painter draws the contents. */
 const EMPTY: uPlot.AlignedData = [
   [0, 1],
   [null, null],
@@ -110,7 +110,7 @@ export function Plot(props: PlotProps): JSX.Element {
       plot.current = null;
       drawings.delete(props.id);
     };
-    // The axes contain colours, so a change of colours needs a new plot.
+    // The axes' colours are fixed at creation, so new colours need a new plot.
   }, [scheme]);
 
   const [from, to] = props.view;
@@ -157,7 +157,7 @@ function draw(u: uPlot, props: PlotProps): void {
   });
 }
 
-/** Draws a plot on a new canvas without the current instant, at two pixels per CSS pixel. */
+/** Draws a plot on a new canvas, without the line at the current instant, at two pixels per CSS pixel. */
 function picture(element: HTMLElement, props: PlotProps): HTMLCanvasElement {
   const current = { ...props, now: Number.NaN };
   const made = new uPlot(options(element, { current }, 2 / devicePixelRatio), EMPTY, document.createElement("div"));
@@ -171,7 +171,7 @@ function picture(element: HTMLElement, props: PlotProps): HTMLCanvasElement {
   return copy;
 }
 
-/** Returns what keys and the wheel change: the selected range if there is one, else the view. */
+/** Returns the range that keys and the wheel change: the selection if there is one, else the view. */
 function moved(props: PlotProps): NonNullable<PlotProps["stretch"]> {
   return props.stretch ?? { view: props.view, onChange: props.onView };
 }
@@ -240,7 +240,7 @@ function options(element: HTMLElement, latest: { readonly current: PlotProps }, 
   return {
     width: factor * Math.max(200, element.clientWidth),
     height: factor * latest.current.height,
-    // Space for half of the last number below the axis.
+    // Room for the half of the last tick label that extends beyond the axis.
     padding: [null, 25 * factor, null, null],
     legend: { show: false },
     scales: { x: { time: false, auto: false }, y: { auto: false } },

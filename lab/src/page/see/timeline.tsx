@@ -39,7 +39,7 @@ function counted(number: number, what: string): string {
 export function Timeline(props: { readonly looked: Detail }): JSX.Element {
   const { history, counts, timeouts } = props.looked;
   const [speed, setSpeed] = useState<number>(SPEEDS[1]);
-  /** Message shown in place of the window's numbers, with the time of a timeout outside the window. */
+  /** Message shown instead of the window's counts; `at` is the time of a timeout outside the window. */
   const [note, setNote] = useState<{ readonly of: object; readonly text: string; readonly at: number | null } | null>(null);
   const playing = isPlaying.value;
   const setPlaying = (on: boolean): void => {

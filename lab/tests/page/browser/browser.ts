@@ -66,8 +66,8 @@ export async function open(
 }
 
 /**
- * Shrinks limits on request (`divide`), so that tests exceed them quickly: seconds by call, bytes of memory, and the
- * common time limit of all runs of a click. Counts the requests to workers.
+ * Divides limits on request (`divide`), so that tests exceed them quickly: the time limit of each call, the memory
+ *limit, and the total time limit of all runs started by a click. Also counts the requests to workers.
  */
 export const SMALL_LIMITS = `
   window.divide = {};
@@ -87,7 +87,7 @@ export const SMALL_LIMITS = `
     later(what, wait >= 300_000 ? wait / (window.divide.together ?? 1) : wait, ...rest);
 `;
 
-/** Sets the divisors of limits, by call, `memory` or `together`. */
+/** Sets the divisor of each limit. Keys are calls, `memory` and `together`. */
 export async function divide(page: Page, by: Readonly<Record<string, number>>): Promise<void> {
   await page.evaluate((given) => {
     (window as unknown as { divide: unknown }).divide = given;
@@ -121,7 +121,7 @@ export async function closeBrowser(): Promise<void> {
   browser = null;
 }
 
-/** Enters a text in the editor under "Run" and waits until it has been checked. */
+/** Enters text in the editor under "Run" and waits until it has been checked. */
 export async function write(page: Page, toml: string): Promise<void> {
   await page.getByRole("tab", { name: "Text (TOML)" }).click();
   await page.getByLabel("Scenario as TOML").fill(toml);
@@ -171,7 +171,7 @@ export async function look(page: Page): Promise<void> {
   await page.locator(".stage").waitFor();
 }
 
-/** Takes the guess that a story step offers, and runs it. */
+/** Accepts the suggested guess of a story step, and runs the step. */
 export async function guessAndRun(page: Page): Promise<void> {
   await page.getByRole("button", { name: /^I guess/ }).click();
   await page.locator("#run-step").click();

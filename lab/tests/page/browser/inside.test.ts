@@ -227,7 +227,7 @@ test("the cells on the link of the selected port are those it sent last", { skip
   await close(opened);
 });
 
-/** Returns the vertical extent of sentence, buffer and controls in the window. */
+/** Returns the vertical extent of the sentence, the buffer and the controls in the window. */
 async function stageInWindow(page: Page): Promise<{ top: number; bottom: number }> {
   return page.evaluate(() => {
     const boxes = [".event", "#microscope", ".player", "#scrub"].map((s) => document.querySelector(s)?.getBoundingClientRect());

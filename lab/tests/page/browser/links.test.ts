@@ -174,7 +174,7 @@ test("pictures of a run are light, opaque and twice as large, with title and leg
     names.push(name);
     assert.deepEqual(ground, WHITE, name);
     assert.ok(width >= 2 * 420, `${name}: ${String(width)}`);
-    // The blue of the first connection in light colours; the queue and the network contain no connection's colour.
+    // The blue of the first connection in the light scheme; the queue and the network use no connection's colour.
     assert.ok(/queue|sequence|network/.test(name) || colours.includes("0,114,178,255"), `${name} has the light colours`);
     assert.ok(!colours.includes("26,32,41,255"), `${name} has no dark ground`);
   }

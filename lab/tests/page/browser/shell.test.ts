@@ -10,7 +10,7 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 after(closeBrowser);
 
-/** Goes to a place like its link would, and waits until it is drawn. */
+/** Opens a view as its link would, and waits until it is drawn. */
 async function goTo(page: Page, place: string): Promise<void> {
   await page.evaluate((hash) => {
     location.hash = hash;

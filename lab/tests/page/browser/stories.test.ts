@@ -100,7 +100,7 @@ test(
     assert.ok(rows[0]?.startsWith("X <= 0.9"), "the custom policy comes first");
     assert.ok(numbers("Selective Drop") !== undefined);
     assert.equal(numbers("X <= 0.9"), numbers("Selective Drop"));
-    // It never takes the name of a shipped policy.
+    // The user's policy never gets the name of a shipped policy.
     await page.getByRole("button", { name: "Change it under “Run”" }).click();
     await page.getByText("my policy: X <= 0.9 * K or Y * N / X <= 0.8", { exact: true }).waitFor();
     assert.equal(await page.locator(".about").innerText(), "");

@@ -1,4 +1,4 @@
-"""Diagrams of a run's events: time and sequence, the anatomy of a buffer, the ladder of a frame."""
+"""Diagrams of a run's events: a connection's time-sequence diagram, the anatomy of a buffer, the ladder of a frame."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-#: Mark of files that were drawn here.
+#: Metadata that marks files drawn by `Diagrams.write`.
 _MARK = "celltrain plot"
 
 
@@ -40,17 +40,17 @@ class Diagrams:
 
     def __init__(self, log: Mapping[str, pa.Table], title: str, facts: Mapping[str, Any]) -> None:
         self._run = Events(log=log, title=title, facts=facts)
-        #: Notes on the latest diagram for its reader, such as which cells it lacks.
+        #: Notes for the reader of the latest diagram, such as which cells are missing.
         self.notes: list[str] = []
 
     @checked()
     def sequence(self, flow: str, *, window: str | None = None, ax: Axes | None = None) -> Axes:
         """Draws the time-sequence diagram of a connection, as tcptrace does.
 
-        A bar is a segment that was sent, from its first to its last byte. Bars of retransmissions have the colour of their
-        reason. A cross is on a lost segment; if frames were kept, the legend names the port and the cause. The steps below
-        are the highest ACK at the sender, with a tick for each duplicate. The steps above are the limit that cwnd sets. A
-        dotted line is a timeout, if timers were kept.
+        A bar is a segment that was sent, from its first to its last byte. The colour of a retransmission shows its
+        reason. A cross marks a lost segment; if frames were recorded, the legend names the port and the cause. The
+        lower steps are the highest ACK at the sender, with a tick for each duplicate. The upper steps are the limit set
+        by cwnd. A dotted line is a timeout, if timers were recorded.
 
         Args:
             flow: The connection.
@@ -63,12 +63,13 @@ class Diagrams:
     def anatomy(self, port: str | None = None, *, window: str | None = None, ax: Axes | None = None) -> Axes:
         """Draws the cells waiting at a port over time, stacked by VC, and the cells lost there.
 
-        Crosses are frames that the policy refused, triangles cells that found no room or were pushed out. A dashed line is
-        the policy's threshold, a dotted one the buffer's size. Marks of frames and the threshold are drawn if frames were
-        kept. If only some VCs' cells were kept, grey dots are X, all cells waiting, at each judgement of a frame.
+        Crosses are frames that the policy refused; triangles are cells lost for lack of room, or pushed out. The dashed
+        line is the policy's threshold, the dotted line the buffer's size. Frames and the threshold are drawn if frames
+        were recorded. If only some VCs' cells were recorded, grey dots show X, all cells waiting, at each decision
+        about a frame.
 
         Args:
-            port: The port; the only one whose cells were kept when None.
+            port: The port. If None, the only one whose cells were recorded.
             window: First and last time, such as `"1.2s:1.3s"`; all events when None.
             ax: Axes to draw on.
         """
@@ -77,10 +78,10 @@ class Diagrams:
 
     @checked()
     def ladder(self, flow: str, frame: int | None = None, *, ax: Axes | None = None) -> Axes:
-        """Draws the cells of one frame on their way: a line for each port whose cells were kept, time from top to bottom.
+        """Draws the path of one frame's cells: a line for each port whose cells were recorded, time running downwards.
 
-        A thin line goes from a cell's departure to its arrival at the next port. A thick one is a waiting cell, a cross a
-        lost one.
+        A thin line connects a cell's departure to its arrival at the next port. A thick line is a waiting cell, a cross
+        a lost cell.
 
         Args:
             flow: The connection that sent the data; or a VC, such as `"tcp1-acks"`.
@@ -92,7 +93,7 @@ class Diagrams:
         return ladder.draw(self._run, flow, frame, notes=self.notes, ax=ax)
 
     def worst(self, kind: str) -> str:
-        """Returns the connection, or for a ladder the VC, that lost or retransmitted most among the events.
+        """Returns the connection with most retransmissions, or for a ladder the VC with most lost cells.
 
         Args:
             kind: `"sequence"` or `"ladder"`.
@@ -106,14 +107,14 @@ class Diagrams:
 
     @checked()
     def write(self, kind: str, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Draws a diagram into a file, whose ending names its format: svg, png or pdf. The same events give the same file.
+        """Draws a diagram to a file in the format of its suffix: svg, png or pdf. The same events give the same file.
 
-        A file that was drawn by this method is replaced; any other existing file is refused.
+        Replaces a file written by this method; raises `OutputError` for any other existing file.
 
         Args:
             kind: `"sequence"`, `"anatomy"` or `"ladder"`.
             path: The file.
-            options: Options of the method of this name.
+            options: Arguments of the method named by `kind`.
         """
         require_matplotlib()
         from matplotlib.figure import Figure
@@ -124,7 +125,7 @@ class Diagrams:
         if kind not in ("sequence", "anatomy", "ladder"):
             raise InputError([Fault.of_option("kind", kind, "is not a diagram; choose from sequence, anatomy, ladder")])
         _refuse_others(target)
-        # Without pyplot, which could open a window or keep the figure.
+        # Do not use pyplot, which could open a window or keep the figure in memory.
         with styled():
             figure = Figure(figsize=TALL if kind == "ladder" else SIZE, layout="constrained")
             getattr(self, kind)(**options, ax=figure.add_subplot())
@@ -134,7 +135,7 @@ class Diagrams:
 
 
 def _refuse_others(target: Path) -> None:
-    """Raises `OutputError` if the file exists and was not drawn here."""
+    """Raises `OutputError` if the file exists and was not written by `Diagrams.write`."""
     if not target.exists() and not target.is_symlink():
         return
     try:

@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-#: Most VCs with an area of their own, and the colour of the others together.
+#: Maximum number of VCs with an area of their own, and the colour of the area for the rest.
 _MOST_VCS = len(COLOURS)
 _REST = "#DDDDDD"
-#: Most VCs that a note names.
+#: Maximum number of VCs named in a note.
 _MOST_NAMED = 4
-#: Colours of marks; no flow has them.
+#: Colours of marks, different from all colours of flows.
 _REMAINDER, _REMOVED = "#E07B00", "#6A3D9A"
-#: Columns of a figure. Of the instants in a column those of the fullest and the emptiest buffer are drawn.
+#: Columns of a figure. In each column, the instants with the fullest and the emptiest buffer are drawn.
 _COLUMNS = 600
 _LEAVING = ("departed", "pushed_out", "dropped")
-#: Lines above this multiple of everything else are not drawn, as the axis would have to extend to them.
+#: Lines higher than this multiple of everything else are not drawn, as they would stretch the axis.
 _VISIBLE = 1.6
 
 
 def draw(run: Events, port: str | None, *, window: str | None, notes: list[str], ax: Axes | None) -> Axes:
-    """Draws the diagram from the events that were kept; adds notes about them for the reader."""
+    """Draws the diagram from the recorded events; adds notes about them for the reader."""
     import numpy as np
 
     span = event_rows.span_of(window)
     everything = run.log["cells"]
     port = _port(port, names(everything, "port"))
-    # Cells that wait when the window begins arrived before it.
+    # Keep earlier events: cells waiting when the window begins arrived before it.
     table = event_rows.within(rows_of(everything, port=port), None if span is None else (0.0, span[1]))
     vcs, times, waiting = _waiting(table)
     shown = np.ones(len(times), bool) if span is None else times >= span[0]
@@ -47,7 +47,7 @@ def draw(run: Events, port: str | None, *, window: str | None, notes: list[str],
     total = waiting.sum(axis=0)
     scale, _ = event_rows.time_unit(times[-1])
     judged = run.rows("frames", span, port=port)
-    # A judgement counts the VCs with cells in the buffer; if it counts more than the table has, some were not kept.
+    # A decision records the number of VCs with cells in the buffer. If the table has fewer, some were not recorded.
     partial = judged is not None and float(np.nanmax(numbers(judged, "active_vcs"), initial=0)) > len(vcs)
     own = ", ".join(vcs) if len(vcs) <= _MOST_NAMED else f"{len(vcs)} VCs"
     if partial:
@@ -59,7 +59,7 @@ def draw(run: Events, port: str | None, *, window: str | None, notes: list[str],
     points = _drawn(times, total)
     drawn, states = times[points], waiting[:, points]
     if span is not None:
-        # The window begins with the queue of the last event before it, and ends with the queue of its own last event.
+        # The window begins with the queue after the last event before it, and ends with the queue after its last event.
         if before.size:
             drawn, states = np.append(span[0], drawn), np.hstack([before, states])
         end = min(span[1], float(numbers(everything, "time_s").max()))
@@ -73,7 +73,7 @@ def draw(run: Events, port: str | None, *, window: str | None, notes: list[str],
     if partial and judged is not None:
         known = judged.filter(judged["occupancy"].is_valid())
         y = numbers(known, "occupancy")
-        # Dots, as nothing is known between two judgements.
+        # Draw dots, as the queue is unknown between two decisions.
         marks(ax, numbers(known, "time_s") * scale, y, ".", GREY, "X: all cells", markersize=2, zorder=1.5)
         top = max(top, float(y.max(initial=0)))
     size = run.facts.get("buffers", {}).get(port)
@@ -96,7 +96,7 @@ def _port(port: str | None, known: list[str]) -> str:
 
 
 def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
-    """Returns the VCs in the order of the port, the times of events, and the waiting cells of each VC after every event."""
+    """Returns the VCs in the port's order, the times of events, and the waiting cells of each VC after every event."""
     import numpy as np
 
     vcs = names(table, "port_vc")
@@ -110,7 +110,7 @@ def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
         own = of == vc
         known = keys[own & entered & ~is_rm]
         count = np.cumsum((own & entered).astype(int) - (own & left).astype(int))
-        # Cells that were there before the first event leave without having arrived. They leave first.
+        # Cells that were waiting before the first event have no arrival, and leave first.
         unseen = int((own & left & ~is_rm & ~np.isin(keys, known)).sum())
         waiting[vcs.index(port_vcs[int(own.argmax())])] += count + max(unseen, -int(count.min(initial=0)))
     return vcs, times, waiting
@@ -119,7 +119,7 @@ def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
 def _drawn(times: Any, total: Any) -> Any:
     """Selects the rows to draw: in each column of the figure the first, the emptiest, the fullest and the last.
 
-    The last state of a column holds until the next event, so a pause of any length shows what really waits in it.
+    The last state of a column applies until the next event, so the queue is also correct during a pause.
     """
     import numpy as np
 
@@ -136,7 +136,7 @@ def _drawn(times: Any, total: Any) -> Any:
 
 
 def _indices(run: Events, vcs: list[str]) -> dict[str, int]:
-    """Returns the index of each VC's flow; merged VCs have that of their first flow."""
+    """Returns the index of each VC's flow; for a merged VC, the index of its first flow."""
     cells = run.log["cells"]
     index = run.flow_index(names(cells, "flow"))
     pairs = cells.select(["port_vc", "flow"]).group_by(["port_vc", "flow"]).aggregate([]).to_pylist()
@@ -148,7 +148,7 @@ def _indices(run: Events, vcs: list[str]) -> dict[str, int]:
 
 
 def _areas(ax: Axes, x: Any, states: Any, order: Any, vcs: Sequence[str], index: dict[str, int]) -> None:
-    """Stacks the VCs with most cells in the order of their flows, and the others together on top."""
+    """Stacks the VCs with most cells in the order of their flows, and the sum of the others on top."""
     top = sorted(order[:_MOST_VCS], key=lambda vc: index[vcs[vc]])
     layers, labels = [states[vc] for vc in top], [vcs[vc] for vc in top]
     colours = [tint_of_flow(index[label]) for label in labels]
@@ -160,7 +160,7 @@ def _areas(ax: Axes, x: Any, states: Any, order: Any, vcs: Sequence[str], index:
 
 
 def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
-    """Draws refused frames and the policy's threshold; returns how high the plot must be."""
+    """Draws refused frames and the policy's threshold; returns the height that the plot needs."""
     import numpy as np
 
     refused = rows_of(judged, event="refused")
@@ -181,7 +181,7 @@ def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
 
 
 def _losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused: bool) -> None:
-    """Marks lost cells by cause, the most frequent causes first, so that they are below the others."""
+    """Marks lost cells by cause, usually the most frequent first, so that its marks do not cover the others."""
     events, reasons = texts(table, "event"), texts(table, "reason")
     lost = events == "lost"
     causes = {

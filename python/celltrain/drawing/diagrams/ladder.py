@@ -1,4 +1,4 @@
-"""The ladder of a frame: its cells on their way through the network, time from top to bottom."""
+"""The ladder of a frame: the path of its cells through the network, with time running downwards."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-#: Events that end a cell at a port.
+#: Events in which a cell is lost at a port.
 GONE = ("lost", "pushed_out", "dropped")
 #: Size of the diagram in inches.
 TALL = (SIZE[0], 1.25 * SIZE[1])
@@ -24,7 +24,7 @@ TALL = (SIZE[0], 1.25 * SIZE[1])
 
 @dataclass
 class _Visit:
-    """Times of a cell at a port; None for events that did not happen or were not kept."""
+    """Times of a cell at a port; None for events that did not happen or were not recorded."""
 
     arrived: float | None = None
     admitted: float | None = None
@@ -40,7 +40,7 @@ class _Visit:
 
 
 def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axes | None) -> Axes:
-    """Draws the diagram from the events that were kept; adds notes about the frame for the reader."""
+    """Draws the diagram from the recorded events; adds notes about the frame for the reader."""
     table = run.log["cells"]
     flows, vcs = names(table, "flow"), names(table, "vc")
     vc = flow if flow in vcs else one_of("flow", "a flow or VC of these events", flow, [*flows, *vcs])
@@ -49,7 +49,7 @@ def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axe
     own, judged = rows_of(table, vc=vc), run.rows("frames", vc=vc)
     number, note = _worth_seeing(vc, own, judged) if frame is None else (frame, "")
     notes += [note] if note else []
-    # Numbers of frames are 64 bits wide.
+    # Frame numbers have 64 bits.
     ports = _ports(own, number) if 0 <= number < 1 << 64 else {}
     if not ports:
         problem = "has no recorded cells; name a frame that crossed a port whose cells were recorded"
@@ -70,9 +70,9 @@ def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axe
 
 
 def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int, str]:
-    """Returns the first frame that lost some of its cells; otherwise the first that waited and arrived, or the first.
+    """Returns the first frame that lost only some cells, else the first that waited and arrived, else the first of all.
 
-    The second value is a note for frames that did not lose only some of their cells.
+    The second value is a note, unless the frame lost only some of its cells.
     """
     import numpy as np
 
@@ -82,14 +82,14 @@ def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int,
     events, times, ports = texts(cells, "event"), numbers(cells, "time_s"), texts(cells, "port")
     frames, cell = numbers(cells, "frame").astype(int), np.nan_to_num(numbers(cells, "index"), nan=-1)
     lost, passed = np.isin(events, GONE), events == "departed"
-    # Frames of which one port lost cells and sent others.
+    # Find frames from which a port lost some cells and sent others.
     at_ports = [ports == port for port in set(ports)]
     cut = np.concatenate([np.intersect1d(frames[lost & at], frames[passed & at]) for at in at_ports])
     if judged is not None:
         cut = np.union1d(cut, numbers(rows_of(judged, event="cut"), "frame").astype(int))
     if len(cut := np.intersect1d(cut, frames)):
         return int(cut[0]), ""
-    # A cell that departs later than it was admitted has waited.
+    # A cell has waited if it departed later than it was admitted.
     admitted: dict[tuple[Any, ...], float] = {}
     incomplete = set(frames[lost])
     for row in np.flatnonzero((events == "admitted") | passed):
@@ -103,7 +103,7 @@ def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int,
 
 
 def _ports(own: pa.Table, number: int) -> dict[str, list[_Visit]]:
-    """Returns the visits of the frame's cells by port, in the order of the ports; RM cells have other numbers."""
+    """Returns the visits of the frame's cells by port, in the order of the ports, without RM cells."""
     ports: dict[str, dict[int, _Visit]] = {}
     for row in rows_of(own, frame=str(number)).to_pylist():
         if row["index"] is None or row["rm"] is not None:
@@ -117,7 +117,7 @@ def _ports(own: pa.Table, number: int) -> dict[str, list[_Visit]]:
 
 
 def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str] | None, index: int, y: Any) -> None:
-    """Draws a vertical line for each port, and the cells between them; `y` converts times."""
+    """Draws a vertical line for each port, and the cells between them; `y` converts times to positions."""
     at_ports = list(ports.values())
     causes = Counter(visit.cause for visits in at_ports for visit in visits if visit.lost is not None)
     count = max(map(len, at_ports))
@@ -134,11 +134,11 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
             if visit.lost is not None:
                 label = f"lost: {visit.cause} ({causes[visit.cause]:,} of {count:,})"
                 marks(ax, [place], [y(visit.lost)], "x", LOSS, label, markersize=6, markeredgewidth=1.5, zorder=4)
-        # Cells of a VC arrive in the order in which they left.
+        # Cells of a VC arrive in the order in which they were sent.
         left = [visit.departed for visit in visits if visit.departed is not None]
         arrivals = [visit.arrived for visit in following or []]
         if following is None and end is not None and left:
-            # The host records the arrival of the last cell only; all cells take as long.
+            # The host only records the arrival of the last cell, but all cells take the same time.
             arrivals = [time + end[0] - left[-1] for time in left]
         for first, last in zip(left, arrivals, strict=False):
             if last is not None:

@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
 
-#: Colours by the reason of a retransmission; no flow has them.
+#: Colours by the reason for a retransmission, different from all colours of flows.
 _COLOURS = {"timeout": LOSS, "third duplicate ACK": INK, "partial ACK": "#6A3D9A", "SACK hole": "#E07B00"}
 #: A segment shorter than this fraction of the axis is drawn as a dot.
 _BAR = 0.012
-#: Most losses with large crosses.
+#: Maximum number of losses drawn as large crosses.
 _FEW = 40
 _LOST = ("refused", "cut", "joined", "dropped")
 
 
 def draw(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes:
-    """Draws the diagram from the events that were kept."""
+    """Draws the diagram from the recorded events."""
     span = event_rows.span_of(window)
     everything = run.log["segments"]
     flows = names(everything, "flow")
@@ -51,17 +51,17 @@ def draw(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes
         else:
             style: dict[str, Any] = {"linewidth": 0.6 * size, "rasterized": len(end) > MOST_MARKS, "zorder": order}
             ax.vlines(x[rows], start, end, color=colour, **style)
-        # The square of the legend is visible, however small the segments are.
+        # The square in the legend has a fixed size, so it is visible even if the segments are tiny.
         marks(ax, [], [], "s", colour, label, markersize=6)
 
     segments(events == "sent", colour_of_flow(run.flow_index(flows)[flow]), "sent", 2.4, 3)
     reasons = texts(table, "reason")
     for reason, shade in _COLOURS.items():
-        # Retransmissions are large enough to be visible on the line of ACKs, which crosses them.
+        # Retransmissions are drawn larger, to be visible where the line of ACKs crosses them.
         segments(again & (reasons == reason), shade, f"sent again: {reason}", 3.6, 4)
     _acks(ax, table, events, x, by, high)
     for label, lost in _losses(run, own, table, is_sent).items():
-        # Many crosses side by side would be a blot.
+        # Many large crosses side by side would be illegible.
         style = (
             {"markeredgewidth": 1.5, "markersize": 6}
             if len(lost) <= _FEW
@@ -81,7 +81,7 @@ def draw(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes
 
 
 def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float) -> None:
-    """Draws the highest ACK at the sender, a tick for each duplicate, and the limit that cwnd sets."""
+    """Draws the highest ACK at the sender, a tick for each duplicate, and the limit set by cwnd."""
     import numpy as np
 
     acked = events == "acknowledged"
@@ -95,18 +95,18 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
         marks(ax, x[duplicate], highest[duplicate] / by, "|", SOFT, "duplicate ACK", zorder=2)
     cwnd = numbers(table, "cwnd") * np.nanmax(numbers(table, "length"))
     of_sender = (acked | (events == "retransmitted")) & (highest >= 0) & ~np.isnan(cwnd)
-    # A limit far above everything sent is not visible, and an axis up to it would hide the rest.
+    # Cap a limit far above the sent data: it is outside the plot anyway.
     allowed = np.minimum((highest + cwnd)[of_sender] / by, 2 * high + 1)
     style |= {"color": GREY, "linewidth": 0.9, "linestyle": (0, (4, 1.5)), "zorder": 1}
     ax.plot(x[of_sender], allowed, label="ACK + cwnd", **style)
 
 
 def _losses(run: Events, own: pa.Table, table: pa.Table, is_sent: Any) -> dict[str, Any]:
-    """Returns the rows of segments that were lost, by cause if frames were kept."""
+    """Returns the rows of lost segments, by cause if frames were recorded."""
     import numpy as np
 
     frames = numbers(table, "frame")
-    # Segments that are sent belong to the data's VC, ACKs to another.
+    # Data segments and ACKs have different VCs.
     vc = str(texts(table, "vc")[is_sent][0])
     is_lost = is_sent & event_rows.lost_frames(frames, numbers(rows_of(own, vc=vc, event="arrived"), "frame"))
     causes: dict[float, str] = {}

@@ -23,18 +23,18 @@ _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 
 @dataclass(frozen=True, kw_only=True)
 class Inlined:
-    """A figure as a part of the page."""
+    """A figure embedded in a page."""
 
     name: str
     title: str
     caption: str
     svg: str
     narrow: str
-    """The figure for narrow screens, where its texts would become too small to read; empty if it has one width."""
+    """The SVG for narrow screens, where texts of the wide one would be too small to read; empty if there is none."""
 
     @classmethod
     def of(cls, drawing: Drawing, narrow: Drawing) -> Inlined:
-        """Creates the page's figure from its drawings in both widths."""
+        """Creates the figure from its drawings in both widths."""
         parts = {"name": drawing.name, "title": drawing.title, "caption": drawing.caption}
         svg, below = drawing.save("svg"), narrow.save("svg")
         label = f"{drawing.title}. {drawing.caption}"
@@ -47,7 +47,7 @@ class Inlined:
 
 
 def _svg(content: bytes, name: str, label: str) -> str:
-    """Returns a figure's SVG with unique identifiers, and its texts for screen readers."""
+    """Returns a figure's SVG with unique identifiers, and with a label for screen readers."""
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _XLINK)
     root = ET.fromstring(content)
@@ -78,22 +78,22 @@ def write_figure(drawing: Drawing, narrow: Drawing, folder: Path) -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class Rows:
-    """A group of rows of a table, which are a table of their own: a click on a heading sorts all of its rows."""
+    """A group of rows, shown as a table of its own: clicking a heading sorts all rows of the group."""
 
     title: str
     grid: Grid
     rows: list[list[tuple[str, float | None]]]
-    """Texts, with the number by which they are sorted if they have one."""
+    """Cell texts, each with the number to sort by, if it has one."""
 
     @property
     def numbers(self) -> list[str]:
-        """Headings of columns of numbers."""
+        """Headings of numeric columns."""
         return [head for place, head in enumerate(self.grid.heads) if place not in self.grid.left]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A part of a page under a heading: paragraphs, tables and figures, one below the other."""
+    """A part of a page with a heading: paragraphs, tables and figures, in order."""
 
     id: str
     title: str
@@ -101,7 +101,7 @@ class Section:
 
 
 def sections(blocks: Iterable[Block], first: str) -> list[Section]:
-    """Divides lines and tables for a screen into sections: a bold line begins one, and `first` stands for the first."""
+    """Divides printed lines and tables into sections. A bold line begins a section; `first` is the first title."""
     found = [Section(id="section-1", title=first, parts=[])]
     for place, block in enumerate(blocks):
         if isinstance(block, Grid):
@@ -130,7 +130,7 @@ def _number(text: str) -> float | None:
 
 
 def render(template: str, extra: str, **content: Any) -> str:
-    """Fills a template of a page; `words` has the functions that format numbers."""
+    """Renders a page template, with the module `words` for formatting numbers."""
     page: str = environment(extra).get_template(template).render(words=words, **content)
     return page
 
@@ -139,7 +139,7 @@ def environment(extra: str) -> Any:
     """Creates the template environment, which escapes texts for HTML and makes invisible characters visible.
 
     Args:
-        extra: Extra of the package that contains Jinja2, for the `MissingExtraError` without it.
+        extra: Extra that installs Jinja2, named in the `MissingExtraError` if it is missing.
     """
     try:
         import jinja2

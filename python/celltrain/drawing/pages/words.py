@@ -1,4 +1,4 @@
-"""Numbers and units for people."""
+"""Formats numbers and units for readers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterable, Sequence
 
 from celltrain.text import shown
 
-#: Units of stored quantities, and the multiples that people read.
+#: Units of stored quantities, and their multiples for display.
 _MULTIPLES = {
     "s": (("ps", 1e-12), ("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3), ("s", 1.0)),
     "bit/s": (("bit/s", 1.0), ("kbit/s", 1e3), ("Mbit/s", 1e6), ("Gbit/s", 1e9)),
     "B": (("B", 1.0), ("kB", 1e3), ("MB", 1e6), ("GB", 1e9)),
 }
 
-#: Characters of a line of a label; longer ones would not fit the side of a panel.
+#: Maximum length of a line in a label; longer lines would not fit beside a panel.
 LONGEST_LINE = 34
 
 
@@ -31,13 +31,13 @@ def ruler(unit: str, values: Iterable[float]) -> tuple[str, float]:
     multiples = _MULTIPLES.get(unit)
     if multiples is None or not sizes:
         return unit, 1.0
-    # The largest in which the smallest value is at least one, apart from rounding.
+    # The largest multiple in which the smallest value is at least one, apart from rounding.
     fitting = [(name, size) for name, size in multiples if min(sizes) >= size * (1 - 1e-9)]
     return fitting[-1] if fitting else multiples[0]
 
 
 def plain(value: float, digits: int = 6) -> str:
-    """Formats a value as it was set: short, and exact if that is short.
+    """Formats the value of a setting: exactly if that is short, otherwise rounded.
 
     >>> plain(1000.0), plain(0.1 + 0.2), plain(600000.0)
     ('1000', '0.3', '600000')
@@ -59,7 +59,7 @@ def valued(value: float | str, unit: str, digits: int = 6) -> str:
 
 
 def labelled(name: str, unit: str) -> str:
-    """Formats the label of an axis of a plot, in several lines if it is long.
+    """Formats the label of a plot's axis, in several lines if it is long.
 
     >>> labelled("ports.bottleneck.max_queue_cells", "cells").splitlines(), labelled("policy", "")
     (['ports.bottleneck.max_queue_cells', '(cells)'], 'policy')
@@ -76,12 +76,12 @@ def labelled(name: str, unit: str) -> str:
 UNDEFINED = "undefined"
 #: Measures whose names are not clear without their underscores.
 _CALLED = {"fairness_max_min": "max-min fairness"}
-#: Ends of measures' names that repeat their unit.
+#: Suffixes of measures' names that repeat their unit.
 _UNITS = re.compile(r"_(mbps|cells|ms|s|segments)$")
 
 
 def measure(name: str, unit: str = "1") -> str:
-    """Formats a measure for people: its name without underscores, and its unit if it has one.
+    """Formats a measure for readers: its name without underscores, and its unit if it has one.
 
     >>> measure("goodput_mbps", "Mb/s"), measure("cells.lost", "cells"), measure("flows.sum(*).timeouts")
     ('goodput (Mb/s)', 'cells lost', 'timeouts of all flows')
@@ -104,7 +104,7 @@ def measure(name: str, unit: str = "1") -> str:
 
 
 def setting(path: str) -> str:
-    """Returns the last step of an axis's path, for people.
+    """Returns the last step of an axis's path, without underscores.
 
     >>> setting("port.bottleneck.buffer"), setting("topology.n_source.link_delay")
     ('buffer', 'link delay')
@@ -125,7 +125,7 @@ def settings(names: Sequence[str], paths: Sequence[str]) -> list[str]:
 
 
 def prose(text: str) -> str:
-    """Removes the marks of code from a description.
+    """Removes backticks from a description.
 
     >>> prose("the path of `epd`")
     'the path of epd'
@@ -148,7 +148,7 @@ def estimated(mean: float, half: float) -> str:
     # Values that differ only by rounding have no spread.
     if half <= 1e-9 * abs(mean):
         return f"{figure(mean)} ± 0"
-    # Two digits of the half width.
+    # Round to two digits of the half width.
     place = 1 - math.floor(math.log10(half))
     return f"{_rounded(mean, place)} ± {_rounded(half, place)}"
 
@@ -163,7 +163,7 @@ def difference(mean: float, half: float) -> str:
 
 
 def figure(value: float) -> str:
-    """Formats a number to four digits; a whole number in full, and a share below 1 never as 1.
+    """Formats a number to four digits. Whole numbers are exact, and a fraction below 1 is never rounded to 1.
 
     >>> figure(0.123456), figure(1234.56), figure(22831.0), figure(1e-7), figure(0.999955)
     ('0.1235', '1,235', '22,831', '1e-07', '0.999955')
@@ -195,7 +195,7 @@ def counted(count: int, word: str) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """Formats a time for people.
+    """Formats a duration with a suitable unit.
 
     >>> in_words(0.0042), in_words(0.456), in_words(75), in_words(5400), in_words(200000)
     ('4.2 ms', '456 ms', '75 s', '90 min', '2.3 days')

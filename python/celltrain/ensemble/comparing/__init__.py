@@ -1,4 +1,4 @@
-"""Scenarios compared with the same seeds: means with their intervals, and paired differences.
+"""Compares scenarios run with the same seeds: means with intervals, and paired differences.
 
 >>> import celltrain as ct
 >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.TailDrop(), duration="20ms")

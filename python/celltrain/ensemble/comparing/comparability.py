@@ -21,11 +21,11 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: Numbers of formula results that were not numbers.
+#: Measures that count formula results that were not numbers.
 REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
 #: Measures in addition to the requested ones.
 ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
-#: With fewer seeds an interval may have impossible values, such as a share above 1.
+#: With fewer seeds, an interval may include impossible values, such as a fraction above 1.
 FEWEST_SEEDS = 5
 #: Measures that lie between 0 and 1.
 SHARES = ("efficiency", "fairness", "fairness_max_min")
@@ -64,7 +64,7 @@ def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False)
 
 
 def _settings(plan: Plan) -> dict[str, Any]:
-    """Returns the scenario of the first point with all defaults."""
+    """Returns the scenario of a plan's first point, with all defaults filled in."""
     settings: dict[str, Any] = json.loads(canonical(plan.points[0].scenario))
     return settings
 
@@ -72,7 +72,7 @@ def _settings(plan: Plan) -> dict[str, Any]:
 def _faults(
     one: tuple[str, Mapping[str, Any]], other: tuple[str, Mapping[str, Any]], measures: Sequence[str]
 ) -> Iterator[Fault]:
-    """Yields the measures that do not mean the same in two scenarios."""
+    """Yields a fault for each setting that gives measures different meanings in two scenarios."""
     (first, of_first), (second, of_second) = one, other
     durations = [str(settings["duration"]) for settings in (of_first, of_second)]
     if seconds(durations[0]) != seconds(durations[1]):
@@ -84,7 +84,7 @@ def _faults(
     options = [settings.get("measure", {}) for settings in (of_first, of_second)]
     for key in sorted(options[0].keys() | options[1].keys()):
         values = [one.get(key) for one in options]
-        # The size of files concerns the delays of files alone; everything else concerns all measures.
+        # The file size only affects the delays of files; all other settings affect all measures.
         wanted = [text for text in measures if text not in ADDITIONAL]
         concerned = [text for text in wanted if key != "file_size" or "file_delay" in text]
         if values[0] != values[1] and concerned:
@@ -100,7 +100,7 @@ def _faults(
 
 
 def not_numbers(names: Sequence[str], replaced: NDArray[np.float64]) -> Iterator[str]:
-    """Yields a warning for each name whose formulas gave results that were not numbers."""
+    """Yields a warning for each name whose formulas had results that were not numbers."""
     for name, counts in zip(names, replaced, strict=True):
         if (count := np.nansum(counts)) > 0:
             yield (
@@ -110,7 +110,7 @@ def not_numbers(names: Sequence[str], replaced: NDArray[np.float64]) -> Iterator
 
 
 def doubts(compared: Comparison) -> Iterator[str]:
-    """Yields the warnings that more seeds would not remove."""
+    """Yields the warnings that would remain with more seeds."""
     for name, empty in zip(compared.names, compared.carried_nothing, strict=True):
         if count := int(empty.sum()):
             yield plan_warnings.carried_nothing(shown(name), count, empty.size)
@@ -122,7 +122,7 @@ def doubts(compared: Comparison) -> Iterator[str]:
 
 
 def too_few(compared: Comparison) -> Iterator[str]:
-    """Yields a warning if few seeds give an interval with impossible values: Student's interval has no bounds."""
+    """Yields a warning if, with few seeds, an interval includes impossible values: Student's interval is unbounded."""
     if not 1 < len(compared.seeds) < FEWEST_SEEDS:
         return
     wide = []
@@ -141,7 +141,7 @@ def few(seeds: int) -> str:
 
 
 def _little(compared: Comparison) -> Iterator[str]:
-    """Yields the names that carry much less than another one in the same network, each at its worst setting."""
+    """Yields a warning for each name that carries much less than another in the same network, at its worst setting."""
     carried = compared.means_of(compared.delivered).mean
     worst: dict[int, tuple[float, int, int]] = {}
     for case, (share, best) in plan_warnings.little(carried, compared.rivals.reshape(-1)).items():
@@ -165,7 +165,7 @@ def _at(compared: Comparison, setting: int) -> str:
 
 
 def _without_effect(compared: Comparison) -> Iterator[str]:
-    """Yields names and axes that changed nothing: not a single instant in any run."""
+    """Yields a warning for names and axes that changed nothing, so that the fingerprints of all runs are equal."""
     prints, dead = compared.fingerprints, compared.carried_nothing
     if not (prints != "").all():
         return
@@ -178,7 +178,7 @@ def _without_effect(compared: Comparison) -> Iterator[str]:
     codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)
     seeds = np.arange(len(compared.seeds))
     for axis in compared.conditions:
-        # Settings that differ in this axis alone share a number.
+        # Settings that differ only in this axis have the same number.
         rest = [tuple(value for name, value in one.items() if name != axis.name) for one in compared.settings]
         group = np.array([rest.index(one) for one in rest])[:, None] * len(seeds) + seeds
         pairs = [plan_warnings.equal_pairs(group[~empty], own[~empty]) for own, empty in zip(codes, dead, strict=True)]
@@ -191,7 +191,7 @@ def _without_effect(compared: Comparison) -> Iterator[str]:
 
 
 def _indistinct(compared: Comparison) -> Iterator[str]:
-    """Yields a warning about cases whose runs hardly differ from seed to seed, so that their intervals say little."""
+    """Yields a warning about cases that hardly vary between seeds, so that their intervals mean little."""
     if len(compared.seeds) < plan_warnings.LEAST_SEEDS:
         return
     distinct = np.array([[len(set(runs) - {""}) for runs in row] for row in compared.fingerprints])

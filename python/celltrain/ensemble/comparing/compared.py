@@ -1,4 +1,4 @@
-"""The answer of a comparison: as tables for people, as files, as a figure."""
+"""The result of a comparison: as tables, as files and as a figure."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from celltrain.model.grids import LONGEST_WORD, Block, Card, Carded, Grid, Line
 from celltrain.running.tables import write_csv
 from celltrain.text import as_json, shown
 
-#: Measures that a card has room for.
+#: Maximum number of measures on a card.
 MOST_MEASURES = 4
-#: Notes below a table: the marks of differences and means.
+#: Notes below a table that explain its marks.
 BEYOND = "* significant: the 95 % confidence interval of the paired difference excludes zero"
 HALF = "\u00b1: half the 95 % interval of the mean (Student's t over the seeds)"
 
@@ -35,23 +35,23 @@ class Compared(Carded, Answer, Comparison):
     Attributes:
         what: `scenario`, or the name of the axis whose values are compared.
         scenario: The scenario whose settings are compared; empty if several scenarios are compared.
-        names: Names of the scenarios or values; the others are compared with the first.
+        names: Names of the scenarios or values; the first is the baseline.
         conditions: The other axes: everything is compared at each combination of their values.
-        settings: The combinations: for each the values of `conditions`, numbers in the units of the axes (s, bit/s, B, cells).
-        fixed: Axes of one value, which are set for all.
-        only_where: By name the axes of `fixed` that take effect in some cases only, and these cases in words, such as
-            `tcp is vanilla`.
+        settings: The combinations: values of `conditions`, with numbers in the units of the axes (s, bit/s, B, cells).
+        fixed: Axes with a single value, which is set in all scenarios.
+        only_where: By name, the axes of `fixed` that only take effect in some cases, and a description of these cases,
+        such as `tcp is vanilla`.
         configurations: By name and combination: the scenario with all its settings, as JSON.
         tcp: By name and combination: the TCP in words, such as `vanilla (no fast retransmit, 100 ms ticks)`.
         measures: The measures.
         seeds: The seeds.
         values: By name, combination, seed and measure, in the units of the measures; NaN for missing values.
         fingerprints: By name, combination and seed; an empty text if a run failed.
-        ties_only: By name and combination: whether seeds draw at most the order of simultaneous cells.
+        ties_only: By name and combination: whether nothing is random except, at most, the order of simultaneous cells.
         failures: The runs that failed.
         delivered: By name, combination and seed: the bytes that all flows delivered; NaN if a run failed.
-        rivals: By name and combination: a number that cases share which differ in nothing but policies.
-        of_check: Warnings of `celltrain check` for the scenarios as they were run.
+        rivals: By name and combination: a number, equal for cases that differ only in policies.
+        of_check: Warnings that `celltrain check` gives for the scenarios that were run.
         of_plan: Warnings about scenarios that are hard to compare.
     """
 
@@ -64,12 +64,12 @@ class Compared(Carded, Answer, Comparison):
 
     @cached_property
     def doubts(self) -> tuple[str, ...]:
-        """The warnings that more seeds would not remove."""
+        """The warnings that would remain with more seeds."""
         return tuple(comparability.doubts(self))
 
     @cached_property
     def too_few(self) -> tuple[str, ...]:
-        """A warning if few seeds give an interval with impossible values."""
+        """A warning if, with few seeds, an interval includes impossible values."""
         return tuple(comparability.too_few(self))
 
     @checked()
@@ -109,9 +109,9 @@ class Compared(Carded, Answer, Comparison):
 
     @checked()
     def write(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Writes the table and the runs as CSV, `comparison.json`, and `scenarios.json` into a folder; returns the files.
+        """Writes the table and the runs as CSV, `comparison.json` and `scenarios.json` to a folder; returns the files.
 
-        `scenarios.json` has the scenario of each case with all its settings.
+        `scenarios.json` contains the complete scenario of each case.
         """
         scenarios = [
             {
@@ -143,16 +143,16 @@ class Compared(Carded, Answer, Comparison):
         """Draws means with their 95 % intervals; needs `pip install celltrain[plot]`.
 
         Args:
-            file: File to write: `.svg`, `.pdf` or `.png`; none when None.
-            measures: Measures to draw, a panel each; the first three when None.
+            file: File to write: `.svg`, `.pdf` or `.png`. No file is written when None.
+            measures: Measures to draw, with a panel for each; the first three when None.
             width: `"page"` (7.2 inches), or `"column"` (3.5 inches) for a paper's column.
-            style: A style of matplotlib: a name such as `"grayscale"`, or a file. Celltrain's own when None.
+            style: A matplotlib style: a name such as `"grayscale"`, or a file. Celltrain's own when None.
 
         Returns:
-            The figure of matplotlib.
+            The matplotlib figure.
 
         Raises:
-            InputError: If a measure, a width or a style is unknown, or the file's ending is not that of a picture.
+            InputError: If a measure, a width or a style is unknown, or the file's suffix is not one of the above.
         """
         return draw(self, file, measures=measures, width=width, style=style)
 
@@ -185,7 +185,7 @@ def ends(mean: float, half: float) -> dict[str, float | None]:
 
 
 def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Iterator[Block]:
-    """Yields a comparison as printed by the command line, with some of its measures; with all if None."""
+    """Yields a comparison as printed by the command line, with some of its measures, or all if None."""
     chosen = range(len(compared.measures)) if measures is None else measures
     yield Line(text=_heading(compared), style="bold", is_note=True)
     for line in _about(compared):
@@ -208,7 +208,7 @@ def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Itera
 
 
 def _heading(compared: Comparison) -> str:
-    """Returns the names and the seeds of a comparison."""
+    """Returns the heading of a comparison: its names and seeds."""
     seeds = compared.seeds
     range_of_seeds = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
     files = [str(value) for axis in compared.conditions if axis.name == SCENARIO for value in axis.labels or ()]
@@ -221,7 +221,7 @@ def _heading(compared: Comparison) -> str:
 
 
 def _about(compared: Comparison) -> Iterator[str]:
-    """Yields lines below the heading: the paths of the axes, the fixed settings, and the TCPs."""
+    """Yields the lines below the heading: the paths of the axes, the fixed settings, and the TCPs."""
     whole = [compared.what, *(axis.name for axis in compared.conditions)]
     varied = [shown(name) for name, head in zip(whole, _heads(compared), strict=False) if name != head]
     if varied:
@@ -246,7 +246,7 @@ def _about(compared: Comparison) -> Iterator[str]:
 
 
 def _heads(compared: Comparison) -> list[str]:
-    """Returns the headings of the rows of a measure: name, settings, mean, and difference from the first name."""
+    """Returns the column headings of a measure: name, settings, mean, and difference from the first name."""
     first = compared.names[0] if len(compared.names[0]) <= LONGEST_WORD else "the first"
     against = [] if len(compared.names) == 1 else [f"difference from {first}"]
     axes = compared.conditions
@@ -255,7 +255,7 @@ def _heads(compared: Comparison) -> list[str]:
 
 
 def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
-    """Yields name, settings, mean and difference of each case, setting by setting."""
+    """Yields the name, settings, mean and difference of each case, setting by setting."""
     means, more = compared.means[measure], compared.differences[measure]
     for place, own in enumerate(compared.settings):
         values = [valued(own[axis.name], axis.unit) for axis in compared.conditions]
@@ -263,7 +263,7 @@ def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
             case = row * len(compared.settings) + place
             cells = [name, *values, estimated(float(means.mean[case]), float(means.half[case]))]
             if len(compared.names) > 1:
-                # The first has no difference from itself.
+                # The first name is the baseline and has no difference.
                 cells.append(difference(float(more.difference[case]), float(more.half[case])) if row else "")
             yield cells
 
@@ -274,7 +274,7 @@ def _is_single(compared: Comparison) -> bool:
 
 
 def _single_grid(compared: Comparison) -> Grid:
-    """Returns measure, mean, least and largest of one scenario."""
+    """Returns a table with the mean, smallest and largest value of each measure."""
     grid = Grid(heads=["measure", "mean", "least", "largest"])
     for i, (measure, means) in enumerate(zip(compared.measures, compared.means, strict=True)):
         values = compared.values[0, 0, :, i]
@@ -286,7 +286,7 @@ def _single_grid(compared: Comparison) -> Grid:
 
 
 def _words(compared: Comparison) -> list[int]:
-    """Returns the columns of words: the names, and settings that are not numbers."""
+    """Returns the indices of text columns: the name, and settings that are not numbers."""
     return [0, *(place for place, axis in enumerate(compared.conditions, 1) if not axis.is_number)]
 
 

@@ -20,7 +20,7 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Name of the comparison of several scenarios, and of the condition if policies are compared within each.
+#: Name used if scenarios are compared, and for the condition if policies are compared within each scenario.
 SCENARIO = "scenario"
 
 
@@ -64,19 +64,19 @@ class Comparison:
 
     @cached_property
     def means(self) -> tuple[Means, ...]:
-        """For each measure the means of all cases: a name at a combination, the combinations of a name together."""
+        """For each measure, the means of all cases: for each name, one case per combination."""
         return tuple(self.means_of(self.values[..., i]) for i in range(len(self.measures)))
 
     def means_of(self, values: NDArray[np.float64]) -> Means:
-        """Returns the means of all cases; the values are by name, combination and seed."""
+        """Returns the means of all cases from values by name, combination and seed."""
         cases = len(self.names) * len(self.settings)
         return means(np.repeat(np.arange(cases), len(self.seeds)), values.reshape(-1), cases)
 
     @cached_property
     def differences(self) -> tuple[Differences, ...]:
-        """For each measure and case the mean difference from the first name at that combination, seed by seed.
+        """For each measure and case, the mean difference from the first name at that combination, seed by seed.
 
-        Seeds for which one of the two has no value do not count. The first name's own differences are NaN.
+        Seeds for which either value is missing are left out. The first name's own differences are NaN.
         """
         return tuple(differences(self.values[..., i]) for i in range(len(self.measures)))
 
@@ -84,8 +84,8 @@ class Comparison:
     def table(self) -> pa.Table:
         """One row per name, combination and measure: mean, interval, and the paired difference from the first name.
 
-        `low` and `high` are the ends of the mean's 95 % interval (Student's), `difference_low` and `difference_high` those
-        of the difference's. Missing numbers are null.
+        `low` and `high` are the ends of the mean's 95 % interval (Student's); `difference_low` and `difference_high`
+        are the ends of the interval of the difference. Missing numbers are null.
         """
         cases = np.arange(len(self.names) * len(self.settings))
         against = {
@@ -127,7 +127,7 @@ class Comparison:
 
     @property
     def fixed_line(self) -> str:
-        """The settings for all cases."""
+        """The settings for all cases, in words."""
         texts = []
         for axis in self.fixed:
             only = f" (only where {self.only_where[axis.name]})" if axis.name in self.only_where else ""
@@ -135,7 +135,7 @@ class Comparison:
         return f"set: {', '.join(texts)}" if texts else ""
 
     def places(self) -> Iterator[tuple[int, ...]]:
-        """Yields name and combination of each case."""
+        """Yields the index of the name and of the combination of each case."""
         yield from np.ndindex(len(self.names), len(self.settings))
 
     def _case_columns(self, cases: NDArray[np.int64]) -> Iterator[tuple[Column, list[Any]]]:

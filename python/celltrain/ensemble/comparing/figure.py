@@ -25,11 +25,11 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Number of measures that are drawn by default.
+#: Number of measures drawn by default.
 MOST_MEASURES = 3
-#: Most panels of a measure.
+#: Maximum number of panels for a measure.
 MOST_PANELS = 6
-#: Ratio of largest to smallest value from which an axis is logarithmic.
+#: Ratio of largest to smallest value at which an axis becomes logarithmic.
 WIDE = 20
 
 
@@ -49,7 +49,7 @@ def draw(
     width: str,
     style: str | None,
 ) -> Figure:
-    """Draws a comparison, and writes it to a file if one is named."""
+    """Draws a comparison, and writes it to `file` if given."""
     look = check(file, width, style)
     chosen = _chosen(compared, measures)
     with look.applied():
@@ -63,7 +63,7 @@ def draw(
 
 
 def _subtitle(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> list[str]:
-    """Returns the lines that a figure needs on a slide: TCP, unless panels or names say it, and the meaning of bars."""
+    """Returns the lines above the figure: the TCP, unless panels or names show it, and the meaning of bars."""
     tcps = {tcp for own in compared.tcp for tcp in own}
     lines = []
     if len(tcps) == 1 and (tcp := tcps.pop()):
@@ -101,7 +101,7 @@ def _chosen(compared: Comparison, measures: Sequence[str] | None) -> list[int]:
 def _drawn(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> Figure:
     if not compared.conditions:
         return dots([_panel(compared, measure, [0]) for measure in measures], look)
-    # Lines go over the numbers with most values; the other axes give panels, scenarios first of all.
+    # The x axis is the numeric axis with most values, and the other axes have a panel for each value.
     conditions = sorted(compared.conditions, key=lambda axis: (axis.name == SCENARIO, not axis.is_number, -len(axis)))
     across, *others = conditions
     if across.name == SCENARIO:
@@ -130,7 +130,7 @@ def _drawn(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> 
 
 
 def _panel(compared: Comparison, measure: int, places: Sequence[int], *, title: str = "", runs: bool = True) -> Panel:
-    """Returns the panel of a measure at some settings; with `runs` it shows the values behind the means."""
+    """Returns the panel of a measure at some settings; `runs` adds the values that the means are computed from."""
     about, means, groups = compared.measures[measure], compared.means[measure], []
     for row, name in enumerate(compared.names):
         cases = [row * len(compared.settings) + place for place in places]
@@ -142,7 +142,7 @@ def _panel(compared: Comparison, measure: int, places: Sequence[int], *, title: 
 
 
 def _with_tcp(compared: Comparison, title: str, places: Sequence[int]) -> str:
-    """Returns the title of a panel, with its TCP if other panels have another one."""
+    """Returns the title of a panel, with its TCP if panels differ in their TCP."""
     everywhere = {tcp for own in compared.tcp for tcp in own}
     here = {short_tcp(own[place]) for own in compared.tcp for place in places}
     return f"{title}\nTCP: {here.pop()}" if len(everywhere) > 1 and len(here) == 1 else title

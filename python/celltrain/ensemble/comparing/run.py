@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
     Comparable: TypeAlias = Scenario | str | os.PathLike[str]
 else:
-    # `_wrong_scenarios` checks them, one by one.
+    # `_wrong_scenarios` checks the scenarios instead of the decorator `checked`.
     Comparable = Any
 
-#: Measures by default.
+#: Default measures.
 MEASURES = ("efficiency", "fairness", "goodput_mbps", "cells.lost", "cells.discarded", "flows.sum(*).timeouts")
-#: Most runs of a case.
+#: Maximum number of runs of a case.
 MOST_SEEDS = 1_000_000
-#: Most characters of a setting in a name; longer settings lose their middle.
+#: Maximum length of a setting in a name; longer settings are shortened in the middle.
 MOST_SETTING = 40
 
 
@@ -70,29 +70,29 @@ def compare(
     """Runs scenarios with the same seeds: means with 95 % intervals, and differences from the first, paired by seed.
 
     Several scenarios are compared with the first of them. If there is one scenario, the values of the first axis in `vary`
-    are compared with the first value. Other axes are conditions: everything is compared at each of their values. Several
-    policies in several scenarios are compared within each scenario.
+    are compared with the first value. Other axes are conditions: everything is compared at each of their values. If
+    several policies and several scenarios are given, the policies are compared within each scenario.
 
     Args:
         scenarios: Scenarios, paths of TOML files, or names of shipped ones, one by one or in a list.
-        names: Names in the answer and in figures: of the scenarios, or for one scenario of the values of the first axis.
-            Files, names or values when None.
+        names: Names in the result and in figures: of the scenarios, or, for a single scenario, of the first axis's
+        values. When None, the names of files or scenarios, or the values.
         vary: Settings by their paths, such as `{"port.bottleneck.buffer": [1000, 2000]}`. A policy is a text such as
             `"epd:threshold=80%"` or `"mine.toml"`, `celltrain.Policy.read("mine.toml")`, or an object such as
-            `celltrain.Epd(threshold=800)`. A table is as in a plan's `[axes]`. A single value is set for all.
+            `celltrain.Epd(threshold=800)`. A table is as in a plan's `[axes]`. A single value is set in all scenarios.
         seeds: Number of runs of each case; all cases have the same seeds.
         first_seed: The first seed; the others follow.
         measures: Measures as in a plan; efficiency, fairness, goodput, losses and timeouts when None.
         limit: Real time that a run may take, such as `"60s"`.
         jobs: Threads; one for each core when None.
-        client: A client of a Dask cluster, to run there; needs `pip install celltrain[cluster]`.
+        client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
         worker: Any other worker that runs chunks.
-        progress: Called from time to time with the share of the runs that is done, 0 to 1.
+        progress: Called from time to time with the completed fraction of the runs, 0 to 1.
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Raises:
-        InputError: With everything that is wrong with a scenario, a setting or a measure, and if the measures of two
-            scenarios do not mean the same.
+        InputError: With all faults of a scenario, a setting or a measure; also if measures have different meanings in
+        two scenarios.
         CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
@@ -126,7 +126,7 @@ def compare(
     try:
         cases = [Case.of(number, scenario) for number, scenario in enumerate(layout.points)]
     except ScenarioError as error:
-        # It fitted into memory when it was checked.
+        # The scenario was valid when it was checked, but memory has run short since then.
         raise InputError(error.faults) from None
     plan = next(iter(plans.values()))
     records: dict[tuple[int, int], RunRecord] = {}
@@ -161,7 +161,7 @@ def _wrong_scenarios(scenarios: Sequence[Any], names: Sequence[str] | None) -> I
 
 
 def wrong_seeds(seeds: int, first_seed: int) -> Iterator[Fault]:
-    """Yields what is wrong with a number of seeds and the first of them."""
+    """Yields the faults of a number of seeds and a first seed."""
     if not 1 <= seeds <= MOST_SEEDS:
         yield Fault.of_option("seeds", seeds, f"is not a number of runs from 1 to {MOST_SEEDS:,}")
     if not 0 <= first_seed < (1 << 64) - MOST_SEEDS:
@@ -183,7 +183,7 @@ def _plans(
         except InputError as error:
             faults.extend(_without_points(fault, vary, name) for fault in error.faults)
     if faults:
-        # A wrong setting is wrong in every scenario.
+        # A wrong setting causes the same fault in every scenario; report it once.
         raise InputError(list(dict.fromkeys(faults)))
     unused = []
     for name in next(iter(plans.values())).uses:
@@ -197,7 +197,7 @@ def _plans(
 
 
 def _names(scenarios: Sequence[Any]) -> list[str]:
-    """Returns names for scenarios: the stem of the file if it is unique, else the file; the scenario's name, or a number."""
+    """Returns names for scenarios: a file's stem if unique, or else the file; a scenario's name, or else a number."""
     found = [
         shown(one) if isinstance(one, str | os.PathLike) else getattr(one, "name", "") or f"scenario {number}"
         for number, one in enumerate(scenarios, 1)
@@ -207,10 +207,10 @@ def _names(scenarios: Sequence[Any]) -> list[str]:
 
 
 def _without_points(fault: Fault, vary: Mapping[str, Any], scenario: str) -> Fault:
-    """Rewrites a fault of a plan for a comparison, whose points have no numbers, with the form of `--vary`."""
+    """Rewrites a plan's fault for a comparison: without point numbers, and with the syntax of `--vary`."""
     problem, sign, where = fault.problem.partition("; at point ")
     if sign:
-        # A fault of a policy file names the file.
+        # A fault in a policy file already names that file.
         values = re.sub(r"^\d+ \((.*)\)(, and [\d,]+ more of those looked at)?$", r"\1", where)
         problem += f" (with {values})" if fault.file == scenario else ""
         at = Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
@@ -232,8 +232,8 @@ class _Layout:
         scenario: The scenario whose settings are compared; empty if several scenarios are compared.
         names: Names of the scenarios or values that are compared.
         conditions: The axes of the settings.
-        settings: The settings: values of `conditions`.
-        points: The scenario of each name at each setting, the settings of a name together.
+        settings: The combinations of values of `conditions`.
+        points: The scenario of each name at each setting, ordered by name.
     """
 
     what: str
@@ -276,7 +276,7 @@ class _Layout:
 
 
 def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple[str, ...]:
-    """Returns the names of one scenario, or of the values that are compared in it."""
+    """Returns the names of the scenario, or of the values compared in it; raises `InputError` if they do not fit."""
     what = "the one scenario" if axis is None else f"each of the {len(axis)} values of {axis.name}"
     if len(names) != count:
         raise InputError([Fault.of_option("names", ", ".join(names), f"must be one name for {what}")])
@@ -293,7 +293,7 @@ def _compared(
     count: int,
     warnings: tuple[Sequence[str], Sequence[str]],
 ) -> Compared:
-    """Returns the answer with the first `count` measures; the others are for warnings."""
+    """Returns the comparison with the first `count` measures; the rest are only used for warnings."""
     plan = next(iter(plans.values()))
     names, shape = layout.names, (len(layout.names), len(layout.settings))
     configurations = [json.loads(case.configuration) for case in cases]
@@ -332,13 +332,13 @@ def _compared(
 
 
 def _without_policies(scenario: Mapping[str, Any]) -> str:
-    """Returns a text that scenarios share which differ in nothing but the policies of their ports."""
+    """Returns a text that is equal for scenarios that differ only in the policies of their ports."""
     ports = {name: {**port, "policy": None} for name, port in scenario.get("port", {}).items()}
     return json.dumps({**scenario, "port": ports}, sort_keys=True)
 
 
 def _only_where(plans: Mapping[str, Plan]) -> dict[str, str]:
-    """Returns by name the settings for all that take effect in some cases only, and these cases in words."""
+    """Returns, by name, the settings that only take effect in some cases, with a description of these cases."""
     found = {}
     for axis in next(iter(plans.values())).axes:
         uses = {name: plan.uses[axis.name] for name, plan in plans.items() if axis.name in plan.uses}
@@ -356,7 +356,7 @@ def _only_where(plans: Mapping[str, Plan]) -> dict[str, str]:
 
 
 def _axis(name: str, given: Any) -> Any:
-    """Returns one axis as in a plan: classes of a scenario as tables, and tables in a list with labels."""
+    """Returns an axis as in a plan: objects become tables, and a list of tables gets labels."""
     if isinstance(given, Mapping):
         listed = given.get("values")
         if listed is None or isinstance(listed, Mapping):
@@ -378,7 +378,7 @@ def _axis(name: str, given: Any) -> Any:
     labels = [called or label for (called, _), label in zip(found, _labels(values), strict=True)]
     if again := next((label for label in labels if labels.count(label) > 1), None):
         raise InputError([Fault.of_option("vary", again, f"appears twice among the values of {name}; delete one")])
-    # The table of a TCP that a text names depends on the scenario.
+    # Keep the text of a TCP, as its table depends on the scenario.
     kept = [
         text if isinstance(text, str) and is_tcp(name) else value for text, value in zip(listed, values, strict=True)
     ]
@@ -390,14 +390,14 @@ def _values_of(axis: Any) -> Any:
 
 
 def _labels(values: Sequence[Any]) -> list[str]:
-    """Returns labels: for a table with one key, such as a policy, that key and the settings not shared with the same key."""
+    """Returns labels: for tables with one key, such as a policy, the key and the settings in which they differ."""
     named = [_named(value) for value in values]
     labels = []
     for name, settings in named:
         same_name = [others for other, others in named if other == name]
         own = [key for key, one in settings.items() if any(others.get(key) != one for others in same_name)]
         labels.append(":".join([name, *(f"{key}={shortened(_text(settings[key]), MOST_SETTING)}" for key in own)]))
-    # Long texts may differ only in the middle.
+    # Labels may be equal after shortening, if long texts differ only in the middle.
     return [
         label
         if labels.count(label) == 1
@@ -407,12 +407,12 @@ def _labels(values: Sequence[Any]) -> list[str]:
 
 
 def _text(setting: object) -> str:
-    """Returns a setting as people write it: 9 and not 9.0."""
+    """Formats a setting as a user would write it: 9, not 9.0."""
     return f"{setting:.15g}" if isinstance(setting, float) else str(setting)
 
 
 def _named(value: Any) -> tuple[str, dict[str, Any]]:
-    """Returns the name of a table with one key, and its settings by path; a Python class has its own name."""
+    """Returns the name of a table with one key, and its settings by path. A Python policy is named after its class."""
     if not isinstance(value, Mapping) or len(value) != 1:
         return str(value), {}
     [(name, table)] = value.items()

@@ -1,4 +1,4 @@
-"""The axes of a plan, and the points that they span: exact ranges, draws from an interval, values in a list."""
+"""The axes of a plan, and the points that they span. Values are exact ranges, random draws, or lists."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-#: Runs of a plan.
+#: Maximum number of runs of a plan.
 MAX_RUNS = 10**8
-#: Points of a plan that are checked before anything runs; a point that is refused later is a row with its error.
+#: Maximum number of points that are checked before anything runs. A point refused later becomes a row with its error.
 CHECKED_POINTS = 2000
 #: Default measures.
 MEASURES = (
@@ -38,8 +38,8 @@ MEASURES = (
 )
 #: Default number of seeds.
 SEEDS = 10
-#: Significant digits of values on a logarithmic scale and in a sample: powers differ in their last digits from machine
-#: to machine, and no run may.
+#: Significant digits of values on a logarithmic scale and in a sample. The last digits of powers differ between
+#: machines, but runs must not.
 DIGITS = 9
 
 
@@ -50,14 +50,14 @@ def rounded(number: float) -> Fraction:
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """From one value to another, on a linear or a logarithmic scale, in the unit of the store's column."""
+    """Both ends of an interval, on a linear or logarithmic scale, in the unit of the store's column."""
 
     low: Fraction
     high: Fraction
     log: bool = False
 
     def at(self, share: float | Fraction) -> Fraction:
-        """Returns the value at a share of the way, 0 to 1."""
+        """Returns the value at a fraction of the interval, 0 to 1."""
         if not self.log:
             return self.low + (self.high - self.low) * Fraction(share)
         return rounded(float(self.low) * float(self.high / self.low) ** float(share))
@@ -70,8 +70,8 @@ class NumberRange:
     Attributes:
         interval: Both ends.
         count: Number of values.
-        step: Difference between two values; None if the values are spread up to the other end, or drawn.
-        shares: Shares of the way that a sample has drawn; None for a range.
+        step: Difference between two values; None if the values divide the interval evenly, or are drawn.
+        shares: Fractions of the interval drawn by a sample; None for a range.
         whole: True if a sample draws whole numbers.
     """
 
@@ -86,7 +86,7 @@ class NumberRange:
         if self.shares is not None:
             share = float(self.shares[index])
             if self.whole and not interval.log:
-                # Every whole number is equally likely, both ends included.
+                # Every whole number is equally likely, including both ends.
                 return Fraction(min(round(low) + int(share * (round(high) - round(low) + 1)), round(high)))
             return rounded(float(interval.at(share)))
         if self.step is not None:
@@ -98,7 +98,7 @@ class NumberRange:
 
 @dataclass(frozen=True, kw_only=True)
 class Varied:
-    """Something varied: a name, which is the column of the store, and a path into the scenario."""
+    """A setting that is varied: a name, which is a column of the store, and a path into the scenario."""
 
     name: str
     key: Key
@@ -110,19 +110,19 @@ class Varied:
 
     @property
     def unit(self) -> str:
-        """The unit of its numbers; empty if they have none."""
+        """The unit of its values; empty if they have none."""
         return self.key.unit if self.key.quantity is None else self.key.quantity.unit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Axis(Varied):
-    """Something varied, and its values.
+    """A setting that is varied, and its values.
 
     Attributes:
-        settings: Listed values, as the scenario takes them.
-        labels: Their labels, if they have some.
+        settings: Listed values, as written in a scenario.
+        labels: Labels of these values, if any.
         numbers: Values of a range or a sample.
-        place: Keys that lead to the axis in its plan.
+        place: Keys of the axis in its plan, from the top.
     """
 
     settings: tuple[Any, ...] = ()
@@ -134,15 +134,15 @@ class Axis(Varied):
         return len(self.settings) if self.numbers is None else self.numbers.count
 
     def setting(self, index: int) -> Any:
-        """Returns a value as the scenario takes it."""
+        """Returns a value as written in a scenario."""
         return self.settings[index] if self.numbers is None else written(self.numbers[index], self.key)
 
     def stays(self, index: int) -> bool:
-        """Returns whether the scenario keeps its own setting at a value."""
+        """Returns whether a value means that the scenario keeps its own setting."""
         return self.numbers is None and self.settings[index] == AS_IS and bool(choices(self.path))
 
     def column(self, index: int) -> float | str:
-        """Returns a value as the store has it: a plain number as it is, a quantity in s, bit/s or B, a label as text."""
+        """Returns a value as stored: a plain number unchanged, a quantity in s, bit/s or B, a label as text."""
         if self.labels is not None:
             return self.labels[index]
         setting = self.setting(index)
@@ -150,7 +150,7 @@ class Axis(Varied):
 
     @cached_property
     def is_number(self) -> bool:
-        """True if the column holds numbers."""
+        """True if the column contains numbers."""
         if self.labels is not None:
             return False
         return self.numbers is not None or all(isinstance(_column(one, self.key), float) for one in self.settings)
@@ -166,12 +166,12 @@ class Axis(Varied):
 
     @property
     def meaning(self) -> str:
-        """One line."""
+        """The path and the meaning of the setting, in one line."""
         return f"{self.path}: {self.key.meaning}" if self.key.meaning else self.path
 
 
 def draw(method: str, axes: int, points: int, seed: int) -> NDArray[np.float64]:
-    """Returns points of the unit cube, one row each."""
+    """Returns points in the unit cube, one per row."""
     try:
         from scipy.stats import qmc
     except ImportError:
@@ -182,13 +182,13 @@ def draw(method: str, axes: int, points: int, seed: int) -> NDArray[np.float64]:
         sample: NDArray[np.float64] = qmc.LatinHypercube(d=axes, seed=seed).random(points)
         return sample
     engine = qmc.Sobol(d=axes, scramble=True, seed=seed)
-    # The sequence is balanced at powers of two; any first part of it is a sample all the same.
+    # The sequence is balanced only at powers of two, but any beginning of it is a valid sample.
     whole: NDArray[np.float64] = engine.random_base2(max(points - 1, 0).bit_length())
     return whole[:points]
 
 
 def written(number: Fraction, key: Key) -> Any:
-    """Returns a number as the scenario takes it: with its unit, whole, or plain."""
+    """Returns a number as written in a scenario: with its unit, as a whole number, or plain."""
     if key.quantity is not None:
         return key.quantity.write(number)
     return round(number) if key.whole else float(number)
@@ -206,7 +206,7 @@ def _text(setting: Any) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Until:
-    """Seeds are added to a point until half the width of the 95 % interval of a measure's mean is at most `interval`."""
+    """Condition to stop adding seeds to a point: half the width of a mean's 95 % interval is at most `interval`."""
 
     measure: str
     interval: float
@@ -216,12 +216,12 @@ class Until:
 
 @dataclass(frozen=True, kw_only=True)
 class Seeds:
-    """How often each point is run, and with which seeds.
+    """The number of seeds of each point, and the first seed.
 
     Attributes:
         first: The first seed; the others follow.
-        count: Number of seeds of every point; with `until`, the most of any.
-        until: When a point has enough seeds.
+        count: Number of seeds of every point; with `until`, the maximum.
+        until: Condition for a point to have enough seeds.
     """
 
     first: int
@@ -231,12 +231,12 @@ class Seeds:
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """One setting of everything that is varied: a case of the sweep.
+    """A point of a sweep: one combination of all varied settings.
 
     Attributes:
-        index: Its number, from 0.
-        values: Values by axis, as in the store's columns.
-        scenario: The scenario with its values set; not checked.
+        index: Number of the point, from 0.
+        values: Values by axis, as in the columns of the store.
+        scenario: The scenario with these values. It has not been checked.
     """
 
     index: int
@@ -256,12 +256,12 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Use:
-    """Points at which an axis takes effect, if it sets something in a table that other axes choose.
+    """Points at which an axis takes effect, for an axis that sets something inside a table chosen by other axes.
 
     Attributes:
-        needs: The table that other points lack, such as `tcp.vanilla`; empty if every point has it.
-        found: The tables that these points have instead, such as `tcp.reno`.
-        by: The axes that choose.
+        needs: The table that the axis needs and other points lack, such as `tcp.vanilla`; empty if every point has it.
+        found: The tables that those points have instead, such as `tcp.reno`.
+        by: The axes that choose the table.
         at: Values of these axes at the points where the axis takes effect; empty if it never does.
     """
 
@@ -277,7 +277,7 @@ class Use:
 
     @property
     def nowhere(self) -> str:
-        """The problem of an axis that never takes effect, as a clause in which `{}` stands for a point."""
+        """The fault of an axis that never takes effect, as a clause with `{}` in place of "point" or "case"."""
         return f"changes nothing: no {{}} has {self.needs}; they have {', '.join(self.found)}"
 
 
@@ -295,19 +295,19 @@ class Grid:
 
     @cached_property
     def points(self) -> Points:
-        """The points, each made on access."""
+        """The points, each created on access."""
         return Points(self)
 
     @cached_property
     def uses(self) -> dict[str, Use]:
-        """The axes that set something in a table that another axis chooses, by name."""
+        """The axes that set something inside a table chosen by another axis, by name."""
         return {axis.name: self._use(axis) for axis in self.axes if self._inside[axis.name]}
 
     @cached_property
     def _inside(self) -> dict[str, tuple[tuple[str, str], ...]]:
-        """For each axis the choices among tables that another axis makes around it: the path, and the table it needs.
+        """For each axis, the tables around it that another axis chooses: the path of the choice, and the table needed.
 
-        Z of Selective Drop has no place at the points where an axis of policies has chosen EPD.
+        For example, Selective Drop's Z has no effect at points at which an axis of policies has chosen EPD.
         """
         found: dict[str, tuple[tuple[str, str], ...]] = {}
         for axis in self.axes:
@@ -323,7 +323,7 @@ class Grid:
         options: list[list[list[tuple[Axis, int]]]] = []
         for group in self.groups:
             own = [axis for axis in by if axis in group.axes]
-            # Of axes that move together each combination of values counts once.
+            # For axes that move together, take each combination of values once.
             seen = {tuple(axis.column(place) for axis in own): place for place in reversed(range(len(group)))}
             options.append([[(axis, place) for axis in own] for place in sorted(seen.values())] if own else [[]])
         at, found, needs = [], dict[str, None](), ""
@@ -339,9 +339,9 @@ class Grid:
         return Use(needs=needs, found=tuple(found), by=tuple(by), at=tuple(at))
 
     def scenario(self, places: Sequence[tuple[Axis, int]]) -> dict[str, Any]:
-        """Returns the scenario with axes at these places."""
+        """Returns the scenario with each axis at the value with this index."""
         scenario = copy.deepcopy(self.base)
-        # Whole tables are set before their settings; the order of the axes in the plan does not matter.
+        # Set whole tables before settings inside them, whatever the order of the axes in the plan.
         for axis, place in sorted(places, key=lambda one: one[0].path.count(".")):
             if not axis.stays(place) and all(_chosen(scenario, *choice) for choice in self._inside[axis.name]):
                 set_key(scenario, axis.path, copy.deepcopy(axis.setting(place)))
@@ -349,7 +349,7 @@ class Grid:
 
 
 class Points:
-    """The points of a grid, none of them in memory."""
+    """The points of a grid, which are computed on access and not kept in memory."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid, self._length = grid, math.prod(map(len, grid.groups))
@@ -369,11 +369,11 @@ class Points:
         return map(self.__getitem__, range(self._length))
 
     def values(self, index: int) -> tuple[float | str, ...]:
-        """Returns the columns of the axes at a point."""
+        """Returns the values of the axes at a point, as stored."""
         return tuple(axis.column(place) for axis, place in self.places(index))
 
     def places(self, index: int) -> list[tuple[Axis, int]]:
-        """Returns the axes at a point, each with the number of its value."""
+        """Returns the axes at a point, each with the index of its value."""
         places: list[tuple[Axis, int]] = []
         for group in reversed(self._grid.groups):
             index, place = divmod(index, len(group))
@@ -382,20 +382,20 @@ class Points:
 
 
 def _at(scenario: Any, path: str) -> dict[str, Any]:
-    """Returns the table at a path; an empty one if there is none."""
+    """Returns the table at a path, or an empty table if there is none."""
     for step in path.split("."):
         scenario = scenario.get(step) if isinstance(scenario, dict) else None
     return scenario if isinstance(scenario, dict) else {}
 
 
 def _chosen(scenario: dict[str, Any], path: str, table: str) -> bool:
-    """Returns whether one of the tables at a path can be set: it is chosen, or none is chosen yet."""
+    """Returns whether this table can be set at a path: it is the chosen one, or none has been chosen."""
     tables = _at(scenario, path)
     return not tables or table in tables
 
 
 def _kept(scenario: dict[str, Any], axis: Axis, lacking: tuple[str, str]) -> bool:
-    """Returns whether another table has the one value of an axis, as a TCP named by a text keeps the scenario's settings."""
+    """Returns whether another table has the axis's only value already: a TCP named by text keeps other settings."""
     path, table = lacking
     parent, _, name = axis.path.removeprefix(f"{path}.{table}.").rpartition(".")
     other = ".".join(filter(None, (path, next(iter(_at(scenario, path)), ""), parent)))

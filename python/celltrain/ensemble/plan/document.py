@@ -1,4 +1,4 @@
-"""The text of a plan and the scenario that it names: values, their lines, and their faults."""
+"""A plan as a document, with the scenario that it names: values, line numbers and faults."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
     from celltrain.model.types import Scenario
 
 Lines = Mapping[str, int]
-#: Keys of tables and numbers of entries in lists that lead to a value.
+#: Keys of tables and indices of lists, from the top of the plan to a value.
 Place = tuple[str | int, ...]
 
-#: Bits of a whole number: a larger one is in no range, and no float holds it.
+#: Maximum bits of a whole number: a larger one is out of every range and does not fit in a float.
 MOST_BITS = 1023
-#: Faults of a plan that are reported.
+#: Maximum number of faults that are reported.
 MOST_FAULTS = 100
 
 
 class RefusedError(Exception):
-    """A part of a plan that is refused; the document has its faults."""
+    """A part of a plan is refused; its faults are in the document."""
 
 
 def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
@@ -52,16 +52,16 @@ def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
     answer = json.loads(_core.toml(text, file))
     if answer["faults"]:
         raise PlanError(Fault(**fault) for fault in answer["faults"])
-    # Python's reader keeps the order of the keys, which is the order of the columns. Dates become texts.
+    # Python's parser keeps the order of the keys, which becomes the order of the columns. Dates are converted to text.
     try:
         return json.loads(json.dumps(tomllib.loads(text), default=str)), answer["lines"]
     except ValueError as error:
-        # It reads no number of thousands of digits.
+        # Python's parser rejects numbers with thousands of digits.
         raise PlanError([Fault.of_file(file, f"cannot be read as TOML ({error})")]) from None
 
 
 def walk(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Yields a value and all values inside it, with their places."""
+    """Yields a value and all values inside it, each with its place."""
     yield place, value
     if isinstance(value, Mapping | list):
         for step, one in value.items() if isinstance(value, Mapping) else enumerate(value):
@@ -69,7 +69,7 @@ def walk(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
 
 
 def join(path: str, key: str | int) -> str:
-    """Returns the path of a key inside a table, as `lines` has it."""
+    """Returns the path of a key inside a table, as used in `lines`."""
     if isinstance(key, int):
         return f"{path}[{key}]"
     name = key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key, ensure_ascii=False)
@@ -77,13 +77,13 @@ def join(path: str, key: str | int) -> str:
 
 
 def as_text(value: Any) -> str:
-    """Returns a value as a message shows it."""
+    """Formats a value for a message."""
     if isinstance(value, Mapping):
         return "{...}"
     try:
         return shortened(json.dumps(value, ensure_ascii=False, default=described))
     except ValueError:
-        # A list that holds itself, or a number of more digits than Python writes.
+        # A list that contains itself, or a number with more digits than Python prints.
         return described(value)
 
 
@@ -91,13 +91,13 @@ class Document:
     """The contents of a plan, its scenario, and the faults of both.
 
     Attributes:
-        document: The plan as it was given; texts for tables, such as the names of policies, are tables.
+        document: The plan as it was given, with texts such as policy names replaced by tables.
         name: The default name.
-        scenario: The scenario that points change.
+        scenario: The scenario that is varied.
         scenario_file: The file of the scenario.
-        scenario_text: Its text, if it is not the plan's.
+        scenario_text: The text of this file, if it is not the plan itself.
         settings: Settings that replace the scenario's own.
-        faults: Everything that is wrong.
+        faults: All faults found so far.
     """
 
     def __init__(self, file: str, lines: Lines | None, document: Mapping[str, Any]) -> None:
@@ -109,7 +109,7 @@ class Document:
 
     @classmethod
     def of_text(cls, text: str, file: str, folder: Path | None, settings: Mapping[str, Any] | None = None) -> Self:
-        """Returns the plan of a TOML text; `settings` replace those of its scenario."""
+        """Returns the plan of a TOML text; `settings` replace settings of its scenario."""
         document, lines = parse(text, file)
         made = cls(file, lines, document)
         made.name = Path(file).stem if file.endswith(".toml") else ""
@@ -144,7 +144,7 @@ class Document:
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the plan that a folder keeps."""
+        """Returns the plan of a stored document."""
         table = document.get("scenario")
         if not isinstance(table, Mapping):
             raise PlanError([Fault.of_file("plan", "has no scenario in the form that celltrain writes")])
@@ -166,7 +166,7 @@ class Document:
             self.refuse("scenario", "is neither a table nor the name of a file", given)
         else:
             try:
-                # os.path takes names that are longer than the system allows.
+                # os.path also accepts names that are longer than the system allows.
                 if (found := shipped.found(given, "scenario", folder)) is not None:
                     self._use_text(*found)
                 elif folder is not None and os.path.exists(folder / given):  # noqa: PTH110
@@ -178,7 +178,7 @@ class Document:
                 self.faults.extend(error.faults)
 
     def _replace_settings(self, settings: Mapping[str, Any]) -> None:
-        """Replaces settings of the scenario, and adds them to its name and the plan's."""
+        """Replaces settings of the scenario, and adds them to the names of the scenario and of the plan."""
         try:
             made, self.settings = overrides.applied(self.scenario, settings)
         except InputError as error:
@@ -192,9 +192,9 @@ class Document:
         self.scenario_file, self.scenario_text = f"{self.scenario_file} with {words}", ""
 
     def _resolve_texts(self, folder: Path | None) -> None:
-        """Replaces texts for tables, such as `epd:threshold=80%` or `mine.toml`, by these tables.
+        """Replaces texts that describe tables, such as `epd:threshold=80%` or `mine.toml`, with the tables.
 
-        A TCP that a text names keeps the settings of the scenario. Relative paths of policy files start in the folder.
+        A TCP named by text keeps the settings of the scenario. Paths of policy files are relative to the folder.
         """
         scenario = self._with_single_values()
         paired = self.document.get("paired")
@@ -206,7 +206,7 @@ class Document:
                 axes.update(zip(axes, made, strict=True))
 
     def _with_single_values(self) -> Mapping[str, Any]:
-        """Returns the scenario with the settings of its TCP that an axis of one value sets at every point."""
+        """Returns the scenario, in which axes with a single value have set settings of its TCP."""
         made = {**self.scenario, "tcp": copy.deepcopy(self.scenario.get("tcp"))}
         axes, own = self.document.get("axes"), made["tcp"]
         for name, given in axes.items() if isinstance(axes, Mapping) and isinstance(own, Mapping) else ():
@@ -221,7 +221,7 @@ class Document:
     def _with_tables(
         self, name: str, given: Any, place: Place, scenario: Mapping[str, Any], folder: Path | None
     ) -> Any:
-        """Returns an axis whose texts for tables are tables; the axis itself if it has none or a wrong one."""
+        """Returns an axis with texts replaced by tables, or unchanged if it has no such text or a faulty one."""
         axis = {"values": given} if isinstance(given, list) else given if isinstance(given, Mapping) else {}
         path, values = axis.get("path", name), axis.get("values")
         with suppress(UnknownKeyError):
@@ -247,11 +247,11 @@ class Document:
                 made[step if labelled else label] = table
             if is_changed and len(self.faults) == before and len(made) == len(values) and (labelled or "" not in made):
                 return {**axis, "path": path, "values": made}
-        # Faults are faults of the axis as the plan has it.
+        # Faults are reported for the axis as written in the plan.
         return given
 
     def scenario_faults(self) -> list[Fault]:
-        """Returns the faults of the scenario before anything is varied."""
+        """Returns the faults of the unvaried scenario."""
         if self.scenario_text:
             return Reading.of_core(_core.parse(self.scenario_text, self.scenario_file, current())).faults
         found = []
@@ -262,7 +262,7 @@ class Document:
         return found
 
     def place(self, steps: Iterable[str | int]) -> Place:
-        """Returns the steps that the plan has; others are in no file, such as the path of an axis that is its name."""
+        """Returns the steps that exist in the plan. A step is missing if, for example, an axis's name is its path."""
         found: list[str | int] = []
         value: Any = self.document
         for step in steps:
@@ -279,15 +279,15 @@ class Document:
         return value
 
     def has(self, *place: str | int) -> bool:
-        """Returns whether the plan has a value at a place, right or wrong."""
+        """Returns whether the plan has a value at a place, valid or not."""
         return self.place(place) == place and self.at(place) is not None
 
     def path(self, place: str | Place) -> str:
-        """Returns a place as a path in the plan, as far as the plan has it."""
+        """Returns a place as a path, up to the last step that exists in the plan."""
         return place if isinstance(place, str) else reduce(join, self.place(place), "")
 
     def line(self, path: str) -> int | None:
-        """Returns the line of a key, or of the nearest table around it; None without a text."""
+        """Returns the line of a key, or of the nearest table around it; None if the plan is not a text."""
         while self.lines is not None and path not in self.lines:
             end = max(path.rfind("."), path.rfind("["))
             if end < 0:
@@ -296,7 +296,7 @@ class Document:
         return None if self.lines is None else self.lines[path]
 
     def refuse(self, at: str | Place, problem: str, value: Any = ...) -> None:
-        """Adds a fault: the problem is a clause that follows `path = value`, or the path alone."""
+        """Adds a fault. The problem is a clause that follows `path = value`, or only the path."""
         path = self.path(at)
         text = "" if value is ... else as_text(value)
         fault = Fault.of(problem, file=self.file, line=self.line(path), key=path, value=text)
@@ -308,7 +308,7 @@ class Document:
             raise PlanError([*self.faults[:MOST_FAULTS], more])
 
     def refused(self, at: str | Place, problem: str, value: Any = ...) -> RefusedError:
-        """Adds a fault, and returns the exception to raise if nothing else can be judged in this part of the plan."""
+        """Adds a fault, and returns the exception to raise if the rest of this part cannot be checked."""
         self.refuse(at, problem, value)
         return RefusedError()
 
@@ -318,7 +318,7 @@ class Document:
             raise PlanError(self.faults)
 
     def numbers(self) -> None:
-        """Refuses whole numbers beyond all that can be set; raises `PlanError` if there are any."""
+        """Raises `PlanError` if there are whole numbers too large for any setting."""
         before = len(self.faults)
         for place, value in walk(self.document):
             if isinstance(value, int) and value.bit_length() > MOST_BITS:

@@ -1,7 +1,8 @@
-"""The tables of a plan as pydantic models: what each key takes, the JSON Schema, and faults in a plan's own words.
+"""The tables of a plan as pydantic models: the values of each key, the JSON Schema, and faults in a plan's terms.
 
-pydantic finds what has the wrong form. Its places (`loc`) are looked up in the plan, which has the path and the line, and
-its texts are replaced by clauses that follow `path = value`. Rules between keys, or about the scenario, are in `reader`.
+pydantic finds values of the wrong form. Their places (`loc`) are looked up in the plan for the path and the line, and
+pydantic's messages are replaced with clauses that follow `path = value`. Rules that involve several keys or the
+scenario are in `reader`.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from celltrain.model.quantities import QUANTITIES, seconds
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidatorFunctionWrapHandler
 
-#: Points of a sample, which is drawn as a whole.
+#: Maximum number of points of a sample, which is drawn all at once.
 MAX_SAMPLE = 1 << 20
-#: SQLite counts seeds in 63 bits.
+#: Seeds are limited to 63 bits by SQLite.
 MAX_SEED = (1 << 63) - 1
-#: Values of a range.
+#: Maximum number of values of a range.
 MOST_VALUES = 1 << 62
-#: Trials of one search.
+#: Maximum number of trials of a search.
 MOST_TRIALS = 10_000
-#: Samplers take a seed of 32 bits.
+#: Seeds of samplers have 32 bits.
 MOST_DRAWN = (1 << 32) - 1
-#: Longest real time, and longest time between two samples: thirty years.
+#: Maximum real time of a run, and maximum time between two samples: thirty years.
 MOST_SECONDS = 10**9
-#: Example of objectives, in messages.
+#: Example of objectives for messages.
 OBJECTIVES = 'two measures, such as { efficiency = "maximize", fairness = "maximize" }'
 
 _REFUSED: Any = object()
@@ -45,12 +46,12 @@ _REFUSED: Any = object()
 
 @dataclasses.dataclass(frozen=True)
 class Needed:
-    """Marks a key that a plan must have. The problem follows the path of its table if the key is absent or empty."""
+    """Marks a required key. If it is absent or empty, the message is its table's path followed by `problem`."""
 
     problem: str
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Returns the schema of a value that is not empty."""
+        """Returns the schema of the value, which must not be empty."""
         written = handler(schema)
         least = {"array": "minItems", "object": "minProperties"}.get(written.get("type", ""))
         return {least: 1, **written} if least else written
@@ -58,10 +59,10 @@ class Needed:
 
 @dataclasses.dataclass(frozen=True)
 class Says:
-    """The problem of a value of the wrong form; with `kinds`, the value is a table or list with entries of its own.
+    """The problem to report for a value of the wrong form; `kinds` is given for tables and lists with entries.
 
     Attributes:
-        schema: The schema of the value, instead of the one of the annotated type.
+        schema: The schema of the value, which replaces the schema of the annotated type.
     """
 
     problem: str
@@ -69,7 +70,7 @@ class Says:
     schema: CoreSchema | None = dataclasses.field(default=None, hash=False)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Returns the schema with this problem for its errors; a value that is refused already is None."""
+        """Returns the schema with this problem as its error. Turns values that were already refused into None."""
 
         def judge(value: Any, validate: ValidatorFunctionWrapHandler) -> Any:
             if value is _REFUSED:
@@ -92,7 +93,7 @@ def whole(least: int, most: int) -> Says:
 
 
 def one_of(*words: str) -> Says:
-    """Returns the form of one of some words."""
+    """Returns the form of a choice of words."""
     listed = ", ".join(f'"{word}"' for word in words)
     return Says(f"must be one of {listed}", schema=core_schema.literal_schema(list(words)))
 
@@ -111,17 +112,17 @@ def _time() -> Says:
 _TABLE = Says("is not a table", (Mapping,))
 Time = Annotated[str, _time()]
 Path = Annotated[str, Says("is not a path into the scenario such as port.bottleneck.buffer")]
-#: The key of the scenario decides between a number and a text.
+#: A number or a text, depending on the key in the scenario.
 Bound = Annotated[Any, WithJsonSchema({"type": ["number", "string"]})]
 
 
 class Form(BaseModel):
-    """A table of a plan. A refused value is absent, so that the rest can be judged.
+    """A table of a plan. Refused values are left out, so that the rest can be checked.
 
-    Every key may therefore be absent from an instance; `Needed` marks those that a plan must have.
+    Every key may therefore be absent from an instance; `Needed` marks the keys that a plan must have.
     """
 
-    # Unknown keys are kept until they are refused, with the nearest known key.
+    # Keep unknown keys, so that they can be refused with the nearest known key as a hint.
     model_config = ConfigDict(extra="allow", frozen=True)
 
     short: ClassVar[tuple[type, str, dict[str, Any]] | None] = None
@@ -141,12 +142,12 @@ class Form(BaseModel):
 
     @classmethod
     def names(cls) -> list[str]:
-        """Returns the keys as a plan writes them."""
+        """Returns the keys as written in a plan."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
     @classmethod
     def needed(cls) -> dict[str, str]:
-        """Returns the keys that a plan must have, and the problem if one is absent."""
+        """Returns the required keys, each with the problem if it is absent."""
         fields = cls.model_fields.items()
         return {name: one.problem for name, field in fields for one in field.metadata if isinstance(one, Needed)}
 
@@ -156,9 +157,9 @@ class RangeForm(Form):
 
     Attributes:
         path: Path into the scenario, such as `port.bottleneck.buffer`; the axis's name when absent.
-        from: The lower end: a number, or one with its unit, as the scenario takes it.
+        from: The lower end: a number, with its unit if the scenario requires one.
         to: The upper end.
-        scale: Equal differences (linear) or equal ratios (log) between the values.
+        scale: Spacing of the values: equal differences (linear) or equal ratios (log).
     """
 
     model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
@@ -170,10 +171,10 @@ class RangeForm(Form):
 
 
 class AxisForm(RangeForm):
-    """Something varied: values, or from one end to another. A list of values is short for a table.
+    """A varied setting: a list of values, or a range. A list is shorthand for a table with `values`.
 
     Attributes:
-        values: A list, or a table of values by their labels.
+        values: A list of values, or a table of values by label.
         step: Difference between two values of a range, on a linear scale.
         count: Number of values of a range.
     """
@@ -205,11 +206,11 @@ Axes = dict[str, Annotated[AxisForm | None, _AXIS]]
 
 
 class ColumnForm(Form):
-    """One column of the rows. A path is short for a table.
+    """One column of the rows. A path is shorthand for a table with `path`.
 
     Attributes:
         path: Path into the scenario; the axis's name when absent.
-        values: Values by their labels; the rows then have the labels.
+        values: Values by label; the rows then contain the labels.
     """
 
     short = (str, "path", {"type": "string"})
@@ -222,10 +223,10 @@ _ROWS = Says("is not a list of lists with one value for each axis", (list,))
 
 
 class PointsForm(Form):
-    """Points one by one: a row of values for the axes that it names.
+    """A list of points: named axes, and a row of values for each point.
 
     Attributes:
-        axes: Names and paths, in the order of the rows' values.
+        axes: Names and paths, in the order of the values in a row.
         rows: Lists of values, one for each axis.
     """
 
@@ -243,7 +244,7 @@ class SampleForm(Form):
     """Axes that are drawn together.
 
     Attributes:
-        method: Method that spreads the points of the sample.
+        method: Method of sampling.
         points: Number of points.
         seed: Seed of the sample.
         axes: Axes by name, each with both ends.
@@ -269,8 +270,8 @@ class UntilForm(Form):
     Attributes:
         measure: One of the measures.
         interval: Half the width of the 95 % interval.
-        at_least: Least number of seeds of a point.
-        at_most: Largest number of seeds of a point.
+        at_least: Minimum number of seeds of a point.
+        at_most: Maximum number of seeds of a point.
     """
 
     measure: Annotated[_NAMED | None, Needed("lacks measure")] = None
@@ -280,7 +281,7 @@ class UntilForm(Form):
 
 
 class SeedsForm(Form):
-    """The seeds of each point. A whole number is short for a count.
+    """The seeds of each point. A whole number is shorthand for a table with `count`.
 
     Attributes:
         first: The first seed; the others follow.
@@ -326,7 +327,7 @@ class SeriesForm(Form):
 
 
 class StagesForm(Form):
-    """Number of seeds of each stage of a search; the stages have no seed in common.
+    """Number of seeds of each stage of a search. No seed is used in two stages.
 
     Attributes:
         first: First seed of the first stage.
@@ -342,10 +343,10 @@ class StagesForm(Form):
 
 
 class ParameterForm(RangeForm):
-    """Something searched.
+    """A parameter that is searched.
 
     Attributes:
-        step: Difference between two values, on a linear scale; every value of the range is possible when absent.
+        step: Difference between two values, on a linear scale. When absent, every value of the range is possible.
     """
 
     step: Bound = None
@@ -357,10 +358,10 @@ class TuneForm(Form):
     Attributes:
         parameters: Parameters by name, each with both ends.
         objectives: Two measures, each maximized or minimized.
-        references: Settings to compare with, by their labels: a value for every parameter.
+        references: Settings to compare with, by label: a value for every parameter.
         trials: Number of trials of each search.
         batch: Number of trials that are chosen together.
-        finalists: Largest number of settings of each search that go on to selection, references not counted.
+        finalists: Maximum number of settings of each search that advance to selection, not counting references.
         seed: Seed of the sampler.
         seeds: Seeds of the three stages.
     """
@@ -388,16 +389,16 @@ _PAIRED = Says("is not a list of tables: write [[paired]]", (list,))
 
 
 class PlanForm(Form):
-    """A plan of celltrain: for `celltrain sweep`, or, with a table [tune], for `celltrain tune`.
+    """A plan for `celltrain sweep`, or, with a table [tune], for `celltrain tune`.
 
     Attributes:
         name: A title; the name of the file when absent.
-        scenario: A file next to the plan, a shipped scenario's name, or a scenario as a table, as `celltrain schema`
-            has it.
+        scenario: A file next to the plan, a shipped scenario's name, or a scenario as a table, as described by
+        `celltrain schema`.
         measures: Measures of every run.
         axes: Axes by name, crossed with each other.
         paired: Tables of axes that move together.
-        points: Points one by one.
+        points: A list of points.
         seeds: Seeds of each point.
         limits: Limits of each run.
         series: Series of every run.
@@ -429,13 +430,13 @@ AnyForm = TypeVar("AnyForm", bound=Form)
 
 
 def read(form: type[AnyForm], document: Document, known: Iterable[str], *, leave: Iterable[str] = ()) -> AnyForm:
-    """Reads the plan as a form, without refused values.
+    """Validates the plan as a form, and leaves out refused values.
 
     Args:
         form: The model of the whole plan.
-        document: The plan; collects its faults.
-        known: Keys that a plan of this kind may have, in messages.
-        leave: Keys that are refused already.
+        document: The plan, to which faults are added.
+        known: Keys that a plan of this kind may have, for messages.
+        leave: Keys that have already been refused.
     """
     values = {key: value for key, value in document.document.items() if key not in leave}
     refused: set[Place] = set()
@@ -461,7 +462,7 @@ def read(form: type[AnyForm], document: Document, known: Iterable[str], *, leave
 
 
 def _without(value: Any, refused: set[Place], place: Place) -> Any:
-    """Returns a value in which refused places are marked."""
+    """Returns a value with the refused places marked."""
     if place in refused:
         return _REFUSED
     if isinstance(value, Mapping):
@@ -472,7 +473,7 @@ def _without(value: Any, refused: set[Place], place: Place) -> Any:
 
 
 def _tables(value: Any, place: Place) -> Iterator[tuple[Place, Form]]:
-    """Yields all forms inside a value, and their places."""
+    """Yields all forms inside a value, each with its place."""
     if isinstance(value, Form):
         yield place, value
         value = {field.alias or name: getattr(value, name) for name, field in type(value).model_fields.items()}
@@ -482,21 +483,21 @@ def _tables(value: Any, place: Place) -> Iterator[tuple[Place, Form]]:
 
 
 class PlanSchema(GenerateJsonSchema):
-    """Writes the JSON Schema of forms: TOML has no null, and a plan no unknown keys."""
+    """Generates the JSON Schema of forms: without null, which TOML lacks, and without unknown keys."""
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
-        """Leaves out None, which stands for an absent key."""
+        """Leaves out null: None means that the key is absent."""
         return self.generate_inner(schema["schema"])
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
-        """Leaves out None as a default, and defaults of tables."""
+        """Leaves out defaults that are None or tables."""
         written = super().default_schema(schema)
         if written.get("default") is None or isinstance(written["default"], dict):
             written.pop("default", None)
         return written
 
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
-        """Adds the keys that a table needs, and the descriptions in docstrings."""
+        """Adds the required keys of a table, and the descriptions from docstrings."""
         form: type[Form] = schema["cls"]
         required = {"required": list(form.needed())} if form.needed() else {}
         written = {**super().model_schema(schema), "title": form.__name__.removesuffix("Form"), **required}
@@ -513,7 +514,7 @@ class PlanSchema(GenerateJsonSchema):
         return super().get_defs_ref((CoreRef(core_ref.replace("Form:", ":")), mode))
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Returns False: titles would repeat the keys."""
+        """Returns False, as titles would only repeat the keys."""
         return False
 
 

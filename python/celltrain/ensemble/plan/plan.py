@@ -1,4 +1,4 @@
-"""A checked plan, the check of its points, and the text that identifies a run of it."""
+"""A checked plan, the check of its points, and the keys that identify runs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from celltrain.model.types import Scenario
 
-#: Accepted points on whose outlines the measures are judged; nothing is run.
+#: Number of accepted points used to check the measures, without running them.
 OUTLINED = 4
-#: Refusals of points that are reported.
+#: Maximum number of refusals that are reported.
 MOST_REFUSALS = 20
 
 
@@ -50,12 +50,12 @@ class Plan(Grid, Planned):
 
     @classmethod
     def of_side(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
-        """Returns the plan of one of several scenarios with the same axes, which may take effect in another one only."""
+        """Returns the plan of one of several scenarios with the same axes. An axis may have no effect in this one."""
         return cls._read(Reader.of_values(base, document, file), unused=False)
 
     @classmethod
     def _read(cls, reader: Reader, *, check: bool = True, unused: bool = True) -> Self:
-        """Judges a plan; `unused`: refuse axes that are left out at every point."""
+        """Checks a plan. `unused` refuses axes that take effect at no point."""
         measures, groups = reader.read().measures(), reader.groups()
         seeds, recording = reader.seeds(measures), reader.recording(measures)
         reader.size(groups, seeds.count)
@@ -68,13 +68,13 @@ class Plan(Grid, Planned):
 
     @property
     def runs(self) -> int:
-        """Runs in all; with `until`, the most there can be."""
+        """Total number of runs; with `until`, the maximum."""
         return len(self.points) * self.seeds.count
 
     @cached_property
     def digest(self) -> str:
-        """16 hex digits that change with the runs of the plan, and with the measures and series kept of them."""
-        # Another version of scipy may draw another sample.
+        """16 hex digits that change with the runs of the plan, and with the measures and series stored for them."""
+        # Include the sample, as another version of scipy may draw another one.
         drawn = [
             [axis.name, hashlib.sha256(axis.numbers.shares.tobytes()).hexdigest()]
             for axis in self.axes
@@ -84,7 +84,7 @@ class Plan(Grid, Planned):
 
 
 def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
-    """Checks that the scenarios of the points can be run, and that the measures exist in their answers."""
+    """Checks that the points' scenarios can be run, and that their answers contain the measures."""
     indices = _looked_at(plan)
     refused: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
     too_large: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
@@ -95,15 +95,15 @@ def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
         try:
             point = plan.points[index]
         except UnknownKeyError as error:
-            # Lists are as long in all points, or nearly so: the first will do.
+            # Lists have the same length at all points, or nearly so: the first error is enough.
             reader.refuse("axes", f"{error}; at point {index}")
             return
         reading = Reading.of_table(point.scenario, reader.file)
         faults = list(reading.faults)
-        # A point that does not fit is a failed row, as long as others do.
+        # A point that does not fit into memory becomes a failed row, unless no point fits.
         unfit += reading.does_not_fit
         if reading.handle is not None:
-            # The first and some of the last: all would be too much to keep.
+            # Keep the first and the last few; all would need too much memory.
             accepted = [*accepted[:1], *accepted[1:][2 - OUTLINED :], reading]
             runnable += 1
             untraced, empty = _traced(plan.recording, reading.handle)
@@ -138,7 +138,7 @@ def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
 
 
 def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list[Fault], list[tuple[str, str]]]:
-    """Returns what is wrong with the series that runs of a scenario record, and the series without a column."""
+    """Returns the faults of the series to record for a scenario, and the series that would be empty."""
     if recording is None:
         return [], []
     try:
@@ -149,12 +149,12 @@ def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list
 
 
 def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], axes: Mapping[str, Axis]) -> Fault:
-    """Returns a fault of points at the axis to blame."""
+    """Returns a fault of some points, attributed to the axis that causes it."""
     own, more = plan.points[indices[0]].values, len(indices) - 1
     values = in_words(own)
     others = f", and {more:,} more of those looked at" if more else ""
     where = f"; at point {indices[0]} ({values}){others}" if values else ""
-    # Of a buffer that is varied no number of cells fits every value.
+    # If the buffer is varied, no number of cells suits every value.
     share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}{where}"
     to_blame = next(
@@ -176,7 +176,7 @@ def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], 
 
 
 def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[Reading]) -> None:
-    """Refuses measures that do not exist in the answers of all these scenarios."""
+    """Refuses measures that none of these scenarios has in its answer."""
     listed = list(reader.form.measures or ())
     for text, why in no_measures(measures, scenarios).items():
         place: Place = ("measures", listed.index(text)) if text in listed else ("tune", "objectives", text)
@@ -194,10 +194,10 @@ def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[
 
 
 def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
-    """Returns the measures that exist in none of these scenarios, and why; scenarios beyond the memory do not count."""
+    """Returns the measures that none of these scenarios has, and why. Ignores scenarios that do not fit in memory."""
     outlines = []
     for one in scenarios:
-        # A scenario that fitted when it was checked is a failed row if it fits no more.
+        # The scenario fitted when it was checked. If it no longer fits, its run will be a failed row.
         with suppress(ScenarioError):
             outlines.append(outlined(one.accepted(), one.scenario or {}))
     wrong: dict[str, str] = {}
@@ -209,7 +209,7 @@ def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[s
 
 
 def _looked_at(plan: Plan) -> Sequence[int]:
-    """Returns the points that are checked before anything runs: all of them, or the corners and an even choice."""
+    """Returns the points to check before anything runs: all of them, or the corners and an even selection."""
     count = len(plan.points)
     if count <= CHECKED_POINTS:
         return range(count)
@@ -224,13 +224,13 @@ def _looked_at(plan: Plan) -> Sequence[int]:
 
 
 def in_words(values: Mapping[str, float | str]) -> str:
-    """Returns the values of a point as messages show them."""
+    """Formats the values of a point for messages."""
     return ", ".join(f"{name} = {value if isinstance(value, str) else f'{value:g}'}" for name, value in values.items())
 
 
 @checked(ScenarioError)
 def tcps(plan: Plan) -> list[str]:
-    """Returns the different TCPs of a plan's points, each as `tcp_summary` has it."""
+    """Returns the distinct TCPs of a plan's points, each as summarised by `tcp_summary`."""
     points = range(len(plan.points)) if any(_changes_tcp(axis.path) for axis in plan.axes) else range(1)
     first: dict[tuple[tuple[str, int], ...], int] = {}
     for index in points:
@@ -245,9 +245,9 @@ def _changes_tcp(path: str) -> bool:
 
 
 def canonical(scenario: Mapping[str, Any]) -> str:
-    """Returns the one text of a scenario: every default filled in, keys sorted, without seed and name.
+    """Returns the canonical text of a scenario: with all defaults, keys sorted, without seed and name.
 
-    Raises `ScenarioError` when it is refused.
+    Raises `ScenarioError` if the scenario is refused.
 
     >>> from celltrain import load
     >>> text = canonical(load("scenarios/lan-epd.toml").to_dict())
@@ -258,7 +258,7 @@ def canonical(scenario: Mapping[str, Any]) -> str:
 
 
 def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
-    """Returns the canonical text, and the bytes of memory that a run reserves."""
+    """Returns the canonical text, and the memory that a run reserves, in bytes."""
     reading = Reading.of_table(scenario, "scenario")
     accepted = table(reading.accepted())
     text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
@@ -277,7 +277,7 @@ def digest_of(value: Any) -> str:
 
 @checked(PlanError)
 def run_key(configuration: str, seed: int, *, version: str | None = None) -> str:
-    """Returns 24 hex digits that identify one run: of its canonical scenario, its seed, and the version (this one's)."""
+    """Returns 24 hex digits that identify a run by its canonical scenario, seed and version (by default this one)."""
     if not 0 <= seed < 1 << 64:
         raise PlanError([Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")])
     text = f"{version or _core.build()['version']}\n{seed}\n{configuration}"

@@ -1,4 +1,4 @@
-"""The rules of a plan between its keys, and about the settings that its axes name."""
+"""Checks of a plan that involve several keys, or the settings named by its axes."""
 
 from __future__ import annotations
 
@@ -52,24 +52,24 @@ COLUMNS = (
     *("run_key", "point", "seed", "measure", "value", "error"),
     *("fingerprint", "configuration", "version", "profile"),
 )
-#: Keys of a scenario that a run's key leaves out.
+#: Keys of a scenario that are not part of a run's key, with the reason why an axis cannot vary them.
 NO_AXES = {"seed": "cannot be varied here; use [seeds]", "name": "is not a setting of a run"}
-#: Ratio of the ends of a logarithmic range, within what a float holds.
+#: Maximum ratio of the ends of a logarithmic range, so that it fits in a float.
 MOST_RATIO = 10**300
-#: Points that are counted in a message.
+#: Maximum number of points that a message prints.
 MOST_COUNTED = 10**30
-#: Largest number of measures of a plan.
+#: Maximum number of measures of a plan.
 MOST_MEASURES = 1000
 
 
 class Reader(Document):
-    """Judges the contents of a plan."""
+    """Checks the contents of a plan."""
 
-    #: Keys that only a plan of another kind has, and the problem with each.
+    #: Keys that belong to another kind of plan, and the problem to report for each.
     elsewhere: ClassVar = {"tune": "makes this a plan for celltrain tune; a sweep has [axes] and [seeds] instead"}
 
     def read(self) -> Self:
-        """Reads the tables of the plan; rules between their keys are for the other methods."""
+        """Reads the tables of the plan. The other methods check rules that involve several keys."""
         self.numbers()
         for key, problem in self.elsewhere.items():
             if key in self.document:
@@ -79,7 +79,7 @@ class Reader(Document):
         return self
 
     def plan(self) -> dict[str, Any]:
-        """Returns the attributes of the plan besides its axes, seeds and measures; raises `PlanError` if it has faults."""
+        """Returns the plan's attributes other than axes, seeds and measures; raises `PlanError` if it has faults."""
         self.finish()
         document = {key: self.document[key] for key in self.keys if key in self.document and key != "scenario"}
         time, name = self.form.limits.time, self.form.name or self.name
@@ -104,7 +104,7 @@ class Reader(Document):
         return tuple(text for text in texts if text is not None)
 
     def syntax(self, place: Place, text: str, value: Any = ...) -> None:
-        """Judges a measure."""
+        """Checks the syntax of a measure."""
         try:
             check_syntax(text)
         except MeasureError as error:
@@ -119,7 +119,7 @@ class Reader(Document):
             *self._listed_points(),
             *self._sample(),
         )
-        # No two axes have one name, and none sets what another sets; a setting inside it is another matter.
+        # No two axes may have the same name or set the same path. One may set a value inside a table that another sets.
         names: set[str] = set()
         setting: dict[str, Axis] = {}
         for axis in (axis for group in groups for axis in group.axes):
@@ -134,7 +134,7 @@ class Reader(Document):
 
     @staticmethod
     def each(table: Mapping[str, T | None] | None, place: Place, make: Callable[[str, T, Place], R]) -> list[R]:
-        """Returns what the entries of a table make, without those that are refused."""
+        """Calls `make` for each entry of a table, and returns the results without refused entries."""
         made = []
         for name, entry in (table or {}).items():
             if entry is not None:
@@ -143,7 +143,7 @@ class Reader(Document):
         return made
 
     def varied(self, axis: str, path: str) -> None:
-        """Refuses an axis that varies one of the settings that replace the scenario's own."""
+        """Refuses an axis that varies a setting also given with `--set`."""
         if path in self.settings:
             typed = f"{path}={self.settings[path].typed}"
             self.faults.append(overrides.fault_of("--set", typed, f"sets what {self.file} varies (axis {axis})"))
@@ -165,7 +165,7 @@ class Reader(Document):
                 yield Group(axes=axes)
 
     def _listed_points(self) -> Iterator[Group]:
-        """Yields the axes of points one by one: a row of values for the axes that it names."""
+        """Yields the axes of `[points]`, which lists a row of values for each point."""
         points = self.form.points
         if points is None or not points.axes or not points.rows:
             return
@@ -182,7 +182,7 @@ class Reader(Document):
         numbers = {name: number for number, name in enumerate(axes)}
 
         def column(name: str, form: forms.ColumnForm, place: Place) -> Axis:
-            """Returns an axis whose values are in rows: plain ones, or the labels of a table of values."""
+            """Returns an axis whose rows contain plain values, or labels from a table of values."""
             number = numbers[name]
             values: list[tuple[Place, Any]] = [
                 (("points", "rows", n, number), row[number]) for n, row in enumerate(rows)
@@ -217,7 +217,7 @@ class Reader(Document):
         yield Group(axes=tuple(axes))
 
     def _axis(self, name: str, form: forms.AxisForm, place: Place, *, alone: bool = True) -> Axis:
-        """Returns an axis with values, or a range; one that others move with may have a value twice."""
+        """Returns an axis with listed values or a range. If not `alone`, it may have a value twice."""
         ranged = [word for word in ("from", "to", "step", "count", "scale") if self.has(*place, word)]
         values = form.values
         if values is None and ranged:
@@ -236,9 +236,9 @@ class Reader(Document):
         return self._listed(name, form.path, place, [((*at, n), value) for n, value in enumerate(values)], alone=alone)
 
     def key(self, name: str, path: str | None, place: Place) -> Key:
-        """Returns the schema's key for the path of an axis, which is its name if it has none; judges the name too."""
+        """Returns the schema's key for the path of an axis, by default its name. Also checks the name."""
         if path is None and self.has(*place, "path"):
-            # The path has been refused.
+            # The path has already been refused.
             raise RefusedError
         path, where = (name, place) if path is None else (path, (*place, "path"))
         if path in NO_AXES:
@@ -260,7 +260,7 @@ class Reader(Document):
         labels: Sequence[str] | None = None,
         alone: bool,
     ) -> Axis:
-        """Returns an axis with these values, each with its place; `labels` stand for them in the store."""
+        """Returns an axis with these values, each with its place. `labels` represent the values in the store."""
         before = len(self.faults)
         key = None
         with suppress(RefusedError):
@@ -289,7 +289,7 @@ class Reader(Document):
         )
 
     def _ranged(self, name: str, form: forms.AxisForm, place: Place) -> Axis:
-        """Returns an axis from one end to another."""
+        """Returns an axis whose values are a range."""
         key = of_range(self.key(name, form.path, place), form)
         if form.step is None and not self.has(*place, "count"):
             raise self.refused(place, "needs a step or a count")
@@ -302,7 +302,7 @@ class Reader(Document):
         elif count == 1:
             raise self.refused((*place, "count"), "is too few for a range; for one value, write values = [...]", 1)
         if count is None:
-            # It has been refused.
+            # The count has already been refused.
             raise RefusedError
         axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count, step=step), place=place)
         if count <= CHECKED_POINTS:
@@ -313,12 +313,12 @@ class Reader(Document):
         return axis
 
     def range(self, name: str, form: forms.RangeForm, place: Place) -> tuple[Key, Interval]:
-        """Returns the key and the ends of a sampled axis or a searched parameter."""
+        """Returns the key and the interval of a sampled axis or a searched parameter."""
         key = of_range(self.key(name, form.path, place), form)
         return key, self._interval(form, place, key)
 
     def _interval(self, form: forms.RangeForm, place: Place, key: Key) -> Interval:
-        """Returns both ends of a range, and its scale."""
+        """Returns the interval of a range: both ends, and the scale."""
         ends = {"from": form.from_, "to": form.to}
         if missing := [word for word, end in ends.items() if end is None]:
             raise self.refused(place, f"lacks {' and '.join(missing)}")
@@ -338,7 +338,7 @@ class Reader(Document):
         return Interval(low=low, high=high, log=log)
 
     def step(self, given: Any, place: Place, key: Key, interval: Interval) -> Fraction | None:
-        """Returns the step of a range, if it has one."""
+        """Returns the step of a range, or None."""
         if given is None:
             return None
         step, at = self.bound(given, (*place, "step"), key), (*place, "step")
@@ -352,7 +352,7 @@ class Reader(Document):
         return step
 
     def bound(self, given: Any, place: Place, key: Key) -> Fraction:
-        """Returns an end of a range, or its step."""
+        """Returns an end or the step of a range as a number."""
         if key.quantity is not None:
             return self._quantity(given, place, key)
         if not isinstance(given, int | float) or isinstance(given, bool) or not math.isfinite(given):
@@ -362,7 +362,7 @@ class Reader(Document):
         return exact(given)
 
     def _quantity(self, given: Any, place: Place, key: Key) -> Fraction:
-        """Returns a number with a unit."""
+        """Parses a number with a unit."""
         assert key.quantity is not None, "only keys that take a quantity get here"
         expected = key.quantity.expected
         try:
@@ -402,7 +402,7 @@ class Reader(Document):
         return Recording(trace=tuple(series.record or ()), step=series.step or "", ports=ports)
 
     def size(self, groups: Sequence[Group], seeds: int) -> None:
-        """Refuses more runs than anybody waits for; a plan with other faults may mean another size."""
+        """Refuses an unreasonable number of runs. Skips plans with other faults, whose size may be wrong."""
         points = math.prod(map(len, groups))
         if points * seeds > MAX_RUNS and not self.faults:
             few = points <= MOST_COUNTED
@@ -412,15 +412,15 @@ class Reader(Document):
 
 
 def of_range(key: Key, form: forms.RangeForm) -> Key:
-    """Returns the key for the numbers of a range: thresholds up to a whole number above 1 are cells."""
+    """Returns the key for a range. If `to` is a whole number above 1, a threshold is in cells."""
     to = form.to
     in_cells = isinstance(to, int | float) and to > 1 and math.isfinite(to) and to == int(to)
     return replace(key, whole=True, unit="cells") if key.is_threshold and in_cells else key
 
 
 def _again(axes: Sequence[Axis]) -> str:
-    """Returns the values of axes that move together which are there twice, all of them; empty if there are none."""
-    # A range has no value twice, and may be too long to go through.
+    """Returns the first combination of values that appears twice in axes that move together; empty if none does."""
+    # The values of a range are distinct, and may be too many to iterate over.
     if any(axis.numbers is not None for axis in axes):
         return ""
     seen: set[str] = set()
@@ -434,18 +434,18 @@ def _again(axes: Sequence[Axis]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Planned(ABC):
-    """A plan that can be read from a file, a text, Python values, or the document that a folder keeps.
+    """A plan that can be read from a file, a text, Python values, or a stored document.
 
     Attributes:
-        name: Its name.
+        name: Name of the plan.
         measures: Measures of every run.
         limit_s: Real time that a run may take, in seconds.
-        document: The plan as it was given, its scenario as a table.
+        document: The plan as it was given, with its scenario as a table.
     """
 
-    #: Judges plans of this kind.
+    #: The reader for this kind of plan.
     _reader: ClassVar[type[Any]] = Reader
-    #: The name of a plan from Python, in faults.
+    #: Name used in faults for a plan given in Python.
     _file: ClassVar[str]
 
     name: str
@@ -456,16 +456,16 @@ class Planned(ABC):
     @classmethod
     @abstractmethod
     def _read(cls, reader: Any, *, check: bool = True) -> Self:
-        """Judges a plan; `check` also its points. Raises `PlanError` with everything that is wrong with it."""
+        """Checks a plan, and if `check` is true also its points. Raises `PlanError` with all faults."""
 
     @classmethod
     @checked(PlanError)
     def load(cls, path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None) -> Self:
-        """Returns the plan in a TOML file; raises `PlanError` with everything that is wrong with it.
+        """Returns the plan in a TOML file; raises `PlanError` with all faults.
 
         Args:
             path: The file, or the name of a shipped plan.
-            settings: Values that replace those of the plan's scenario, by path into the scenario.
+            settings: Values that replace settings of the plan's scenario, by path.
         """
         try:
             file, text = named_text(path, "plan")
@@ -479,7 +479,7 @@ class Planned(ABC):
     @classmethod
     @checked(PlanError)
     def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> Self:
-        """Returns the plan in a text; `folder` has the scenario that it names."""
+        """Returns the plan in a text. `folder` contains the scenario that it names."""
         return cls._read(cls._reader.of_text(text, file, Path(folder)))
 
     @classmethod
@@ -487,16 +487,16 @@ class Planned(ABC):
     def of(
         cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], *, file: str | None = None
     ) -> Self:
-        """Returns the plan of a scenario and everything else as in a file, as Python values."""
+        """Returns the plan of a scenario; `document` has all other keys of a plan file, as Python values."""
         return cls._read(cls._reader.of_values(base, document, file or cls._file))
 
     @classmethod
     @checked(PlanError)
     def of_document(cls, document: Mapping[str, Any]) -> Self:
-        """Returns the plan that has this `document`."""
+        """Returns the plan with this `document`."""
         return cls._read(cls._reader.of_document(document), check=False)
 
     @property
     def _contents(self) -> list[Any]:
-        """Everything that decides about the runs, and about the measures and series kept of them."""
+        """Everything that determines the runs, and the measures and series stored for them."""
         return [{key: value for key, value in self.document.items() if key not in ("name", "limits")}, self.measures]

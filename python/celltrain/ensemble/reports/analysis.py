@@ -18,20 +18,20 @@ from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Differences, Means
 
-#: Most values of an axis that gives colours of lines, and of one that gives panels of lines.
+#: Maximum number of values of the axis that determines the colours of lines, and of the axis that determines panels.
 MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
 
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """Front of one configuration: the points that no other point of the configuration beats in two measures."""
+    """Pareto front of one configuration: the points that no other point of it beats in two measures."""
 
     level: int
-    """Place of the configuration among the values of `Front.by`; 0 if there is one front for all."""
+    """Index of the configuration among the values of `Front.by`; 0 if there is a single front."""
     order: NDArray[np.int64]
     """Points on the front, from the best in the first measure."""
     doubtful: NDArray[np.int64]
-    """Points whose intervals do not separate them from the front."""
+    """Points that are not significantly worse than the front."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Front:
     larger_y: bool
     """True if larger is better."""
     by: Axis | None
-    """Axis whose values have a front each; None if there is one for all points."""
+    """Axis with a front for each of its values; None if there is one front for all points."""
     axes: tuple[Axis, ...]
     """Axes that `by` combines."""
     parts: tuple[Part, ...]
@@ -57,24 +57,24 @@ class Front:
 
     @property
     def doubtful(self) -> NDArray[np.int64]:
-        """Points whose intervals do not separate them from the front of their configuration."""
+        """Points that are not significantly worse than the front of their configuration."""
         return np.sort(np.concatenate([part.doubtful for part in self.parts]))
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """Place of each point of `order` on its own front, from 1."""
+        """Position of each point of `order` on its own front, from 1."""
         return np.concatenate([np.arange(len(part.order)) + 1 for part in self.parts])
 
 
 def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) -> Front | None:
-    """Returns the Pareto fronts of two measures; None if none are wanted and efficiency and fairness make no front.
+    """Returns the Pareto fronts of two measures; None if no measures are given and the default ones make no front.
 
     Args:
         data: The runs.
-        wanted: The two measures; `-` before one means that smaller is better. Efficiency and fairness when None, if both were
-            measured and there are several points.
-        by: Axes whose combinations have a front each. When None those that change the network; when empty there is one front
-            for all points.
+        wanted: The two measures, with a leading `-` if smaller is better. When None, efficiency and fairness, if both
+        were measured and there are several points.
+        by: Axes; each combination of their values has its own front. When None, the axes that change the network; when
+        empty, one front for all points.
     """
     axes = _configurations(data, by)
     names = [measure.name for measure in data.measures]
@@ -103,7 +103,7 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
 
 
 def _part(data: Data, level: int, own: NDArray[np.int64], better: Sequence[Means]) -> Part:
-    """Returns the front of these points."""
+    """Returns the front among these points."""
     first, second = (one.of(own) for one in better)
     best = statistics.pareto_front(first.mean, second.mean)
     order = np.flatnonzero(best)
@@ -113,17 +113,17 @@ def _part(data: Data, level: int, own: NDArray[np.int64], better: Sequence[Means
 
 
 def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]:
-    """Returns the axes whose combinations have a front each."""
+    """Returns the axes; each combination of their values has its own front."""
     if names is not None:
         return tuple(dict.fromkeys(data.factor(name, "front-by") for name in names))
     axes = tuple(axis for axis in data.grids if data.is_network(axis))
-    # If every point is a network of its own, a front for each would say nothing.
+    # If every point is a different network, fronts with a single point would be meaningless.
     each = _combination(axes)
     return axes if each is not None and np.bincount(each.levels).max() > 1 else ()
 
 
 def _combination(axes: Sequence[Axis]) -> Axis | None:
-    """Combines axes into one whose values are the combinations that have points; None for no axes."""
+    """Combines axes into one, whose values are the combinations with points. Returns None for no axes."""
     if len(axes) < 2:
         return axes[0] if axes else None
     rows, levels = np.unique(np.stack([axis.levels for axis in axes]), axis=1, return_inverse=True)
@@ -132,22 +132,22 @@ def _combination(axes: Sequence[Axis]) -> Axis | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Axes of a figure of lines."""
+    """Axes used in a line plot."""
 
     over: Axis
     by: Axis | None = None
-    """Axis that gives colours."""
+    """Axis that determines the colours."""
     panel: Axis | None = None
-    """Axis that gives panels."""
+    """Axis that determines the panels."""
 
 
 def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None) -> Layout | None:
-    """Chooses the axes of a figure of lines; None without names and with fewer than two grid axes.
+    """Chooses the axes of a line plot. Returns None if no names are given and there are fewer than two grid axes.
 
     Args:
         data: The runs.
-        names: Up to three axes: the one that lines go over, and those that give colours and panels.
-        compared: The axis that gives colours without names.
+        names: Up to three axes: the x axis, and those that determine colours and panels.
+        compared: The axis that determines the colours if no names are given.
     """
     if names is not None:
         return _named_layout(data, names)
@@ -157,7 +157,7 @@ def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None
     numbers = [axis for axis in data.grids if not (axis.first or axis).words and axis is not compared]
     numbers.sort(key=lambda axis: -len(axis.values))
     over = (numbers or [axis for axis in grids if axis is not compared])[0]
-    # Networks give panels: a mean over them says nothing.
+    # Prefer networks for panels, as a mean over different networks is meaningless.
     rest = sorted((axis for axis in grids if axis is not over), key=data.is_network)
     by = compared or next((axis for axis in rest if len(axis.values) <= MOST_COLOURS), None)
     panel = next((axis for axis in rest[::-1] if axis is not by and len(axis.values) <= MOST_PANELS), None)
@@ -187,7 +187,7 @@ class Baseline:
     data: Data
     axis: Axis
     level: int
-    """Place of the value among the values of the axis."""
+    """Index of the value among the values of the axis."""
 
     @property
     def name(self) -> str:
@@ -196,12 +196,12 @@ class Baseline:
 
     @property
     def others(self) -> list[int]:
-        """Places of the other values."""
+        """Indices of the other values."""
         return [level for level in range(len(self.axis.values)) if level != self.level]
 
     @cached_property
     def values(self) -> NDArray[np.float64]:
-        """Runs by measures: each run less its partner; NaN for runs of the baseline, and without a partner."""
+        """Runs by measures: each run minus its partner; NaN for runs of the baseline, or without a partner."""
         data = self.data
         others = [axis.levels for axis in data.factors if axis is not self.axis]
         rows = np.stack([*others, np.zeros(len(data.points), np.int64)])
@@ -225,13 +225,13 @@ class Baseline:
         return tuple(self.data.over(column, self.axis.levels, len(self.axis.values)) for column in self.values.T)
 
     def beyond(self, measure: int, level: int) -> tuple[int, int, int]:
-        """Counts the points of a value with a significant positive difference, a negative one, and any interval."""
+        """Counts a value's points with a significant increase, with a significant decrease, and with an interval."""
         above, below = self._significant(measure, level)
         known = (self.axis.levels == level) & ~np.isnan(self.of_points[measure].half)
         return int(above.sum()), int(below.sum()), int(known.sum())
 
     def counts(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yields measure, value, and the counts of `beyond`."""
+        """Yields the measure, the value, and the counts of `beyond`."""
         for measure in range(len(self.data.measures)):
             for level in self.others:
                 yield (measure, level, *self.beyond(measure, level))
@@ -249,13 +249,13 @@ class Baseline:
             yield f"{value} {places}: a mean over these points says little"
 
     def _significant(self, measure: int, level: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Returns the points of a value whose interval of the difference is above zero, and those whose interval is below."""
+        """Returns the points of a value whose difference is significantly above zero, and those significantly below."""
         means, mine = self.of_points[measure], self.axis.levels == level
         with np.errstate(invalid="ignore"):
             return mine & (means.mean > means.half), mine & (means.mean < -means.half)
 
     def _separate(self, above: NDArray[np.bool_], below: NDArray[np.bool_]) -> tuple[str, str] | None:
-        """Returns values of the only axis that separates the points above from those below; None if there is none."""
+        """Returns values of the only axis that separates points above from those below, or None."""
         found = []
         for axis in self.data.factors:
             sides = [np.unique(axis.levels[side]) for side in (above, below)]
@@ -289,16 +289,16 @@ class Moved:
     second: Means
     differences: Differences
     paired: NDArray[np.bool_]
-    """True if the point's difference is paired by seed; its interval is Welch's otherwise."""
+    """True if the point's difference is paired by seed; otherwise the interval is Welch's."""
 
     @property
     def beyond(self) -> int:
-        """Number of differences beyond the seeds' spread."""
+        """Number of significant differences."""
         return int(self.differences.beyond.sum())
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """Places of the points, the most significant first."""
+        """Indices of the points, the most significant change first."""
         differences = self.differences
         with np.errstate(invalid="ignore", divide="ignore"):
             sureness = np.abs(differences.difference) / differences.half
@@ -329,7 +329,7 @@ class Comparison:
     data: Data
     """Data of the first store."""
     points: NDArray[np.int64]
-    """Points in both stores, as places in `data`."""
+    """Points in both stores, as indices into `data`."""
     measures: tuple[Moved, ...]
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
@@ -347,7 +347,7 @@ class Comparison:
 
     @property
     def beyond(self) -> int:
-        """Number of differences beyond the seeds' spread."""
+        """Number of significant differences."""
         return sum(moved.beyond for moved in self.measures)
 
 
@@ -391,7 +391,7 @@ def _moved(measure: Measured, both: Sequence[tuple[Data, NDArray[np.int64]]], co
     (one, one_seeds, one_values), (two, two_seeds, two_values) = sides
     means = [statistics.means(point, values, count) for point, _, values in sides]
     welch = statistics.welch(*means)
-    # A point is paired if both stores have exactly the same seeds for it.
+    # A point is paired if both stores have results for exactly the same seeds.
     seeds, code = np.unique(np.concatenate([one_seeds, two_seeds]), return_inverse=True)
     runs = [point * len(seeds) + own for (point, _, _), own in zip(sides, np.split(code, [len(one)]), strict=True)]
     shared = np.bincount(np.intersect1d(runs[0], runs[1]) // max(len(seeds), 1), minlength=count)
@@ -424,7 +424,7 @@ def _differences(first: Data, second: Data, names: tuple[str, str]) -> Iterator[
 
 
 def _keys(data: Data, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Returns the settings of each point, independent of its number, with numbers to twelve digits."""
+    """Returns the settings of each point as texts, with numbers rounded to twelve digits, to match two stores."""
     axes = {axis.name: axis for axis in data.axes}
     columns = [
         [str(axis.values[level]) if axis.words else f"{axis.values[level]:.12g}" for level in axis.levels.tolist()]

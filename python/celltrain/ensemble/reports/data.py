@@ -1,4 +1,4 @@
-"""Data of a report: the runs of a store as arrays, whatever the sweep was, and the effects of its axes."""
+"""Data of a report: the runs of any store as arrays, and the effects of its axes."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from celltrain.text import among, shown
 if TYPE_CHECKING:
     from celltrain.ensemble.store import Store
 
-#: Ratio of largest to smallest value from which an axis is logarithmic, unless its values are evenly spaced.
+#: Ratio of largest to smallest value at which an axis becomes logarithmic, unless its values are evenly spaced.
 WIDE = 20.0
-#: Most numbers in a plan's points that are drawn as a grid.
+#: Maximum number of different values in a plan's `[points]` for an axis to be drawn as a grid.
 MOST_LISTED = 12
-#: Ranges of a sampled axis: the least number of points in each, and the most ranges.
+#: Minimum number of points in each range of a sampled axis, and maximum number of ranges.
 LEAST_POINTS, MOST_RANGES = 4, 8
-#: Most values of a third axis that gives panels of maps, if another axis has fewer.
+#: Maximum number of values of the axis that determines the panels of heat maps, if there is a choice of axes.
 MOST_MAPS = 12
 
 
@@ -46,15 +46,15 @@ class Axis:
     meaning: str
     """Path into the scenario."""
     worded: str
-    """Name for people."""
+    """Name for display."""
     values: tuple[float | str, ...]
-    """Different values: numbers from the smallest, words in the order of the plan."""
+    """Distinct values: numbers in ascending order, words in the order of the plan."""
     levels: NDArray[np.int64]
-    """Place of each point's value among the values."""
+    """Index of each point's value among the values."""
     sampled: bool = False
-    """True if the values were drawn at random, without a grid."""
+    """True if the values were drawn at random, so that they form no grid."""
     first: Axis | None = None
-    """First of several axes that move together, whose values may be numbers."""
+    """First of several axes that move together. Its values may be numbers."""
 
     @property
     def names(self) -> list[str]:
@@ -81,18 +81,18 @@ class Axis:
         return bool(np.std(ratios) / np.mean(ratios) < np.std(steps) / np.mean(steps))
 
     def label(self, level: int) -> str:
-        """Returns a value with its unit; random values with fewer digits."""
+        """Formats a value with its unit; random values have fewer digits."""
         return words.valued(self.values[level], self.unit, 4 if self.sampled else 6)
 
     def titled(self, level: int) -> str:
-        """Returns a value for a place that does not name the axis: a number follows the axis's name."""
+        """Formats a value for a title that does not name the axis. Numbers are preceded by the axis's name."""
         return self.label(level) if self.words else f"{self.worded} {self.label(level)}"
 
 
 def joined(
     axes: Sequence[Axis], rows: Sequence[Sequence[int]], levels: NDArray[np.int64], label: Callable[[Axis, int], str]
 ) -> Axis:
-    """Returns several axes as one, whose values are the texts of these rows of levels."""
+    """Combines several axes into one. Its values are texts, one for each row of levels."""
     texts = tuple(", ".join(label(axis, int(level)) for axis, level in zip(axes, row, strict=True)) for row in rows)
     name, worded = (", ".join(getattr(axis, part) for axis in axes) for part in ("name", "worded"))
     return Axis(name=name, unit="", meaning="axes together", worded=worded, values=texts, levels=levels, first=axes[0])
@@ -103,7 +103,7 @@ class Failure:
     """A run that has no values."""
 
     point: int
-    """Place among the points of the report."""
+    """Index among the points of the report."""
     seed: int
     error: str
 
@@ -115,16 +115,16 @@ class Effect:
     axis: Axis
     measure: Measured
     means: Means
-    """Means over the points of each value of the axis, or of each range of a sampled one."""
+    """Means over the points of each value of the axis, or of each range of a sampled axis."""
     places: NDArray[np.float64]
-    """Values, or the middle of each range; 0, 1, ... for words."""
+    """Values, or the mean of each range; 0, 1, ... for words."""
     of_points: NDArray[np.float64]
     """Mean of each point."""
     share: float
-    """Share of the variance of the points' means that lies between the values, 0 to 1."""
+    """Fraction of the variance of the points' means explained by the axis, 0 to 1."""
 
     def text(self, level: int, *, unit: bool = False) -> str:
-        """Returns a value as text, with its unit for people."""
+        """Formats a value, optionally with its unit."""
         place = float(self.places[level])
         if self.axis.words:
             return str(self.axis.values[level])
@@ -149,15 +149,15 @@ class Data:
     points: NDArray[np.int64]
     """Number of each point in the plan."""
     point: NDArray[np.int64]
-    """Place of each run's point in `points`."""
+    """Index of each run's point in `points`."""
     seed: NDArray[np.uint64]
     values: NDArray[np.float64]
     """Runs by measures; NaN if a run lacks one."""
     failures: tuple[Failure, ...]
     missing: int | None
-    """Runs of the plan that are still to be done; None if unknown."""
+    """Number of runs of the plan that are still to be done; None if unknown."""
     tcp: tuple[str, ...]
-    """TCPs of the points in words; empty if unknown."""
+    """Descriptions of the points' TCPs; empty if unknown."""
     warnings: tuple[str, ...]
     """Reasons to doubt the results."""
 
@@ -167,7 +167,7 @@ class Data:
         return len(self.point) + len(self.failures)
 
     def named(self, point: int) -> str:
-        """Names a point by its values."""
+        """Describes a point by its values."""
         texts = [f"{axis.worded} {words.valued(axis.values[axis.levels[point]], axis.unit)}" for axis in self.axes]
         return ", ".join(texts) or "the only point"
 
@@ -177,18 +177,18 @@ class Data:
         return self.means_of(self.values)
 
     def means_of(self, values: NDArray[np.float64]) -> tuple[Means, ...]:
-        """Returns the means of the points, by column of an array of runs by measures."""
+        """Returns the means of the points, for each column of an array of runs by measures."""
         return tuple(table.means(self.point, column, len(self.points)) for column in values.T)
 
     def over(self, values: NDArray[np.float64], levels: NDArray[np.int64], count: int) -> Means:
-        """Returns means of the runs' values by the level of their point; all points of a level have the same weight."""
+        """Returns the means of values by the level of their run's point. All points of a level have the same weight."""
         known = ~np.isnan(values)
         point = self.point[known]
         return statistics.effects(levels[point], point, self.seed[known], values[known], count)
 
     @cached_property
     def factors(self) -> tuple[Axis, ...]:
-        """Axes with more than one value; those that move together are one."""
+        """Axes with more than one value. Axes that move together are combined into one."""
         groups: list[list[Axis]] = []
         for axis in (axis for axis in self.axes if len(axis.values) > 1):
             group = next((group for group in groups if _move_together(group[0], axis)), None)
@@ -204,7 +204,7 @@ class Data:
         return [axis for axis in self.factors if not axis.sampled]
 
     def factor(self, name: str, option: str) -> Axis:
-        """Returns the factor that an axis is, or belongs to; raises `StoreError` if there is none on a grid."""
+        """Returns the factor that contains an axis; raises `StoreError` if it is not a grid axis."""
         for axis in self.grids:
             if name in (axis.name, *axis.names):
                 return axis
@@ -213,7 +213,7 @@ class Data:
         raise StoreError([Fault.of_option(option, name, problem)])
 
     def is_network(self, factor: Axis) -> bool:
-        """Returns whether an axis, or one of several that move together, changes the network or its TCP."""
+        """Returns whether a factor, or one of the axes combined in it, changes the network or its TCP."""
         paths = (axis.meaning.partition(":")[0] for axis in self.axes if axis.name in factor.names)
         return any(path.partition(".")[0] in NETWORKS for path in paths)
 
@@ -223,7 +223,7 @@ class Data:
         return tuple(tuple(self._effect(axis, i) for axis in self.factors) for i in range(len(self.measures)))
 
     def strongest(self, axes: Sequence[Axis], most: int | None = None) -> list[Axis]:
-        """Returns factors by their share of the variance of all measures, from the largest."""
+        """Returns factors by the fraction of variance that they explain, summed over all measures, from the largest."""
         return sorted(axes, key=lambda axis: -self._shares[axis])[:most]
 
     @cached_property
@@ -233,9 +233,9 @@ class Data:
 
     @cached_property
     def maps(self) -> tuple[Axis, Axis, Axis | None] | None:
-        """Axes of the heat maps: across, up, and the one that gives panels; None with fewer than two grid axes.
+        """Axes of the heat maps: horizontal, vertical, and for panels; None if there are fewer than two grid axes.
 
-        Across and up are the numbers with most values; the axis with the largest effect among the rest gives panels.
+        The first two are the numeric axes with most values. Of the rest, the axis with the largest effect has panels.
         """
         if len(self.grids) < 2:
             return None
@@ -246,30 +246,30 @@ class Data:
         return across, up, few[0] if few else None
 
     def slug(self, measure: int) -> str:
-        """Returns a measure's name for file names; no two are the same."""
+        """Returns a unique name of a measure for file names."""
         names = [re.sub(r"[^a-z0-9]+", "-", one.name.lower()).strip("-")[:60] for one in self.measures]
         return names[measure] if names.count(names[measure]) == 1 else f"{names[measure]}-{measure + 1}"
 
     def tcp_line(self, *, short: bool = False) -> str:
-        """Returns the line that names the TCPs; `short`: without details if there are several."""
+        """Returns a line that describes the TCPs; if `short`, without details if there are several."""
         if not self.tcp:
             return ""
         return tcp_line(list(dict.fromkeys(map(short_tcp, self.tcp))) if short and len(self.tcp) > 1 else self.tcp)
 
     @property
     def seeds_line(self) -> str:
-        """Number of seeds of a point, in words."""
+        """Number of seeds per point, in words."""
         return "one seed" if self.seeds[1] == 1 else f"means of {self.seed_count} seeds"
 
     @property
     def seed_count(self) -> str:
-        """Fewest and most seeds of a point, or their number if all points have as many."""
+        """Number of seeds per point, or its range if it varies."""
         fewest, most = self.seeds
         return f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
 
     @cached_property
     def seeds(self) -> tuple[int, int]:
-        """Fewest and most seeds of a point, without failed runs."""
+        """Smallest and largest number of seeds per point, not counting failed runs."""
         counts = np.bincount(self.point, minlength=len(self.points))
         return (int(counts.min()), int(counts.max())) if len(counts) else (0, 0)
 
@@ -294,14 +294,14 @@ def _move_together(one: Axis, other: Axis) -> bool:
 
 
 def _together(axes: Sequence[Axis]) -> Axis:
-    """Returns axes that move together as one, with the levels of the first."""
+    """Combines axes that move together into one, with the levels of the first."""
     _, first = np.unique(axes[0].levels, return_index=True)
     rows = np.stack([axis.levels[first] for axis in axes], axis=1)
     return joined(axes, rows.tolist(), axes[0].levels, Axis.label)
 
 
 def _ranges(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Divides sampled values into ranges of equally many; returns each value's range, and the mean of each range."""
+    """Divides sampled values into equally populated ranges; returns each value's range, and the mean of each range."""
     distinct, place = np.unique(values, return_inverse=True)
     count = max(1, min(MOST_RANGES, len(distinct) // LEAST_POINTS))
     levels = np.minimum(place * count // len(distinct), count - 1)
@@ -309,7 +309,7 @@ def _ranges(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.
 
 
 def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
-    """Reads a store, including one of another version or one that a sweep is still writing.
+    """Reads a store. It may be of another version, or still being written by a sweep.
 
     Args:
         store: The store.
@@ -333,7 +333,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
     try:
         tcp = tuple(tcps(store.plan))
     except CelltrainError:
-        # A plan of another version that is not valid in this one.
+        # The plan is of another version and not valid in this one.
         tcp = ()
     return Data(
         name=manifest["name"],
@@ -360,7 +360,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
 
 
 def _axes(manifest: Mapping[str, Any], columns: Sequence[Sequence[float | str]]) -> Iterator[Axis]:
-    """Yields the axes of a store with their values: those of its manifest, as a plan of another version may be invalid."""
+    """Yields the axes of a store with their values. Uses the manifest, as a plan of another version may be invalid."""
     sampled, axes = _sampled(manifest["plan"]), axes_of(manifest)
     names, meanings = [axis["name"] for axis in axes], [words.prose(axis["meaning"]) for axis in axes]
     worded = words.settings(names, [meaning.partition(":")[0] for meaning in meanings])
@@ -381,7 +381,7 @@ def _axes(manifest: Mapping[str, Any], columns: Sequence[Sequence[float | str]])
 
 
 def _sampled(plan: Mapping[str, Any]) -> set[str]:
-    """Returns axes without a grid: those of a sample, and of a list of points with many numbers."""
+    """Returns the axes that form no grid: those of a sample, and those with many numbers in a list of points."""
     listed = plan.get("points") or {"axes": {}, "rows": []}
     many = {
         name

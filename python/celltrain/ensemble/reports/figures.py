@@ -1,6 +1,6 @@
-"""Figures of a report: the data of each, prepared for `celltrain.drawing`, with its title and caption.
+"""Figures of a report: prepares the data of each for `celltrain.drawing`, with a title and a caption.
 
-The same data give the same SVG and PDF, byte for byte, with the same version of matplotlib.
+With the same version of matplotlib, the same data give byte-identical SVG and PDF files.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from celltrain.ensemble.reports.data import Axis, Data, Effect
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.ensemble.table import Measured, bounds
 
-#: Most panels of a figure, and most axes whose pairs have a map each.
+#: Maximum number of panels in a figure, and of axes for which a map of each pair is drawn.
 MOST_PANELS, MOST_PAIRED = 12, 4
-#: Most characters above a panel of fronts, by the width of the figure, and above a panel of lines.
+#: Maximum length of the title of a panel of fronts, by the width of the figure, and of a panel of lines.
 LONGEST_TITLE, LONGEST_LINES_TITLE = {"column": 44, "page": 34}, 30
 
 
 def drawings(findings: Findings, look: FigureStyle) -> Iterator[Drawing]:
-    """Draws the figures one after the other."""
+    """Draws all figures, one at a time."""
     if findings.comparison is not None:
-        # Two stores may differ in TCP and seeds, so this subtitle has neither.
+        # Two stores may differ in TCP and seeds, so the subtitle of this figure has neither.
         with look.applied():
             yield comparison(findings.comparison, look)
     data = findings.data
@@ -61,7 +61,7 @@ def drawings(findings: Findings, look: FigureStyle) -> Iterator[Drawing]:
 
 
 def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
-    """Draws points by two measures, with the Pareto front of each configuration; None without two measures."""
+    """Draws points by two measures, with the Pareto front of each configuration; None if there is no front."""
     if trade is None:
         return None
     x, y = (_coordinate(data, i) for i in (trade.x, trade.y))
@@ -98,7 +98,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
 
 
 def histogram(data: Data, look: FigureStyle) -> Drawing | None:
-    """Draws the values of all seeds if nothing but the seed varies; None otherwise, or with one seed."""
+    """Draws a histogram of all runs if only the seed varies; None otherwise, or with a single seed."""
     if data.factors or data.seeds[1] < 2:
         return None
     measures = [(_coordinate(data, i), values[~np.isnan(values)]) for i, values in enumerate(data.values.T)]
@@ -149,7 +149,7 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
 
 
 def effects(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
-    """Draws the effect of each axis on a measure, averaged over everything else; None if nothing varies."""
+    """Draws the effect of each axis on a measure, averaged over all other axes; None if nothing varies."""
     about, mine = data.measures[measure], data.effects[measure]
     if not mine:
         return None
@@ -169,7 +169,7 @@ def effects(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
 
 
 def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
-    """Draws a measure over two axes, with a panel for each value of a third; None with fewer than two grid axes."""
+    """Draws a heat map of a measure, with a panel for each value of a third axis; None for fewer than two grid axes."""
     if data.maps is None:
         return None
     about, means = data.measures[measure], data.means[measure].mean
@@ -198,14 +198,15 @@ def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
 
 
 def pairs(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
-    """Draws a measure over every pair of grid axes, averaged over the others; None with fewer than three axes."""
+    """Draws a heat map for every pair of grid axes, averaged over the others; None for fewer than three axes."""
     about, means = data.measures[measure], data.means[measure].mean
     grids = data.strongest(data.grids, MOST_PAIRED)
     if len(grids) < 3:
         return None
     cells = []
     for pair in itertools.combinations(grids, 2):
-        # Numbers are across, as the names of words need room; otherwise the longer axis is.
+        # Numbers are on the horizontal axis, as words need more room there. Otherwise the axis with more values is
+        # horizontal.
         across, up = sorted(pair, key=lambda one: (not one.words, len(one.values)), reverse=True)
         cells.append(_map(across, up, means, ""))
     figure = points.heat_maps(cells, _label(about), look, height=3.0)
@@ -217,13 +218,13 @@ def pairs(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
 
 
 def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
-    """Draws a measure over pairs of sampled axes, a dot for each random point; None with fewer than two of them."""
+    """Draws a measure over pairs of sampled axes, with a dot for each random point; None for fewer than two."""
     about, means = data.measures[measure], data.means[measure].mean
     sampled = [axis for axis in data.factors if axis.sampled]
     both = list(itertools.combinations(data.strongest(sampled, MOST_PAIRED), 2))
     if not both:
         return None
-    # Points that differ only in other axes share a dot.
+    # Points that differ only in other axes are averaged into one dot.
     _, first, spot = np.unique(np.stack([f.levels for f in sampled]), axis=1, return_index=True, return_inverse=True)
     values = table.means(spot.reshape(-1), means, len(first)).mean
     dots = []
@@ -239,7 +240,7 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
 
 
 def comparison(compared: Comparison, look: FigureStyle) -> Drawing:
-    """Draws every point's means in two stores against each other, a panel for each measure."""
+    """Plots every point's means in two stores against each other, with a panel for each measure."""
     pairs = []
     for moved in compared.measures:
         label, limits = _label(moved.measure), bounds(moved.measure.name)
@@ -262,7 +263,7 @@ def _effect(effect: Effect) -> lines.Effect:
 
 
 def _map(across: Axis, up: Axis, means: NDArray[np.float64], title: str) -> Map:
-    """Averages the points in each cell of two axes."""
+    """Returns a map with the average of the points in each cell."""
     rows, columns = len(up.values), len(across.values)
     cell = up.levels * columns + across.levels
     values = table.means(cell, means, rows * columns).mean.reshape(rows, columns)

@@ -19,7 +19,7 @@ from celltrain.running.tables import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Columns of tables by name: kind, unit and meaning.
+#: Columns of the tables by name: kind, unit and meaning.
 POINT = ("int32", "1", "index of the point in the plan")
 MEASURE = ("name", "", "what was measured")
 EFFECTS = {
@@ -53,7 +53,7 @@ MOVED = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
-    """Everything a report says about a store."""
+    """All results of a report on a store."""
 
     data: Data
     trade_off: Front | None
@@ -61,19 +61,19 @@ class Findings:
     comparison: Comparison | None
     """Differences from another store."""
     layout: Layout | None
-    """Axes of the figures of lines; None if there are none."""
+    """Axes of the line plots; None if there are none."""
     baseline: Baseline | None
-    """Value of an axis with which all others are compared, seed by seed."""
+    """Differences from a baseline value of an axis, paired by seed; None without a baseline."""
     style: str | None
     """Name or file of a matplotlib style; celltrain's own when None."""
     warnings: tuple[str, ...]
     """Reasons to doubt the means, such as axes that changed nothing."""
     little: frozenset[int]
-    """Numbers of the points that carry little traffic compared with others."""
+    """Numbers of the points that carry much less traffic than others."""
 
     @property
     def layout_against(self) -> Layout | None:
-        """Axes of the figures of differences from the baseline."""
+        """Axes of the plots of differences from the baseline."""
         if self.baseline is None:
             return None
         axis = self.baseline.axis
@@ -81,7 +81,7 @@ class Findings:
 
     @property
     def front_caution(self) -> str:
-        """A sentence if points of the front carry little traffic compared with others, otherwise empty."""
+        """A warning if points on the front carry much less traffic than others; otherwise empty."""
         front = self.trade_off
         count = 0 if front is None else int(np.isin(self.data.points[front.order], list(self.little)).sum())
         if not count:
@@ -113,7 +113,7 @@ class Findings:
 
     @cached_property
     def effects(self) -> pa.Table:
-        """One row for each measure, axis and value: the mean over everything else, and its 95 % interval."""
+        """One row for each measure, axis and value: the mean over all other axes, and its 95 % interval."""
         rows = [
             {
                 "measure": effect.measure.name,
@@ -132,7 +132,7 @@ class Findings:
 
     @cached_property
     def moved(self) -> pa.Table:
-        """One row for each measure and point of both stores: means and difference; no rows without a comparison."""
+        """One row for each measure and point in both stores: means and difference; no rows without a comparison."""
         compared = self.comparison
         measures = () if compared is None else compared.measures
         points = np.array([], np.int64) if compared is None else compared.points
@@ -172,7 +172,7 @@ class Findings:
         )
 
     def tables(self) -> dict[str, pa.Table]:
-        """Returns the tables that have rows, by file name."""
+        """Returns the tables to write, by file name."""
         tables = {"summary": self.summary, "effects": self.effects}
         if self.trade_off is not None:
             tables["front"] = self.front
@@ -185,7 +185,7 @@ class Findings:
         return tables
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer of `celltrain report --json`; the means of all points are in `summary` and in its CSV."""
+        """Returns the answer of `celltrain report --json`, without the means of all points, which `summary` has."""
         data = self.data
         fewest, most = data.seeds
         return {
@@ -230,7 +230,7 @@ class Findings:
         return arrow([*settings, (_column("measure", *MEASURE), measures), *by_measure(columns, means, points)])
 
     def _settings(self, points: Any) -> list[tuple[Measured, Any]]:
-        """Returns the columns that identify points: their number, and their value on each axis."""
+        """Returns the columns that identify points: the number, and the value on each axis."""
         columns: list[tuple[Measured, Any]] = [(_column("point", *POINT), self.data.points[points])]
         for axis in self.data.axes:
             levels = axis.levels[points]
@@ -244,7 +244,7 @@ def _column(name: str, kind: str, unit: str, meaning: str) -> Column:
 
 
 def _baseline(baseline: Baseline) -> dict[str, Any]:
-    """Counts at how many points each value of the axis is above the baseline, and below it."""
+    """Counts, for each value of the axis, the points significantly above and below the baseline."""
     measures = baseline.data.measures
     counts = [
         {

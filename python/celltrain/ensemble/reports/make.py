@@ -25,13 +25,13 @@ from celltrain.text import shown
 
 
 class Report(Carded, Answer, Findings):
-    """Findings from a store's runs: tables, the front of two measures, main effects, and changes since another store."""
+    """Results from a store's runs: tables, the front of two measures, main effects, and changes since another store."""
 
     _call = "celltrain.report"
 
     @checked()
     def drawings(self, *, width: str = "page") -> Iterator[Drawing]:
-        """Draws the figures one after the other, on matplotlib figures with titles and captions.
+        """Yields the matplotlib figures, one at a time, each with a title and a caption.
 
         Args:
             width: `"page"` (7.2 inches), or `"column"` (3.5 inches).
@@ -40,24 +40,24 @@ class Report(Carded, Answer, Findings):
         yield from figures.drawings(self, FigureStyle.of(width, self.style))
 
     def html(self) -> str:
-        """The report as one self-contained page."""
+        """Returns the report as one self-contained page."""
         return page(self, [Inlined.of(*pair) for pair in self._pairs()])
 
     @checked()
     def write(self, folder: str | os.PathLike[str], *, progress: Callable[[float], object] | None = None) -> list[Path]:
-        """Writes the page, its tables as CSV and its figures as SVG and PDF into a folder; returns the files.
+        """Writes the page, its tables as CSV and its figures as SVG and PDF to a folder; returns the files.
 
         Args:
-            folder: The folder, created if needed; files of an earlier report are replaced.
-            progress: Called with the share that is done, 0 to 1.
+            folder: The folder, which is created if needed. Files of an earlier report are replaced.
+            progress: Called with the completed fraction, 0 to 1.
         """
         target, inlined = Path(folder), []
-        # The page is last, so that a folder with a page is complete.
+        # The page is written last, so that a folder with a page is complete.
         written = [target / "report.html"]
         expected = 1 + 4 * len(self.data.measures)
         with writing(folder):
             plots = inner(target / "figures")
-            # Each figure is written before the next is drawn: together they would take hundreds of megabytes.
+            # Each figure is written before the next is drawn, as all together would need hundreds of megabytes.
             for place, (drawing, narrow) in enumerate(self._pairs(), 1):
                 written += write_figure(drawing, narrow, plots)
                 inlined.append(Inlined.of(drawing, narrow))
@@ -73,7 +73,7 @@ class Report(Carded, Answer, Findings):
         yield from zip(self.drawings(), self.drawings(width="column"), strict=True)
 
     def to_json(self) -> str:
-        """`to_dict` as text."""
+        """Returns `to_dict` as JSON text."""
         return json.dumps(self.to_dict(), allow_nan=False, indent=1)
 
     def _card(self) -> Card:
@@ -97,23 +97,24 @@ def report(
     lines: Sequence[str] | None = None,
     baseline: str | None = None,
 ) -> Report:
-    """Analyses the runs of a store, as tables, figures and a page.
+    """Analyses the runs of a store, and presents them as tables, figures and a page.
 
     Args:
-        store: A store, or its folder; also one that another version made or a sweep is still writing.
-        out: Folder for the page, its tables and figures; nothing is written when None.
-        measures: Measures in their order; all when None.
-        front: The two measures of the Pareto front, `-` before one if smaller is better; efficiency and fairness when
-            None.
-        front_by: Axes whose combinations have a front each. When None those that change the network; when empty there is
-            one front for all.
-        compare_with: Another store of the same axes and measures, from which differences are shown.
-        style: Style of the figures: a style of matplotlib, by its name or its file; celltrain's own when None.
-        lines: Up to three axes: the axis that lines go over, and the axes that give colours and panels; chosen when None.
-        baseline: A value of an axis, such as `"policy=tail_drop"`, from which all others differ, seed by seed.
+        store: A store, or its folder. It may be of another version, or still being written by a sweep.
+        out: Folder for the page, its tables and figures. Nothing is written when None.
+        measures: Measures, in this order; all when None.
+        front: The two measures of the Pareto front, with a leading `-` if smaller is better; efficiency and fairness
+        when None.
+        front_by: Axes; each combination of their values has its own front. When None, the axes that change the network;
+        when empty, one front for all points.
+        compare_with: Another store with the same axes and measures, to show the differences from it.
+        style: A matplotlib style for the figures, by name or file; celltrain's own when None.
+        lines: Up to three axes of the line plots: the x axis, and those for colours and panels; chosen automatically
+        when None.
+        baseline: A value of an axis, such as `"policy=tail_drop"`, with which all others are compared, seed by seed.
 
     Raises:
-        StoreError: If a store cannot be read or holds nothing, or a measure was not measured.
+        StoreError: If a store cannot be read or has no runs, or a measure was not measured.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.SelectiveDrop(), duration="20ms")
@@ -148,7 +149,7 @@ def report(
 
 
 def _names(first: Store, second: Store) -> tuple[str, str]:
-    """Names two stores by their folders, and by their versions if these differ."""
+    """Returns names for two stores: their folders, and their versions if these differ."""
     one, other = shown(first.path.resolve().name), shown(second.path.resolve().name)
     if first.path.resolve() == second.path.resolve():
         raise StoreError([Fault.of_option("--compare", shown(second.path), "is the same store; name another")])

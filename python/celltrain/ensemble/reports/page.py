@@ -14,9 +14,9 @@ from celltrain.ensemble.reports.data import Axis, Data, Failure
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.model.grids import Card, Grid
 
-#: Beginnings of the figures' names.
+#: Prefixes of the figures' names.
 FIGURES = ("comparison", "differences", "front", "spread", "lines", "effects", "map", "sample", "pairs")
-#: Most rows of a table on the page; its CSV file has all of them.
+#: Maximum number of rows of a table on the page; its CSV file has all rows.
 MOST_ROWS = 200
 MOST_FAILURES, MOST_VALUES = 50, 12
 
@@ -71,7 +71,7 @@ def card(report: Findings) -> Card:
 
 
 def glance(report: Findings) -> Iterator[str]:
-    """Yields for each measure its range, and the axis with the largest effect on it."""
+    """Yields, for each measure, its range and the axis with the largest effect on it."""
     data = report.data
     for i, (measure, means) in enumerate(zip(data.measures, data.means, strict=True)):
         name, unit = words.measure(measure.name), "" if measure.unit in ("", "1") else f" {measure.unit}"

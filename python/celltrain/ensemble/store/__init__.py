@@ -8,7 +8,7 @@
 >>> store.summary(["efficiency"]).column_names
 ['point', 'port.bottleneck.buffer', 'measure', 'n', 'mean', 'sd', 'low', 'high']
 
-`docs/sweeps.md` describes its tables, and how to ask them in SQL.
+`docs/sweeps.md` describes its tables, and how to query them in SQL.
 """
 
 from __future__ import annotations

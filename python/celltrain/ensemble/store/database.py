@@ -31,7 +31,7 @@ PATIENCE = 10.0
 #: Advice for a file that cannot be read.
 MEND = "restore it from a backup, or run its plan into a new folder"
 _DAMAGED = f"is damaged, or not the database of a store ({{}}): {MEND}"
-#: Exceptions raised by values that are not of the type they were written with.
+#: Exceptions raised for values whose type differs from the one written.
 DAMAGE = (ValueError, TypeError, OverflowError, KeyError, IndexError, MemoryError)
 
 _TABLES = {
@@ -85,7 +85,7 @@ def statements(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 
 class Repeat(NamedTuple):
-    """A run of a point whose scenario an earlier point has: it is that point's run."""
+    """A run of a point with the same scenario as an earlier point. Only the earlier point's run is stored."""
 
     point: int
     seed: int
@@ -100,7 +100,7 @@ class Totals(NamedTuple):
     failed: int
     """Runs that failed."""
     repeats: int
-    """Runs that are another point's."""
+    """Runs that repeat a run of another point."""
     checks: int
     """Sum of the checksums of all runs, modulo 2^64, as a signed number."""
 
@@ -111,7 +111,7 @@ class Database:
     def __init__(self, path: Path, *, write: bool = False) -> None:
         """Opens an existing file; raises `StoreError`."""
         self.path, self._write = path, write
-        # The thread that prepares chunks reads too, and may still do so when Ctrl-C closes the connection.
+        # The thread that prepares chunks also reads, possibly even while Ctrl-C closes the connection.
         self._lock = threading.RLock()
         if path.is_symlink() or (path.exists() and not path.is_file()):
             what = "is a link" if path.is_symlink() else "is not a regular file"
@@ -121,7 +121,7 @@ class Database:
 
     @classmethod
     def create(cls, path: Path, manifest: Mapping[str, Any]) -> None:
-        """Creates the file of an empty store. The file gets its name when it is complete."""
+        """Creates the file of an empty store. It is renamed to its final name once it is complete."""
         draft = path.with_name(f".{path.name}.tmp")
         with _explained(path, writing=True):
             draft.unlink(missing_ok=True)
@@ -142,7 +142,7 @@ class Database:
             sync(path.parent)
 
     def close(self) -> None:
-        """Closes the connection; then the store is one file again, unless another connection reads it."""
+        """Closes the connection. The store is then a single file again, unless another connection is reading it."""
         with self._lock:
             if self._write:
                 with contextlib.suppress(sqlite3.Error):
@@ -166,7 +166,7 @@ class Database:
             return self._connection.execute(query, values).fetchall()
 
     def expect(self, manifest: Mapping[str, Any]) -> None:
-        """Raises `StoreError` unless the tables are those of a store with this manifest."""
+        """Raises `StoreError` unless the tables match this manifest."""
         found = self.rows("SELECT type, name, sql FROM sqlite_master WHERE type IN ('table', 'view', 'trigger')")
         made = {name: text for _, name, text in found}
         with self._explained():
@@ -177,7 +177,7 @@ class Database:
             raise _fault(self.path, f"was changed ({what}): {MEND}")
 
     def totals(self) -> Totals:
-        """Returns the numbers of runs, without counting them."""
+        """Returns the stored numbers of runs, which is faster than counting them."""
         rows = self.rows("SELECT runs, failed, repeats, checks FROM totals LIMIT 2")
         if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
             raise _fault(self.path, _DAMAGED.format("it has no totals"))
@@ -185,7 +185,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Callable[..., sqlite3.Cursor]]:
-        """Yields a function that runs queries, all of which see the store at one instant."""
+        """Yields a function that runs queries on a consistent snapshot of the store."""
         with self._explained():
             self._connection.execute("BEGIN")
             try:
@@ -195,18 +195,18 @@ class Database:
                     self._connection.execute("ROLLBACK")
 
     def knows(self, run_key: str) -> bool:
-        """Returns whether a run is done."""
+        """Returns whether a run is stored."""
         return bool(self.rows("SELECT 1 FROM runs WHERE run_key = ?", bytes.fromhex(run_key)))
 
     def settled(self, points: range, seeds: range) -> set[tuple[int, int]]:
-        """Returns point and seed of the runs that are done or are another point's, for some points and seeds."""
+        """Returns the point and seed of runs that are done or repeat another point, for some points and seeds."""
         where = "WHERE point >= ? AND point < ? AND seed >= ? AND seed < ?"
         query = f"SELECT point, seed FROM runs {where} UNION ALL SELECT point, seed FROM repeats {where}"
         bounds = (points.start, points.stop, seeds.start, seeds.stop)
         return set(self.rows(query, *bounds, *bounds))
 
     def values(self, measure: int, first: int, last: int) -> dict[int, dict[int, float | None]]:
-        """Returns the values of a measure by point and seed, for some points, including runs of another point."""
+        """Returns the values of a measure by point and seed, for some points, including repeats of other points."""
         found: dict[int, dict[int, float | None]] = {}
         query = (
             f"SELECT point, seed, m{measure + 1} FROM runs WHERE point >= ? AND point < ? UNION ALL "
@@ -230,9 +230,9 @@ class Database:
 
         Args:
             records: The runs.
-            repeats: Runs that are another point's.
+            repeats: Runs that repeat a run of another point.
             measures: Names of the measures.
-            settings: Returns the values of the axes at a point.
+            settings: Function that returns the values of the axes at a point.
         """
         ordered = sorted(records, key=lambda record: (record.point, record.seed))
         table = RunTable.of_records(ordered, measures)
@@ -275,7 +275,7 @@ class Database:
             failed = connection.execute("SELECT run, error, checked FROM runs WHERE error IS NOT NULL").fetchall()
             chosen = [(run, checked) for run, error, checked in failed if worth(error)]
             connection.executemany("DELETE FROM runs WHERE run = ?", [(run,) for run, _ in chosen])
-            # A repeat without its run is missing again.
+            # A repeat of a deleted run is missing again.
             query = "DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)"
             repeats = connection.execute(query).rowcount if chosen else 0
             self._count(connection, -len(chosen), -len(chosen), -repeats, -sum(checked for _, checked in chosen))
@@ -313,7 +313,7 @@ class Database:
 
     def _writable(self) -> sqlite3.Connection:
         connection = self._connect("mode=rw")
-        # A long read by another connection prevents this; then the connections wait for each other.
+        # A long read by another connection prevents this mode; the connections then wait for each other.
         with contextlib.suppress(sqlite3.OperationalError):
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -323,17 +323,17 @@ class Database:
         try:
             return self._connect("mode=ro")
         except sqlite3.OperationalError:
-            # A killed process left a transaction to roll back, which needs write permission.
+            # A killed process left a transaction that must be rolled back, which needs write permission.
             with contextlib.suppress(sqlite3.OperationalError):
                 return self._connect("mode=rw")
             log = self.path.with_name(f"{self.path.name}-wal")
             if log.exists() and log.stat().st_size:
                 raise
-            # A folder without write permission does not change.
+            # Assume that the file does not change, as its folder is write-protected.
             return self._connect("immutable=1")
 
     def _explained(self) -> contextlib.ExitStack:
-        """Locks the connection and turns errors into `StoreError`."""
+        """Locks the connection and converts errors to `StoreError`."""
         stack = contextlib.ExitStack()
         stack.enter_context(_explained(self.path, writing=self._write))
         stack.enter_context(self._lock)
@@ -346,7 +346,7 @@ def _fault(path: Path, problem: str) -> StoreError:
 
 @contextmanager
 def _explained(path: Path, *, writing: bool) -> Iterator[None]:
-    """Turns the errors of SQLite and of the system into `StoreError`."""
+    """Converts errors of SQLite and of the operating system to `StoreError`."""
     unwritable = "cannot be written ({}); earlier results are intact: fix the problem, then use --resume"
     try:
         yield
@@ -367,11 +367,11 @@ def _explained(path: Path, *, writing: bool) -> Iterator[None]:
         raise _fault(path, _DAMAGED.format(first_line(error))) from None
 
 
-# Checksums, which show whether a value is the one that was written. SQLite itself has none.
+# Checksums, which detect changed values. SQLite itself has none.
 
 #: Constants of the finalizer of SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
-#: Stands for a missing number.
+#: Represents a missing number.
 _MISSING = np.uint64(0x7FF8000000000000)
 
 
@@ -382,9 +382,9 @@ def checksums(
 
     Args:
         runs: The runs.
-        point: The point of each.
-        key: The key of each, 12 bytes as three numbers.
-        seconds: The time that each took.
+        point: The point of each run.
+        key: The key of each run, 12 bytes as three numbers.
+        seconds: The duration of each run.
     """
     texts = np.zeros(len(runs), np.uint64)
     for run, error in runs.errors.items():
@@ -415,7 +415,7 @@ def check_texts(*texts: object) -> int:
 
 
 def wrapped(number: int) -> int:
-    """Returns a number modulo 2^64, as a signed one."""
+    """Returns a number modulo 2^64, as a signed number."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
@@ -426,6 +426,6 @@ def first_line(error: BaseException) -> str:
 
 
 def size(path: Path) -> int:
-    """Returns the bytes of a database, including its write-ahead log."""
+    """Returns the size of a database in bytes, including its write-ahead log."""
     files = (path, path.with_name(f"{path.name}-wal"))
     return sum(os.stat(file).st_size for file in files if file.exists())  # noqa: PTH116

@@ -1,4 +1,4 @@
-"""A folder that one process at a time writes: its lock, its manifest, and files that are replaced as a whole."""
+"""A folder written by one process at a time: its lock, its manifest, and files that are replaced atomically."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EVERY: dict[str, type] = {"version": str, "profile": str, "name": str, "digest"
 
 
 def put(path: Path, content: bytes) -> None:
-    """Writes a file under another name, and renames it once it is on the disk; raises `StoreError`."""
+    """Writes a file under a temporary name, and renames it once it is on disk; raises `StoreError`."""
     try:
         with replacing(path) as file:
             file.write(content)
@@ -41,7 +41,7 @@ def put(path: Path, content: bytes) -> None:
 
 
 def clear(folder: Path) -> None:
-    """Removes half-written files of a process that died; raises `StoreError`. The caller must hold the lock."""
+    """Removes incomplete files left by a killed process; raises `StoreError`. The caller must hold the lock."""
     for path in folder.glob(".*.tmp"):
         try:
             path.unlink(missing_ok=True)
@@ -50,7 +50,7 @@ def clear(folder: Path) -> None:
 
 
 def sync(folder: Path) -> None:
-    """Flushes the names in a folder to the disk, if the system can do that."""
+    """Flushes a folder's entries to disk, if the system supports it."""
     with contextlib.suppress(PermissionError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -83,7 +83,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Lock:
-    """Held by the one process that writes a store or a search; released when the process ends, however it ends."""
+    """Lock held by the process that writes a store or a search. Released when the process ends, for whatever reason."""
 
     def __init__(self, path: Path, what: str = "sweep") -> None:
         try:
@@ -103,16 +103,16 @@ class Lock:
             raise StoreError([Fault.of_file(shown(path.parent), problem)])
         with contextlib.suppress(OSError):
             self._file.truncate(0)
-            # Not through the buffer, which would be written again at the release if the disk is full.
+            # Bypass the buffer: if the disk is full, it would be written again on release.
             os.write(self._file.fileno(), f"{os.getpid()}\n".encode())
 
     def release(self) -> None:
-        """Lets others write."""
+        """Releases the lock, so that others can write."""
         self._file.close()
 
     @contextlib.contextmanager
     def released_on_error(self) -> Iterator[None]:
-        """Lets others write if the block fails."""
+        """Releases the lock if the block fails."""
         try:
             yield
         except BaseException:
@@ -138,18 +138,18 @@ def _locked(file: IO[str]) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        # The file system has no locks; its users must keep two sweeps apart themselves.
+        # The file system does not support locks; users must not run two sweeps in one folder.
         return True
     return True
 
 
 class Locked:
-    """A folder that this process writes until it is closed."""
+    """A folder locked for writing by this process until it is closed."""
 
     _lock: Lock | None = None
 
     def close(self) -> None:
-        """Lets others write."""
+        """Releases the lock, so that others can write."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -170,7 +170,7 @@ class Planned(Protocol):
 
     @property
     def digest(self) -> str:
-        """Digest of everything that decides about rows."""
+        """Digest of everything that determines the rows."""
 
     @property
     def document(self) -> dict[str, Any]:
@@ -179,15 +179,15 @@ class Planned(Protocol):
 
 @dataclass(frozen=True)
 class Kind:
-    """The manifests of stores, or those of searches: which celltrain made the folder, and from which plan.
+    """A kind of manifest, of stores or of searches. It records the version of celltrain and the plan of a folder.
 
     Attributes:
         what: Name of the kind in messages.
-        file: The file with the manifest.
-        format: Version of the folder; others are not read.
-        error: The error that is raised.
-        unseen: The difference between two plans whose documents are equal.
-        needs: The keys beyond those of every manifest, and their types.
+        file: The file that contains the manifest.
+        format: Format version of the folder. Other versions cannot be read.
+        error: Type of the errors raised.
+        unseen: Where two plans differ if their documents are equal, for messages.
+        needs: Additional keys of this kind of manifest, and their types.
     """
 
     what: str
@@ -205,7 +205,7 @@ class Kind:
         return {SHA256: checksum(manifest), **manifest}
 
     def read(self, folder: Path) -> dict[str, Any]:
-        """Returns the manifest of a folder, a JSON file; raises the kind's error if this celltrain cannot read it."""
+        """Returns the manifest of a folder from a JSON file; raises `error` if this version cannot read it."""
         path = folder / self.file
         try:
             manifest = read_json(path, what="manifest")
@@ -218,7 +218,7 @@ class Kind:
         return self.understood(folder, manifest)
 
     def understood(self, folder: Path, manifest: Any) -> dict[str, Any]:
-        """Returns a manifest that this celltrain can read; raises the kind's error for others."""
+        """Returns the manifest if this version can read it; otherwise raises `error`."""
         path = folder / self.file
         if not isinstance(manifest, dict) or manifest.get("format") != self.format:
             found = manifest.get("format") if isinstance(manifest, dict) else None
@@ -232,7 +232,7 @@ class Kind:
         return dict(manifest)
 
     def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
-        """Yields the fault of a manifest that was changed, by which nothing is read, verified or resumed."""
+        """Yields a fault if the manifest was changed. Such a folder is not read, verified or resumed."""
         if manifest.get(SHA256) != checksum(manifest):
             found = "differs" if SHA256 in manifest else "is missing"
             problem = f"was changed (its sha256 {found}): it cannot be trusted, so restore it from a backup"
@@ -266,6 +266,6 @@ class Kind:
 
 
 def checksum(manifest: dict[str, Any]) -> str:
-    """Returns the SHA-256 of all other keys of a manifest."""
+    """Returns the SHA-256 of a manifest, computed from all keys except the checksum itself."""
     others = {key: value for key, value in manifest.items() if key != SHA256}
     return hashlib.sha256(json.dumps(others, sort_keys=True).encode()).hexdigest()

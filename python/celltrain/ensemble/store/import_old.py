@@ -1,4 +1,4 @@
-"""Imports stores of celltrain 0.2: their Parquet parts become the runs of a new store."""
+"""Imports stores of celltrain 0.2: copies the runs in their Parquet parts to a new store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from celltrain.running import RunRecord
 from celltrain.text import shown
 
 OLD = Kind("store of celltrain 0.2", OLD_MANIFEST, 1, StoreError, unseen=KIND.unseen, needs=KIND.needs)
-#: Bytes of a part or of a series, at most.
+#: Maximum size of a part or a series, in bytes.
 MOST_BYTES = 4 << 30
 
 
@@ -29,7 +29,7 @@ MOST_BYTES = 4 << 30
 def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> Store:
     """Copies the runs of a store of celltrain 0.2 into a new store, and returns it; raises `StoreError`.
 
-    The new store has the version that made the old one, so only that version can resume it.
+    The new store is marked with the version that made the old one, so only that version can resume it.
 
     Args:
         old: The folder of the old store. It is not changed.
@@ -69,7 +69,7 @@ def _records(
     seconds: dict[str, float],
     settings: dict[int, list[float | str]],
 ) -> Iterator[RunRecord]:
-    """Yields the runs of a part; `settings` gets the values of the axes at their points."""
+    """Yields the runs of a part, and adds the values of the axes at their points to `settings`."""
     with _readable(path):
         rows = read_parquet(read_bytes(path, what="Parquet", most=MOST_BYTES)).to_pylist()
         for key, group in itertools.groupby(rows, operator.itemgetter("run_key")):
@@ -99,7 +99,7 @@ def _series(path: Path) -> bytes | None:
 
 
 def _of_ledger(path: Path) -> tuple[dict[str, float], list[Repeat]]:
-    """Returns the durations of the runs by key, and the runs that are another point's."""
+    """Returns the durations of the runs by key, and the runs that repeat another point."""
     with (
         _readable(path),
         contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as ledger,

@@ -1,4 +1,4 @@
-"""The runs of a store as arrays, each compared with its checksum, and as tables: long, wide, and summarised."""
+"""The runs of a store as arrays, verified by checksums, and as tables: long, wide, and summarised."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StoredRuns(RunTable):
     Attributes:
         manifest: The manifest of the store.
         key: Keys of the runs, 12 bytes as three numbers.
-        points: The number of the point of each case.
+        points: Point numbers by case.
         configurations: Scenarios by case.
         settings: Values of the axes by case.
     """
@@ -51,7 +51,7 @@ class StoredRuns(RunTable):
 
     @cached_property
     def point(self) -> NDArray[np.int64]:
-        """The number of each run's point."""
+        """Point number of each run."""
         return self.points[self.case]
 
     @cached_property
@@ -61,7 +61,7 @@ class StoredRuns(RunTable):
         return [text[place : place + 24] for place in range(0, len(text), 24)]
 
     def long(self, measures: Sequence[str] | None) -> pa.Table:
-        """Returns one row per run and measure, by point, seed and measure, and one row for each failed run."""
+        """Returns one row per run and measure, ordered by point, seed and measure, and one row for each failed run."""
         wanted = np.sort(self.places(measures))
         lengths = np.where(self.failed, int(measures is None), len(wanted))
         run = np.repeat(np.arange(len(self)), lengths)
@@ -85,7 +85,7 @@ class StoredRuns(RunTable):
         """Returns one row per run, with a column per measure."""
         names, places = self.manifest["measures"], self.places(measures)
         own = [self.measure(names[place]) for place in places]
-        # The first of several errors stands for all.
+        # If a run has several errors, only the first is shown.
         told = {run: text for (run, _), text in sorted(self.gaps.items(), reverse=True)} | dict(self.errors)
         columns = [*self._columns(np.arange(len(self)), {"error": _sparse(told, len(self))})]
         at = [column.name for column, _ in columns].index("error")
@@ -106,7 +106,7 @@ class StoredRuns(RunTable):
         return arrow([*columns, *by_measure(SUMMARY, found, cases)])
 
     def places(self, measures: Sequence[str] | None) -> NDArray[np.int64]:
-        """Returns the places of some measures, in their order; of all when None."""
+        """Returns the indices of measures, in this order; of all measures when None."""
         known = self.manifest["measures"]
         for name in measures or ():
             if name not in known:
@@ -117,13 +117,13 @@ class StoredRuns(RunTable):
         )
 
     def measure(self, name: str) -> Column:
-        """Returns a measure as the store describes it."""
+        """Returns a measure as described in the store."""
         return Column(name=name, kind="float64", **self.manifest["units"][name])
 
     def _columns(
         self, rows: NDArray[np.int64], more: Mapping[str, Any], wanted: Collection[str] | None = None
     ) -> Iterator[tuple[Column, Any]]:
-        """Yields columns of the long table, with the runs at `rows`; `more` has those that depend on the measure."""
+        """Yields columns of the long table for the runs at `rows`; `more` contains those that depend on the measure."""
         axes = {axis["name"]: place for place, axis in enumerate(axes_of(self.manifest))}
         case = self.case[rows]
         for about in self.manifest["columns"]:
@@ -150,7 +150,7 @@ class StoredRuns(RunTable):
 
 
 def _sparse(words: Mapping[int, str], count: int) -> pa.DictionaryArray:
-    """Returns a column of texts by place; the others are null."""
+    """Returns a column with these texts at their indices, and null elsewhere."""
     different = list(dict.fromkeys(words.values()))
     places = {word: place for place, word in enumerate(different)}
     codes = np.full(count, -1)
@@ -159,7 +159,7 @@ def _sparse(words: Mapping[int, str], count: int) -> pa.DictionaryArray:
 
 
 def read(database: Database, manifest: Mapping[str, Any]) -> StoredRuns:
-    """Reads all runs; raises `StoreError` if one is not as it was written."""
+    """Reads all runs; raises `StoreError` if a run differs from what was written."""
     axes = "".join(f", a{place + 1}" for place in range(len(axes_of(manifest))))
     with database.snapshot() as query:
         totals = database.totals()

@@ -1,4 +1,4 @@
-"""A store: anyone can open it to read, and one coordinator at a time to write."""
+"""A store, which any number of processes can read while at most one coordinator writes."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from typing_extensions import Self
 
-#: Version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger.
+#: Format version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger.
 FORMAT = 2
 DATABASE, LOCK = "store.sqlite", "lock"
-#: The file that marks a store of format 1.
+#: The file that identifies a store of format 1.
 OLD_MANIFEST = "manifest.json"
 KIND = Kind(
     "store",
@@ -40,7 +40,7 @@ KIND = Kind(
     unseen="in its measures or its sample",
     needs={"measures": list, "columns": list, "units": dict},
 )
-#: Hexadecimal digits of a run's key.
+#: Number of hexadecimal digits of a run's key.
 KEY_DIGITS = 24
 
 
@@ -50,7 +50,7 @@ class Store(Carded, Answer):
 
     Attributes:
         path: The folder.
-        manifest: Format, version, profile, plan and its digest, columns and measures.
+        manifest: Format, version, profile, the plan and its digest, columns and measures.
         keeper: Owner of a temporary folder, which is deleted with it.
     """
 
@@ -64,7 +64,7 @@ class Store(Carded, Answer):
 
     @checked(StoreError)
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Opens the store in a folder to read, like `Store.open`; raises `StoreError`."""
+        """Opens the store in a folder for reading, like `Store.open`; raises `StoreError`."""
         vars(self).update(vars(type(self).open(path)))
 
     # To read.
@@ -72,11 +72,11 @@ class Store(Carded, Answer):
     @classmethod
     @checked(StoreError)
     def open(cls, path: str | os.PathLike[str], *, changed: bool = False) -> Store:
-        """Opens a store to read, also while a sweep writes it; raises `StoreError`.
+        """Opens a store for reading, even while a sweep is writing it; raises `StoreError`.
 
         Args:
             path: Its folder.
-            changed: True to accept a manifest that was changed, to verify the store.
+            changed: True to accept a changed manifest, in order to verify the store.
         """
         folder = Path(path)
         manifest = _manifest(folder)
@@ -91,7 +91,7 @@ class Store(Carded, Answer):
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """The axes of the plan, one column each."""
+        """The axes of the plan, each of which is a column."""
         return self.plan.axes
 
     @property
@@ -101,7 +101,7 @@ class Store(Carded, Answer):
 
     @property
     def version(self) -> str:
-        """Version of the celltrain that made the store."""
+        """Version of celltrain that made the store."""
         return str(self.manifest["version"])
 
     @cached_property
@@ -111,7 +111,7 @@ class Store(Carded, Answer):
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[Database]:
-        """Opens the store's file to read."""
+        """Opens the store's file for reading."""
         with contextlib.closing(Database(self.path / DATABASE)) as database:
             database.expect(self.manifest)
             yield database
@@ -126,36 +126,36 @@ class Store(Carded, Answer):
         return self._runs[1]
 
     def totals(self) -> Totals:
-        """Returns the numbers of runs stored so far, without counting them."""
+        """Returns the numbers of runs stored so far, without reading the runs."""
         with self.reading() as database:
             return database.totals()
 
     @checked(StoreError)
     def table(self, measures: Sequence[str] | None = None) -> pa.Table:
-        """Returns one row per run and measure, by point, seed and measure.
+        """Returns one row per run and measure, ordered by point, seed and measure.
 
         Args:
-            measures: Measures to return; all, and the rows of failed runs, when None.
+            measures: Measures to return. When None, all measures and the rows of failed runs.
         """
         return self.runs().long(measures)
 
     @checked(StoreError)
     def wide(self, measures: Sequence[str] | None = None) -> pa.Table:
-        """Returns one row per run, one column per measure; `error` says why a run has no values."""
+        """Returns one row per run, with a column per measure; `error` is the reason why a run has no values."""
         return self.runs().wide(measures)
 
     @checked(StoreError)
     def summary(self, measures: Sequence[str] | None = None) -> pa.Table:
         """Returns one row per point and measure: mean, standard deviation, number, and the 95 % interval of the mean.
 
-        The interval is Student's; it is null for fewer than two values. A point with the scenario of an earlier point is
-        left out: its runs are that point's.
+        The interval is Student's; it is null for fewer than two values. A point with the same scenario as an earlier
+        point is left out, as its runs are stored with that point.
         """
         return self.runs().summary(measures)
 
     @checked(StoreError)
     def missing(self, runs: int) -> int | None:
-        """Returns the number of missing runs if `runs` are done; None if the store does not know the total."""
+        """Returns the number of missing runs if `runs` are done; None if the total is unknown."""
         planned = self.manifest.get("runs")
         return max(0, planned - runs - self.totals().repeats) if isinstance(planned, int) else None
 
@@ -168,7 +168,7 @@ class Store(Carded, Answer):
 
     @checked(StoreError)
     def series(self, run_key: str) -> pa.Table:
-        """Returns what a run recorded: time, measure, port, flow and value; raises `StoreError` if it recorded nothing."""
+        """Returns a run's series: time, measure, port, flow and value; raises `StoreError` if it recorded nothing."""
         import pyarrow as pa
 
         key = bytes.fromhex(run_key) if set(run_key) <= set("0123456789abcdef") and len(run_key) == KEY_DIGITS else b""
@@ -196,9 +196,9 @@ class Store(Carded, Answer):
         return _needed("polars").from_arrow(self.table(measures))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the answer of `celltrain store show --json`: what was planned, and how much of it is there."""
+        """Returns the answer of `celltrain store show --json`: what was planned, and how much of it is done."""
         about = {key: self.manifest[key] for key in ("name", "version", "profile", "digest", "columns", "measures")}
-        # One file of rows since 0.3.
+        # Always one file of rows since 0.3.
         return {"store": shown(self.path), **about} | {
             "points": len(self.plan.points),
             "runs": len(self.runs()),
@@ -208,9 +208,9 @@ class Store(Carded, Answer):
         }
 
     def verify(self) -> list[Fault]:
-        """Returns what is wrong: damage, changed values, runs whose key is not theirs. A sweep may write meanwhile.
+        """Returns all faults: damage, changed values, and runs with a wrong key. A sweep may write meanwhile.
 
-        Raises `StoreError` for a store of another version, and for one whose manifest was changed.
+        Raises `StoreError` for a store of another version or with a changed manifest.
         """
         version = _core.build()["version"]
         if self.version != version:
@@ -281,7 +281,7 @@ class Store(Carded, Answer):
 
     @staticmethod
     def refuse(folder: Path) -> None:
-        """Raises `StoreError` unless a store can be made in a folder."""
+        """Raises `StoreError` unless a store can be created in a folder."""
         problem = None
         try:
             if _is_store(folder):
@@ -298,7 +298,7 @@ class Store(Carded, Answer):
     @classmethod
     @checked(StoreError)
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
-        """Returns a new store for a plan, open to write; raises `StoreError` if there is something else already."""
+        """Returns a new store for a plan, open for writing; raises `StoreError` if the folder is in use."""
         folder = Path(path)
         cls.refuse(folder)
         try:
@@ -307,7 +307,7 @@ class Store(Carded, Answer):
             raise _not_made(folder, error) from None
         manifest = KIND.new(
             plan,
-            # Unknown if the number of seeds depends on the values.
+            # The total is unknown if the number of seeds depends on the values.
             runs=plan.runs if plan.seeds.until is None else None,
             measures=list(plan.measures),
             columns=[
@@ -328,9 +328,9 @@ class Store(Carded, Answer):
     @classmethod
     @checked(StoreError)
     def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
-        """Returns a store to continue; raises `StoreError` if it is another plan's, another version's, or damaged.
+        """Returns a store to continue; raises `StoreError` if it is damaged, or of another plan or version.
 
-        A store whose creation was killed, or found no room, is created.
+        If an earlier creation was killed or ran out of disk space, creates the store.
         """
         folder = Path(path)
         try:
@@ -355,7 +355,7 @@ class Store(Carded, Answer):
 
     @property
     def database(self) -> Database:
-        """The connection that writes; only of a store that is open to write."""
+        """The writing connection; raises `StoreError` unless the store is open for writing."""
         if self._lock is None or self._database is None:
             raise self._error("is open for reading; use Store.create or Store.resume to open a store for writing")
         return self._database
@@ -369,10 +369,10 @@ class Store(Carded, Answer):
 
     @checked(StoreError)
     def drop_failed(self, worth: Callable[[str], bool]) -> int:
-        """Deletes failed runs that are worth another try, so that they are missing; returns their number.
+        """Deletes failed runs that should be repeated, so that they are missing again; returns their number.
 
         Args:
-            worth: Called with the error of a run.
+            worth: Called with the error of a run; returns whether to repeat it.
 
         Raises:
             StoreError: If the store cannot be read or written.
@@ -381,7 +381,7 @@ class Store(Carded, Answer):
             return self.database.drop_failed(worth) if self.database.totals().failed else 0
 
     def close(self) -> None:
-        """Lets others write."""
+        """Releases the lock, so that others can write."""
         if self._lock is not None and self._database is not None:
             self._database.close()
             self._lock.release()
@@ -394,16 +394,16 @@ class Store(Carded, Answer):
         self.close()
 
     def _settings(self, point: int) -> list[float | str]:
-        """Returns the values of the axes at a point, as the database has them."""
+        """Returns the values of the axes at a point, as stored in the database."""
         values = zip(self.plan.axes, self.plan.points.values(point), strict=True)
         return [float(value) + 0.0 if axis.is_number else str(value) for axis, value in values]
 
 
 def read_parquet(content: bytes) -> pa.Table:
-    """Reads a Parquet file in memory, and compares its checksums.
+    """Reads a Parquet file in memory, and verifies its checksums.
 
-    On this thread, from memory of Arrow's own: a thread of Arrow's that releases a Python object while the interpreter ends
-    crashes the process.
+    Uses only this thread, and memory owned by Arrow: an Arrow thread that releases a Python object during interpreter
+    shutdown crashes the process.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -417,12 +417,12 @@ def read_parquet(content: bytes) -> pa.Table:
 
 
 def _unit(column: dict[str, Any]) -> str:
-    """Returns the unit of a column; pure numbers have none."""
+    """Returns the unit of a column; empty for pure numbers."""
     return "" if column["unit"] == "1" else str(column["unit"])
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
-    """Returns the manifest of a store; raises `StoreError` if there is none that this celltrain reads."""
+    """Returns the manifest of a store; raises `StoreError` if there is none that this version can read."""
     path = folder / DATABASE
     if not path.exists() and not path.is_symlink():
         problem = f"is not a store: it has no {DATABASE}" if folder.exists() else "is not there"
@@ -440,7 +440,7 @@ def _is_store(folder: Path) -> bool:
 
 
 def _half_made(folder: Path) -> bool:
-    """Returns whether the folder holds only leftovers of a creation that was killed or found no room."""
+    """Returns whether the folder contains only remains of a creation that was killed or ran out of disk space."""
     names = [one.name for one in folder.iterdir()]
     return bool(names) and all(name == LOCK or (name.startswith(".") and name.endswith(".tmp")) for name in names)
 

@@ -1,4 +1,4 @@
-"""Searching a policy's parameters for the Pareto front of two measures, over ensembles of seeds.
+"""Searches a policy's parameters for the Pareto front of two measures, over ensembles of seeds.
 
 >>> import celltrain as ct
 >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.SelectiveDrop(), duration="10ms")

@@ -1,4 +1,4 @@
-"""A tuning plan: a scenario, the parameters that are searched, two objectives, and how much is spent on it."""
+"""A tuning plan: a scenario, the parameters to search, two objectives, and the size of the search."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from celltrain.model.scenario import Reading
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Scenarios that are checked before anything runs: the corners of the parameters, for each configuration.
+#: Maximum number of corners of the parameter space, and of scenarios, that are checked before anything runs.
 MOST_CORNERS, MOST_CHECKED = 256, 2000
 
-#: The values of a plan's parameters, in its order.
+#: Values of a plan's parameters, in the plan's order.
 Numbers = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter(Varied):
-    """Something searched, and the values it may take: all of an interval, or those with a step between them."""
+    """A searched parameter, and its possible values: a whole interval, or values separated by a step."""
 
     interval: Interval
     step: Fraction | None
 
     def near(self, value: float) -> Fraction:
-        """Returns the nearest value it takes: on its grid, or with nine significant digits."""
+        """Returns the nearest possible value: on the grid, or with nine significant digits."""
         low, high = self.interval.low, self.interval.high
         if self.step is not None:
             return min(max(low + round((exact(value) - low) / self.step) * self.step, low), self.last)
@@ -49,24 +49,24 @@ class Parameter(Varied):
         return min(max(Fraction(round(number)) if self.key.whole else number, low), high)
 
     def at(self, share: float) -> Fraction:
-        """Returns the value at a share of the way, 0 to 1; all values of a grid are equally likely."""
+        """Returns the value at a fraction of the range, 0 to 1. All values of a grid are equally likely."""
         if self.step is None:
             return self.near(float(self.interval.at(share)))
         count = (self.last - self.interval.low) / self.step + 1
         return min(self.interval.low + int(share * count) * self.step, self.last)
 
     def takes(self, number: Fraction) -> bool:
-        """Returns whether it may have the value."""
+        """Returns whether the parameter can have this value."""
         return self.near(float(number)) == number
 
     @property
     def last(self) -> Fraction:
-        """Its highest value."""
+        """The largest possible value."""
         low, high = self.interval.low, self.interval.high
         return high if self.step is None else low + math.floor((high - low) / self.step) * self.step
 
     def setting(self, number: Fraction) -> Any:
-        """Returns a value as the scenario takes it."""
+        """Returns a value as written in a scenario."""
         return written(number, self.key)
 
 
@@ -94,7 +94,7 @@ class Reference:
 
 
 class _TuneReader(Reader):
-    """Judges the contents of a tuning plan."""
+    """Checks the contents of a tuning plan."""
 
     elsewhere: ClassVar = {
         "seeds": "cannot be set here; use [tune.seeds]: search, selection and confirmation have their own seeds",
@@ -133,7 +133,7 @@ class _TuneReader(Reader):
                 if name == other:
                     self.refuse(place, f"has the same name as the axis {other}; rename one")
                 elif f"{taken}.".startswith(f"{key.path}."):
-                    # An axis may set the table around the parameter.
+                    # An axis may set a table that contains the parameter, but nothing at or below its path.
                     self.refuse((*place, "path"), f"sets {taken}, which {other} also sets; leave one out", key.path)
             others[name] = key.path
             every = Fraction(1) if key.whole and not interval.log else None
@@ -162,7 +162,7 @@ class _TuneReader(Reader):
         return tuple(found)
 
     def check(self, plan: TunePlan) -> None:
-        """Checks that corners and references can be run, and that the measures exist."""
+        """Checks that the corners and the references can be run, and that the measures exist."""
         if plan.most_runs > MAX_RUNS:
             problem = f"asks for {plan.most_runs:,} runs; at most {MAX_RUNS:,} are possible: use fewer trials"
             self.refuse("tune", problem)
@@ -183,7 +183,8 @@ class _TuneReader(Reader):
             for reference in plan.references:
                 for fault in _judged(plan, configuration, reference.numbers).faults:
                     self.blame(plan, fault, join("tune.references", reference.label), configuration)
-        # Some corners may be no scenarios, as if thresholds depend on each other; an end that is in none is a mistake.
+        # Some corners may be invalid, for example if thresholds depend on each other. An end that is never valid is a
+        # fault.
         for place, parameter in enumerate(plan.parameters):
             for word, end in (("from", parameter.interval.low), ("to", parameter.last)):
                 at_end = [faults for (_, corner), faults in outcomes.items() if corner[place] == end]
@@ -197,7 +198,7 @@ class _TuneReader(Reader):
         check_measures(plan.measures, self, accepted)
 
     def blame(self, plan: TunePlan, fault: Fault, path: str, configuration: int | None) -> None:
-        """Adds a fault of a scenario, at the place of the plan it comes from."""
+        """Adds a fault of a scenario, attributed to the place in the plan that causes it."""
         values = {} if configuration is None else plan.configurations.points[configuration].values
         where = in_words(values)
         line = self.line(path or "scenario")
@@ -211,19 +212,19 @@ class _TuneReader(Reader):
 
 @dataclass(frozen=True, kw_only=True)
 class TunePlan(Planned):
-    """A checked tuning plan. Each point of its axes is a *configuration*, with a search of its own.
+    """A checked tuning plan. Each point of its axes is a *configuration* and has its own search.
 
     Attributes:
         measures: Measures of every run, the objectives first.
-        configurations: The axes; one point if there are none.
+        configurations: The axes, or a single point if there are none.
         parameters: The searched parameters.
         objectives: The two measures.
         references: Settings to compare with.
         trials: Number of trials of each search.
-        batch: Number of trials that are chosen together: a generation.
-        finalists: Largest number of settings of each search that go on to selection, references not counted.
+        batch: Number of trials in a generation, which are chosen together.
+        finalists: Maximum number of settings of each search that advance to selection, not counting references.
         seed: Seed of the sampler.
-        search: Seeds of the first stage: the same for all its settings, and no seed is in two stages.
+        search: Seeds of the first stage. All settings of a stage have the same seeds, and no two stages share a seed.
         selection: Seeds of the second stage.
         confirmation: Seeds of the third stage.
     """
@@ -245,7 +246,7 @@ class TunePlan(Planned):
 
     @classmethod
     def _read(cls, reader: _TuneReader, *, check: bool = True) -> Self:
-        """Judges a plan."""
+        """Checks a plan."""
         if reader.document.get("tune") is None:
             reader.refuse("", "lacks a table [tune], which says what to search; without one, use celltrain sweep")
             reader.finish()
@@ -253,7 +254,7 @@ class TunePlan(Planned):
         objectives = reader.objectives(tune)
         more, groups = reader.measures(default=()), reader.groups()
         parameters = reader.parameters(tune, [axis for group in groups for axis in group.axes])
-        # References are judged by the parameters, so all of these must be right.
+        # References are checked against the parameters, so all parameters must be valid.
         complete = parameters and len(parameters) == len(tune.parameters or ())
         references = reader.references(tune, parameters) if complete else ()
         seeds, first = tune.seeds, tune.seeds.first
@@ -286,7 +287,7 @@ class TunePlan(Planned):
 
     @property
     def most_runs(self) -> int:
-        """Largest number of runs; settings that are chosen twice are run once."""
+        """Maximum number of runs; there may be fewer, as settings chosen twice are run only once."""
         last = self.finalists + len(self.references)
         each = self.trials * self.search.count + last * (self.selection.count + self.confirmation.count)
         return len(self.configurations.points) * each
@@ -297,14 +298,14 @@ class TunePlan(Planned):
         return digest_of(self._contents)
 
     def scenario(self, configuration: int, numbers: Numbers) -> dict[str, Any]:
-        """Returns the scenario of a configuration with the parameters set; not checked."""
+        """Returns the scenario of a configuration with these parameters, without checking it."""
         scenario = self.configurations.points[configuration].scenario
         for parameter, number in zip(self.parameters, numbers, strict=True):
             set_key(scenario, parameter.path, parameter.setting(number))
         return scenario
 
     def title(self, configuration: int) -> str:
-        """Returns a configuration by its values, without those that follow from one axis alone, as a window from the network."""
+        """Describes a configuration by its values. Leaves out values determined by an earlier axis."""
         from celltrain.drawing.pages.words import valued
 
         points = self.configurations.points
@@ -321,17 +322,17 @@ class TunePlan(Planned):
         return ", ".join(named)
 
     def named(self, numbers: Numbers) -> dict[str, float]:
-        """Returns the values of the parameters by their names."""
+        """Returns the values of the parameters by name."""
         return {parameter.name: float(number) for parameter, number in zip(self.parameters, numbers, strict=True)}
 
     def middle(self) -> Plan:
-        """Returns the sweep that an estimate of time runs: each configuration's first reference, or the middle of all ranges."""
+        """Returns a sweep for estimating the time: each configuration with the first reference, or mid-range values."""
         numbers = self.references[0].numbers if self.references else tuple(p.at(0.5) for p in self.parameters)
         everywhere = range(len(self.configurations.points))
         return self.runs("estimate", [(i, numbers) for i in everywhere], self.search)
 
     def runs(self, name: str, settings: Sequence[tuple[int, Numbers]], seeds: Seeds) -> Plan:
-        """Returns the sweep of some settings, each of a configuration, with some seeds: points one by one."""
+        """Returns a sweep of settings, each of a configuration, with these seeds, as a list of points."""
         axes: dict[str, Any] = {}
         for axis in self.configurations.axes:
             axes[axis.name] = {"path": axis.path}

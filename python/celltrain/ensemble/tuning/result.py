@@ -1,4 +1,4 @@
-"""The result of a search: plain data, as JSON, as a figure and as a page."""
+"""The result of a search as plain data, as JSON, as a figure and as a page."""
 
 from __future__ import annotations
 
@@ -39,34 +39,34 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Margin of a panel around what was confirmed, as a share of the measure.
+#: Margin around the confirmed settings in a panel, as a fraction of the measure.
 MARGIN = 0.12
-#: Markers of references, as a style with few colours cannot distinguish them by colour.
+#: Markers of references, for styles with too few colours to distinguish them.
 MARKS = "D^vsPX"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A mean with half the width of its 95 % interval, which is NaN if there are fewer than two values."""
+    """A mean and half the width of its 95 % interval, which is NaN for fewer than two values."""
 
     mean: float
     half: Annotated[float, BeforeValidator(lambda half: math.nan if half is None else half)]
 
     @property
     def beyond(self) -> bool:
-        """True if the interval leaves zero out."""
+        """True if the interval excludes zero."""
         return abs(self.mean) > self.half
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A trial of the search, with the few seeds of the search: the better ones look better than they are.
+    """A trial with the few seeds of the search. The best trials look better than they really are.
 
     Attributes:
-        generation: Its generation, from 0.
+        generation: Number of its generation, from 0.
         parameters: Values by name.
         means: Means of the objectives; None if the trial failed.
-        error: The reason why it failed.
+        error: The reason why the trial failed, or None.
     """
 
     generation: int
@@ -77,14 +77,14 @@ class Tried:
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmed:
-    """A setting that was run with the confirmation seeds, which had no part in choosing it.
+    """A setting that was run with the confirmation seeds, which were not used to choose it.
 
     Attributes:
         parameters: Values by name.
         estimates: Estimates of the objectives; None if a run failed.
-        label: The reference it is, if it is one.
-        chosen: True if selection had it on the front.
-        front: True if no other setting beats it in the means of confirmation.
+        label: Label of the reference; None if the setting is not a reference.
+        chosen: True if the setting was on the front in the selection.
+        front: True if no other setting beats it in the confirmed means.
     """
 
     parameters: dict[str, float]
@@ -98,15 +98,16 @@ class Confirmed:
 class Left:
     """Gain over a reference: the best setting in one objective among settings at least as good in the other.
 
-    Chosen by the seeds of selection. The differences, setting less reference, are from the seeds of confirmation, paired.
+    The setting is chosen with the selection seeds. The differences (setting minus reference) are from the confirmation
+    seeds, paired by seed.
 
     Attributes:
         reference: Label of the reference.
-        objective: 0 or 1: the objective that was made as good as can be.
+        objective: 0 or 1: index of the objective that is optimised.
         parameters: Values of the setting by name.
-        same: True if it is the reference itself: nothing better was found.
+        same: True if the setting is the reference itself, as nothing better was found.
         estimates: Estimates of the objectives.
-        differences: In the unit of the measure; positive does not mean better.
+        differences: Differences in the unit of the measure. Positive does not imply better.
     """
 
     reference: str
@@ -119,12 +120,12 @@ class Left:
 
 @dataclass(frozen=True, kw_only=True)
 class Searched:
-    """One configuration.
+    """The result of one configuration.
 
     Attributes:
-        values: Its values by axis.
-        title: Its title.
-        trials: Trials in their order.
+        values: Values by axis.
+        title: Title in pages and figures.
+        trials: Trials in order.
         confirmed: Settings from the best in the first objective.
         left: Gains over the references.
     """
@@ -143,7 +144,7 @@ class Tuned(Carded, Answer):
     Attributes:
         facts: Name, versions, objectives, parameters, seeds of each stage, runs, failures and warnings.
         searches: The result of each configuration.
-        keeper: The temporary folder of the search, which lives as long as this does.
+        keeper: The temporary folder of the search, which is deleted with this object.
     """
 
     _call = "celltrain.tune"
@@ -157,17 +158,17 @@ class Tuned(Carded, Answer):
 
     @classmethod
     def _of_dict(cls, answer: Mapping[str, Any]) -> Tuned:
-        """Returns the result that `to_dict` gave."""
+        """Returns the result from the output of `to_dict`."""
         facts = {key: value for key, value in answer.items() if key != "searches"}
         return cls._of(facts, TypeAdapter(tuple[Searched, ...]).validate_python(answer["searches"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain tune --json`."""
-        # NaN becomes None.
+        # pydantic writes NaN as null.
         return {**self.facts, "searches": json.loads(TypeAdapter(tuple[Searched, ...]).dump_json(self.searches))}
 
     def to_json(self) -> str:
-        """Returns the answer as text."""
+        """Returns the answer as JSON text."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
 
     def rows(self) -> list[dict[str, Any]]:
@@ -189,24 +190,24 @@ class Tuned(Carded, Answer):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Settings on a front that carry less than half as much as tail drop."""
+        """Warnings about settings on a front that carry less than half as much as tail drop."""
         return tuple(self.facts.get("warnings", ()))
 
     @checked()
     def drawing(self, *, width: str = "page", style: str | None = None) -> Drawing:
-        """Draws the fronts: a panel for each configuration.
+        """Draws the fronts, with a panel for each configuration.
 
         Args:
             width: `"page"` (7.2 inches), or `"column"` (3.5 inches).
-            style: A style of matplotlib, by its name or its file; ours when None.
+            style: A matplotlib style, by name or file; celltrain's own when None.
 
         Raises:
-            InputError: If there is no such width or style.
+            InputError: If the width or the style is unknown.
         """
         return _fronts(self.facts, self.searches, FigureStyle.of(width, style))
 
     def html(self) -> str:
-        """Returns the report as one page that needs nothing else."""
+        """Returns the report as one self-contained page."""
         return self._page(self.drawing(), self.drawing(width="column"))
 
     def _page(self, *drawings: Drawing) -> str:
@@ -223,15 +224,15 @@ class Tuned(Carded, Answer):
         style: str | None = None,
         progress: Callable[[float], object] | None = None,
     ) -> list[Path]:
-        """Writes the page, the answer as JSON and the figure as SVG and PDF into a folder; returns the files.
+        """Writes the page, the answer as JSON and the figure as SVG and PDF to a folder; returns the files.
 
         Args:
-            folder: The folder, which is made if it does not exist.
-            style: Of the figure: a style of matplotlib, by its name or its file; ours when None.
-            progress: Called with the share that is done, 0 to 1.
+            folder: The folder, which is created if needed.
+            style: A matplotlib style for the figure, by name or file; celltrain's own when None.
+            progress: Called with the completed fraction, 0 to 1.
 
         Raises:
-            InputError: If there is no such style.
+            InputError: If the style is unknown.
         """
         with writing(folder):
             drawings = self.drawing(style=style), self.drawing(width="column", style=style)
@@ -240,7 +241,7 @@ class Tuned(Carded, Answer):
                 progress(0.8)
             answer, html = Path(folder) / "tune.json", Path(folder) / "tune.html"
             replace(answer, self.to_json())
-            # Last, so that a folder with a page has everything.
+            # The page is written last, so that a folder with a page is complete.
             replace(html, self._page(*drawings))
         return [html, answer, *written]
 
@@ -308,7 +309,7 @@ def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], r
     draw(chosen, color=colour_of(0), fmt="o", markersize=4, zorder=3, label="confirmed")
     line = mean[np.flatnonzero([one.front for one in known])]
     if len(line):
-        # The corners of the steps are points that both neighbours beat.
+        # Draw steps through the worse corners: points there would be beaten by both neighbours.
         steps = "steps-pre" if about[0]["better"] == "larger" else "steps-post"
         axes.plot(*line[np.lexsort(line.T[::-1])].T, color=INK, linewidth=0.9, zorder=2, drawstyle=steps)
     for place, label in enumerate(references):
@@ -320,7 +321,7 @@ def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], r
 
 
 def _zoom(axes: Axes, confirmed: NDArray[np.float64], tried: NDArray[np.float64]) -> None:
-    """Shows the intervals of confirmed settings and the trials near them; a distant trial would squeeze the front."""
+    """Zooms to the intervals of confirmed settings and trials nearby, as distant trials would squeeze the front."""
     if not len(confirmed):
         return
     low, high = confirmed.min(axis=0), confirmed.max(axis=0)

@@ -1,4 +1,4 @@
-"""The search: generations of trials, the choice among the best, their confirmation, each a sweep of its own, and the result."""
+"""The search: generations of trials, selection among the best, and their confirmation, each run as a sweep."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
     from celltrain.model.types import Scenario
 
-#: Seeds with which tail drop is run, from the seeds of confirmation.
+#: Number of confirmation seeds with which tail drop is also run.
 MOST_SEEDS = 3
-#: A setting that carries less than this share of the bytes under tail drop gets a warning.
+#: There is a warning if a setting delivers less than this fraction of the bytes delivered under tail drop.
 LEAST_SHARE = 0.5
 
 #: Default objectives of `tune`.
@@ -56,13 +56,13 @@ class TuneProgress:
 
     Attributes:
         stage: A generation, the selection or the confirmation.
-        trials: Trials done, those of earlier calls included.
-        total_trials: All trials.
+        trials: Trials done, including those of earlier calls.
+        total_trials: Total number of trials.
         runs: Runs done.
-        most_runs: Runs there can be, as far as is known.
+        most_runs: Maximum number of runs, as far as known.
         failed: Runs that failed.
-        elapsed_seconds: Time since it was begun or resumed.
-        rate: Runs a second since then; 0 before the first.
+        elapsed_seconds: Time since the search was started or resumed.
+        rate: Runs per second since then; 0 before the first run is done.
     """
 
     stage: str
@@ -76,7 +76,7 @@ class TuneProgress:
 
     @property
     def remaining_seconds(self) -> float | None:
-        """Time that the rest takes at this rate, at most; None before the first run is done."""
+        """Maximum remaining time at this rate; None before the first run is done."""
         return (self.most_runs - self.runs) / self.rate if self.rate > 0 else None
 
 
@@ -92,7 +92,7 @@ class Runs:
         self.count = self.failed = 0
 
     def text(self, setting: Setting) -> tuple[str, str | None]:
-        """Returns the canonical scenario of a setting; of a refused one the scenario as it was set, and the reason."""
+        """Returns the canonical scenario of a setting. If refused, returns the scenario as given, and the reason."""
         if setting not in self._texts:
             scenario = self._plan.scenario(*setting)
             try:
@@ -113,12 +113,12 @@ class Runs:
                 self._errors.setdefault(text, error)
 
     def lacks(self, setting: Setting, seeds: Seeds) -> bool:
-        """Returns whether a setting can be run and has not been, with some of the seeds."""
+        """Returns whether a setting can be run and lacks runs with some of the seeds."""
         text, refusal = self.text(setting)
         return refusal is None and not self._values.get(text, {}).keys() >= set(_numbers(seeds))
 
     def values(self, setting: Setting, seeds: Seeds) -> Floats:
-        """Returns both objectives and the bytes delivered, a row for each seed; NaN for unknown values."""
+        """Returns both objectives and the delivered bytes, with a row for each seed; NaN for unknown values."""
         known = self._values.get(self.text(setting)[0], {})
         return np.array([known.get(seed, [math.nan] * 3) for seed in _numbers(seeds)], dtype=np.float64)
 
@@ -128,7 +128,7 @@ class Runs:
         return None if math.isnan(first + second) else (float(first), float(second))
 
     def better(self, configuration: int, settings: Sequence[Numbers], seeds: Seeds) -> Floats:
-        """Returns the means of each objective, turned so that larger is better; NaN if there is none."""
+        """Returns the means of each objective, with signs such that larger is better; NaN for unknown means."""
         signs = np.array([[1.0 if objective.larger else -1.0] for objective in self._plan.objectives])
         means = [self.means((configuration, numbers), seeds) or (math.nan, math.nan) for numbers in settings]
         turned: Floats = signs * np.array(means, dtype=np.float64).reshape(-1, 2).T
@@ -154,7 +154,7 @@ class Search:
         self._begun, self._new_runs, self._most = time.monotonic(), 0, plan.most_runs
 
     def run(self) -> Tuned:
-        """Runs what is missing, and returns the result. If Ctrl-C or an error ends it, everything done is kept."""
+        """Runs what is missing, and returns the result. On Ctrl-C or an error, completed runs are kept."""
         plan, everywhere = self._plan, self._everywhere
         for generation in range(plan.generations):
             check()
@@ -187,7 +187,7 @@ class Search:
             self._histories[i].append(Trial(generation=generation, numbers=numbers, values=values))
 
     def _stage(self, name: str, settings: Sequence[Setting], seeds: Seeds, at_most: int) -> None:
-        """Runs settings that were not run with these seeds, as a sweep into a store."""
+        """Runs, as a sweep into a store, the settings that have not been run with these seeds."""
         wanted: dict[str, Setting] = {}
         for setting in settings:
             if self._runs.lacks(setting, seeds):
@@ -209,7 +209,7 @@ class Search:
             self._runs.add(store)
 
     def _report(self, stage: str, done: int = 0, failed: int = 0, before: int = 0) -> None:
-        """Reports progress: `done` runs of the current stage, `before` of them by earlier calls."""
+        """Reports progress: `done` runs of the current stage, `before` of them from earlier calls."""
         if self._progress is None:
             return
         elapsed, runs = time.monotonic() - self._begun, self._runs.count + done
@@ -227,7 +227,7 @@ class Search:
         )
 
     def _finalists(self, configuration: int) -> list[Numbers]:
-        # Of settings that make no difference in any run, the first is taken for all.
+        # Of settings with equal values in all runs, keep only the first.
         distinct: dict[bytes, Numbers] = {}
         for trial in self._histories[configuration]:
             values = self._runs.values((configuration, trial.numbers), self._plan.search)
@@ -237,20 +237,21 @@ class Search:
         return [settings[i] for i in finalists(x, y, self._plan.finalists)]
 
     def _chosen(self, configuration: int, settings: Sequence[Numbers]) -> list[Numbers]:
-        """Returns the front of the finalists by the seeds of selection, from the best in the first objective."""
+        """Returns the front of the finalists in the selection, from the best in the first objective."""
         x, y = self._runs.better(configuration, settings, self._plan.selection)
         return [settings[i] for i in finalists(x, y, int(statistics.pareto_front(x, y).sum()))]
 
     def _tail_drop(self, settings: Sequence[Numbers]) -> dict[int, float]:
-        """Returns the bytes that a run delivers on average under tail drop, by configuration, if it can be run.
+        """Returns the mean bytes delivered under tail drop, by configuration, for configurations that can be run.
 
         Args:
-            settings: For each configuration the values of the other parameters, such as those of a TCP.
+            settings: For each configuration, values of the parameters that are not the policy's, such as those of a
+            TCP.
         """
         plan = self._plan
         runs: list[Run] = []
         for configuration, numbers in enumerate(settings):
-            # A port may need its policy, such as one of a GFR service.
+            # A port may require its policy, for example for a GFR service.
             with suppress(ScenarioError):
                 case = Case.of(configuration, _under_tail_drop(plan.scenario(configuration, numbers)))
                 seeds = list(_numbers(plan.confirmation))[:MOST_SEEDS]
@@ -268,9 +269,9 @@ class Search:
     def _warnings(
         self, configuration: int, chosen: Sequence[Numbers], searched: Searched, tail_drop: float | None
     ) -> Iterator[str]:
-        """Yields the settings on the front that carry much less than tail drop.
+        """Yields a warning for each setting on the front that carries much less than tail drop.
 
-        An objective such as fairness can be met by a policy that carries next to nothing.
+        A policy that carries almost nothing can still be best in an objective such as fairness.
         """
         plan, fronts = self._plan, [one.parameters for one in searched.confirmed if one.front]
         for numbers in chosen:
@@ -318,7 +319,7 @@ class Search:
     def _searched(self, configuration: int, settings: Sequence[Numbers], chosen: Sequence[Numbers]) -> Searched:
         """Returns the result of one configuration.
 
-        `settings` begins with the references: of equals the reference is the best, and nothing was left on the table.
+        `settings` begins with the references, so that a reference is preferred to an equally good setting.
         """
         plan, runs = self._plan, self._runs
         labels = {reference.numbers: reference.label for reference in plan.references}
@@ -374,9 +375,10 @@ class Search:
 
 
 def finalists(x: Floats, y: Floats, count: int) -> list[int]:
-    """Returns at most `count` points, front by front: the Pareto front, the front of the others, and so on.
+    """Returns at most `count` points, front by front: the Pareto front, then the front of the rest, and so on.
 
-    From the last front that has room for some, points spread evenly along it are taken. NaN is never taken, larger is better.
+    From the last front, which may not fit completely, takes points evenly spread along it. Larger is better. Points
+    with NaN are never taken.
     """
     chosen: list[int] = []
     left = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
@@ -384,7 +386,7 @@ def finalists(x: Floats, y: Floats, count: int) -> list[int]:
         layer = left[statistics.pareto_front(x[left], y[left])]
         layer = layer[np.lexsort((layer, -y[layer], -x[layer]))]
         room = min(len(layer), count - len(chosen))
-        # Both ends, or the middle if there is room for one.
+        # Take both ends, or the middle if there is room for only one.
         places = [round(i * (len(layer) - 1) / (room - 1)) for i in range(room)] if room > 1 else [len(layer) // 2]
         chosen += [int(layer[place]) for place in places]
         left = np.setdiff1d(left, layer)
@@ -392,7 +394,7 @@ def finalists(x: Floats, y: Floats, count: int) -> list[int]:
 
 
 def best(x: Floats, y: Floats, least_y: float) -> int | None:
-    """Returns the point of largest x, then of largest y, among those whose y is at least `least_y`; None without any."""
+    """Returns the point with the largest x, then the largest y, of those with `y >= least_y`; None if there is none."""
     enough = np.flatnonzero(np.isfinite(x) & (y >= least_y))
     if not len(enough):
         return None
@@ -400,7 +402,7 @@ def best(x: Floats, y: Floats, least_y: float) -> int | None:
 
 
 def estimated(values: Floats) -> tuple[Estimate, Estimate] | None:
-    """Returns the means of the first two columns with their intervals; None if a value is not known."""
+    """Returns the means of the first two columns with their intervals; None if a value is unknown."""
     if np.isnan(values[:, :2]).any():
         return None
     found = [statistics.means(np.zeros(len(values), np.int64), values[:, i], 1) for i in (0, 1)]
@@ -409,7 +411,7 @@ def estimated(values: Floats) -> tuple[Estimate, Estimate] | None:
 
 
 def _under_tail_drop(scenario: dict[str, Any]) -> dict[str, Any]:
-    """Returns the scenario with tail drop at every port that it has a policy for."""
+    """Returns the scenario with tail drop at every port for which it sets a policy."""
     ports = {
         name: {**port, "policy": {"tail_drop": {}}} if isinstance(port, dict) and "policy" in port else port
         for name, port in scenario.get("port", {}).items()
@@ -450,35 +452,35 @@ def tune(
     progress: Callable[[TuneProgress], object] | None = None,
     cancel: Cancel | None = None,
 ) -> Tuned:
-    """Searches parameters for the Pareto front of two measures, and compares references with it.
+    """Searches parameters for the Pareto front of two measures, and compares it with references.
 
     Args:
-        base: The scenario that is tuned, its path, or the name of a shipped one; or a `TunePlan` in place of all other
-            arguments that describe the plan.
+        base: The scenario to tune, its path, or the name of a shipped one; or a `TunePlan`, which replaces all other
+        arguments that describe the plan.
         parameters: The parameters, each a table as in a plan's `[tune.parameters]`: path, from, to, scale, step.
         objectives: Two measures, each "maximize" or "minimize"; efficiency and fairness, both maximized, when None.
-        references: Settings to compare with, by their labels.
-        over: Axes: each of their points has a search.
+        references: Settings to compare with, by label.
+        over: Axes. Each of their points has its own search.
         trials: Number of settings that each search tries.
         batch: Number of trials that are chosen together.
-        finalists: Number of settings of each search that go on to selection.
+        finalists: Maximum number of settings of each search that advance to selection.
         seed: Seed of the sampler.
         seeds: Number of seeds of each stage: `{"search": 5, "selection": 10, "confirmation": 30}`, and `first`.
-        measures: More measures to keep of every run.
+        measures: Additional measures to store for every run.
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
-        out: The folder, new or empty; a temporary one, which lives as long as the result, when None.
+        out: The folder, new or empty. When None, a temporary one that is deleted with the result.
         resume: Continues the search in `out`.
         jobs: Threads; one for each core when None.
-        client: A client of a Dask cluster, which runs the search then; needs `pip install celltrain[cluster]`.
-        worker: Runs the chunks in place of this machine's threads.
+        client: A client of a Dask cluster on which to run the search; needs `pip install celltrain[cluster]`.
+        worker: A worker that runs the chunks instead of this machine's threads.
         progress: Called with the progress while the search runs.
-        cancel: A handle that ends it from another thread; see `celltrain.Cancel`.
+        cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Raises:
         PlanError: With all faults of the plan.
-        TuneError: When the folder cannot be made, written or continued.
-        StoreError: When a store in it cannot be written or continued.
-        CancelledError: When `cancel` ended it; `out` has everything done so far.
+        TuneError: If the folder cannot be created, written or continued.
+        StoreError: If a store in it cannot be written or continued.
+        CancelledError: If `cancel` ended the call; `out` contains everything done so far.
     """
     search: dict[str, Any] = {"parameters": parameters, "objectives": objectives or OBJECTIVES}
     search |= {"references": references, "trials": trials, "batch": batch, "finalists": finalists}
@@ -507,7 +509,7 @@ def run_tune(
 ) -> Tuned:
     """Runs a tuning plan into a new folder, or its missing runs into an existing one.
 
-    Ctrl-C is raised after everything done is written.
+    After Ctrl-C, completed work is written before `KeyboardInterrupt` is raised.
     """
     silent_optuna()
     with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:

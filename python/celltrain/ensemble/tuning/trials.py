@@ -1,10 +1,11 @@
-"""The trials of a search: which ones come next, and the folder that keeps them.
+"""The trials of a search: how the next ones are chosen, and the folder that stores them.
 
 The next trials are a pure function of the plan, the configuration, the generation, and the trials before it. Optuna's
-samplers have a random state that no storage keeps. Every generation therefore has a new sampler, whose seed is made of the
+samplers have a random state that no storage saves. Every generation therefore uses a new sampler, seeded from the
 plan's seed, the configuration and the generation, and a new study of all trials, which is discarded afterwards.
 
-The folder has the plan, the settings of each generation, a store for each stage, and a journal for Optuna's own tools.
+The folder contains the plan, the settings of each generation, a store for each stage, and a journal for Optuna's own
+tools.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
-#: Trials with values that a model needs at least.
+#: Minimum number of trials with values for Optuna's model.
 LEAST_TRIALS = 4
-#: Version of the folder and its files.
+#: Format version of the folder and its files.
 FORMAT = 1
 MANIFEST, ASKED, RUNS, JOURNAL, LOCK = "tune.json", "asked.json", "runs", "optuna.journal", "lock"
 KIND = Kind("search", MANIFEST, FORMAT, TuneError, unseen="in the order of what it says")
@@ -44,7 +45,7 @@ class Trial:
     """A setting that was tried.
 
     Attributes:
-        generation: Its generation, from 0.
+        generation: Number of the trial's generation, from 0.
         numbers: The values of the parameters.
         values: Means of the objectives over the seeds; None if a run failed or has no value.
     """
@@ -57,10 +58,10 @@ class Trial:
 def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[Trial], count: int) -> list[Numbers]:
     """Returns the settings of a generation.
 
-    The first has the references that the search could find, and a Sobol sample. Later ones come from Optuna's
-    multi-objective tree-structured Parzen estimator, which counts the others of a batch as running.
+    The first generation consists of the references that are within the ranges, and a Sobol sample. Later ones come from
+    Optuna's multi-objective tree-structured Parzen estimator, which treats the rest of a batch as running.
     """
-    # The seed does not depend on the other configurations of the plan.
+    # The seed is independent of the other configurations of the plan.
     text = json.dumps([plan.seed, plan.configurations.points[configuration].values, generation], sort_keys=True)
     seed = int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
     parameters = plan.parameters
@@ -75,7 +76,7 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
         return [*known, *drawn][:count]
     optuna = silent_optuna()
     with quiet(optuna):
-        # Multivariate: R and Z are good together. Constant liar: a batch does not ask for the same again and again.
+        # Multivariate: good values of R and Z depend on each other. Constant liar: avoids equal proposals in a batch.
         sampler = optuna.samplers.TPESampler(
             seed=seed, multivariate=True, constant_liar=True, n_startup_trials=LEAST_TRIALS
         )
@@ -86,7 +87,7 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
 
 
 def silent_optuna() -> ModuleType:
-    """Returns Optuna, imported when it is needed; raises `MissingExtraError` if it is not installed."""
+    """Imports and returns Optuna; raises `MissingExtraError` if it is not installed."""
     try:
         import optuna
     except ImportError as error:
@@ -97,7 +98,7 @@ def silent_optuna() -> ModuleType:
 
 @contextmanager
 def quiet(optuna: ModuleType) -> Iterator[None]:
-    """Silences Optuna's log, and its warnings that a feature is experimental."""
+    """Silences Optuna's log, and its warnings about experimental features."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
@@ -109,7 +110,7 @@ def quiet(optuna: ModuleType) -> Iterator[None]:
 
 
 def _study(plan: TunePlan, history: Sequence[Trial], **where: Any) -> Any:
-    """Returns a study of Optuna with the trials of a configuration."""
+    """Returns an Optuna study with the trials of a configuration."""
     optuna, distributions = silent_optuna(), _distributions(plan)
     directions = ["maximize" if objective.larger else "minimize" for objective in plan.objectives]
     study = optuna.create_study(directions=directions, **where)
@@ -129,7 +130,7 @@ def _study(plan: TunePlan, history: Sequence[Trial], **where: Any) -> Any:
 
 
 def _distributions(plan: TunePlan) -> dict[str, BaseDistribution]:
-    """Returns the parameters' ranges as Optuna has them, in the units of a store's columns."""
+    """Returns the parameters' ranges as Optuna distributions, in the units of a store's columns."""
     of, made = silent_optuna().distributions, {}
     for p in plan.parameters:
         number: Any = round if p.key.whole else float
@@ -140,7 +141,7 @@ def _distributions(plan: TunePlan) -> dict[str, BaseDistribution]:
 
 
 class Folder(Locked):
-    """A folder that one search writes."""
+    """The folder of a search, locked for writing."""
 
     def __init__(self, path: Path, manifest: dict[str, Any], plan: TunePlan) -> None:
         self.path, self.manifest, self.plan = path, manifest, plan
@@ -150,7 +151,7 @@ class Folder(Locked):
 
     @classmethod
     def create(cls, path: Path, plan: TunePlan) -> Folder:
-        """Creates a folder; raises `TuneError` if it has other files already."""
+        """Creates a folder; raises `TuneError` if it already contains other files."""
         try:
             if path.exists() and not path.is_dir():
                 raise _error(path, "is a file, not a folder")
@@ -176,7 +177,7 @@ class Folder(Locked):
 
     @classmethod
     def resume(cls, path: Path, plan: TunePlan) -> Folder:
-        """Opens a folder to continue its search; raises `TuneError` if it is of another plan or version."""
+        """Opens a folder to continue its search; raises `TuneError` if it belongs to another plan or version."""
         manifest = KIND.read(path)
         if faults := list(KIND.differences(path, manifest, plan)):
             raise TuneError(faults)
@@ -194,7 +195,7 @@ class Folder(Locked):
         return folder
 
     def keep(self, generation: Sequence[Sequence[Numbers]]) -> None:
-        """Writes down what the next generation tries, before it is run."""
+        """Stores the settings of the next generation before they are run."""
         self.asked.append([list(settings) for settings in generation])
         asked = [[[[float(n) for n in numbers] for numbers in of] for of in one] for one in self.asked]
         content = json.dumps({"parameters": [p.name for p in self.plan.parameters], "generations": asked})
@@ -206,13 +207,13 @@ class Folder(Locked):
         return self.path / RUNS / name
 
     def write_journal(self, histories: Sequence[Sequence[Trial]]) -> None:
-        """Writes the trials for Optuna's own tools: a study for each configuration, in a journal that nothing here reads."""
+        """Writes the trials for Optuna's own tools: a study per configuration, in a journal not read by celltrain."""
         path, plan, optuna = self.path / JOURNAL, self.plan, silent_optuna()
         path.unlink(missing_ok=True)
         names = [plan.title(configuration) or plan.name or "search" for configuration in range(len(histories))]
         if len(set(names)) < len(names):
             names = [f"{place + 1}: {name}" for place, name in enumerate(names)]
-        # Optuna's own lock would outlive a kill; the folder has one.
+        # Optuna's own lock would remain after a kill, and the folder is already locked.
         backend = optuna.storages.journal.JournalFileBackend(str(path), lock_obj=threading.Lock())
         with quiet(optuna):
             storage = optuna.storages.JournalStorage(backend)
@@ -238,6 +239,6 @@ def _error(path: Path, problem: str) -> TuneError:
 
 
 def _refuse_links(*paths: Path) -> None:
-    """Raises `TuneError` if a link would have runs written somewhere else."""
+    """Raises `TuneError` if a path is a link, which would redirect the writing of runs."""
     if faults := linked(*paths):
         raise TuneError(faults)

@@ -1,4 +1,4 @@
-"""Vetting of a new policy: the checks it passes, and a comparison with the classics in standard scenarios.
+"""Vets a new policy: checks its correctness, and compares it with classic policies in standard scenarios.
 
 >>> import celltrain as ct
 >>> mine = ct.Formula(admit="Y < K - X")
@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 
 __all__ = ["vet"]
 
-#: The check that a policy admits frames into an empty buffer, and the check that it carries enough.
+#: The checks that a policy admits frames into an empty buffer, and that it carries enough.
 ADMITS, CARRIES = "admits_into_an_empty_buffer", "carries_half_of_tail_drop"
-#: The policy that shows how much there is to carry, and the share of it that any policy has to carry.
+#: The policy used as a yardstick for traffic, and the fraction of its traffic that any policy must carry.
 TAIL_DROP, LEAST_SHARE = "tail_drop", 0.5
-#: Duration that both engines simulate: the reference engine is slow.
+#: Duration simulated by both engines; short, as the reference engine is slow.
 BY_BOTH = "200ms"
-#: Metrics in words, where their names are none.
+#: Descriptions of metrics whose names are not words.
 WORDS = {"max_queue_cells": "largest queue (cells)", "least_goodput_mbps": "least goodput (Mb/s)"}
 
 
@@ -72,7 +72,7 @@ def vet(
     progress: Callable[[float], object] | None = None,
     cancel: Cancel | None = None,
 ) -> dict[str, Any]:
-    """Checks a policy, and compares it with the classics in a standard set of scenarios.
+    """Checks a policy, and compares it with classic policies in a standard set of scenarios.
 
     Args:
         policy: A policy such as `celltrain.Formula(admit="X <= 0.9 * K")`, a text such as `"epd:threshold=80%"`, a table
@@ -82,24 +82,24 @@ def vet(
             `lan-5-random`, `unequal-rtt`; all when None.
         beside: Names of policies to compare it with, at their default settings; `epd`, `selective_drop` and `fba` when
             None, and no policy for `[]`.
-        seeds: Runs in each scenario.
+        seeds: Number of runs in each scenario.
         first_seed: The first seed; the others follow.
         jobs: Threads; one for each core when None.
-        progress: Called from time to time with the share that is done, 0 to 1.
+        progress: Called from time to time with the completed fraction, 0 to 1.
         cancel: A handle that ends the call from another thread; see `celltrain.Cancel`.
 
     Returns:
-        A dict as printed by `celltrain vet --json`. `policy`: its name. `conformance`: for each check `check`, `holds` and
-        `evidence`. `metrics`: by name `mean`, and `low` and `high` of the 95 % interval (Student's over the seeds; None of
-        one seed): `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on those of one.
-        `beside`: the same of each other policy. `differences`: by other policy what this one has more, paired by seed.
-        `remarks`: what to read first, for example that the policy carries next to nothing. `tcp`: the TCP of each scenario.
-        `ranking`: texts, one for each measure in which another TCP reverses the ranking of this policy and another one;
-        `ranking_by_clocks`: the same if random clocks reverse it.
-        `artifacts`: texts for people and programs: `policy`, `table`, `warnings`, `failures`.
+        A dict as printed by `celltrain vet --json`. `policy`: the name. `conformance`: `check`, `holds` and `evidence`
+        of each check. `metrics`: by name, `mean` with `low` and `high` of its 95 % interval (Student's over the seeds;
+        None for a single seed). `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on
+        are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this policy
+        minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries almost
+        nothing. `tcp`: the TCP of each scenario. `ranking`: a text for each measure in which another TCP reverses the
+        ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `artifacts`: `policy` as
+        JSON, `table` as Markdown, `warnings`, and `failures` of runs.
 
     Raises:
-        InputError: With every fault of the policy and its place, and if an option makes no sense.
+        InputError: With every fault of the policy and its place; also for invalid options.
         CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
@@ -168,7 +168,7 @@ def vet(
 
 
 def _names(option: str, wanted: Sequence[str] | None, known: list[str]) -> list[str]:
-    """Returns names of a list, each once, or all; raises `InputError` for unknown ones."""
+    """Returns the wanted names without repetitions, or all known names; raises `InputError` for unknown ones."""
     faults = [
         Fault.of_option(option, name, f"is unknown; {among(re.sub(r'[-_ ]+', '_', name.lower()), known)}")
         for name in wanted or ()
@@ -186,15 +186,15 @@ def _listed() -> list[str]:
 
 
 def _compared_in(name: str, mine: Named, others: Sequence[str], **options: Any) -> Compared:
-    """Compares the policies in one scenario: this policy first, then the others, and tail drop."""
+    """Compares the policies in one scenario: the vetted policy first, then the others, and tail drop."""
     from celltrain.model.types import Scenario
 
     if TAIL_DROP not in others:
-        # It shows how much there is to carry, and has no column.
+        # Tail drop is the yardstick for traffic, and has no column.
         others = [*others, TAIL_DROP]
     tables = [mine.table, *(standard.classic(other, name) for other in others)]
     with warnings.catch_warnings():
-        # The answer of the vetting has the warnings that matter.
+        # The vetting's own answer contains the relevant warnings.
         warnings.simplefilter("ignore", CelltrainWarning)
         return compare(
             *(Scenario.model_validate(standard.scenario(name, table)) for table in tables),
@@ -208,7 +208,7 @@ def _compared_in(name: str, mine: Named, others: Sequence[str], **options: Any) 
 
 
 def _verdict(check: str, wrong: Sequence[str], right: str) -> dict[str, Any]:
-    """Returns the verdict of a check, with everything that is wrong as its evidence."""
+    """Returns the verdict of a check, with all problems as its evidence."""
     return {"check": check, "holds": not wrong, "evidence": "; ".join(wrong) or right}
 
 
@@ -220,14 +220,14 @@ def _checks_of_core(mine: Named, seed: int) -> list[dict[str, Any]]:
 
 
 def _engines_agree(mine: Named, named: Sequence[str], seed: int) -> dict[str, Any]:
-    """Checks that both engines give the same runs, for the beginning of every scenario."""
+    """Checks that both engines give the same fingerprint for the beginning of every scenario."""
     from celltrain.model.types import Scenario
 
     different = []
     for name in named:
         scenario = Scenario.model_validate(standard.scenario(name, mine.table, duration=BY_BOTH))
         with warnings.catch_warnings():
-            # The check of an empty buffer reports the same.
+            # The check of an empty buffer reports the same problem.
             warnings.simplefilter("ignore", CelltrainWarning)
             fast, reference = (run(scenario, seed=seed, engine=engine).fingerprint for engine in ("fast", "reference"))
         if fast != reference:
@@ -247,7 +247,7 @@ def _every_run_ends(compared: Mapping[str, Compared]) -> dict[str, Any]:
 
 
 def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dict[str, Any]:
-    """Returns the check of an empty buffer; it also fails if this policy carries nothing in some runs."""
+    """Returns the check of an empty buffer, which also fails if the policy carries nothing in some runs."""
     empty = {name: each.carried_nothing[0] for name, each in compared.items()}
     nothing = [f"{name}: {runs.sum():,} of {counted(runs.size, 'run')}" for name, runs in empty.items() if runs.any()]
     if not nothing:
@@ -257,7 +257,7 @@ def _with_runs(verdict: dict[str, Any], compared: Mapping[str, Compared]) -> dic
 
 
 def _carries_enough(carried: Mapping[str, float]) -> dict[str, Any]:
-    """Checks that this policy carries half as much as tail drop in each scenario."""
+    """Checks that the policy carries at least half as much as tail drop in each scenario."""
     little = [f"{percent(share)} in {name}" for name, share in carried.items() if share < LEAST_SHARE]
     least = min(carried, key=lambda name: carried[name])
     right = f"{percent(carried[least])} or more; least in {least}"
@@ -265,7 +265,7 @@ def _carries_enough(carried: Mapping[str, float]) -> dict[str, Any]:
 
 
 def _share_of_tail_drop(compared: Compared) -> float:
-    """Returns this policy's traffic as a share of tail drop's in a scenario; 1 if it is not known."""
+    """Returns the policy's traffic as a fraction of tail drop's in a scenario; 1 if unknown."""
     both = np.stack([compared.delivered[place].reshape(-1) for place in (0, compared.names.index(TAIL_DROP, 1))])
     own, most = both[:, ~np.isnan(both).any(axis=0)].sum(axis=1)
     return float(own / most) if most else 1.0
@@ -274,7 +274,7 @@ def _share_of_tail_drop(compared: Compared) -> float:
 def _remarks(
     name: str, verdicts: Sequence[Mapping[str, Any]], compared: Mapping[str, Compared], carried: Mapping[str, float]
 ) -> Iterator[str]:
-    """Yields what to read before the table: scenarios in which this policy carries nothing or little, and refusals."""
+    """Yields remarks to read first: scenarios in which the policy carries nothing or little, and refusals."""
     for scenario, each in compared.items():
         if count := int(each.carried_nothing[0].sum()):
             yield f"{scenario}: {carried_nothing(shown(each.names[0]), count, each.carried_nothing[0].size)}"
@@ -288,7 +288,7 @@ def _remarks(
 
 
 def _doubts(compared: Compared) -> Iterator[str]:
-    """Yields the doubts about a scenario that are not among the remarks or the warnings of the check."""
+    """Yields doubts about a scenario that are neither among the remarks nor among `celltrain check`'s warnings."""
     mine = shown(compared.names[0])
     for doubt in compared.doubts:
         if doubt not in compared.of_check and not doubt.startswith((f"{mine} carries ", f"{mine} carried ")):
@@ -301,7 +301,7 @@ def _doubts(compared: Compared) -> Iterator[str]:
 def _estimates(
     compared: Mapping[str, Compared], place: int, *, of_differences: bool = False
 ) -> dict[str, dict[str, float | None]]:
-    """Returns means with intervals over all scenarios and in each: of a policy, or of the first policy's difference from it."""
+    """Returns means with intervals over all scenarios and in each: of a policy, or of the vetted policy minus it."""
     found = {}
     for number, share in enumerate(standard.MEASURES):
         if share in standard.SHARES:
@@ -312,7 +312,7 @@ def _estimates(
     for name, each in compared.items():
         for number, measure in enumerate(standard.MEASURES):
             own, more = each.means[number], each.differences[number]
-            # The comparison has the opposite differences.
+            # Differences in the comparison have the opposite sign.
             mean, half = (-more.difference, more.half) if of_differences else (own.mean, own.half)
             found[f"{name}.{measure}"] = ends(mean[place], half[place])
     return found
@@ -324,16 +324,16 @@ def reversals(
     differences: Mapping[str, Mapping[str, Any]],
     pairs: Sequence[Mapping[str, str]],
 ) -> list[str]:
-    """Returns a text for each measure in which the ranking of this policy and another one depends on the scenario.
+    """Returns a text for each measure in which the ranking of this and another policy depends on the scenario.
 
-    The scenarios of a pair differ in the TCP alone, or in clocks and starts alone. Both differences must be significant, with
-    opposite signs: a difference that is significant once does not show that the scenarios differ.
+    The scenarios of a pair differ only in the TCP, or only in clocks and starts. Both differences must be significant,
+    with opposite signs: if only one is significant, the scenarios do not necessarily differ.
 
     Args:
         policy: Name of this policy.
         scenarios: Scenarios of the set that were run.
-        differences: By other policy and metric, what this policy has more.
-        pairs: Pairs of scenarios, each scenario with words for its TCP or clocks.
+        differences: By other policy and metric: this policy minus the other.
+        pairs: Pairs of scenarios, each with a description of its TCP or clocks.
     """
     found = []
     for pair in pairs:
@@ -352,7 +352,7 @@ def reversals(
 
 
 def _sign(difference: Mapping[str, float | None]) -> int:
-    """1 or -1 for a significant difference, else 0."""
+    """Returns 1 or -1 for a significant difference, else 0."""
     low, high = difference["low"], difference["high"]
     if low is None or high is None:
         return 0
@@ -368,7 +368,7 @@ def column_name(name: str, others: Sequence[str]) -> str:
 
 
 def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]:
-    """An answer in lines and tables; `brief`: failed checks, and the means over all scenarios only."""
+    """Yields an answer as lines and tables; if `brief`, only failed checks and means over all scenarios."""
     seeds, last = answer["seeds"], answer["first_seed"] + answer["seeds"] - 1
     of_seeds = f"seeds {answer['first_seed']} to {last}" if seeds > 1 else f"seed {last}"
     for remark in answer["remarks"]:
@@ -418,7 +418,7 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
 
 
 def page(answer: Mapping[str, Any]) -> str:
-    """Renders an answer as one HTML page that needs nothing else."""
+    """Renders an answer as one self-contained HTML page."""
     checks = answer["conformance"]
     facts = [
         (f"{sum(check['holds'] for check in checks)} of {len(checks)}", "checks hold"),
@@ -439,7 +439,7 @@ def page(answer: Mapping[str, Any]) -> str:
 
 
 def _holds(check: Mapping[str, Any]) -> str:
-    """Returns the verdict of a check in a word; a policy that sends no frame shows nothing about whole frames."""
+    """Returns the verdict of a check as text. If no frame was sent, the check of whole frames proves nothing."""
     if check["check"] == "whole_frames" and check["evidence"].startswith("0 frames sent,"):
         return "nothing sent"
     return "yes" if check["holds"] else "NO"

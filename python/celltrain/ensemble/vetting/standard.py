@@ -1,4 +1,4 @@
-"""The standard set: the scenarios in which a policy is vetted, the policies it is compared with, and the policy itself."""
+"""The standard set: scenarios for vetting a policy, the policies to compare it with, and reading the policy."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from celltrain.model import overrides, policy_files
 from celltrain.model.policy_files import Policy
 from celltrain.model.scenario import Reading
 
-#: Path of the policy in the scenarios in which it is tried.
+#: Path of the policy in the standard scenarios.
 PATH = "port.bottleneck.policy"
 #: Scenarios without a policy, by name.
 SCENARIOS: dict[str, dict[str, Any]] = parse(Path(__file__).with_suffix(".toml").read_text(), "standard.toml")[0]
-#: Scenarios that differ in their TCP alone, with words for it.
+#: Scenarios that differ only in their TCP, with a description of it.
 PAIRS = tuple(
     {name: f"with {next(iter(SCENARIOS[name]['tcp']))}" for name in pair}
     for pair in (("lan-5", "lan-5-sack"), ("wan-5", "wan-5-sack"))
 )
-#: Scenarios that differ in their clocks and starts alone: the same for all hosts, and random.
+#: Scenarios that differ only in their clocks and starts: the same for all hosts, and random.
 CLOCKS = ({"lan-5": "with clocks in step", "lan-5-random": "with random clocks"},)
 
-#: Policies that a policy is compared with by default.
+#: Policies to compare with by default.
 CLASSICS = ("epd", "selective_drop", "fba")
 
-#: Measures in each scenario, by their names in metrics.
+#: Measures in each scenario, by name of the metric.
 MEASURES = {
     "efficiency": "efficiency",
     "fairness": "fairness",
@@ -37,7 +37,7 @@ MEASURES = {
     "timeouts": "flows.sum(*).timeouts",
     "least_goodput_mbps": "flows.least(*).goodput_mbps",
 }
-#: Shares, whose mean over the scenarios is meaningful.
+#: Fractions, whose mean over the scenarios is meaningful.
 SHARES = ("efficiency", "fairness")
 
 
@@ -55,7 +55,7 @@ def tcp_of(name: str) -> str:
 
 
 def duration_of(name: str) -> str:
-    """Returns the duration of a scenario of the set, for people."""
+    """Returns the duration of a scenario of the set, as text."""
     return str(SCENARIOS[name]["duration"]).replace("s", " s")
 
 
@@ -67,11 +67,11 @@ def classic(name: str, of: str) -> dict[str, Any]:
 
 
 def policy_of(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
-    """Returns the policy that a caller names; raises `InputError` if it is not a policy.
+    """Returns the policy given by a caller; raises `InputError` if it is not a policy.
 
     Args:
-        policy: A file, a policy such as `epd:threshold=80%`, a table, or an object that stands for one.
-        settings: Values that replace those of the file, by path into a scenario.
+        policy: A file, a policy such as `epd:threshold=80%`, a table, or a policy object.
+        settings: Values that replace settings of the file, by path into a scenario.
     """
     if isinstance(policy, Policy):
         return policy
@@ -88,7 +88,7 @@ def policy_of(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
 
 
 def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the tables of a file with settings in place of its own."""
+    """Returns the tables of a file with these settings replaced."""
     if not settings:
         return root
     if "topology" in root:
@@ -106,9 +106,9 @@ def _changed(root: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any
 
 
 def check_policy(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named: Sequence[str]) -> list[str]:
-    """Returns the warnings of these scenarios that are about the policy; raises `InputError` with every fault of it.
+    """Returns the warnings about a policy in these scenarios; raises `InputError` with all faults.
 
-    A fault or warning that depends on the scenario names those of `named` that have it; one that all of them have does not.
+    A fault or warning that does not occur in all scenarios lists those of `named` in which it does.
     """
     faults: dict[Fault, list[str]] = {}
     warnings: dict[str, list[str]] = {}
@@ -135,9 +135,9 @@ def check_policy(policy: Policy, scenarios: Mapping[str, dict[str, Any]], named:
 
 
 def check_file(file: str | os.PathLike[str], settings: Mapping[str, Any] | None = None) -> tuple[Policy, list[str]]:
-    """Returns the policy of a file, and warnings about it.
+    """Returns the policy in a file, and warnings about it.
 
-    Raises `InputError` with everything that is wrong with it in the standard scenarios.
+    Raises `InputError` with all faults of the policy in the standard scenarios.
     """
     policy = policy_of(file, settings)
     scenarios = {name: scenario(name, policy.table) for name in SCENARIOS}

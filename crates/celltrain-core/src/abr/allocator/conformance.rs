@@ -1,4 +1,4 @@
-//! Tests that hold for every listed allocator: a new one gets these tests by being listed.
+//! Tests that hold for every listed allocator. A new allocator is tested as soon as it is listed.
 
 use proptest::prelude::*;
 
@@ -11,25 +11,25 @@ use crate::units::{Clock, Duration, Span, Time};
 /// The link's rate, in cells per second.
 pub(super) const C: f64 = 100_000.0;
 
-/// Returns a port of `vcs` ABR VCs on a clock of microseconds.
+/// Returns a port of `vcs` ABR VCs with a clock of one microsecond.
 pub(super) fn port(vcs: usize) -> PortKind<'static> {
     const VCS: [VcKind; 16] = [VcKind { is_abr: true, above_abr: false, mcr: 0.0, share: C / 16.0 }; 16];
     PortKind { clock: Clock { units_per_second: 1_000_000, exact: true }, rate: C, capacity: 1000, vcs: &VCS[..vcs] }
 }
 
-/// Returns a backward RM cell as it reaches the port.
+/// Returns a backward RM cell as it arrives at the port.
 pub(super) fn brm(er: f64) -> RmCell {
     RmCell { backward: true, ..RmCell::forward(er, C / 8.0, 0.0) }
 }
 
-/// Sends cells of a VC from `start` on, `period` units apart, after a forward RM cell with its CCR.
+/// Reports a forward RM cell of a VC with this CCR, then cells from `start` on, `period` units apart.
 pub(super) fn send(allocator: &mut impl Allocator, label: u32, start: u64, (cells, period): (u32, u64), ccr: f64) {
     let (label, start) = (Label::new(label), Time(start));
     allocator.on_forward_rm(label, start, &RmCell::forward(C, ccr, 0.0));
     allocator.on_cells(label, start, Span(period), cells);
 }
 
-/// Returns the rate that a VC is given at `now`, while `queue` cells wait.
+/// Returns the rate that the allocator gives a VC at `now`, while `queue` cells wait.
 pub(super) fn er(allocator: &mut impl Allocator, label: u32, now: u64, queue: u32) -> f64 {
     let mut rm = brm(f64::INFINITY);
     allocator.on_backward_rm(Label::new(label), Time(now), queue, &mut rm);
@@ -49,7 +49,7 @@ enum Call {
 
 const VCS: u32 = 4;
 
-/// Calls, each with its delay after the previous one: often none, now and then much longer.
+/// Calls, each with the delay since the previous one: often zero, sometimes much longer.
 fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     let cells = (0..VCS, 0..400u64, 1..40u32).prop_map(|(label, period, cells)| Call::Cells { label, period, cells });
     let forward = (0..VCS, 1.0..C).prop_map(|(label, ccr)| Call::Forward { label, ccr });
@@ -58,12 +58,13 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     prop::collection::vec((gap, prop_oneof![4 => cells, 1 => forward, 3 => backward]), 0..120)
 }
 
-/// Returns the ER fields of the backward RM cells of these calls. `singly` reports each cell by itself, in order of
-/// time if cells of several VCs overlap. No run extends beyond a backward RM cell, and cells of a VC arrive in order.
+/// Returns the ER fields of the backward RM cells in these calls. If `singly`, every cell is reported by itself, in
+/// time order even if runs of several VCs overlap. No run extends beyond a backward RM cell, and cells of a VC arrive
+/// in order.
 fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<f64> {
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());
-    // Cells that wait to be reported singly: instant, number of the call, VC.
+    // Cells still to be reported singly: instant, number of the call, VC.
     let mut waiting: Vec<(Time, usize, u32)> = Vec::new();
     for (number, &(gap, call)) in script.iter().enumerate() {
         now += Span(gap);
@@ -100,7 +101,7 @@ fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<
     rates
 }
 
-/// Returns the time of the next backward RM cell, or a time past every run if there is none.
+/// Returns the time of the next backward RM cell, or a time after every run if there is none.
 fn time_of_next_brm(calls: &[(u64, Call)], mut now: Time) -> Time {
     for &(gap, call) in calls {
         now += Span(gap);
@@ -111,7 +112,7 @@ fn time_of_next_brm(calls: &[(u64, Call)], mut now: Time) -> Time {
     Time(u64::MAX >> 1)
 }
 
-/// Allocators that measure over intervals shorter than the time between two cells, or not much longer.
+/// Allocators with measurement intervals that are shorter than the time between two cells, or not much longer.
 fn short_intervals() -> impl Iterator<Item = AllocatorConfig> {
     let erica = |interval| AllocatorConfig::Erica(erica::Config { interval, ..erica::sample() });
     let erica_plus = |interval| AllocatorConfig::EricaPlus(erica_plus::Config { interval, ..erica_plus::sample() });

@@ -1,9 +1,8 @@
-//! EFCI: a congested port marks the data cells that leave it, and the destination informs the source.
+//! EFCI: a congested port marks the data cells that leave it, and the destination reports the marks to the source.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, section 3 (threshold of 250 in a buffer of 1000 cells); ATM Forum TM 4.0, as
-//! `docs/mechanisms.md` 4.5 gives it; its symbol T is kept.
-//! Departures: none known. The mark is set as a cell starts to leave, without hysteresis, and RM cells are not
-//! marked.
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 3 (threshold of 250 in a buffer of 1000 cells); ATM Forum TM 4.0 as
+//! summarised in `docs/mechanisms.md` 4.5, whose symbol T is kept. Departures: none known. A cell is marked as it
+//! starts to leave, without hysteresis, and RM cells are not marked.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,19 +11,20 @@ use super::{Allocator, Configure, PortKind};
 use crate::error::Fault;
 use crate::threshold::Threshold;
 
-/// EFCI: a data cell that starts to leave while more than `threshold` cells wait is marked, and its source goes down.
+/// EFCI: a data cell that starts to leave while more than `threshold` cells wait is marked, and its source reduces its
+/// rate.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 3.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Efci")]
 pub struct Config {
-    /// T: the threshold above which cells are marked. The draft has 250 of 1000 cells.
+    /// T: the threshold above which cells are marked. The draft uses 250 in a buffer of 1000 cells.
     #[schemars(extend("x-former-name" = "threshold_cells"))]
     pub threshold: Threshold,
 }
 
-/// The allocator; it has no state.
+/// The allocator, which has no state.
 #[derive(Debug)]
 pub struct Efci {
     t: u32,

@@ -1,9 +1,8 @@
-//! Equal share: the link's rate divided equally between the VCs that were active a moment ago.
+//! Equal share: the link's rate divided equally among the VCs that were recently active.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 3, "Explicit Rate Switch Scheme"; `docs/mechanisms.md` 4.6; its name
-//! ERT is kept.
-//! Departures: none known. Every VC counts, in any class; a VC is inactive at the very instant its timer expires. If
-//! none is active, the requesting VC has all of the link.
+//! ERT is kept. Departures: none known. VCs of every class count. A VC is already inactive at the instant its timer
+//! expires. If no VC is active, the requesting VC gets the whole link.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,20 +14,20 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::units::{Duration, Span, Time};
 
-/// Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer
-/// expires, which each of its cells restarts.
+/// Equal share: a source is allowed the link's rate divided by the number of active VCs. A VC is active until its timer
+/// expires; each of its cells restarts the timer.
 ///
 /// Source: draft-jagan-e2e-traf-mgmt-00, section 3.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EqualShare")]
 pub struct Config {
-    /// ERT: how long after its last cell a VC is still active.
+    /// ERT: how long a VC remains active after its last cell.
     #[serde(default = "ert")]
     pub ert: Duration,
 }
 
-/// ERT: "a little more than the transmission time for a single TCP packet".
+/// The source recommends for ERT "a little more than the transmission time for a single TCP packet".
 fn ert() -> Duration {
     Duration::from_milliseconds(1)
 }
@@ -39,7 +38,7 @@ pub struct EqualShare {
     /// C: the link's rate, in cells per second.
     c: f64,
     ert: Span,
-    /// Expiry of each VC's timer, by label; its flag is on before then.
+    /// When each VC's timer expires, by label; the VC is active before then.
     expires: TiVec<Label, Time>,
 }
 
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
     use crate::abr::allocator::conformance::{C, er, port};
 
-    /// ERT on the test's clock of a microsecond.
+    /// ERT in units of the test's clock, which are microseconds.
     const ERT: u64 = 1000;
 
     #[test]
@@ -92,7 +91,7 @@ mod tests {
     #[test]
     fn a_vc_counts_until_a_unit_before_its_timer_expires() {
         let mut allocator = sample().build(&port(2));
-        // Three cells at 100, 105 and 110; the other VC has one at 400.
+        // Three cells of one VC arrive at 100, 105 and 110, and one of the other VC at 400.
         allocator.on_cells(Label::new(0), Time(100), Span(5), 3);
         allocator.on_cells(Label::new(1), Time(400), Span(0), 1);
         assert_eq!(er(&mut allocator, 0, 110 + ERT - 1, 0), C / 2.0);

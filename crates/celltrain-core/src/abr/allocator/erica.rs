@@ -1,9 +1,9 @@
-//! ERICA: rates that bring a link's load to a target, and its VCs to equal shares of the rate other classes leave.
+//! ERICA: gives ABR VCs equal shares of the capacity that other classes leave, at a target load of the link.
 //!
-//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as `docs/mechanisms.md` 4.7 recalls them \[R\], whose names
-//! are kept.
-//! Departures: intervals are of time alone, from the start of the run, not the shorter of a time and a number of cells;
-//! no averages over intervals. An interval without cells counts one active VC.
+//! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as recalled in `docs/mechanisms.md` 4.7 \[R\]; their names
+//! are kept. Departures: intervals have a fixed length and begin at the start of the run, instead of ending after a
+//! time or a number of cells, whichever comes first. There are no averages over several intervals. An interval without
+//! cells counts one active VC.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,23 +13,25 @@ use super::{Configure, PortKind, within};
 use crate::error::Fault;
 use crate::units::Duration;
 
-/// ERICA: each VC is given the larger of an equal share of the link and what it sends divided by the overload; without
-/// overload, the largest rate anyone was given. The load aimed at is a fixed part of what other classes leave.
+/// ERICA: in an overload, each VC gets its equal share of the link, or its own rate divided by the overload factor if
+/// that is larger. Without overload, it gets at least the largest rate of the previous interval. The target load is a
+/// fixed part of the capacity that other classes leave.
 ///
 /// Source: ATM Forum 96-1172.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Erica")]
 pub struct Config {
-    /// U: the part of the link that is aimed at, 0.1 to 1. Times 1 + delta it should not be above 1: a load in between
-    /// counts as none too many.
+    /// U: the target load as a part of the capacity left for ABR, 0.1 to 1. U times 1 + delta should not exceed 1,
+    /// because loads up to that count as no overload.
     #[serde(default = "target_utilisation")]
     #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
     pub target_utilisation: f64,
-    /// How long load, active VCs and what other classes send are measured; a VC has one rate an interval.
+    /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets one
+    /// rate per interval.
     #[serde(default = "interval")]
     pub interval: Duration,
-    /// delta: how far above its target the load may be before it is an overload, 0 to 1.
+    /// delta: how far the load may exceed its target before it counts as an overload, as a part of the target, 0 to 1.
     #[serde(default = "delta")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a relative overload (0 to 1)"))]
     pub delta: f64,
@@ -39,7 +41,7 @@ fn target_utilisation() -> f64 {
     0.9
 }
 
-/// A millisecond, as in most published simulations.
+/// One millisecond, as in most published simulations.
 pub(super) fn interval() -> Duration {
     Duration::from_milliseconds(1)
 }
@@ -48,7 +50,7 @@ pub(super) fn delta() -> f64 {
     0.1
 }
 
-/// A fixed part of the link.
+/// The target load is a fixed part of the capacity left for ABR.
 #[derive(Debug)]
 pub struct Fixed {
     u: f64,
@@ -87,19 +89,19 @@ mod tests {
     use crate::index::Label;
     use crate::units::{Span, Time};
 
-    /// U = 0.9 of 100,000 cells per second: 90 cells an interval of 1 ms, or 1000 units.
+    /// U = 0.9 of 100,000 cells per second: 90 cells in an interval of 1 ms (1000 units).
     const TARGET: f64 = 0.9 * C;
 
     fn allocator(vcs: usize) -> RateBook<Fixed> {
         sample().build(&port(vcs))
     }
 
-    /// Sends cells of a VC in an interval of 1 ms, evenly spaced, and its CCR.
+    /// Sends a VC's CCR and its cells, evenly spaced over an interval of 1 ms.
     fn send(allocator: &mut RateBook<Fixed>, label: u32, interval: u64, cells: u32, ccr: f64) {
         conformance::send(allocator, label, interval * 1000, (cells, 1000 / u64::from(cells)), ccr);
     }
 
-    /// Asserts the rates that the VCs are given at `now`, by label.
+    /// Asserts the rates that the allocator gives the VCs at `now`, by label.
     fn assert_rates(allocator: &mut RateBook<Fixed>, now: u64, expected: &[f64]) {
         (0..).zip(expected).for_each(|(label, &expected)| assert_near(er(allocator, label, now, 0), expected));
     }
@@ -109,7 +111,7 @@ mod tests {
         let mut allocator = allocator(2);
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);
-        // z = 180 / 90 = 2; FairShare = 45,000; VCShares 80,000 and 10,000.
+        // z = 180 / 90 = 2; FairShare = 45,000; the values of VCShare are 80,000 and 10,000.
         assert_rates(&mut allocator, 1000, &[80_000.0, 45_000.0]);
     }
 
@@ -119,7 +121,7 @@ mod tests {
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);
         assert_rates(&mut allocator, 1500, &[80_000.0]);
-        // z = (70 + 20) / 90 = 1, so MaxAllocPrevious = 80,000 counts. A VC below FairShare gets FairShare first.
+        // z = (70 + 20) / 90 = 1, so MaxAllocPrevious = 80,000 applies. A VC below FairShare first gets FairShare.
         send(&mut allocator, 0, 1, 70, 70_000.0);
         send(&mut allocator, 1, 1, 20, 20_000.0);
         assert_rates(&mut allocator, 2000, &[80_000.0, 45_000.0]);
@@ -127,8 +129,9 @@ mod tests {
 
     #[test]
     fn an_overload_begins_above_one_plus_delta() {
-        // delta = 1/9: an overload is more than 100 cells an interval. The first interval has 50 cells of one VC and no
-        // rate given, so MaxAllocPrevious is its FairShare of 90,000; the second has two VCs, FairShare 45,000.
+        // delta = 1/9: an overload is more than 100 cells in an interval. In the first interval one VC sends 50 cells
+        // and no rate is given, so MaxAllocPrevious is the FairShare of that interval, 90,000. The second has two VCs,
+        // so FairShare is 45,000.
         for (cells, expected) in [(100, 90_000.0), (101, 45_000.0)] {
             let mut allocator = Config { delta: 1.0 / 9.0 + 1e-12, ..sample() }.build(&port(2));
             send(&mut allocator, 0, 0, 50, 50_000.0);
@@ -146,7 +149,7 @@ mod tests {
         assert_rates(&mut allocator, 1001, &[TARGET]);
         send(&mut allocator, 0, 1, 90, 10.0);
         assert_rates(&mut allocator, 1999, &[TARGET]);
-        // z = 1, one VC: FairShare is the target.
+        // z = 1 with a single VC, so FairShare is the target.
         assert_rates(&mut allocator, 2000, &[TARGET]);
     }
 
@@ -158,14 +161,14 @@ mod tests {
         send(&mut allocator, 2, 0, 40, 0.0);
         send(&mut allocator, 0, 0, 60, 60_000.0);
         send(&mut allocator, 1, 0, 48, 48_000.0);
-        // 60 of 100 cells are left, the target is 54, z = 108 / 54 = 2, FairShare 27,000.
+        // Other classes leave 60 of 100 cells: the target is 54, z = 108 / 54 = 2 and FairShare 27,000.
         assert_rates(&mut allocator, 1000, &[30_000.0, 27_000.0]);
-        // If they take all of the link, nothing is left.
+        // If other classes take the whole link, nothing is left.
         send(&mut allocator, 2, 1, 125, 0.0);
         assert_eq!(er(&mut allocator, 0, 2000, 0), 0.0);
     }
 
-    /// Regression: a UBR VC that filled the link for an interval stopped ABR sources for good.
+    /// Regression: a UBR VC that filled the link for one interval stopped ABR sources for good.
     #[test]
     fn ubr_takes_nothing_from_the_target() {
         let mut vcs = port(2).vcs.to_vec();
@@ -179,13 +182,13 @@ mod tests {
     #[test]
     fn a_run_beyond_an_interval_is_counted_in_each() {
         let mut allocator = allocator(2);
-        // 60 cells from 0.9 ms on, one every 10 us: 10 in the first interval, 50 in the second.
+        // 60 cells starting at 0.9 ms, one every 10 us: 10 in the first interval, 50 in the second.
         allocator.on_cells(Label::new(0), Time(900), Span(10), 60);
         allocator.on_cells(Label::new(1), Time(910), Span(1), 90);
         allocator.on_forward_rm(Label::new(0), Time(910), &RmCell::forward(C, 90_000.0, 0.0));
-        // In the first 100 cells of two VCs: z = 10/9, an overload, and CCR / z = 90,000 * 0.9.
+        // In the first interval there are 100 cells of two VCs: z = 10/9, an overload, and CCR / z = 90,000 * 0.9.
         assert_rates(&mut allocator, 1600, &[81_000.0]);
-        // In the second 50 cells of one VC: z = 5/9, and CCR / z is above the target.
+        // In the second there are 50 cells of one VC: z = 5/9, and CCR / z is above the target.
         assert_rates(&mut allocator, 2000, &[TARGET]);
     }
 

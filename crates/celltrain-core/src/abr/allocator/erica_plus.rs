@@ -1,9 +1,9 @@
-//! ERICA+: ERICA whose target follows the queue, so that the link is full and the queue neither empty nor long.
+//! ERICA+: ERICA with a target load that depends on the queue, to fill the link and keep the queue short but not empty.
 //!
 //! Source: S. Kalyanaraman, dissertation, Ohio State University 1997, as `docs/mechanisms.md` 4.7 gives its queue
-//! control function; ATM Forum 96-1172. Its symbols f, q, Q0, T0, a, b and QDLF are kept.
-//! Departures: the same as ERICA's. The queue is measured at the first backward RM cell of an interval, not at the end
-//! of the previous interval. Q0 is T0 at the whole rate that other classes leave.
+//! control function; ATM Forum 96-1172. Its symbols f, q, Q0, T0, a, b and QDLF are kept. Departures: the same as
+//! ERICA's. The queue is measured at the first backward RM cell of an interval, not at the end of the previous
+//! interval. Q0 is T0 times the whole rate that other classes leave.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,33 +13,34 @@ use super::{Configure, PortKind, erica, some_time, within};
 use crate::error::Fault;
 use crate::units::Duration;
 
-/// ERICA+: rates as ERICA gives them; the load aimed at is more than the link while the queue takes less than `t0` to
-/// drain, and less while it takes more.
+/// ERICA+: computes rates as ERICA does. The target load is more than the available capacity while the queue would
+/// drain in less than `t0`, and less while it would take longer.
 ///
 /// Source: ATM Forum 96-1172; Kalyanaraman 1997.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EricaPlus")]
 pub struct Config {
-    /// T0: the time the queue aimed at takes to drain.
+    /// T0: time in which a queue of the target length drains.
     #[serde(default = "t0")]
     pub t0: Duration,
-    /// a: how fast the target falls as the queue grows above it, 1 to 10.
+    /// a: how fast the target load falls as the queue grows beyond its target length, 1 to 10.
     #[serde(default = "a")]
     #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a curve's parameter (1 to 10)"))]
     pub a: f64,
-    /// b: the target of an empty queue, as a part of the link, 1 to 10.
+    /// b: target load with an empty queue, as a part of the available capacity, 1 to 10.
     #[serde(default = "b")]
     #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a curve's parameter (1 to 10)"))]
     pub b: f64,
-    /// QDLF: the queue drain limit factor, the lowest target as a part of the link, 0.1 to 1.
+    /// QDLF: queue drain limit factor, the lowest target load as a part of the available capacity, 0.1 to 1.
     #[serde(default = "qdlf")]
     #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
     pub qdlf: f64,
-    /// How long load, active VCs and what other classes send are measured; a VC has one rate an interval.
+    /// Interval over which load, active VCs and the rate of other classes are measured. A VC gets one
+    /// rate per interval.
     #[serde(default = "erica::interval")]
     pub interval: Duration,
-    /// delta: how far above its target the load may be before it is an overload, 0 to 1.
+    /// delta: how far the load may exceed its target before it counts as an overload, as a part of the target, 0 to 1.
     #[serde(default = "erica::delta")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a relative overload (0 to 1)"))]
     pub delta: f64,
@@ -53,7 +54,7 @@ fn a() -> f64 {
     1.15
 }
 
-/// As in the figures of ATM Forum 97-0831; 1 elsewhere.
+/// The value in the figures of ATM Forum 97-0831; other sources use 1.
 fn b() -> f64 {
     1.05
 }
@@ -128,13 +129,13 @@ mod tests {
         assert_eq!([0, 50].map(|q| control.fraction(q, C)), [1.05, 1.0]);
         // 1.05 * 50 / (0.05 * 25 + 50) = 52.5 / 51.25; 1.15 * 50 / (0.15 * 100 + 50) = 57.5 / 65.
         assert_near(control.fraction(25, C), 52.5 / 51.25);
-        // A single cell: 1.05 * 50 / (0.05 + 50).
+        // With a single cell: 1.05 * 50 / (0.05 + 50).
         assert_near(control.fraction(1, C), 52.5 / 50.05);
         assert_near(control.fraction(100, C), 57.5 / 65.0);
         // 57.5 / (0.15 q + 50) is QDLF = 0.5 at q = 433.3.
         assert_near(control.fraction(433, C), 57.5 / 114.95);
         assert_eq!(control.fraction(434, C), 0.5);
-        // With nothing for ABR, any queue is too much.
+        // If nothing is left for ABR, any queue is too long.
         assert_eq!(control.fraction(1, 0.0), 0.5);
         assert_eq!(control.fraction(0, 0.0), 1.05);
     }
@@ -143,7 +144,7 @@ mod tests {
     fn a_rate_is_a_share_of_what_the_queue_leaves() {
         let mut allocator = sample().build(&port(2));
         (0..2).for_each(|label| send(&mut allocator, label, 0, (100, 10), C / 8.0));
-        // Input of 200,000 and a target of 57.5 / 65 of the link: an overload; CCR / z is below FairShare.
+        // The input is 200,000 and the target 57.5 / 65 of the link: an overload. CCR / z is below FairShare.
         assert_near(er(&mut allocator, 0, 1000, 100), C * 57.5 / 65.0 / 2.0);
     }
 
@@ -152,8 +153,8 @@ mod tests {
         let mut allocator = sample().build(&port(2));
         send(&mut allocator, 0, 0, (160, 1), 160_000.0);
         send(&mut allocator, 1, 0, (20, 1), 20_000.0);
-        // With Q0 = 50 cells waiting the target is the link: z = 180,000 / 100,000 and FairShare 50,000. CCR / z is
-        // 88,888.9 and 11,111.1; the second is below FairShare.
+        // With Q0 = 50 cells waiting, the target is the whole link: z = 180,000 / 100,000 and FairShare 50,000. CCR / z
+        // is 88,888.9 and 11,111.1; the second is below FairShare.
         assert_near(er(&mut allocator, 0, 1000, 50), 160_000.0 / 1.8);
         assert_near(er(&mut allocator, 1, 1000, 50), 50_000.0);
     }

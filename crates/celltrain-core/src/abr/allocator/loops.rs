@@ -1,4 +1,5 @@
-//! Steady-state rates: sources send at the rate they received, through queues, and feedback arrives after a delay.
+//! Steady-state rates in a control loop: sources send through queues at the latest rate received, and feedback arrives
+//! after a delay.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -8,12 +9,13 @@ use crate::index::{Label, LinkIndex};
 use crate::max_min::{self, Terms};
 use crate::units::{Clock, Span, Time};
 
-/// A step of the loop: 0.1 ms on a clock of microseconds.
+/// A step of the loop: 0.1 ms with a clock of one microsecond.
 const STEP: u64 = 100;
 const CLOCK: Clock = Clock { units_per_second: 1_000_000, exact: true };
 const PCR: f64 = 200_000.0;
 
-/// Links that VCs cross. A VC's cells are at all its links at once; an RM cell, one of 32, is back after `delay` steps.
+/// Links and the VCs that cross them. A VC's cells arrive at all its links at once. Every 32nd cell is an RM cell,
+/// which is back after `delay` steps.
 struct Loops {
     links: TiVec<LinkIndex, Link>,
     vcs: Vec<Vc>,
@@ -28,13 +30,13 @@ struct Link {
 }
 
 struct Vc {
-    /// Its links and its label there.
+    /// The links of its path, with its label on each.
     path: Vec<(LinkIndex, Label)>,
     rate: f64,
     /// Fraction of a cell not sent yet.
     part: f64,
     since_rm: u32,
-    /// RM cells in flight, with the step at which they are back.
+    /// RM cells in flight, with the step at which each is back at the source.
     on_the_way: Vec<(u64, RmCell)>,
 }
 
@@ -101,7 +103,7 @@ impl Loops {
         self.step += 1;
     }
 
-    /// Returns the mean rates of the VCs, the mean queues of the links in these steps, and the longest queue.
+    /// Runs these steps. Returns the mean rates of the VCs, the mean queues of the links, and the longest queue.
     fn run(&mut self, steps: u64) -> (Vec<f64>, Vec<f64>, f64) {
         let (mut rates, mut queues, mut longest) = (vec![0.0; self.vcs.len()], vec![0.0; self.links.len()], 0.0_f64);
         for _ in 0..steps {
@@ -114,7 +116,8 @@ impl Loops {
     }
 }
 
-/// Three hops: VC 0 crosses all of them, two more VCs the narrow middle one, one VC the first, two the last.
+/// Three hops: VC 0 crosses all of them. Two more VCs cross the slow middle link, one crosses the first and two the
+/// last.
 const RATES: [f64; 3] = [100_000.0, 60_000.0, 100_000.0];
 
 fn parking_lot() -> [Vec<LinkIndex>; 6] {
@@ -122,7 +125,7 @@ fn parking_lot() -> [Vec<LinkIndex>; 6] {
         .map(|path| path.into_iter().map(LinkIndex::new).collect())
 }
 
-/// Returns the largest deviation of the rates from the max-min shares of links used to this part.
+/// Returns the largest relative deviation of the rates from the max-min shares of links of which this part is used.
 fn distance(rates: &[f64], part: f64) -> f64 {
     let capacities = RATES.map(|rate| part * rate);
     let shares = max_min::shares(TiSlice::from_ref(&capacities), &parking_lot(), Terms::default());
@@ -142,7 +145,7 @@ fn on_a_parking_lot_erica_comes_to_the_max_min_shares_and_equal_share_does_not()
         let off = distance(&settled(&config, delay), 0.9);
         assert!(off < 0.001, "{off} with a delay of {delay} steps");
     }
-    // 50,000 of the first link for VC 3, not the 80,000 that VC 0 leaves.
+    // Equal share gives VC 3 only 50,000 of the first link, not the 80,000 that VC 0 leaves.
     let equal = settled(&AllocatorConfig::EqualShare(equal_share::sample()), 10);
     assert!((distance(&equal, 1.0) - 0.375).abs() < 1e-3, "{equal:?}");
 }
@@ -150,7 +153,7 @@ fn on_a_parking_lot_erica_comes_to_the_max_min_shares_and_equal_share_does_not()
 #[test]
 fn ericas_delta_lets_the_load_rest_that_much_above_its_target() {
     let rates = settled(&AllocatorConfig::Erica(erica::sample()), 10);
-    // Anything between the shares at 0.9 and at 0.99 of the links.
+    // The rates may lie anywhere between the shares of 0.9 and of 0.99 of the links.
     assert!(distance(&rates, 0.945) < 0.06, "{rates:?}");
 }
 
@@ -161,7 +164,7 @@ fn the_reference_is_max_min_to_the_last_bit() {
 
 #[test]
 fn erica_plus_fills_the_link_and_drains_a_long_queue_to_its_target() {
-    // Q0 = 500 us of 100,000 cells per second: 50 cells.
+    // Q0 = 500 us times 100,000 cells per second: 50 cells.
     let config = AllocatorConfig::EricaPlus(erica_plus::sample());
     for (n, delay) in [(2, 1), (5, 5), (10, 20)] {
         let mut loops = Loops::new(&config, &[100_000.0], &vec![vec![LinkIndex::new(0)]; n], delay);

@@ -1,7 +1,7 @@
-//! Max-min: the ideal to compare allocators with. Each source receives its max-min fair share of the whole network.
+//! Max-min: an ideal allocator for comparison. Each source gets its max-min fair share of the whole network.
 //!
-//! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2; [`crate::max_min`] computes the shares.
-//! Departures: no switch could do this; shares assume VCs that always have something to send.
+//! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2; [`crate::max_min`] computes the shares. Departures:
+//! no real switch knows the whole network. The shares assume that every VC always has something to send.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use crate::abr::RmCell;
 use crate::index::Label;
 use crate::units::Time;
 
-/// Max-min: a source may have its max-min fair share of the network, as one who knows all of it would divide it.
+/// Max-min: a source is allowed its max-min fair share of the whole network, computed with full knowledge of it.
 ///
 /// Source: Bertsekas and Gallager, Data Networks, section 6.5.2.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -20,7 +20,7 @@ use crate::units::Time;
 #[schemars(rename = "MaxMin")]
 pub struct Config {}
 
-/// The allocator; it has no state.
+/// The allocator, which has no state.
 #[derive(Debug)]
 pub struct MaxMin {
     /// By label, in cells per second.

@@ -14,9 +14,10 @@ use crate::error::Fault;
 use crate::index::Label;
 use crate::units::{Duration, Span, Time};
 
-/// The load that a variant of ERICA aims at.
+/// The target load of a variant of ERICA.
 pub trait Target: Send + 'static {
-    /// Returns the part of `c_abr`, the capacity left for ABR in cells per second, while `queue` cells wait.
+    /// Returns the target load while `queue` cells wait, as a part of `c_abr`, the capacity left for ABR in cells per
+    /// second.
     fn fraction(&self, queue: u32, c_abr: f64) -> f64;
 }
 
@@ -30,12 +31,12 @@ pub struct RateBook<T> {
     interval: Span,
     seconds: f64,
     vcs: TiVec<Label, Vc>,
-    /// Number of the latest interval with a cell or a rate.
+    /// Number of the latest interval in which a cell arrived or a rate was given.
     current: u64,
-    /// Counts of the intervals `current - 2`, `current - 1` and `current`.
+    /// Counts for the intervals `current - 2`, `current - 1` and `current`.
     counts: [Counts; KEPT],
-    /// Cells of reported runs that arrive after the interval `current`, ordered by time. A VC has at most one entry,
-    /// because its next run starts after the last cell of the run before.
+    /// Cells of reported runs that arrive after the interval `current`, in time order. A VC has at most one entry,
+    /// because its next run starts after the last cell of the previous one.
     ahead: BinaryHeap<Reverse<Ahead>>,
     given: Given,
 }
@@ -46,9 +47,9 @@ struct Vc {
     is_abr: bool,
     above_abr: bool,
     ccr: f64,
-    /// The interval of its last cell.
+    /// The interval in which its last cell arrived.
     seen: Option<u64>,
-    /// The interval of its latest rate, and that rate.
+    /// The interval in which it was last given a rate, and that rate.
     er: Option<(u64, f64)>,
 }
 
@@ -59,7 +60,7 @@ pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
     faults
 }
 
-/// Intervals whose counts are kept: the current one, and the two before it that rates depend on.
+/// Number of intervals whose counts are kept: the current one and the two before it, on which its rates depend.
 const KEPT: usize = 3;
 
 /// The rest of a run of cells.
@@ -76,13 +77,13 @@ struct Ahead {
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     abr: u64,
-    /// Cells of CBR and VBR. Cells of UBR and GFR rank no higher than ABR's and are not counted.
+    /// Cells of CBR and VBR. UBR and GFR do not have priority over ABR, so their cells are not counted.
     above: u64,
     /// N: ABR VCs that sent.
     active: u32,
 }
 
-/// Basis of the rates given during one interval.
+/// Values from which the rates given during one interval are computed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
     interval: Option<u64>,
@@ -121,19 +122,19 @@ impl<T: Target> RateBook<T> {
         }
     }
 
-    /// Returns the rate allowed to a VC with this CCR, (8) to (13).
+    /// Returns the rate allowed to a VC with this CCR, by equations (8) to (13).
     fn rate(&mut self, ccr: f64) -> f64 {
         let Given { target, z, fair_share, max_alloc_previous, .. } = self.given;
-        // After an interval without cells, only the target is a bound.
+        // After an interval without cells, the target is the only limit.
         let vc_share = if z > 0.0 { ccr / z } else { target };
         let er = if z > 1.0 + self.delta { fair_share.max(vc_share) } else { max_alloc_previous.max(vc_share) };
         self.given.max_alloc_current = self.given.max_alloc_current.max(er);
-        // A VC far below rises in two steps.
+        // A VC far below FairShare reaches a larger rate in two steps.
         let er = if er > fair_share && ccr < fair_share { fair_share } else { er };
         er.min(target)
     }
 
-    /// Returns the basis of the rates in an interval: the measures of the previous one, (1) to (7).
+    /// Computes the values for the rates in an interval from measurements of the previous one, by equations (1) to (7).
     fn measured(&self, number: u64, queue: u32) -> Given {
         let shares = |counts: Counts| {
             let c_abr = (self.c - counts.above as f64 / self.seconds).max(0.0);
@@ -170,7 +171,7 @@ impl<T: Target> RateBook<T> {
             .unwrap_or_default()
     }
 
-    /// Makes `number` the current interval, unless a later one is.
+    /// Makes `number` the current interval, unless the current one is later.
     fn advance(&mut self, number: u64) {
         if number <= self.current {
             return;
@@ -185,9 +186,9 @@ impl<T: Target> RateBook<T> {
         }
     }
 
-    /// Counts the cells of a run up to the end of the current interval, and keeps the others for later. Cells of
-    /// intervals that are no longer kept count in none: no rate depends on them. A port may report them after later
-    /// cells of other VCs.
+    /// Counts the cells of a run up to the end of the current interval, and stores the others for later. Cells in
+    /// intervals whose counts are no longer kept are not counted, because no rate depends on them. A port may report
+    /// such cells after later cells of other VCs.
     fn count(&mut self, mut run: Ahead) {
         let oldest = (self.current + 1).saturating_sub(KEPT as u64);
         run.skip(run.before(Time(oldest * self.interval.0)));
@@ -223,8 +224,8 @@ impl<T: Target> RateBook<T> {
 impl<T: Target> Allocator for RateBook<T> {
     /// Counts each cell in the interval in which it arrives.
     ///
-    /// Takes constant time for a run, however many intervals it spans: cells after the current interval wait in `ahead`
-    /// until their interval becomes the current one, and cells in intervals without a rate are never looked at.
+    /// Takes constant time for a run, however many intervals it spans. Cells after the current interval wait in `ahead`
+    /// until their interval becomes the current one, and cells in intervals without a rate are skipped.
     fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         self.advance(self.number(first));
         self.count(Ahead { next: first, label, period, cells: u64::from(cells) });
@@ -292,20 +293,20 @@ mod tests {
     fn no_more_intervals_are_kept_than_are_looked_back_to() {
         let mut book = book();
         let interval = book.interval;
-        // Two cells in every interval for a thousand of them.
+        // Two cells in each of a thousand intervals.
         for number in 0..1000 {
             let start = Time::default() + interval * number;
             book.on_cells(Label::new(0), start, Span(interval.0 / 2), 2);
         }
-        // The last ones are still known, and a cell after a long pause finds none of them.
+        // The latest intervals still have their counts. After a long pause a cell finds no counts.
         assert_eq!([997, 998, 999].map(|number| book.counts_of(Some(number)).abr), [2; 3]);
         assert_eq!(book.counts_of(Some(996)).abr, 0);
         book.on_cells(Label::new(1), Time::default() + interval * 5000, Span(0), 7);
         assert_eq!([999, 4999, 5000].map(|number| book.counts_of(Some(number)).abr), [0, 0, 7]);
     }
 
-    /// Regression: with an interval of a picosecond a run took a record for every interval from its first cell to its
-    /// last: 10 GB for twenty cells. The reference engine, which reports each cell by itself, took none.
+    /// Regression: with an interval of one picosecond, a run needed a record for every interval from its first cell to
+    /// its last: 10 GB for twenty cells. The reference engine reports each cell by itself, and needed none.
     #[test]
     fn a_run_takes_no_more_memory_or_time_for_the_empty_intervals_it_spans() {
         let mut book = RateBook::new(Whole, &port(2), Duration::from_microseconds(1), 0.1);
@@ -327,11 +328,11 @@ mod tests {
         let interval = book.interval;
         let at = |number: u64| Time::default() + interval * number;
         book.on_cells(Label::new(0), at(10), Span(0), 3);
-        // Cells of another VC, which alternated with those: two intervals back, and three.
+        // The cells of another VC, interleaved with these, arrived two and three intervals ago.
         book.on_cells(Label::new(1), at(8), Span(0), 5);
         book.on_cells(Label::new(1), at(7), Span(0), 9);
         assert_eq!([7, 8, 9, 10].map(|number| book.counts_of(Some(number)).abr), [0, 5, 0, 3]);
-        // One VC sent in each of the two, and none in the intervals between: shares are of a whole link.
+        // One VC sent in each of the two intervals, and none in the intervals between, so each share is the whole link.
         assert_eq!([8, 9, 10].map(|number| book.counts_of(Some(number)).active), [1, 0, 1]);
     }
 }

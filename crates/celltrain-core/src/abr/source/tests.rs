@@ -5,7 +5,7 @@ use super::*;
 const LINK: BitRate = BitRate::from_bits_per_second(155_520_000);
 const MILLISECOND: Duration = Duration::from_milliseconds(1);
 
-/// Returns the clock of a scenario with ABR: a thousandth of the coarsest unit.
+/// Returns the clock of a scenario with ABR, whose unit is a thousandth of the coarsest unit possible.
 fn fine_clock(link_rate: BitRate) -> Clock {
     Clock::covering([link_rate], []).finer(1000)
 }
@@ -14,7 +14,7 @@ fn source(parameters: &Parameters) -> Source {
     Source::new(parameters, LINK, MILLISECOND, fine_clock(LINK))
 }
 
-/// Returns the source without the state needed to take cells back.
+/// Returns the source without the state that is needed only to take cells back.
 fn settled(source: &Source) -> Source {
     Source { train: Train::default(), ..source.clone() }
 }
@@ -49,8 +49,8 @@ fn an_interval_is_rounded_up_by_less_than_a_unit() {
 
 #[test]
 fn an_interval_beyond_all_times_is_never_over() {
-    // 2^62 + 2^14 units less 2^-48 of them are 2^62 to the unit, the limit of times. A reduction by 2^10 units, the
-    // spacing of such floats, stays below the limit.
+    // 2^62 + 2^14 units, reduced by 2^-48 of their value, are exactly 2^62 units, the limit of times. Starting 2^10
+    // units lower (the spacing of floats of this size), the result is below the limit.
     let interval =
         |units_per_second: f64| Source { units_per_second, ..source(&Parameters::default()) }.interval_at(1.0);
     let most = ((1u64 << 62) + (1 << 14)) as f64;
@@ -164,7 +164,7 @@ prop_compose! {
     }
 }
 
-/// Length of a stretch, whether data waits meanwhile, the most cells in a train, and the event that follows.
+/// Length of a stretch, whether data waits during it, the most cells in a train, and the event that follows.
 fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
     let far = prop_oneof![0_u64..200, 0_u64..20_000, 0_u64..1_000_000];
     proptest::collection::vec((far, prop::bool::weighted(0.8), 1_u32..300, any_event()), 1..60)
@@ -173,7 +173,8 @@ fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
 proptest! {
     #![proptest_config(crate::rng::proptest_seeded(0x0061_6272))]
 
-    /// The oracle sends each cell when it starts. The other source sends trains ahead and takes back cells not started.
+    /// The oracle sends each cell when it starts. The other source sends trains ahead and takes back the cells that
+    /// have not started.
     #[test]
     fn trains_handed_out_and_taken_back_are_cells_one_by_one(
         parameters in any_parameters(),
@@ -220,7 +221,7 @@ proptest! {
                 ahead.unsend_data(late / 2);
                 ahead.unsend_data(late - late / 2);
                 if late == 0 {
-                    // Taking back all and sending it again changes nothing.
+                    // Taking back all cells and sending them again changes nothing.
                     let sent = ahead.clone();
                     ahead.unsend_data(cells);
                     prop_assert_eq!(settled(&ahead), settled(&before));
@@ -252,7 +253,7 @@ proptest! {
         }
     }
 
-    /// Data continues for exactly as many cells as `data_cells_until_rm` returns.
+    /// `data_cells_until_rm` returns exactly the number of data cells that follow.
     #[test]
     fn the_cells_until_an_rm_cell_are_those_that_rule_3_gives_one_by_one(
         parameters in any_parameters(),

@@ -1,8 +1,8 @@
-//! The loop of a run, step by step up to a horizon.
+//! The main loop of a run, which advances it step by step up to a horizon.
 //!
-//! The engine knows the departures of cells ahead of time. Cells arrive up to the horizon. Later cells are held back
-//! and counted as late, as at the end of a run. So all counts at the horizon are exact, and a frame injected there
-//! precedes everything that is not settled.
+//! The engine knows the departures of cells ahead of time. Cells that would arrive after the horizon are held back and
+//! counted as late, as at the end of a run. So all counts at the horizon are exact, and a frame injected there precedes
+//! everything that is not settled.
 
 use typed_index_collections::TiSlice;
 
@@ -20,14 +20,14 @@ use crate::network::Network;
 use crate::probe::{NetworkView, Probe};
 use crate::units::{Span, Time};
 
-/// An event is a frame at a host, or a batch of cells at a port. Longer batches ask in between, see
-/// [`super::contended_port::ContendedPort::reach`].
+/// An event is a frame at a host, or a batch of cells at a port. For long batches the token is also checked in between,
+/// see [`super::contended_port::ContendedPort::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
-/// Events are counted in groups, which costs less than counting single events.
+/// Events are counted in groups, which is cheaper than counting each one.
 const EVENTS_AT_ONCE: usize = 8;
 
 impl<'a> Engine<'a> {
-    /// Creates the engine at the start of a run of the whole network. `traced`: as in [`Engine::new`].
+    /// Creates the engine at the start of a run of the whole network. For `traced`, see [`Engine::new`].
     pub(in crate::engine) fn start(
         network: &'a Network,
         mode: PortMode,
@@ -37,7 +37,7 @@ impl<'a> Engine<'a> {
         Self::new(network, mode, traced, None, token)
     }
 
-    /// Advances the run to the end of `advance`, that instant included.
+    /// Advances the run to the end of `advance`, including that instant.
     pub(in crate::engine) fn advance(
         &mut self,
         advance: Advance,
@@ -51,7 +51,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Processes all events up to the end of `advance`, which is at the horizon or before.
+    /// Processes all events up to the end of `advance`, which is not after the horizon.
     pub(super) fn process_events(
         &mut self,
         Advance { until, snapshots_end }: Advance,
@@ -68,7 +68,7 @@ impl<'a> Engine<'a> {
                 let Fabric { rate_control, end_systems, .. } = &self.fabric;
                 probe.snapshot(at, &NetworkView { queues: &seen, rate_control, end_systems });
                 self.start_ranges(probe.traced_ports(), at);
-                // A probe makes ports settle, which may schedule an event before the one that was next.
+                // The snapshot makes ports settle, which may schedule an event before the one that was next.
                 continue;
             }
             if key.time() > until {
@@ -84,7 +84,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Puts a frame on its host's port, after everything else that happens at `now`, which the run has reached.
+    /// Passes a frame to its host's port at `now`, which the run must have reached, after everything else that happens
+    /// then.
     pub(in crate::engine) fn inject(
         &mut self,
         frame: InjectedFrame,
@@ -104,18 +105,18 @@ impl<'a> Engine<'a> {
         self.advance(Advance::to(now), probe, &Progress::default(), token)
     }
 
-    /// Takes the injected frames that have arrived since the last call.
+    /// Returns the injected frames that have arrived since the last call.
     pub(in crate::engine) fn take_delivered(&mut self) -> Vec<Delivered> {
         self.fabric.end_systems.take_delivered()
     }
 
-    /// Measures the run up to the horizon, which it has reached.
+    /// Returns the results up to the horizon, which the run must have reached.
     pub(in crate::engine) fn snapshot(&mut self, token: &CancellationToken<'_>) -> Outcome {
         self.close(token)?;
         self.result(self.port_ends(), true, token)
     }
 
-    /// Moves the horizon, and releases the cells held back.
+    /// Moves the horizon, and releases the cells that were held back.
     pub(super) fn set_horizon(&mut self, horizon: Time) {
         if horizon == self.fabric.horizon {
             return;
@@ -138,8 +139,8 @@ impl<'a> Engine<'a> {
             );
         }
         self.fabric.rm_events.move_horizon(&self.fabric.plan, before, horizon, &mut self.fabric.late);
-        // Cells that a port takes at once are held back on their way to hosts after later cells on their way to the
-        // port.
+        // Cells that a port took at once and that are held back on their way to hosts precede those held back on their
+        // way to that port, so they are released first.
         let is_to_host = |held: &HeldBack| {
             matches!(self.fabric.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. })
         };
@@ -171,7 +172,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Settles every contended port up to and including `now`; no event on the event list comes before.
+    /// Settles every contended port up to and including `now`. The event list must have no earlier event.
     fn settle(&mut self, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         for number in self.fabric.plan.shaped.keys() {
             token.tick(1)?;
@@ -204,7 +205,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Updates which of these cells wait at their port after the horizon has moved from `before`.
+/// Updates which of these cells wait at their port, after the horizon has moved from `before`.
 fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: HeldBack, before: Time) {
     if let Role::Contended(number) = plan.roles[held.link]
         && let ContendedPort::Trains(port) = &mut ports[number]

@@ -1,4 +1,4 @@
-//! A contended port, by the code that runs for it ([`super::port_plan`]).
+//! A contended port. [`super::port_plan`] selects which variant runs for it.
 
 use typed_index_collections::TiSlice;
 
@@ -15,20 +15,20 @@ use crate::index::{Label, LinkIndex, indices};
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
-/// A contended port, with a variant for each way it can work.
+/// A contended port, with one variant for each implementation.
 pub(super) enum ContendedPort {
     Trains(TrainPort),
     /// Cells arrive and leave one by one, first in, first out.
     Stream(StreamPort),
     /// Cells arrive and leave one by one, and wait in queues.
     Queues(QueuePort),
-    /// Each cell is worked on before it arrives, downstream of the port that sends it.
+    /// Each cell is processed before it arrives, when the port upstream sends it.
     AtOnce(AtOnceIndex),
 }
 
 impl ContendedPort {
-    /// Settles everything before `until`, or a part of it if that could take too long for an interrupt, given that
-    /// everything before `since` is settled. The batch is empty, and is empty again at the end.
+    /// Settles everything before `until`, or only a part of it if all of it could delay a check for cancellation too
+    /// long. Everything before `since` is already settled. `batch` must be empty, and is empty again afterwards.
     #[inline(always)]
     pub(super) fn work(
         &mut self,
@@ -66,7 +66,7 @@ impl ContendedPort {
         Worked { reached, next_effect: effect_of_next.into_iter().chain(effect_of_waiting).min() }
     }
 
-    /// Takes the arrivals noted for the port's allocator since the last call.
+    /// Takes the arrivals recorded for the port's allocator since the last call.
     #[inline]
     pub(super) fn take_arrivals(&mut self, note: impl FnMut(Arrival)) {
         if let ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) = self
@@ -76,7 +76,7 @@ impl ContendedPort {
         }
     }
 
-    /// Brings the counts to `until`; everything before it is settled.
+    /// Updates the counts to their state at `until`. Everything before it must be settled.
     pub(super) fn look_at(&mut self, until: Time) {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
@@ -87,7 +87,7 @@ impl ContendedPort {
         }
     }
 
-    /// Starts a new range at a sample, after a look.
+    /// Starts a new range for a sample. Call `look_at` first.
     pub(super) fn start_range(&mut self) {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
@@ -98,7 +98,7 @@ impl ContendedPort {
         }
     }
 
-    /// Returns what probes see of the buffer, after a look.
+    /// Returns a probe's view of the buffer. Call `look_at` first.
     pub(super) fn view<'a>(&'a self, at_once: &'a TiSlice<AtOnceIndex, AtOncePort>) -> BufferView<'a> {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
@@ -109,7 +109,7 @@ impl ContendedPort {
         }
     }
 
-    /// Returns the state at the horizon, after a look.
+    /// Returns the state at the horizon. Call `look_at` first.
     pub(super) fn end(&self, at_once: &TiSlice<AtOnceIndex, AtOncePort>) -> PortEnd {
         match self {
             ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
@@ -123,12 +123,13 @@ impl ContendedPort {
         }
     }
 
-    /// Moves the horizon: the port will be settled up to it next. A port that takes cells at once is elsewhere.
+    /// Moves the horizon, up to which the port will be settled next. Ports that take cells at once are updated
+    /// separately.
     pub(super) fn set_horizon(&mut self, horizon: Time) {
         match self {
             ContendedPort::Trains(port) => {
                 port.output.set_horizon(horizon);
-                // Departures are reported by the run again, until one may be too late for the horizon.
+                // Departures are again reported by run, until one may be too late for the horizon.
                 port.output.reports_each = false;
             }
             ContendedPort::Stream(port) => {
@@ -143,7 +144,7 @@ impl ContendedPort {
         }
     }
 
-    /// Reports all cells that were collected.
+    /// Reports all collected cells.
     pub(super) fn report_partial_frames(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
         match self {
             ContendedPort::Trains(port) => {
@@ -172,7 +173,7 @@ const UNWATCHED: &str = "no queue is looked at where a port takes cells at once"
 pub struct BufferView<'a> {
     /// X, the number of waiting cells.
     pub occupancy: u32,
-    /// The fewest and the most cells waiting since the latest sample.
+    /// The minimum and maximum number of cells waiting since the latest sample.
     pub range: QueueRange,
     /// `Y_i`, the waiting cells of each VC.
     pub per_vc: &'a TiSlice<Label, u32>,
@@ -185,11 +186,12 @@ pub(super) struct Worked {
     pub(super) next_effect: Option<Time>,
 }
 
-/// A port of single cells whose departures need more than addition: a scheduler's queues, cells pushed out from the
-/// front, marks, frames that wait until they are whole, a policy that follows cells, an allocator.
+/// A port of single cells whose departure times do not follow from addition alone. It may have a scheduler's queues,
+/// cells pushed out from the front, marks, frames that wait until they are whole, a policy that follows cells, or an
+/// allocator.
 ///
-/// A cell's start is certain when everything that arrives before its start is settled. Only then does it go into the
-/// next port's stream.
+/// A cell's start is certain once everything that arrives before that start is settled. Only then is the cell added
+/// to the next port's stream.
 pub(super) struct QueuePort {
     pub(super) ingress: CellIngress,
     pub(super) output: Output,
@@ -221,7 +223,7 @@ impl QueuePort {
     }
 }
 
-/// A port of single cells, first in, first out. An admitted cell goes downstream at once, because its start is known:
+/// A first-in first-out port of single cells. An admitted cell is sent downstream at once, because its start is known:
 /// `docs/design/link-streams.md`.
 pub(super) struct StreamPort {
     pub(super) ingress: CellIngress,
@@ -245,20 +247,20 @@ impl StreamPort {
 }
 
 indices! {
-    /// A port that takes cells at once.
+    /// A port that takes each cell as soon as its arrival is known.
     AtOnceIndex;
 }
 
-/// A port that takes each cell as soon as its arrival is known. It is first in, first out, a single contended link
-/// feeds it, all its cells go to hosts, and no probe looks at it before the horizon. So no other cell can come first,
-/// and the port needs no batches and no events.
+/// A port that processes each cell as soon as its arrival is known. It is first in, first out, a single contended link
+/// feeds it, all its cells go to hosts, and no probe looks at it before the horizon. So no other cell can arrive
+/// earlier, and the port needs no batches and no events.
 pub(super) struct AtOncePort {
     pub(super) fifo: Fifo,
     pub(super) to_hosts: ToHosts,
 }
 
 impl AtOncePort {
-    /// Works on a cell that will arrive at `now`.
+    /// Processes a cell that will arrive at `now`.
     #[inline]
     pub(super) fn take(&mut self, now: Time, cell: Cell, fabric: &mut Fabric) {
         let Some(start) = self.fifo.enter(now, cell) else { return };

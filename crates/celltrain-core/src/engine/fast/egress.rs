@@ -1,5 +1,5 @@
-//! The egress of a port of single cells: each cell goes into a stream of the next port, or to a host. On their way to
-//! hosts cells are collected by VC until the frame is whole, because only a whole frame has an effect there.
+//! The egress of a port of single cells, which sends each cell to a stream of the next port or to a host. Cells on
+//! their way to a host are collected by VC until their frame is whole, because only whole frames have an effect there.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -16,10 +16,10 @@ pub(super) struct Egress {
     pub(super) to_hosts: ToHosts,
 }
 
-/// The next place of a VC's cells.
+/// Where a VC's cells go next.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
-    /// Time from the start of a cell to its arrival there.
+    /// Time from the start of a cell's transmission to its arrival there.
     pub(super) lead: Span,
     pub(super) to: HopEnd,
     /// The VC's label there.
@@ -30,7 +30,7 @@ pub(super) struct Hop {
 pub(super) enum HopEnd {
     Stream(StreamIndex),
     AtOnce(AtOnceIndex),
-    /// A port of trains, or a way on which each cell is watched: the fabric takes cells one by one.
+    /// A port of trains, or a path on which each cell must be watched: the fabric handles the cells.
     Fabric,
     Host,
 }
@@ -51,7 +51,7 @@ impl Egress {
         self.send_elsewhere(cell, hop.to, start, downstream);
     }
 
-    /// Sends cells of a frame that start one after the other.
+    /// Sends cells of one frame back to back.
     #[inline]
     pub(super) fn send_run(&mut self, run: Run, first_start: Time, downstream: &mut Downstream<'_>) {
         let mut start = first_start;
@@ -72,7 +72,7 @@ impl Egress {
     }
 }
 
-/// By label: the cells collected of its frame, if there are any.
+/// By label: the cells collected of the current frame, if any.
 pub(super) struct PartialFrames(TiVec<Label, Run>);
 
 const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
@@ -82,7 +82,7 @@ impl PartialFrames {
         Self(ti_vec![NOTHING; vcs])
     }
 
-    /// Collects cells whose starts have no effect. Reports those collected of another frame.
+    /// Collects cells whose start times have no effect. If cells of another frame were collected before, reports those.
     #[inline]
     pub(super) fn collect(&mut self, run: Run, depart: &mut impl Depart) {
         let collected = &mut self.0[run.last.label()];
@@ -112,7 +112,7 @@ impl PartialFrames {
         }
     }
 
-    /// Takes the cells collected of the frame that this run continues. Returns how many.
+    /// Takes the collected cells of the frame that this run continues. Returns their number.
     #[inline]
     pub(super) fn take_before(&mut self, run: Run) -> u32 {
         let collected = &mut self.0[run.last.label()];
@@ -120,13 +120,13 @@ impl PartialFrames {
     }
 }
 
-/// The cells that a port of single cells sends to hosts.
+/// The part of a port of single cells that sends them to hosts.
 pub(super) struct ToHosts {
     pub(super) link: LinkIndex,
     pub(super) cell_time: Span,
-    /// Most time from the start of a cell to the end of its stage.
+    /// Longest time from the start of a cell to the end of its stage.
     pub(super) longest_lead: Span,
-    /// A cell that starts no later than this arrives by the horizon, on every way.
+    /// A cell that starts no later than this arrives by the horizon on every path.
     pub(super) latest_start: Time,
     pub(super) frames: PartialFrames,
 }
@@ -136,8 +136,8 @@ impl ToHosts {
         self.latest_start = Time(horizon.0.saturating_sub(self.longest_lead.0));
     }
 
-    /// Hands on a cell on its way to a host. It matters only if it ends a frame, is an RM cell, or may be too late for
-    /// the end of the run; others are collected.
+    /// Sends a cell towards a host. If it ends a frame, is an RM cell, or may be too late for the end of the run, it is
+    /// sent now; other cells are collected.
     #[inline(always)]
     pub(super) fn send(&mut self, cell: Cell, start: Time, fabric: &mut Fabric) {
         if cell.is_rm() || cell.last_cell() || start > self.latest_start {

@@ -4,10 +4,10 @@ use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, ShapedIndex};
 use crate::index::LinkIndex;
 use crate::units::Time;
 
-/// A source of events. Each has at most one event on the list.
+/// A source of events. It has at most one event on the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Leaf {
-    /// A contended port settles what came before the instant.
+    /// A contended port settles everything before the instant.
     Port(PortIndex),
     Lane(LaneIndex),
     Shaped(ShapedIndex),
@@ -16,7 +16,7 @@ pub(super) enum Leaf {
     Rm(RmLaneIndex),
 }
 
-/// The event list. Within an instant, events are in the order of their [`Rank`], then of their leaves.
+/// The event list. Events at the same instant are ordered by [`Rank`], then by leaf.
 pub(super) struct EventList {
     /// Ports, then lanes, shaped ports, starts, ticks and RM lanes.
     keys: TournamentTree,
@@ -70,7 +70,7 @@ impl EventList {
         self.keys.set(number, event.map_or(Key::NEVER, |(time, rank)| Key::new(time, rank, number)));
     }
 
-    /// Makes a port settle everything before `time` at that time at the latest.
+    /// Makes a port settle everything before `time`, at `time` or earlier.
     #[inline]
     pub(super) fn settle_by(&mut self, port: PortIndex, time: Time) {
         let number = usize::from(port);
@@ -81,10 +81,11 @@ impl EventList {
     }
 }
 
-/// The kind of an event. Events of one instant are in the order of this list; events of one kind go by link.
+/// The kind of an event. Events at the same instant are processed in the order of this list, and events of the same
+/// kind in link order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
-    /// A contended port settles what came before the instant.
+    /// A contended port settles everything before the instant.
     Settle,
     /// An RM cell reaches the end of its loop.
     RmEnd(LinkIndex),
@@ -100,27 +101,27 @@ pub enum Rank {
     Tick,
 }
 
-/// The time of an event, its rank within the instant, and its leaf. All three form one wide number, so that comparing
-/// two keys is one subtraction.
+/// The time of an event, its rank within the instant, and its leaf. All three are packed into one wide integer, so that
+/// two keys are compared with one subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key(u128);
 
-/// First bit of each part of a key: 29 bits of the leaf, 32 of the link, 3 of the kind, then the time.
+/// First bit of each part of a key: 29 bits for the leaf, 32 for the link and 3 for the kind, then the time.
 const LINK: u32 = 29;
 const KIND: u32 = LINK + u32::BITS;
 const TIME: u32 = 64;
 
 impl Key {
-    /// The key that means "no event"; it sorts after all others.
+    /// Stands for "no event", and sorts after all events.
     pub const NEVER: Key = Key(u128::MAX);
-    /// Most leaves of a tree.
+    /// Maximum number of leaves of a tree.
     pub const MAX_LEAVES: usize = 1 << LINK;
 
-    /// Creates the key of the event of `leaf` at `time`; within an instant the least rank comes first.
+    /// Creates the key of the event of `leaf` at `time`. At the same instant, lower ranks come first.
     #[inline]
     pub fn new(time: Time, rank: Rank, leaf: usize) -> Self {
         debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit 29 bits");
-        // The kinds are numbered in their order: a test compares keys with ranks.
+        // The numbers follow the order of the kinds; a test compares the order of keys and ranks.
         let (kind, link) = match rank {
             Rank::Settle => (0, 0),
             Rank::RmEnd(link) => (1, link.number()),
@@ -161,20 +162,20 @@ impl Key {
     }
 }
 
-/// The keys, with the least on top.
+/// A tournament tree of keys, with the smallest at the root.
 ///
-/// A tree with eight children a node. A change moves up only if its key was or is the least of its eight, and compares
-/// all eight only if it was. Up to eight keys are all on top, and a change writes one key. With four a node it is 3 %
-/// more instructions on a LAN of 5 sources and no fewer with 50 keys.
+/// Each node of the tree has eight children. A change propagates upwards only if its key was or becomes the smallest of
+/// its eight, and compares all eight only if it was. Up to eight keys fit in the root, where a change writes one key.
+/// With four children per node, 3 % more instructions are needed on a LAN of 5 sources, and no fewer with 50 keys.
 pub struct TournamentTree {
-    /// The top first, the keys themselves last.
+    /// The root first, the leaves' keys last.
     levels: Vec<Vec<[Key; GROUP]>>,
 }
 
 const GROUP: usize = 8;
 
 impl TournamentTree {
-    /// Creates a tree of `size` keys, all of them never.
+    /// Creates a tree of `size` keys, all [`Key::NEVER`].
     pub fn new(size: usize) -> Self {
         assert!(size <= Key::MAX_LEAVES, "a network has fewer ports and lanes than there are leaves");
         let mut levels = Vec::new();

@@ -25,13 +25,13 @@ pub(super) struct Delivery {
     pub(super) vc: VcIndex,
     /// Number of the frame in its VC's log.
     pub(super) frame: FrameNumber,
-    /// Its cells; 0 on the way to a host, because the log has them.
+    /// Number of its cells; 0 for a frame on its way to a host, because the log has it.
     pub(super) cells: u32,
 }
 
 const _: () = assert!(size_of::<Delivery>() == 24 && size_of::<Run>() == 12, "sizes the design page gives");
 
-/// Everything between ports except the links into contended ports.
+/// Everything between ports, except the links into contended ports.
 pub(super) struct Fabric {
     pub(super) plan: Plan,
     pub(super) lanes: TiVec<LaneIndex, VecDeque<Delivery>>,
@@ -40,21 +40,21 @@ pub(super) struct Fabric {
     pub(super) late: Late,
     pub(super) rate_control: RateControl,
     pub(super) rm_events: RmEvents,
-    /// The instant up to which the run advances now. Nothing arrives later before it moves.
+    /// The instant up to which the run is currently advanced. Later arrivals are held back until it moves.
     pub(super) horizon: Time,
 }
 
-/// Cells whose departure is known and that arrive only after the horizon.
+/// Cells whose departure is known, but which arrive after the horizon.
 pub(super) struct Late {
-    /// By link and label ([`super::plan::PassedPorts::places`]), for every transparent port on the way and then for its
-    /// end: the number of them that arrive there only after the horizon.
+    /// Numbers of cells that arrive after the horizon, by link and label ([`super::plan::PassedPorts::places`]): for
+    /// every transparent port on the path, and then for its end.
     pub(super) counts: TiVec<LinkIndex, Vec<u64>>,
     pub(super) held_back: Vec<HeldBack>,
-    /// The end of the run: nothing is held back at it.
+    /// The end of the run. If the horizon is there, nothing is held back.
     pub(super) end: Time,
 }
 
-/// Cells that reach the end of their stage only after the horizon. They continue when it moves.
+/// Cells that reach the end of their stage after the horizon. They continue when it moves.
 #[derive(Clone, Copy)]
 pub(super) struct HeldBack {
     pub(super) link: LinkIndex,
@@ -63,7 +63,7 @@ pub(super) struct HeldBack {
     pub(super) period: Span,
 }
 
-/// Cells on their way to a contended port.
+/// Cells on a link into a contended port.
 #[derive(Clone, Copy)]
 pub(super) struct Onward {
     pub(super) port: PortIndex,
@@ -72,8 +72,8 @@ pub(super) struct Onward {
 }
 
 impl Fabric {
-    /// Sends cells from the port of a link: the first starts at `first_start`, the others a `period` apart. Returns
-    /// them if they go to a contended port.
+    /// Sends cells from the port of a link: the first starts at `first_start`, the others follow a `period` apart.
+    /// Returns them if they go to a contended port.
     #[inline(always)]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) -> Option<Onward> {
         let label = run.last.label();
@@ -83,7 +83,7 @@ impl Fabric {
         self.go_unwatched(link, run, first_start, period)
     }
 
-    /// [`Fabric::go`] for cells whose RM events are scheduled.
+    /// [`Fabric::go`] for cells whose RM events have been scheduled.
     #[inline(always)]
     pub(super) fn go_unwatched(
         &mut self,
@@ -125,7 +125,8 @@ impl Fabric {
         }
     }
 
-    /// Schedules RM events for RM cells, and notes data that pass the end of a loop. Returns whether no cell goes on.
+    /// Schedules RM events for RM cells, and reports data cells that pass the end of a loop. Returns whether the cells
+    /// go no further.
     #[inline(never)]
     fn watch(&mut self, link: LinkIndex, label: Label, run: Run, start: Time) -> bool {
         let Self { plan, event_list, late, rate_control, rm_events, horizon, .. } = self;
@@ -153,8 +154,8 @@ impl Fabric {
         true
     }
 
-    /// Holds back the cells of a run that miss the end of their stage at the horizon, and counts them as late. Returns
-    /// the others, which do not end a frame, so the arrival of their last cell has no effect.
+    /// Holds back the cells of a run that do not reach the end of their stage by the horizon, and counts them as late.
+    /// Returns the others. These do not end a frame, so the arrival of their last cell has no effect.
     #[cold]
     fn hold_back(&mut self, whole: HeldBack) -> Option<Run> {
         let HeldBack { link, run, first_start, period } = whole;
@@ -169,13 +170,13 @@ impl Fabric {
         run.at_most(in_time)
     }
 
-    /// Takes cells that were held back at an earlier horizon off the count of late cells.
+    /// Subtracts cells that were held back at an earlier horizon from the number of late cells.
     pub(super) fn forget_late(&mut self, held: &HeldBack, horizon: Time) {
         self.change_late(held, horizon, |late, cells| *late -= cells);
     }
 
-    /// Changes the count of late cells by those of a run that arrive after the horizon, at the transparent ports they
-    /// pass and at the end of their stage. Returns how many miss the end of the stage.
+    /// Changes the number of late cells by those of a run that arrive after the horizon, at each transparent port they
+    /// pass and at the end of their stage. Returns how many do not reach the end in time.
     fn change_late(&mut self, held: &HeldBack, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
         let &HeldBack { link, run: Run { last, cells }, first_start, period } = held;
         let (passed_ports, label) = (&self.plan.passed[link], last.label());
@@ -195,7 +196,7 @@ pub(super) fn schedule_lane(event_list: &mut EventList, lane: LaneIndex, frames:
     event_list.set(Leaf::Lane(lane), frames.front().map(|frame| (frame.time, Rank::Delivery(frame.link))));
 }
 
-/// The places to which a port sends cells.
+/// Everything to which a port sends cells.
 pub(super) struct Downstream<'e> {
     pub(super) fabric: &'e mut Fabric,
     pub(super) links: &'e mut Links,
@@ -203,8 +204,8 @@ pub(super) struct Downstream<'e> {
 }
 
 impl Downstream<'_> {
-    /// Sends cells from the port of a link to wherever they can wait or end next. The first starts at `first_start`,
-    /// the others a `period` apart.
+    /// Sends cells from the port of a link to the next place where they can wait or end. The first starts at
+    /// `first_start`, the others follow a `period` apart.
     #[inline(always)]
     pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
         if let Some(onward) = self.fabric.go(link, run, first_start, period) {
@@ -212,7 +213,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Puts cells on the way to a contended port.
+    /// Adds cells to a link into a contended port.
     #[inline]
     pub(super) fn join(&mut self, Onward { port, input, train }: Onward) {
         let arrival = match &mut self.links.ingress[port] {
@@ -232,7 +233,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Sends a cell into a stream, where it arrives at `time`, by the horizon.
+    /// Adds a cell to a stream; it arrives at `time`, which is not after the horizon.
     #[inline(always)]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) {
         if let Some(arrival) = self.links.push(stream, time, cell) {
@@ -240,14 +241,14 @@ impl Downstream<'_> {
         }
     }
 
-    /// Schedules a port for a cell that may matter elsewhere before all others known in its stream.
+    /// Schedules a port for a cell that may matter elsewhere earlier than all others known in its stream.
     #[inline(never)]
     fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
         let port = self.links.streams[stream].port;
         self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
     }
 
-    /// Sends a cell to a port that takes it at once; it arrives at `time`, by the horizon.
+    /// Passes a cell to a port that takes it at once; it arrives at `time`, which is not after the horizon.
     #[inline(never)]
     pub(super) fn take_at_once(&mut self, to: AtOnceIndex, time: Time, cell: Cell) {
         self.at_once[to].take(time, cell, self.fabric);

@@ -1,4 +1,5 @@
-//! First in, first out, without a queue: the number of waiting cells follows from the time when the link will be free.
+//! A first-in first-out buffer without a queue: the number of waiting cells follows from the time when the link will be
+//! free.
 
 use super::contended_port::BufferView;
 use super::links::Pipe;
@@ -13,23 +14,23 @@ use crate::rng;
 use crate::scheduler::waiting::Counts;
 use crate::units::{Span, Time};
 
-/// The buffer of a port from which cells leave in the order of their arrival. A cell that is admitted starts when
-/// everything before it has been sent.
+/// The buffer of a port that sends cells in the order of arrival. An admitted cell starts once all earlier cells have
+/// been sent.
 pub(super) struct Fifo {
     /// Time when all admitted cells will have been sent.
     pub(super) free_at: Time,
-    /// Waits of this length or more take the slow path: the buffer may be full.
+    /// Cells that would wait this long or longer take the slow path, because the buffer may be full.
     full_above: u64,
-    /// At shorter waits the policy admits every frame and is not asked.
+    /// If the wait is shorter, the policy admits every frame and is not asked.
     admit_all_below: u64,
-    /// The longest wait of a cell admitted since the latest sample, plus one; 0 if there was none.
+    /// The longest wait of a cell admitted since the latest sample, plus one; 0 if none was admitted.
     longest: u64,
-    /// The shortest wait, if cells are noted in `admitted`.
+    /// The shortest wait of cells recorded in `admitted`.
     shortest: u64,
     cell_time: Span,
     admission: Admission,
-    /// Admitted cells, oldest first: those that wait, and those that left since the list was last cut. If no probe
-    /// looks at queues, only those that may wait at the horizon.
+    /// Admitted cells, oldest first: those that wait, and those that left since the list was last trimmed. If no probe
+    /// looks at queues, only those that may still wait at the horizon.
     admitted: Pipe<Label>,
     /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
@@ -39,15 +40,15 @@ pub(super) struct Fifo {
     counted: usize,
     counts: Counts,
     capacity: u32,
-    /// The range of the queue up to the latest sample.
+    /// Tracks the range of the queue up to the latest sample.
     tracker: QueueTracker,
-    /// True if the policy reads the counts of VCs.
+    /// True if the policy reads the number of waiting cells of each VC.
     counts_vcs: bool,
 }
 
 impl Fifo {
-    /// Creates an empty buffer for a port with `vcs` VCs. `is_looked_at`: a probe looks at queues during the run, not
-    /// only at the horizon ([`Fifo::ask_at`]).
+    /// Creates an empty buffer for a port with `vcs` VCs. `is_looked_at` is true if a probe looks at queues during the
+    /// run, not only at the horizon ([`Fifo::ask_at`]).
     pub(super) fn new(
         vcs: usize,
         capacity: Option<u32>,
@@ -81,10 +82,10 @@ impl Fifo {
         fifo
     }
 
-    /// Moves the instant at which the results need the waiting cells.
+    /// Moves the instant at which the results need the list of waiting cells.
     pub(super) fn ask_at(&mut self, horizon: Time) {
         if !self.always_records {
-            // No cell waits longer than a full buffer takes.
+            // No cell waits longer than it takes to send a full buffer.
             self.noted_from = Time(horizon.0.saturating_sub(wait_for(self.capacity, self.cell_time)));
         }
     }
@@ -113,7 +114,7 @@ impl Fifo {
         Some(start)
     }
 
-    /// Offers a cell of a refused frame, or one that finds no room. Returns whether it enters.
+    /// Offers a cell that belongs to a refused frame or finds no room. Returns whether it is admitted.
     #[cold]
     fn admits_unwelcome(&mut self, now: Time, cell: Cell) -> bool {
         if cell.is_rm() {
@@ -123,7 +124,7 @@ impl Fifo {
         self.admission.verdict(cell, self.waiting_before(now) >= self.capacity, false) == Verdict::Enter
     }
 
-    /// Asks the policy about the frame whose first cell arrives. Returns whether it may enter.
+    /// Asks the policy about the frame whose first cell arrives. Returns whether it is admitted.
     #[inline(never)]
     fn judge_frame(&mut self, now: Time, cell: Cell) -> bool {
         let occupancy = self.waiting_before(now);
@@ -141,7 +142,7 @@ impl Fifo {
         self.admission.judge_frame(&view, cell.label())
     }
 
-    /// Brings the counts to an instant at which `waiting` cells wait.
+    /// Updates the counts to their state at an instant at which `waiting` cells wait.
     fn count(&mut self, waiting: u32) {
         for &label in &self.admitted.rest()[self.counted..] {
             self.counts.put(label, 1);
@@ -154,7 +155,7 @@ impl Fifo {
         self.counted = waiting as usize;
     }
 
-    /// Removes the cells that have gone before `until` from the list.
+    /// Removes cells that left before `until` from the list.
     #[inline]
     pub(super) fn forget(&mut self, until: Time) {
         if self.counts_vcs {
@@ -165,13 +166,13 @@ impl Fifo {
         }
     }
 
-    /// Returns how many cells wait when all that start before `until` have left.
+    /// Returns how many cells wait after all that start before `until` have left.
     fn waiting_before(&self, until: Time) -> u32 {
         whole(self.free_at.0.saturating_sub(until.0) / self.cell_time.0)
     }
 
-    /// Brings the counts to `until`; everything before it is settled. Not before the horizon, unless a probe looks at
-    /// queues.
+    /// Updates the counts to their state at `until`. Everything before it must be settled. Must not be called before
+    /// the horizon, unless a probe looks at queues.
     pub(super) fn look_at(&mut self, until: Time) {
         self.forget(until);
         assert_eq!(self.occupancy(), self.waiting_before(until), "who waits when it is asked was noted");
@@ -187,14 +188,14 @@ impl Fifo {
         u32::try_from(self.admitted.rest().len()).expect("a queue stays below 2^32 cells")
     }
 
-    /// Returns what probes see, after a look.
+    /// Returns a probe's view of the buffer. Call `look_at` first.
     pub(super) fn view(&self) -> BufferView<'_> {
         let occupancy = self.occupancy();
         BufferView { occupancy, range: self.tracked().range(occupancy), per_vc: &self.counts.per_vc }
     }
 
-    /// Returns the tracker of the queue, brought up to date from the longest and the shortest wait. An arriving cell
-    /// finds as many cells waiting as will start before it.
+    /// Returns the queue's tracker, updated with the longest and the shortest wait. When a cell arrives, the number of
+    /// waiting cells is the number of those that will start before it.
     fn tracked(&self) -> QueueTracker {
         let mut tracker = self.tracker;
         if self.longest > 0 {
@@ -207,14 +208,14 @@ impl Fifo {
         tracker
     }
 
-    /// Starts a new range at a sample, after a look.
+    /// Starts a new range for a sample. Call `look_at` first.
     pub(super) fn start_range(&mut self) {
         self.tracker = self.tracked();
         self.tracker.start_range(self.occupancy());
         (self.longest, self.shortest) = (0, u64::MAX);
     }
 
-    /// Returns the state of the port, as results show it, after a look.
+    /// Returns the port's state for the results. Call `look_at` first.
     pub(super) fn state(&self) -> PortState {
         PortState {
             counters: self.admission.counters(&self.counts.per_vc).collect(),
@@ -225,7 +226,7 @@ impl Fifo {
     }
 }
 
-/// Returns how long it takes to send `cells` cells, or the longest time if they are unlimited.
+/// Returns how long it takes to send `cells` cells, or the longest time if their number is unlimited.
 fn wait_for(cells: u32, cell_time: Span) -> u64 {
     if cells == u32::MAX { u64::MAX } else { cell_time.0.saturating_mul(u64::from(cells)) }
 }

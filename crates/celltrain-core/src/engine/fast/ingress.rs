@@ -1,4 +1,4 @@
-//! The ingress of a port of single cells: takes cells from its streams in batches, in order of arrival.
+//! The ingress of a port of single cells, which takes cells from its streams in batches, in order of arrival.
 
 use std::ops::Range;
 
@@ -8,33 +8,33 @@ use crate::cell::{Cell, Run};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// The streams of a port. It collects cells that arrive before an instant in batches, in order, with ties as the
-/// scenario says.
+/// The streams of a port. It collects the cells that arrive before an instant in batches, ordered by arrival. The
+/// scenario's rule decides ties.
 pub(super) struct CellIngress {
     ties: TieBreaker,
-    /// Its streams are a row among all.
+    /// The first of its streams, which are consecutive.
     first_stream: StreamIndex,
-    /// Numbers of its links at the node, which decide ties.
+    /// The numbers of its links at the node, by which ties are decided.
     at_node: Vec<u32>,
-    /// The first arrival, among cells in flight at the end of the latest batch, that matters elsewhere.
+    /// The first arrival that matters elsewhere, among the cells in flight after the latest batch.
     pub(super) next_to_matter: Option<Time>,
     /// Everything before is settled.
     reached: Time,
-    /// The time in which all inputs together bring no more cells than a batch holds.
+    /// Duration in which all inputs together cannot bring more cells than a batch holds.
     most_in_one_go: Span,
-    /// True if cells that end no frame have an effect elsewhere.
+    /// True if cells that do not end a frame also have an effect elsewhere.
     every_cell_matters: bool,
 }
 
-/// Cells that are handled in a batch at most.
+/// Maximum number of cells in a batch.
 const MOST: u64 = if cfg!(test) { 1 << 9 } else { BATCH_CELLS as u64 / 2 };
-/// More inputs than this are too many for a batch.
+/// Maximum number of inputs for which batches are used.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
 
 impl CellIngress {
-    /// Creates the ingress for the streams from `first_stream` on. `at_node` has the numbers of their links among those
-    /// of the node, in order; the fastest of them brings a cell every `least_spacing`. `every_cell_matters`: cells that
-    /// end no frame have an effect elsewhere too.
+    /// Creates the ingress for the streams from `first_stream` on. `at_node` has the numbers of their links at the
+    /// node, in order. The fastest link brings a cell every `least_spacing`. If `every_cell_matters`, cells that do not
+    /// end a frame also have an effect elsewhere.
     pub(super) fn new(
         ties: TieBreaker,
         first_stream: StreamIndex,
@@ -61,8 +61,8 @@ impl CellIngress {
         self.first_stream..StreamIndex::from(first + self.at_node.len())
     }
 
-    /// Returns the end of the next batch, so that every cell has a place. `first_of` returns the beginning of a batch
-    /// that would begin with an arrival.
+    /// Returns the end of the next batch, chosen so that all its cells fit. If the batch begins with an arrival,
+    /// `first_of` returns the instant at which it must begin.
     #[inline]
     pub(super) fn reach(&self, until: Time, links: &Links, first_of: impl Fn(Time) -> Time) -> Time {
         if until <= self.reached || until - self.reached <= self.most_in_one_go {
@@ -87,15 +87,15 @@ impl CellIngress {
         batch.sort();
     }
 
-    /// Hands over the collected cells: `arrive` gets the instant of a cell, the cell, and its place among the cells of
-    /// the instant.
+    /// Passes the collected cells to `arrive`: the time of arrival, the cell, and its place among the cells of that
+    /// instant.
     #[inline(always)]
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {
         let base = batch.base;
         let Batch { keys, cells, firsts, .. } = batch;
         let mut keys = &mut keys[..];
         let (mut before, mut tied) = (None, None);
-        // The sentinel behind all is the last, and has the instant of no cell.
+        // The sentinel at the end has a time that no cell has.
         while let [first, next, ..] = keys {
             let now = since(*first);
             let is_last = now != since(*next);
@@ -119,7 +119,7 @@ pub(super) struct Among {
     pub(super) is_last: bool,
 }
 
-/// Puts cells that arrive in the same instant in order: the first of some, which have more behind them.
+/// Orders cells that arrive in the same instant. `keys` begins with these cells, and others follow.
 #[cold]
 fn tie(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64]) {
     let input = |key: &u64| at_node[firsts.partition_point(|&first| first as usize <= place(*key)) - 1];
@@ -128,24 +128,24 @@ fn tie(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64])
     ties.order(&mut keys[..together], input);
 }
 
-/// Cells that are put in order of arrival, those that tie in the order in which they were added. One is lent to
-/// whichever port is at work, so it stays near the processor.
+/// Cells sorted by arrival. Those that tie are in the order in which they were added. One batch is shared by all ports,
+/// in turn, so that it stays in the processor's cache.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
-    /// The instant from which times count.
+    /// The instant from which times in keys are counted.
     pub(super) base: Time,
-    /// For each cell, its time since `base` and, in the low bits, its place in `cells`.
+    /// For each cell, its time since `base` and, in the low bits, its index in `cells`.
     keys: Vec<u64>,
     cells: Vec<Cell>,
-    /// The first place of each input's cells, by which ties are decided.
+    /// The index of each input's first cell, by which ties are decided.
     firsts: Vec<u32>,
 }
 
-/// Bits of a cell's place in a batch.
+/// Number of bits for a cell's index in a batch.
 const PLACE: u32 = 16;
 const BATCH_CELLS: usize = 1 << PLACE;
 const LONGEST: Span = Span((1 << (64 - PLACE)) - 2);
-/// Larger than any key, which has a time of at most [`LONGEST`].
+/// Larger than any key, because the time of a key is at most [`LONGEST`].
 const BEHIND_ALL: u64 = u64::MAX;
 const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 
@@ -154,7 +154,7 @@ impl Batch {
         self.cells.len()
     }
 
-    /// Starts the cells of the next link, which may have none.
+    /// Begins the cells of the next link, which may have none.
     pub(super) fn begin_input(&mut self) {
         self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
     }
@@ -165,7 +165,7 @@ impl Batch {
         self.cells.clear();
     }
 
-    /// Adds the cells of `on_their_way`, which are in order, that arrive before `until`. Returns how many.
+    /// Adds those cells of `on_their_way`, a list in time order, that arrive before `until`. Returns how many.
     #[inline]
     pub(super) fn extend_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
         let in_time = on_their_way.iter().take_while(|arriving| arriving.time < until).count();

@@ -1,8 +1,8 @@
 //! Cells in flight on the links into contended ports.
 //!
-//! A port hands cells to the links behind it and takes cells that have arrived from the links in front of it, so ports
-//! do not know each other. Links also hold each port's [`EffectBound`], from which the earliest effect of an arrival
-//! follows.
+//! A port passes cells to the links behind it and takes arrived cells from the links in front of it, so ports do not
+//! depend on each other. Links also contain each port's [`EffectBound`], from which the earliest effect of an arrival
+//! is computed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -27,24 +27,25 @@ indices! {
 pub(super) struct Links {
     pub(super) ingress: TiVec<PortIndex, Ingress>,
     bounds: TiVec<PortIndex, EffectBound>,
-    /// By stream, the arrival of its next cell, or [`NEVER`]. They are adjacent in memory because a port checks all of
-    /// its streams for each batch, and most links bring nothing.
+    /// By stream: the arrival of its next cell, or [`NEVER`]. Stored contiguously because a port checks all its streams
+    /// for each batch, and most of them have no cell.
     next: TiVec<StreamIndex, Time>,
-    /// Port by port, each port's streams in the order of its inputs.
+    /// All streams, grouped by port and in the order of the port's inputs.
     pub(super) streams: TiVec<StreamIndex, Stream>,
 }
 
-/// Form in which cells arrive at a port.
+/// The form in which cells arrive at a port.
 pub(super) enum Ingress {
-    /// In trains. The port at work borrows them and leaves an empty box here.
+    /// In trains. The port borrows them while it runs, and leaves an empty box here.
     Trains(Box<TrainIngress>),
-    /// In a row of streams, one for each input, starting with this one.
+    /// In consecutive streams, one for each input; this is the first.
     Streams(StreamIndex),
-    /// From one port only, which hands each cell over at once.
+    /// From a single port, which passes on each cell at once.
     AtOnce(AtOnceIndex),
 }
 
-/// The earliest start of a cell that arrives at a port, and how long after it the cell can have an effect elsewhere.
+/// The earliest start of a cell that arrives at a port from now on, and how soon after its start the cell can have an
+/// effect elsewhere.
 #[derive(Clone, Copy)]
 struct EffectBound {
     free_at: Time,
@@ -52,21 +53,21 @@ struct EffectBound {
 }
 
 impl StreamIndex {
-    /// Returns the stream of an input, if this is the first input's.
+    /// Returns the stream of an input, if `self` is the stream of the first input.
     pub(super) fn input(self, input: u32) -> Self {
         Self::new(self.number() + input)
     }
 }
 
 impl Links {
-    /// Adds the next port, whose cells come in as `ingress` and reach other places no sooner than `least_lead` after
-    /// their start.
+    /// Adds the next port. Its cells arrive in the form `ingress`, and arrive elsewhere no sooner than `least_lead`
+    /// after their start.
     pub(super) fn add_port(&mut self, ingress: Ingress, least_lead: Span) {
         self.ingress.push(ingress);
         self.bounds.push(EffectBound { free_at: Time::default(), least_lead });
     }
 
-    /// Adds a row of streams. Returns the first.
+    /// Adds consecutive streams. Returns the first.
     pub(super) fn add_streams(&mut self, row: impl IntoIterator<Item = Stream>) -> StreamIndex {
         let first = StreamIndex::from(self.streams.len());
         self.streams.extend(row);
@@ -74,7 +75,7 @@ impl Links {
         first
     }
 
-    /// Exchanges the trains on the links into `port` with the empty ones that the port keeps while it is idle, or back.
+    /// Exchanges the trains on the links into `port` with the empty ones that the port has while it is idle, or back.
     #[inline]
     pub(super) fn swap_trains(&mut self, port: PortIndex, trains: &mut Box<TrainIngress>) {
         let Ingress::Trains(ours) = &mut self.ingress[port] else { unreachable!("trains come in at this port") };
@@ -86,15 +87,15 @@ impl Links {
         self.bounds[port].free_at = free_at;
     }
 
-    /// Returns the earliest effect elsewhere of a cell that arrives at a port.
+    /// Returns when a cell that arrives at `arrival` can first have an effect elsewhere.
     #[inline]
     pub(super) fn effect_of(&self, port: PortIndex, arrival: Time) -> Time {
         let EffectBound { free_at, least_lead } = self.bounds[port];
         arrival.max(free_at) + least_lead
     }
 
-    /// Adds a train to a stream. Returns the arrival of its first cell that may matter elsewhere before all earlier
-    /// cells.
+    /// Adds a train to a stream. Returns the arrival of its first cell that may matter elsewhere earlier than all
+    /// previous cells.
     #[inline(never)]
     pub(super) fn join_stream(&mut self, stream: StreamIndex, train: Train) -> Option<Time> {
         let place = &mut self.streams[stream];
@@ -110,7 +111,7 @@ impl Links {
         first
     }
 
-    /// Adds a cell to a stream. Returns its arrival if it may matter elsewhere before all earlier cells.
+    /// Adds a cell to a stream. Returns its arrival if it may matter elsewhere earlier than all previous cells.
     #[inline(always)]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) -> Option<Time> {
         let place = &mut self.streams[stream];
@@ -122,7 +123,7 @@ impl Links {
         Some(time)
     }
 
-    /// Removes the last `cells` due on an input of `port`, which have not started.
+    /// Removes the last `cells` cells on an input of `port`, which have not started.
     pub(super) fn take_back(&mut self, port: PortIndex, input: u32, cells: u32) {
         match &mut self.ingress[port] {
             Ingress::Trains(trains) => trains.take_back(input as usize, cells),
@@ -138,8 +139,8 @@ impl Links {
         self.next[row].iter().copied().min().unwrap_or(NEVER)
     }
 
-    /// Moves the cells in a row of streams that arrive before `until` to `batch`. Returns the first arrival among the
-    /// remaining cells that matters elsewhere.
+    /// Moves those cells that arrive before `until` from a row of streams to `batch`. Returns the first arrival among
+    /// the remaining cells that matters elsewhere.
     #[inline]
     pub(super) fn take_before(
         &mut self,
@@ -160,7 +161,7 @@ impl Links {
     }
 }
 
-/// A list that grows at its end and is taken from its front.
+/// A list to which items are added at the end and from which they are taken at the front.
 #[derive(Clone, Debug)]
 pub(super) struct Pipe<T> {
     items: Vec<T>,
@@ -182,10 +183,10 @@ impl<T: Copy> Pipe<T> {
         self.items.get(self.taken)
     }
 
-    /// Returns whether all was taken, or nothing ever came.
+    /// Returns whether the list has no items left.
     #[inline]
     fn is_empty(&self) -> bool {
-        // Items that were taken are removed when no other is left.
+        // Taken items are removed from memory as soon as no others are left.
         self.items.is_empty()
     }
 
@@ -207,23 +208,24 @@ impl<T: Copy> Pipe<T> {
     }
 }
 
-/// The link into a port of single cells: cells from a contended port, or trains from a host's or a shaped port. It is
-/// one line of a processor's cache.
+/// The link into a port of single cells, with cells from a contended port or trains from a host's or a shaped port. It
+/// takes up one cache line.
 #[repr(align(64))]
 pub(super) struct Stream {
     way: Way,
     pub(super) port: PortIndex,
-    /// True if cells that end no frame have an effect elsewhere.
+    /// True if cells that do not end a frame also have an effect elsewhere.
     every_cell_matters: bool,
-    /// True if another partition simulates the port: its cells are kept for that partition, and have no effect here.
+    /// True if another partition simulates the port. Its cells are then stored for that partition and have no effect
+    /// here.
     pub(super) is_elsewhere: bool,
 }
 
 const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "sizes the design page gives");
 
-/// Form in which cells are in flight.
+/// The form in which cells are in flight.
 enum Way {
-    /// One by one, behind a contended port.
+    /// Single cells, after a contended port.
     Cells(Pipe<Arriving>),
     /// As they were sent.
     Trains(VecDeque<Train>),
@@ -246,7 +248,7 @@ impl Stream {
         Self { is_elsewhere: true, ..Self::new(port, false, true) }
     }
 
-    /// Returns the cells for another partition.
+    /// Returns the cells that will be sent to another partition.
     pub(super) fn cells_elsewhere(&self) -> &[Arriving] {
         debug_assert!(self.is_elsewhere, "what comes here stays here");
         let Way::Cells(cells) = &self.way else { unreachable!("{ONE_BY_ONE}") };
@@ -259,12 +261,12 @@ impl Stream {
         cells.clear();
     }
 
-    /// Returns whether trains come in, and not single cells.
+    /// Returns whether trains arrive, rather than single cells.
     pub(super) fn takes_trains(&self) -> bool {
         matches!(self.way, Way::Trains(_))
     }
 
-    /// Adds a train. Returns the arrival of the cell that may be the first here that matters elsewhere.
+    /// Adds a train. Returns the arrival of the cell that may now be the first one here that matters elsewhere.
     #[inline]
     pub(super) fn join(&mut self, next: &mut Time, train: Train) -> Option<Time> {
         let Way::Trains(trains) = &mut self.way else { unreachable!("only streams of trains are joined by trains") };
@@ -278,11 +280,12 @@ impl Stream {
         if self.every_cell_matters {
             return is_first.then_some(train.next);
         }
-        // Earlier cells may have been taken back since they were looked at, so the new cells alone can matter first.
+        // Earlier cells may have been taken back since the last check, so a cell of this train may be the first that
+        // matters.
         Some(train.last())
     }
 
-    /// Removes the last cells due, which have not started.
+    /// Removes the last cells, which have not started.
     pub(super) fn take_back(&mut self, next: &mut Time, mut cells: u32) {
         let Way::Trains(trains) = &mut self.way else { unreachable!("cells are taken back from trains") };
         while cells > 0 {
@@ -297,7 +300,7 @@ impl Stream {
         }
     }
 
-    /// Adds a cell. Returns whether it is the first.
+    /// Adds a cell. Returns whether it is now the first.
     #[inline(always)]
     pub(super) fn push(&mut self, time: Time, cell: Cell) -> bool {
         let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
@@ -306,8 +309,8 @@ impl Stream {
         is_first
     }
 
-    /// Returns the first arrival that may matter elsewhere if only whole frames do: of the end of a train, or of a
-    /// single cell.
+    /// Returns the first arrival that may matter elsewhere if only whole frames do: the end of a train, or a single
+    /// cell.
     fn next_to_matter(&self, next: Time) -> Time {
         match &self.way {
             Way::Trains(trains) => trains.front().map_or(NEVER, Train::last),
@@ -315,7 +318,7 @@ impl Stream {
         }
     }
 
-    /// Hands over the cells that arrive before `until`. Returns the arrival of the next.
+    /// Moves the cells that arrive before `until` to the batch. Returns the arrival of the next cell.
     #[inline]
     pub(super) fn take_before(&mut self, until: Time, batch: &mut Batch) -> Time {
         let cells = match &mut self.way {

@@ -1,10 +1,10 @@
-//! The fast engine: exact cells, processed frame by frame if nothing can happen to a single cell.
+//! The fast engine: exact to the cell, but processes whole frames if nothing can happen to a single cell.
 //!
-//! `docs/design/fast-engine.md` explains why it is exact and how much work it is. In short: cells wait at hosts' ports,
-//! where arithmetic gives the start of each cell (`nic`), at shaped ports, and at contended ports
-//! (`contended_port`). Everything between is a delay (`plan`). Events are whole frames reaching hosts, ticks,
-//! starts, and the batches in which contended ports catch up ([`event_list`]). When the clock reaches an instant,
-//! everything that happened in the network before it is settled.
+//! `docs/design/fast-engine.md` explains why it is exact and how much work it does. In short, cells wait at hosts'
+//! ports, where the start of each cell is computed (`nic`), at shaped ports, and at contended ports (`contended_port`).
+//! Everything between these is a delay (`plan`). Events are whole frames that reach hosts, ticks, starts, and the
+//! batches in which contended ports catch up ([`event_list`]). When the clock reaches an instant, everything before it
+//! in the network is settled.
 
 #![expect(clippy::inline_always, reason = "each is called once a cell or a train, and saves 2 to 4 % of a run")]
 
@@ -73,26 +73,26 @@ pub(super) struct Engine<'a> {
     end: Time,
     fabric: Fabric,
     nics: TiVec<NicIndex, Nic>,
-    /// By VC; `None` if the host's own port shapes it.
+    /// By VC; `None` if the host's own port shapes the VC.
     exits: TiVec<VcIndex, Option<Exit>>,
     ports: TiVec<PortIndex, ContendedPort>,
     links: Links,
     at_once: TiVec<AtOnceIndex, AtOncePort>,
-    /// Cells that the port at work takes from its streams.
+    /// Cells that the current port takes from its streams.
     batch: Batch,
     starts: VecDeque<(Time, FlowIndex)>,
     edge: Edge,
-    /// By shaped port: the longest lead of its cells, which it may hand on ahead of time if they arrive by the horizon.
-    /// `None` if a cell handed on could not be taken back.
+    /// By shaped port: the longest lead of its cells. The port may send cells early if they arrive by the horizon.
+    /// `None` if a cell sent early could not be taken back.
     ahead: TiVec<ShapedIndex, Option<Span>>,
     departures: Vec<Departure>,
-    /// The partition simulated here, if not the whole network.
+    /// The partition simulated here; `None` for the whole network.
     partition: Option<Partition<'a>>,
 }
 
 impl<'a> Engine<'a> {
-    /// Creates the engine at the start of a run. `traced`: if queues are looked at during the run, the ports whose
-    /// range is read.
+    /// Creates the engine at the start of a run. `traced` has the ports whose range is read, if queues are looked at
+    /// during the run.
     fn new(
         network: &'a Network,
         mode: PortMode,
@@ -202,7 +202,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Puts the end systems' frames on their hosts' ports, and from there on their way.
+    /// Passes the end systems' frames to their hosts' ports, and the cells on to the next places.
     fn depart(&mut self, now: Time, phase: Phase) {
         let mut departures = std::mem::take(&mut self.departures);
         for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
@@ -226,7 +226,7 @@ impl<'a> Engine<'a> {
         self.departures = departures;
     }
 
-    /// Returns everything behind the ports, the ports, and the batch that is lent to the port at work.
+    /// Returns everything downstream of ports, the ports, and the batch that the ports share.
     #[inline]
     fn downstream(&mut self) -> (Downstream<'_>, &mut TiSlice<PortIndex, ContendedPort>, &mut Batch) {
         let downstream = Downstream { fabric: &mut self.fabric, links: &mut self.links, at_once: &mut self.at_once };
@@ -251,7 +251,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Does the work from `since` on, up to an instant that it returns, without a check for cancellation.
+    /// Settles the port from `since` up to an instant that it returns, without a check for cancellation.
     #[inline]
     fn work_in_one_go(&mut self, port: PortIndex, since: Time, until: Time) -> Time {
         let link = self.fabric.plan.contended[port];
@@ -265,7 +265,7 @@ impl<'a> Engine<'a> {
         reached
     }
 
-    /// Performs the first RM event of a lane, which is due at `now`.
+    /// Processes the first RM event of a lane, which is due at `now`.
     fn run_rm_event(&mut self, lane: RmLaneIndex, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let Fabric { rm_events, event_list, .. } = &mut self.fabric;
         let RmEvent { vc, number, what, .. } = rm_events.pop(lane, event_list);
@@ -308,18 +308,18 @@ impl<'a> Engine<'a> {
         self.schedule_shaped(place.link, now);
     }
 
-    /// Sends the cells of a shaped port that may start at `now`, and hands on the cells that follow if nothing comes in
-    /// between.
+    /// Sends the cells of a shaped port that may start at `now`. The cells that follow are sent early if nothing
+    /// happens in between.
     fn shape(&mut self, number: ShapedIndex, now: Time) {
         let link = self.fabric.plan.shaped[number];
         let port = self.fabric.rate_control.port_mut(link).expect("it has this role");
-        // All cells handed on earlier have already started; otherwise this would not be the next start.
+        // All cells sent early have started by now; otherwise the next start would not be at `now`.
         port.take_back(now);
         let ahead = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
         if let Some((mut run, period)) = port.send(now, ahead) {
             let vc = self.routing.vcs[link][run.last.label()];
             if self.edge.polices_at(vc, link) && now + period + self.fabric.plan.delays[link] <= self.fabric.horizon {
-                // A VC with a contract sends at the line's rate. Its cells are never handed on ahead of time.
+                // A VC with a contract sends at the link's rate. Its cells are never sent early.
                 let at_switch = now + period + self.fabric.plan.delays[link];
                 run.last = self.edge.on_cell(vc, at_switch, run.last);
             }
@@ -328,8 +328,8 @@ impl<'a> Engine<'a> {
         self.schedule_shaped(link, now);
     }
 
-    /// Takes back the cells a shaped port has handed on that would start at `now` or later. The caller schedules the
-    /// port again.
+    /// Takes back the cells a shaped port has sent early that would start at `now` or later. The caller must schedule
+    /// the port again.
     fn take_back(&mut self, link: LinkIndex, now: Time) {
         let port = self.fabric.rate_control.port_mut(link).expect("only shaped ports give cells away");
         if let Some((label, cells)) = port.take_back(now) {
@@ -362,8 +362,8 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Returns the longest lead of the cells of a shaped port that may hand them on ahead of time. All of them must go to
-/// contended ports, which can give them back. Policing cannot be undone.
+/// Returns the longest lead of a shaped port's cells, if they may be sent early. All of them must go to contended
+/// ports, from which they can be taken back. None may be policed, because policing cannot be undone.
 fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, link: LinkIndex) -> Option<Span> {
     let stages = &plan.stages[link];
     let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });

@@ -1,8 +1,8 @@
-//! A host's own port: an infinite queue in front of a link, computed arithmetically.
+//! A host's own port: an infinite queue for a link, whose state is computed arithmetically.
 //!
-//! Frames join whole and leave in order, one cell a cell time, so the start of each cell is known when its frame joins.
-//! The queue length of the reference engine is reproduced exactly: it counts the cells that have not started, and
-//! within an instant service comes after the end systems but before the timers.
+//! Frames are queued whole and cells leave in order, one per cell time, so the start of each cell is known when its
+//! frame is queued. The queue length is exactly that of the reference engine: the number of cells that have not
+//! started, where within an instant service comes after the end systems but before the timers.
 
 use std::collections::VecDeque;
 
@@ -13,14 +13,13 @@ use crate::port::{PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::units::{Span, Time};
 
-/// A host's own port. It is one line of a processor's cache, since many frames leave through ports that did nothing for
-/// long.
+/// A host's own port. It takes up one cache line, because many frames leave through ports that have long been idle.
 #[repr(align(64))]
 pub(super) struct Nic {
     cell_time: Span,
-    /// Time when the last cell that joined will have been sent.
+    /// Time when the last queued cell will have been sent.
     free_at: Time,
-    /// The instant and phase of the latest frames to join, and how many cells waited then, all of them counted.
+    /// When the latest frames were queued, by instant and phase, and how many cells waited then, including theirs.
     joined: Time,
     phase: Phase,
     waiting: u32,
@@ -32,14 +31,14 @@ pub(super) struct Nic {
 
 struct ByVc {
     offered: TiVec<Label, u64>,
-    /// Frames that may still have cells waiting, in order.
+    /// Frames of which cells may still wait, in order.
     frames: VecDeque<Queued>,
 }
 
-/// Message of an assertion: counts of cells fit 32 bits.
+/// Assertion message: the number of cells fits in 32 bits.
 const SHORT: &str = "a queue stays below 2^32 cells";
 
-/// Phase of an instant in which a frame joins: end systems and sources before service, timers after it.
+/// The phase of an instant in which a frame is queued: end systems and sources act before service, timers after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     BeforeService,
@@ -69,7 +68,7 @@ impl Nic {
         }
     }
 
-    /// Begins a new phase: frames that join later count those before as waiting.
+    /// Begins a new phase, in which frames that are queued count earlier ones as waiting.
     #[inline]
     pub(super) fn begin_phase(&mut self, now: Time, phase: Phase) {
         (self.joined, self.phase) = (now, phase);
@@ -77,7 +76,7 @@ impl Nic {
         self.tracker.fall(self.waiting);
     }
 
-    /// Adds a frame. Returns the start of its first cell.
+    /// Queues a frame. Returns the start of its first cell.
     #[inline]
     pub(super) fn join(&mut self, now: Time, phase: Phase, label: Label, cells: u32) -> Time {
         if (self.joined, self.phase) != (now, phase) {
@@ -115,7 +114,7 @@ impl Nic {
         }
     }
 
-    /// Returns the number of cells that have not started before the phase in this instant: the last of them ends at
+    /// Returns the number of cells that have not started before this phase of the instant. The last of them ends at
     /// `free_at`.
     fn waiting_at(&self, now: Time, phase: Phase) -> u32 {
         if self.free_at <= now {
@@ -129,12 +128,12 @@ impl Nic {
         u32::try_from(cells).expect(SHORT)
     }
 
-    /// Returns the fewest and the most cells waiting since the latest sample, up to and including `now`.
+    /// Returns the minimum and maximum number of cells waiting since the latest sample, up to and including `now`.
     pub(super) fn range(&self, now: Time) -> QueueRange {
         self.tracker.range(self.waiting_at(now, Phase::Timers))
     }
 
-    /// Starts a new range at a sample at `now`, after everything that happens then.
+    /// Starts a new range for a sample at `now`, after everything that happens then.
     pub(super) fn start_range(&mut self, now: Time) {
         self.tracker.start_range(self.waiting_at(now, Phase::Timers));
     }

@@ -1,7 +1,8 @@
 //! The buffer of a contended port and the link behind it: the waiting cells, their starts, and the cells that have
 //! left.
 //!
-//! If the order is deferred, the number of waiting cells follows from arithmetic, and their order is worked out later.
+//! If the order of departures is deferred, arithmetic gives the number of waiting cells, and the order is determined
+//! later.
 
 use super::output_buffer::OutputBuffer;
 use super::run_queues::ReportGranularity;
@@ -11,44 +12,45 @@ use crate::units::{Span, Time};
 /// The part of a contended port that handles cells after their arrival.
 pub(super) struct Output {
     pub(super) buffer: OutputBuffer,
-    /// Earliest start of the next transmission: the waiting head's start, or the time when the link is free.
+    /// Earliest start of the next transmission: the start of the first waiting cell, or the time when the link is free.
     pub(super) next_start: Time,
-    /// Deferred order: admitted cells may be pushed out again, overtaken or marked, so which cells leave is worked out
-    /// later.
+    /// True if the order of departures is deferred. Admitted cells may be pushed out, overtaken or marked, so it is
+    /// determined later which cells leave.
     pub(super) defers_order: bool,
     pub(super) timing: Timing,
-    /// True if cells that find nothing waiting may start at once: none is marked, and none waits for others of its
-    /// frame.
+    /// True if a cell that finds no others waiting may start at once: cells are not marked, and none waits for the rest
+    /// of its frame.
     may_bypass_queue: bool,
-    /// If the order is deferred: each start is reported, not only of cells that end a run. Set once a
-    /// departure may matter by itself: another contended port follows, or the run is near its end.
+    /// Used if the order is deferred: true if every start is reported, not only the starts of cells that end a run. Set
+    /// once a single departure may matter: another contended port follows, or the run is near its end.
     pub(super) reports_each: bool,
-    /// Cells that have left a port that marks, with their starts, as they were marked.
+    /// For a port that marks cells: cells that have left, marked or not, with their starts.
     gone: Vec<(Cell, Time)>,
-    /// Arrivals noted and not yet taken.
+    /// Arrivals that have been recorded but not yet taken.
     pub(super) arrivals: Vec<Arrival>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Timing {
     pub(super) cell_time: Span,
-    /// Least time from the start of a transmission to its first arrival with an effect.
+    /// Shortest time from the start of a transmission to its first arrival with an effect.
     pub(super) least_lead: Span,
-    /// Most time from the start of a transmission to the end of its stage.
+    /// Longest time from the start of a transmission to the end of its stage.
     pub(super) longest_lead: Span,
-    /// A cell that starts no later than this arrives by the horizon, on every way.
+    /// A cell that starts no later than this arrives by the horizon on every path.
     pub(super) latest_start: Time,
-    /// The instant up to which the run advances now: nothing is settled after it.
+    /// The instant up to which the run is currently advanced; nothing is settled after it.
     pub(super) horizon: Time,
     /// The end of the run: a cell that would start later stays in the queue.
     pub(super) end: Time,
-    /// True if a cell that does not complete a frame has an effect elsewhere: another contended port may be next.
+    /// True if a cell that does not complete a frame has an effect elsewhere, because another contended port may
+    /// follow.
     pub(super) every_cell_matters: bool,
-    /// The departure of an instant comes before its arrivals.
+    /// True if the departure at an instant precedes its arrivals.
     pub(super) serve_first: bool,
-    /// Data cells that start while more cells wait are marked (EFCI).
+    /// Data cells that start while more than this many cells wait are marked (EFCI); `None` if none is marked.
     pub(super) marks_above: Option<u32>,
-    /// True if arrivals are noted, because the port has an allocator.
+    /// True if arrivals are recorded, because the port has an allocator.
     pub(super) notes: bool,
 }
 
@@ -60,13 +62,13 @@ pub(super) struct Arrival {
     pub(super) period: Span,
 }
 
-/// Receives cells whose departure has become known: a run, the start of its first cell, and the period.
+/// Receives cells whose departure has become known: a run, the start of its first cell, and the time between cells.
 pub(super) trait Depart: FnMut(Run, Time, Span) {}
 
 impl<F: FnMut(Run, Time, Span)> Depart for F {}
 
 impl Output {
-    /// `reports_each`: from the beginning.
+    /// If `reports_each`, each start is reported from the beginning.
     pub(super) fn new(buffer: OutputBuffer, timing: Timing, reports_each: bool) -> Self {
         Self {
             defers_order: buffer.defers_order() || timing.marks_above.is_some(),
@@ -80,7 +82,7 @@ impl Output {
         }
     }
 
-    /// Notes cells that arrive, for the port's allocator.
+    /// Records arriving cells for the port's allocator.
     #[inline]
     pub(super) fn note(&mut self, run: Run, first: Time, period: Span) {
         if self.timing.notes {
@@ -88,7 +90,8 @@ impl Output {
         }
     }
 
-    /// Returns the earliest effect elsewhere of cells that wait and may leave in another order than they came.
+    /// Returns the earliest effect elsewhere of the waiting cells, if they may leave in another order than they
+    /// arrived.
     #[inline]
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
         if !self.defers_order || self.buffer.ready() == 0 {
@@ -103,14 +106,14 @@ impl Output {
         if self.defers_order { self.next_start } else { self.tail_start() }
     }
 
-    /// Returns the first instant, at `arrival` or before, at which there is something to settle.
+    /// Returns the first instant, no later than `arrival`, at which there is something to settle.
     #[inline]
     pub(super) fn first_of(&self, arrival: Time) -> Time {
         let waits_late = self.defers_order && self.buffer.ready() > 0;
         if waits_late { arrival.min(self.next_start) } else { arrival }
     }
 
-    /// Hands on the cells whose transmission starts before `until`.
+    /// Sends the cells whose transmission starts before `until`.
     #[inline]
     pub(super) fn serve_before(&mut self, until: Time) {
         if let Some(most) = self.timing.marks_above {
@@ -128,7 +131,7 @@ impl Output {
         }
     }
 
-    /// Hands on the cells one by one, and marks those that leave more than `most` cells behind.
+    /// Sends the cells one by one, and marks those that leave more than `most` cells behind.
     fn mark_before(&mut self, until: Time, most: u32) {
         while self.next_start < until {
             let Some(cell) = self.buffer.take() else { break };
@@ -138,13 +141,13 @@ impl Output {
         }
     }
 
-    /// Removes the cells that left before the arrivals of `now`, and the one that starts at `now` if service comes
+    /// Removes the cells that left before the arrivals at `now`, and the one that starts at `now` if service comes
     /// first.
     pub(super) fn catch_up(&mut self, now: Time) {
         self.serve_before(if self.timing.serve_first { now + Span(1) } else { now });
     }
 
-    /// Settles the departures before `until`; all arrivals before it are settled.
+    /// Settles the departures before `until`. All arrivals before it must be settled.
     #[inline]
     pub(super) fn settle(&mut self, until: Time, depart: &mut impl Depart) {
         if self.defers_order {
@@ -153,18 +156,18 @@ impl Output {
         }
     }
 
-    /// Brings the counts to `until`; everything before it is settled.
+    /// Updates the counts to their state at `until`. Everything before it must be settled.
     pub(super) fn look_at(&mut self, until: Time) {
         self.serve_before(until);
         self.buffer.dequeue_deferred();
     }
 
-    /// Returns the time when all waiting cells will have been sent, if nothing else comes.
+    /// Returns the time when all waiting cells will have been sent, if no others arrive.
     pub(super) fn tail_start(&self) -> Time {
         self.next_start + self.timing.cell_time * u64::from(self.buffer.ready())
     }
 
-    /// Makes an idle port start a cell that arrives at `now` at once, or when the link is free.
+    /// Makes an idle port start a cell that arrives at `now` at once, or as soon as the link is free.
     #[inline]
     pub(super) fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl Depart) {
         if self.buffer.ready() == 0 && self.next_start < now {
@@ -175,8 +178,8 @@ impl Output {
         }
     }
 
-    /// Offers a cell that arrives at `now`. Returns its start, if that is known and the cell waits for no other. Starts
-    /// of other cells go to `depart`.
+    /// Offers a cell that arrives at `now`. Returns its start, if that is known and the cell does not wait for the rest
+    /// of its frame. Starts of other cells are reported to `depart`.
     #[inline]
     pub(super) fn offer(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         self.start_anew_if_idle(now, depart);
@@ -199,12 +202,12 @@ impl Output {
         Some(start)
     }
 
-    /// Returns whether a cell that arrives at `now`, when no other does, starts at once if it is admitted.
+    /// Returns whether a cell that arrives at `now`, and is the only one to do so, starts at once if it is admitted.
     pub(super) fn may_bypass_queue(&self, now: Time, cell: Cell) -> bool {
         self.may_bypass_queue && self.next_start <= now && self.buffer.ready() == 0 && !cell.is_rm()
     }
 
-    /// [`Output::offer`] for such a cell, which is not put in a queue.
+    /// [`Output::offer`] for a cell that may bypass the queue.
     #[inline]
     pub(super) fn bypass_queue(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         if !self.defers_order {
@@ -218,11 +221,11 @@ impl Output {
             self.next_start += self.timing.cell_time;
             return Some(now);
         }
-        // The last cell of a frame whose rest is refused may have entered.
+        // The last cell of a frame may have been queued although the rest is refused.
         (!self.defers_order && self.buffer.ready() > 0).then_some(now)
     }
 
-    /// Notes the cells of a run that start only after the horizon, for the results of a port without a queue.
+    /// Records the cells of a run that start after the horizon, for the results of a port without a queue.
     #[cold]
     pub(super) fn leave_waiting(&mut self, run: Run, first_start: Time, period: Span) {
         let cells = waiting_at(self.timing.horizon, run, first_start, period);
@@ -231,7 +234,7 @@ impl Output {
         }
     }
 
-    /// Updates the waiting cells of a run after the horizon has moved from `before`.
+    /// Updates which cells of a run wait, after the horizon has moved from `before`.
     #[cold]
     pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
         let cells = waiting_at(before, run, first_start, period);
@@ -246,7 +249,7 @@ impl Output {
         self.timing.latest_start = Time(horizon.0.saturating_sub(self.timing.longest_lead.0));
     }
 
-    /// Reports the frame that the latest arrival completed; it starts at `start`.
+    /// Reports the frame that the latest arrival completed. It starts at `start`.
     #[inline]
     pub(super) fn release(&mut self, mut start: Time, depart: &mut impl Depart) {
         for run in self.buffer.released() {
@@ -255,7 +258,7 @@ impl Output {
         }
     }
 
-    /// Reports the departures from a port with deferred order. The link was never idle since the last report.
+    /// Reports the departures of a port with deferred order. The link must have been busy ever since the last report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
         for (cell, start) in self.gone.drain(..) {

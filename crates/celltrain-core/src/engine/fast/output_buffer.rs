@@ -1,8 +1,8 @@
-//! The fast engine's output port: runs of cells in its queue, many of them admitted at once and their departures
-//! deferred.
+//! The fast engine's output port: its queue consists of runs of cells. Many cells can be admitted at once, and
+//! departures can be deferred.
 //!
-//! Source: `docs/mechanisms.md` 2.0. A run that is admitted, refused or taken at once changes the port as
-//! its cells do at a [`Port`](crate::port::Port), one after the other; both ask the same `Admission`.
+//! Source: `docs/mechanisms.md` 2.0. If a run is admitted, refused or sent as a whole, the port changes as a
+//! [`Port`](crate::port::Port) does for its cells one after another. Both use the same `Admission`.
 
 use std::collections::VecDeque;
 
@@ -25,29 +25,29 @@ use reassembly::AwaitingReassembly;
 /// An output port's buffer with its policy.
 pub struct OutputBuffer {
     pub(super) capacity: u32,
-    /// Cells waiting: those of the queue but for `deferred_dequeues` that go first.
+    /// Number of waiting cells: those of the queue minus the first `deferred_dequeues`.
     pub(super) occupancy: u32,
     tracker: QueueTracker,
     fifo: VecDeque<Run>,
-    /// Cells that have gone ([`OutputBuffer::defer_dequeue`]) and are still to be taken off the queue and the per-VC
+    /// Cells that have left ([`OutputBuffer::defer_dequeue`]) but are not yet removed from the queue and the per-VC
     /// counts.
     pub(super) deferred_dequeues: u32,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
-    /// By label where VCs merge, otherwise empty: frames that wait until they are whole.
+    /// By label: frames that wait until they are whole. Empty if no VCs merge.
     awaiting_reassembly: TiVec<Label, Option<AwaitingReassembly>>,
     /// Queues that hold the waiting cells instead of `fifo`, if the port is not first in, first out.
     queues: Option<Box<RunQueues>>,
-    /// True if a cell needs more than a place at the end of `fifo`: VCs merge, there are queues, or the policy follows
-    /// cells.
+    /// True if a cell needs more than being appended to `fifo`: VCs merge, there are several queues, or the policy
+    /// follows cells.
     apart: bool,
-    /// True if `fifo` and `counts` are kept ([`OutputBuffer::without_queue`]).
+    /// True if `fifo` and `counts` are maintained ([`OutputBuffer::without_queue`]).
     pub(super) keeps_queue: bool,
     /// Cells in `awaiting_reassembly`: those of `occupancy` that cannot be sent yet.
     awaiting_cells: u32,
-    /// Runs the latest offer made ready to be sent.
+    /// Number of runs that the latest offer made ready to be sent.
     released: usize,
-    /// Cells handed to the transmitter, of all VCs.
+    /// Number of cells passed to the transmitter, of all VCs.
     gone: u64,
     /// Arrival of the next cell offered, for a policy that reads the time.
     pub(super) now: Time,
@@ -56,8 +56,8 @@ pub struct OutputBuffer {
     follows: bool,
 }
 
-/// The most deferred dequeues before the counts are brought up to date: few enough for their places to be still in the
-/// nearest cache.
+/// Maximum number of deferred dequeues before the counts are updated. It is so small that the cells' places are still
+/// in the L1 cache.
 const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
 impl OutputBuffer {
@@ -85,7 +85,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Replaces the queue by a scheduler's queues, as [`Port::scheduled`](crate::port::Port::scheduled) does.
+    /// Replaces the queue by a scheduler's queues, like [`Port::scheduled`](crate::port::Port::scheduled).
     #[must_use]
     pub fn scheduled(mut self, service: Option<Service>) -> Self {
         if let Some(service) = service {
@@ -96,16 +96,17 @@ impl OutputBuffer {
         self
     }
 
-    /// Drops the queue of a port that no probe looks at before the end of the run. The port only counts how many wait,
-    /// if nothing else of it depends on which they are: it is first in, first out, and its policy does not read counts.
-    /// Its user knows when each cell starts, and counts those that would start after the end.
+    /// Omits the queue of a port that no probe looks at before the end of the run. If nothing depends on which cells
+    /// wait (the port is first in, first out, and its policy does not read counts), the port only tracks their number.
+    /// The caller knows when each cell starts, and counts those that would start after the end.
     #[must_use]
     pub fn without_queue(mut self) -> Self {
         self.keeps_queue = self.apart || self.pushes_out() || self.admission.policy.reads_counts();
         self
     }
 
-    /// Returns whether the order of departures is deferred: a later cell may leave first, or push an earlier one out.
+    /// Returns whether the order of departures is deferred, because a later cell may leave first or push out an earlier
+    /// one.
     pub fn defers_order(&self) -> bool {
         self.queues.is_some() || self.pushes_out()
     }
@@ -114,7 +115,7 @@ impl OutputBuffer {
         self.admission.pushes_out() && self.capacity < u32::MAX
     }
 
-    /// Admits an arriving cell, or counts the reason for its refusal. Returns whether it was admitted.
+    /// Admits an arriving cell, or refuses it and counts the reason. Returns whether it was admitted.
     #[inline]
     pub fn offer(&mut self, cell: Cell) -> bool {
         if cell.is_rm() {
@@ -130,9 +131,9 @@ impl OutputBuffer {
         self.offer_unwelcome(cell)
     }
 
-    /// [`OutputBuffer::offer`] for a data cell that finds nothing waiting, and after which no other comes in the same
-    /// instant, where VCs do not merge. Returns whether it was sent at once, without being put in a queue; one that was
-    /// admitted all the same waits.
+    /// [`OutputBuffer::offer`] for a data cell that finds no others waiting and is the only arrival of its instant, at
+    /// a port where VCs do not merge. Returns whether it was sent at once, without being queued. A cell that is
+    /// admitted despite a refusal is queued.
     #[inline]
     pub fn bypass_queue(&mut self, cell: Cell) -> bool {
         debug_assert!(self.occupancy == 0 && self.deferred_dequeues == 0 && !self.merges(), "nothing waits");
@@ -154,7 +155,7 @@ impl OutputBuffer {
         true
     }
 
-    /// Returns whether so few cells wait that the policy need not decide about a frame.
+    /// Returns whether so few cells wait that the policy need not judge frames.
     fn admits_all(&self) -> bool {
         self.occupancy < self.admission.asked_from()
     }
@@ -172,7 +173,7 @@ impl OutputBuffer {
         has_room
     }
 
-    /// Returns whether a VC's next cells are admitted without asking the policy, as long as there is room for them.
+    /// Returns whether a VC's next cells are admitted without asking the policy while there is room for them.
     #[inline]
     pub fn admits_unasked(&self, label: Label) -> bool {
         if self.admission.starts_frame(label) {
@@ -182,20 +183,20 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns the scheduler's sensitivity to the order of cells of different VCs, if each VC has a queue of its own.
-    /// While there is room for all, this order decides only when queues fill.
+    /// Returns how sensitive the scheduler is to the order of cells of different VCs, if each VC has a queue of its
+    /// own. While there is room for all cells, this order only affects when queues fill.
     pub fn keeps_vcs_apart(&self) -> Option<BacklogSensitivity> {
         self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.backlog_sensitivity())
     }
 
-    /// Returns whether a queue that is empty for less than a cell time affects the scheduler.
+    /// Returns whether the scheduler is affected by a queue that is empty for less than a cell time.
     pub fn fills_exactly(&self) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
     }
 
-    /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before a VC's next cell is
-    /// offered to a port with deferred order: the policy decides, a cell may be pushed out, or the VC's queue may be
-    /// empty.
+    /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before the VC's next cell is
+    /// offered to a port with deferred order. That is so if the policy decides, a cell may be pushed out, or the VC's
+    /// queue may be empty.
     #[inline]
     pub fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
@@ -204,29 +205,29 @@ impl OutputBuffer {
                 || self.ahead(label) <= self.deferred_dequeues)
     }
 
-    /// Returns the number of cells in the queue of a VC, including departures not yet reported.
+    /// Returns the number of cells in a VC's queue, including departures not yet reported.
     pub fn ahead(&self, label: Label) -> u32 {
         self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
     }
 
-    /// Returns a lower bound on the number of departures up to the next end of a frame, in a port with deferred order
-    /// and waiting cells.
+    /// Returns a lower bound on the number of departures up to the next end of a frame. The port must have deferred
+    /// order and waiting cells.
     pub fn least_to_an_end(&self) -> u32 {
         self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
     }
 
-    /// Returns a lower bound on the number of departures before a cell of the VC that arrives now.
+    /// Returns a lower bound on the number of departures before that of a cell of this VC that arrives now.
     pub fn least_ahead(&self, label: Label) -> u32 {
         // Cells in front may be pushed out.
         self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
     }
 
-    /// Returns the part of the policy that follows cells, which it must have.
+    /// Returns the part of the policy that follows cells. The policy must have one.
     fn follower(&mut self) -> &mut dyn CellFollower {
         self.admission.follower().expect("the policy follows cells")
     }
 
-    /// Reports departures to a policy that follows cells, before it decides and before another cell enters.
+    /// Reports departures to a policy that follows cells. Called before it decides and before another cell enters.
     #[inline]
     pub(super) fn report_to_policy(&mut self) {
         if self.follows && self.reported_gone < self.gone {
@@ -255,7 +256,7 @@ impl OutputBuffer {
         self.admission.judge_frame(&view, cell.label());
     }
 
-    /// Offers a cell of a refused frame, or one that finds no room.
+    /// Offers a cell that belongs to a refused frame or finds no room.
     #[cold]
     fn offer_unwelcome(&mut self, cell: Cell) -> bool {
         let mut verdict = self.admission.verdict(cell, self.occupancy >= self.capacity, self.reassembles(cell.label()));
@@ -271,7 +272,7 @@ impl OutputBuffer {
         verdict == Verdict::Enter
     }
 
-    /// Hands the next cell to the transmitter.
+    /// Passes the next cell to the transmitter.
     #[inline]
     pub fn take(&mut self) -> Option<Cell> {
         if self.queues.is_none() {
@@ -287,9 +288,9 @@ impl OutputBuffer {
         cell
     }
 
-    /// Hands the next `cells` to the transmitter and defers their removal from the queue. At least that many must be
-    /// ready. In a FIFO the caller knows which they are; if the order is deferred, [`OutputBuffer::report_departures`]
-    /// finds out.
+    /// Passes the next `cells` cells to the transmitter and defers their removal from the queue. At least that many
+    /// must be ready. In a FIFO the caller knows which cells they are; if the order is deferred,
+    /// [`OutputBuffer::report_departures`] determines them.
     #[inline(always)]
     pub fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
@@ -304,9 +305,9 @@ impl OutputBuffer {
         }
     }
 
-    /// Brings the per-VC counts up to date with the departures since the last time, and calls `report(run, after)` for
-    /// each run of them: `after` of these cells left before the run's first cell ([`ReportGranularity::Each`]) or
-    /// before its last ([`ReportGranularity::Runs`]).
+    /// Updates the per-VC counts with all departures since the last call, and calls `report(run, after)` for each
+    /// departed run. `after` is the number of these cells that left before the run's first cell
+    /// ([`ReportGranularity::Each`]) or before its last ([`ReportGranularity::Runs`]).
     #[inline]
     pub fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
         let gone = std::mem::take(&mut self.deferred_dequeues);
@@ -323,15 +324,15 @@ impl OutputBuffer {
         }
     }
 
-    /// Reports the departed cells of runs that have not left completely.
+    /// Reports the departed cells of runs of which other cells still wait.
     pub fn report_parts(&mut self, report: impl FnMut(Run)) {
         if let Some(queues) = &mut self.queues {
             queues.report_parts(report);
         }
     }
 
-    /// Brings the per-VC counts up to date with all departures. A reader of the counts calls this first after
-    /// [`OutputBuffer::defer_dequeue`]; the port itself does so before it asks the policy.
+    /// Updates the per-VC counts with all departures. After [`OutputBuffer::defer_dequeue`], this must be called before
+    /// counts are read; the port calls it before it asks the policy.
     #[inline]
     pub fn dequeue_deferred(&mut self) {
         debug_assert!(
@@ -341,29 +342,29 @@ impl OutputBuffer {
         self.report_departures(ReportGranularity::Runs, |_, _| {});
     }
 
-    /// Returns the number of cells that can be sent: all that wait, except for frames that are not yet whole.
+    /// Returns the number of cells that can be sent: all waiting cells, except those of frames that are not yet whole.
     pub fn ready(&self) -> u32 {
         self.occupancy - self.awaiting_cells
     }
 
-    /// Returns `Y_i`, the waiting cells of each VC, by label.
+    /// Returns `Y_i`, the number of waiting cells of each VC, by label.
     pub fn per_vc(&self) -> &TiSlice<Label, u32> {
         assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         &self.counts.per_vc
     }
 
-    /// Returns what probes see, if everything before now is settled.
+    /// Returns a probe's view of the buffer. Everything before now must be settled.
     pub fn view(&self) -> BufferView<'_> {
         BufferView { occupancy: self.occupancy, range: self.tracker.range(self.occupancy), per_vc: self.per_vc() }
     }
 
-    /// Starts a new range at a sample.
+    /// Starts a new range for a sample.
     pub fn start_range(&mut self) {
         self.tracker.start_range(self.occupancy);
     }
 
-    /// Returns the waiting cells: next to be sent first if one queue holds all, cells of frames that are not yet whole
-    /// last.
+    /// Returns the waiting cells. If there is a single queue, they are in the order of transmission; cells of frames
+    /// that are not yet whole come last.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {
         let awaiting =
@@ -372,12 +373,12 @@ impl OutputBuffer {
         self.fifo.iter().flat_map(|run| run.iter()).skip(self.deferred_dequeues as usize).chain(awaiting).chain(queued)
     }
 
-    /// Returns the fate of each VC's cells, by label.
+    /// Returns the counters of each VC's cells, by label.
     pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
         self.admission.counters(self.per_vc())
     }
 
-    /// Returns the state of the port, as results show it.
+    /// Returns the port's state for the results.
     pub fn state(&self) -> PortState {
         let state = PortState {
             counters: self.vc_counters().collect(),
@@ -397,7 +398,7 @@ impl OutputBuffer {
         self.tracker.rise(self.occupancy);
     }
 
-    /// Puts cells at the end of the queue and into the per-VC counts.
+    /// Appends cells to the queue and adds them to the per-VC counts.
     #[inline]
     fn count_in(&mut self, run: Run) {
         if !self.keeps_queue {
@@ -422,8 +423,8 @@ mod reassembly;
 mod runs;
 
 impl OutputBuffer {
-    /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
-    /// waiting rest of its frame but for the last cell, which keeps the next frame apart from the remains.
+    /// Makes room for `arriving`. Removes the first waiting cell that does not end a frame, and the waiting rest of its
+    /// frame except the last cell, which separates the remains from the next frame.
     pub(super) fn push_out_front(&mut self, arriving: Cell) {
         self.dequeue_deferred();
         let ends_frame = |run: &Run| run.cells == 1 && run.last.last_cell();

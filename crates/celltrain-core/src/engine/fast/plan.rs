@@ -1,14 +1,14 @@
-//! The plan of a network, made before it runs: the places where cells can wait, and the stages between them.
+//! The plan of a network, made before the run: the places where cells can wait, and the stages between these places.
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
-//! port is only a delay. That holds if a single link feeds it that is not faster than its own, no VCs merge there, it
-//! has no allocator, its buffer has a place, and its policy admits everything that finds it empty. All other ports are
-//! hosts' own ports, whose queues follow from arithmetic ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or
-//! *contended* ports ([`super::contended_port`]).
+//! port is only a delay. This requires that a single link feeds it, which is not faster than its own, that no VCs merge
+//! there, that it has no allocator, that its buffer has a place, and that its policy admits every frame that finds it
+//! empty. All other ports are hosts' own ports, whose queues are computed arithmetically ([`super::nic`]), *shaped*
+//! ports ([`crate::shaped_port`]) or *contended* ports ([`super::contended_port`]).
 //!
-//! A *stage* is the way of a VC from one of these to the next, or to its host. Its *lead* is the time from the start of
-//! a cell's transmission to the arrival at the end. A *lane* is a queue of frames on their way: from one port over one
-//! lead to hosts, or of one VC to a shaped port.
+//! A *stage* is the path of a VC from one of these ports to the next, or to its host. Its *lead* is the time from the
+//! start of a cell's transmission to its arrival at the end. A *lane* is a queue of frames in transit: either those
+//! from one port to hosts with the same lead, or those of one VC to a shaped port.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,10 +28,10 @@ indices! {
 
     PortIndex;
 
-    /// A lane: a queue of frames on their way.
+    /// A lane: a queue of frames in transit.
     LaneIndex;
 
-    /// A queue of RM events: those of RM cells from one port after one lead.
+    /// A queue of RM events: those of RM cells from one port with the same lead.
     RmLaneIndex;
 }
 
@@ -44,7 +44,7 @@ pub(super) enum Role {
     Transparent,
 }
 
-/// The way of one VC's cells from a place where they may wait to the next such place, or to their end.
+/// The path of a VC's cells from a place where they may wait to the next such place, or to their end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stage {
     /// Time from the start of a cell's transmission to its arrival at the end of the stage.
@@ -57,36 +57,36 @@ pub(super) enum StageEnd {
     /// The host at the end of the VC.
     Host {
         vc: VcIndex,
-        /// Index of the link the host receives on: deliveries of one instant go by it.
+        /// The link on which the host receives. Deliveries at the same instant are in link order.
         link: LinkIndex,
-        /// The lane that carries frames from this port over this lead.
+        /// The lane of frames from this port with this lead.
         lane: LaneIndex,
     },
     /// A shaped port, which takes whole packets.
     Shaped {
-        /// The lane that carries packets from this port.
+        /// The lane of this VC's packets from this port.
         lane: LaneIndex,
         link: LinkIndex,
         vc: VcIndex,
     },
     Port {
         port: PortIndex,
-        /// Number of the input among those of the port.
+        /// Number of the input at the port.
         input: u32,
         label: Label,
     },
 }
 
-/// A transparent port on the way of a VC.
+/// A transparent port on the path of a VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed {
     pub(super) link: LinkIndex,
     pub(super) label: Label,
-    /// Time from the start of transmission at the stage's beginning to the arrival here.
+    /// Time from the start of transmission at the beginning of the stage to the arrival here.
     pub(super) lead: Span,
 }
 
-/// The transparent ports on the ways of the stages that begin at one port.
+/// The transparent ports on the paths of all stages that begin at one port.
 pub(super) struct PassedPorts {
     /// Row offsets into `passed`, one per label, plus a final end offset.
     first: Vec<u32>,
@@ -94,61 +94,61 @@ pub(super) struct PassedPorts {
 }
 
 impl PassedPorts {
-    /// Ends the way of a label: it has the ports added since the last call.
+    /// Ends the path of a label, which consists of the ports added since the last call.
     fn end_way(&mut self) {
         self.first.push(index(self.passed.len()));
     }
 
-    /// Returns how many ports were added since the last way ended.
+    /// Returns how many ports were added since the last path ended.
     fn under_way(&self) -> usize {
         self.passed.len() - self.first[self.first.len() - 1] as usize
     }
 
-    /// Returns the ports on the way of the stage with this label, in order.
+    /// Returns the ports on the path of this label's stage, in order.
     pub(super) fn of(&self, label: Label) -> &[Passed] {
         let label = usize::from(label);
         &self.passed[self.first[label] as usize..self.first[label + 1] as usize]
     }
 
-    /// Creates a row with a place for each port, and one for the end of each way.
+    /// Creates a row of counts with an entry for each port and one for the end of each path.
     pub(super) fn row(&self) -> Vec<u64> {
         vec![0; self.passed.len() + self.first.len() - 1]
     }
 
-    /// Returns the places of one way in such a row.
+    /// Returns the entries of one path in such a row.
     pub(super) fn places(&self, label: Label) -> Range<usize> {
         let label = usize::from(label);
         self.first[label] as usize + label..self.first[label + 1] as usize + label + 1
     }
 }
 
-/// The way of one VC's RM cells through a stage.
+/// The path of a VC's RM cells through a stage.
 #[derive(Clone, Debug)]
 pub(super) struct RmWay {
     pub(super) vc: VcIndex,
     /// The switches whose allocators write into backward RM cells.
     pub(super) passes: Vec<RmPass>,
-    /// The end of their loop, if it is on the way.
+    /// The end of their loop, if it is on the path.
     pub(super) end: Option<RmEnd>,
 }
 
 /// A switch that writes into RM cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmPass {
-    /// Time from the start of transmission at the stage's beginning to the arrival here.
+    /// Time from the start of transmission at the beginning of the stage to the arrival here.
     pub(super) lead: Span,
     pub(super) place: Place,
     pub(super) link: LinkIndex,
     pub(super) lane: RmLaneIndex,
 }
 
-/// The place at which RM cells leave their VC.
+/// Where RM cells leave their VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEnd {
-    /// Time from the start of transmission at the stage's beginning to the arrival here.
+    /// Time from the start of transmission at the beginning of the stage to the arrival here.
     pub(super) lead: Span,
     pub(super) link: LinkIndex,
-    /// Number of transparent ports they have passed.
+    /// Number of transparent ports that they have passed.
     pub(super) passed: usize,
     pub(super) lane: RmLaneIndex,
 }
@@ -161,22 +161,23 @@ pub(super) struct Plan {
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
     /// By link and label; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
-    /// By link: the transparent ports on the ways of its stages.
+    /// By link: the transparent ports on the paths of its stages.
     pub(super) passed: TiVec<LinkIndex, PassedPorts>,
     pub(super) controls: bool,
     pub(super) marks: bool,
-    /// By link and label: the way of RM cells, if there are any; empty if no rate is controlled.
+    /// By link and label: the path of RM cells, if there are any; empty if no VC's rate is controlled.
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
-    /// By lane: the place its packets go to, if that is a shaped port.
+    /// By lane: where its packets go, if that is a shaped port.
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
-    /// Number of lanes of RM events, one for RM cells from one port after one lead.
+    /// Number of lanes of RM events. Each is for RM cells from one port with the same lead.
     pub(super) rm_event_lanes: usize,
     pub(super) delays: TiVec<LinkIndex, Span>,
 }
 
 impl Plan {
-    /// Creates the plan of a network. `partition_of`: the partition that simulates a node, 0 if there is only one. The
-    /// ports of `traced` count as contended, because a transparent port does not know when cells pass it.
+    /// Creates the plan of a network. `partition_of` returns the partition that simulates a node, or 0 if there is only
+    /// one. The ports in `traced` are treated as contended, because a transparent port does not record when cells pass
+    /// it.
     pub(super) fn new(
         network: &Network,
         routing: &Routing,
@@ -222,13 +223,13 @@ impl Plan {
         plan
     }
 
-    /// Returns where the RM cells of a VC leave it, which they do in this stage.
+    /// Returns where a VC's RM cells leave it, which must be in this stage.
     pub(super) fn rm_end(&self, link: LinkIndex, label: Label) -> RmEnd {
         let way = self.rm_ways[link][label].as_ref();
         way.and_then(|way| way.end).expect("RM cells leave their VC in this stage")
     }
 
-    /// Adds the stages that begin at a port. Frames that go to hosts over the same lead share a lane.
+    /// Adds the stages that begin at a port. Frames that go to hosts with the same lead share a lane.
     fn add_stages(
         &mut self,
         routing: &Routing,
@@ -238,7 +239,7 @@ impl Plan {
         partition_of: &impl Fn(LinkIndex) -> u32,
     ) {
         let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
-        // By lead, and whether they end there.
+        // By lead, and by whether the RM cells end there.
         let mut rm_event_lanes: BTreeMap<(Span, bool), RmLaneIndex> = BTreeMap::new();
         let all_rm_event_lanes = &mut self.rm_event_lanes;
         let mut rm_event_lane = |of: (Span, bool)| {

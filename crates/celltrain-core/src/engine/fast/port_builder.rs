@@ -1,4 +1,4 @@
-//! Builds the contended ports of a run and the links into them, as [`super::port_plan`] decides.
+//! Builds the contended ports of a run, as [`super::port_plan`] selects them, and the links into them.
 
 use typed_index_collections::TiVec;
 
@@ -25,7 +25,7 @@ use crate::scheduler::Service;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Span, Time};
 
-/// The parts of a port that do not depend on its code, and the code.
+/// The selected implementation of a port, and everything about it that does not depend on the implementation.
 struct Draft {
     policy: Box<dyn BufferPolicy>,
     queues: Option<Service>,
@@ -47,7 +47,7 @@ impl PortBuilder<'_> {
             let draft = self.draft(link, options, rate_control, token)?;
             self.add_port(&mut set, link, draft, options);
         }
-        // A hop may lead to any port.
+        // The next port may be any port, so all must exist before.
         for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
             if let ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) =
                 port
@@ -59,7 +59,7 @@ impl PortBuilder<'_> {
         Ok(set)
     }
 
-    /// Returns, by contended port, whether cells come to it in streams from other contended ports.
+    /// Returns, by contended port, whether cells from other contended ports arrive there in streams.
     pub(super) fn takes_cells(
         &self,
         mode: PortMode,
@@ -85,7 +85,7 @@ impl PortBuilder<'_> {
         let marks_above = rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
         let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
         policy.at_port(&PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
-        // Cells of a single queue leave in the order of their arrival, whatever the scheduler.
+        // With a single queue, cells leave in the order of arrival, whatever the scheduler.
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
         let timing = self.timing(link, marks_above);
         let is_plain = queues.is_none()
@@ -156,7 +156,7 @@ impl PortBuilder<'_> {
         set.plans.push((plan, reason));
     }
 
-    /// Returns the times that govern a port.
+    /// Returns the times that determine a port's behaviour.
     fn timing(&self, index: LinkIndex, marks_above: Option<u32>) -> Timing {
         let &Self { network, routing, times, plan, end, .. } = self;
         let cell_time = times[index].cell_time;
@@ -177,7 +177,7 @@ impl PortBuilder<'_> {
             latest_start: Time(end.0.saturating_sub(longest_lead.0)),
             horizon: end,
             end,
-            // A cell of merging VCs that does not complete a frame does not leave.
+            // At a port where VCs merge, a cell that does not complete a frame does not leave.
             every_cell_matters: stages
                 .iter()
                 .zip(&routing.merging[index])
@@ -198,7 +198,7 @@ impl PortBuilder<'_> {
         })
     }
 
-    /// Returns the next place of a VC's cells behind a port of single cells.
+    /// Returns where a VC's cells go next from a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = self.plan;
         let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
@@ -213,7 +213,7 @@ impl PortBuilder<'_> {
         Hop { lead: stage.lead, to, label }
     }
 
-    /// Returns, by VC, the route of its frames out of their host; `None` if the host's own port shapes it.
+    /// Returns, by VC, how its frames leave their host; `None` if the host's own port shapes the VC.
     pub(super) fn exits(&self, edge: &Edge) -> TiVec<VcIndex, Option<Exit>> {
         let exit = |(vc, of_vc): (VcIndex, &Vc)| {
             let link = of_vc.path[0];
@@ -234,11 +234,11 @@ pub(super) struct PortSet {
     pub(super) ports: TiVec<PortIndex, ContendedPort>,
     pub(super) links: Links,
     pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
-    /// The code of each port, and the reason for it.
+    /// The implementation of each port, and the reason for it.
     pub(super) plans: TiVec<PortIndex, (PortPlan, String)>,
 }
 
-/// The route of a VC's frames out of their host.
+/// How a VC's frames leave their host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exit {
     pub(super) nic: NicIndex,

@@ -1,4 +1,5 @@
-//! Selects the code of each contended port, once before the run. `celltrain run FILE --explain-plan` prints it.
+//! Selects the implementation of each contended port, once before the run. `celltrain run FILE --explain-plan` prints
+//! it.
 
 use typed_index_collections::TiSlice;
 
@@ -17,10 +18,10 @@ use crate::rate_control::RateControl;
 use crate::scheduler::BacklogSensitivity;
 use crate::units::{Clock, Time};
 
-/// Selection of the code of contended ports.
+/// How the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortMode {
-    /// Whichever is faster.
+    /// The one expected to be faster.
     #[default]
     Planned,
     /// Trains everywhere, for tests and measurements.
@@ -29,42 +30,42 @@ pub enum PortMode {
     Streams,
 }
 
-/// Streams need cells that have an effect elsewhere no sooner than after this many cell times, or a batch is a few
-/// cells.
+/// Streams are used only if cells have no effect elsewhere within this many cell times; otherwise batches would consist
+/// of a few cells.
 pub(super) const FAR: u64 = 8;
-/// Streams need this many VCs at a port, because few VCs often keep in step.
+/// Streams are used only if at least this many VCs cross the port, because few VCs often keep in step.
 pub(super) const MANY: usize = 5;
 
-/// The code that runs for a contended port.
+/// The implementation of a contended port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PortPlan {
-    /// [`TrainPort`](super::train_port::TrainPort): cells come and go in trains.
+    /// [`TrainPort`](super::train_port::TrainPort): cells arrive and leave in trains.
     Trains,
     /// [`StreamPort`](super::contended_port::StreamPort): single cells, first in, first out.
     Stream,
-    /// [`QueuePort`](super::contended_port::QueuePort): single cells, and queues whose order is worked out later.
+    /// [`QueuePort`](super::contended_port::QueuePort): single cells, and queues whose order is determined later.
     Queues,
-    /// [`AtOncePort`](super::contended_port::AtOncePort): single cells, each worked on before it arrives.
+    /// [`AtOncePort`](super::contended_port::AtOncePort): single cells, each processed before it arrives.
     AtOnce,
 }
 
-/// The ways of a port of trains to take several cells at once.
+/// How a port of trains may process several cells at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
 pub(super) struct TrainPlan {
-    /// Trains that overlap may be admitted one after the other: each VC has a queue of its own, the scheduler
-    /// is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator notes arrivals, and arrivals precede the
-    /// departure of their instant.
+    /// Overlapping trains may be admitted one after another. Each VC then has a queue of its own, the scheduler is not
+    /// [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and the arrivals of an instant
+    /// precede its departure.
     pub(super) any_order: bool,
     /// The order in which empty queues fill affects the scheduler.
     pub(super) fills_in_order: bool,
     /// A queue that is empty for less than a cell time affects the scheduler.
     pub(super) fills_exactly: bool,
-    /// Cells of interleaved trains are admitted together: only how many wait is kept, and the departure of a single cell
-    /// has no effect.
+    /// Cells of interleaved trains are admitted together. The port then tracks only the number of waiting cells, and
+    /// the departure of a single cell has no effect.
     pub(super) interleaves: bool,
-    /// Cells of trains in step may be lost in rounds: only how many wait is kept, and a cell that finds no room
-    /// is lost with no effect on others.
+    /// Cells of trains in step may be lost in rounds. The port then tracks only the number of waiting cells, and losing
+    /// a cell does not affect others.
     pub(super) loses_in_rounds: bool,
 }
 
@@ -75,7 +76,7 @@ impl TrainPlan {
             any_order: sensitivity.is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
                 && timing.marks_above.is_none()
                 && !timing.notes
-                // An arrival at an empty queue would come before the departure of its instant.
+                // Otherwise an arrival at an empty queue would precede the departure of its instant.
                 && !timing.serve_first,
             fills_in_order: sensitivity == Some(BacklogSensitivity::Order),
             fills_exactly: buffer.fills_exactly(),
@@ -92,7 +93,7 @@ pub(super) struct PortBuilder<'a> {
     pub(super) plan: &'a Plan,
     pub(super) end: Time,
     pub(super) clock: Clock,
-    /// The partition simulated here, if not the whole network.
+    /// The partition simulated here; `None` for the whole network.
     pub(super) partition: Option<Partition<'a>>,
 }
 
@@ -104,9 +105,9 @@ pub(super) struct PortOptions {
 }
 
 impl PortBuilder<'_> {
-    /// Decides which code runs for a port. Single cells gain something if they come or go one by one: a contended port
-    /// feeds the port, or follows it. Elsewhere trains stay whole. `is_plain`: the port is first in, first out, and a
-    /// departure needs no work but adding up.
+    /// Selects the implementation of a port. Single cells are faster if cells arrive or leave one by one, because a
+    /// contended port feeds the port or follows it. Elsewhere trains stay whole. `is_plain` is true if the port is
+    /// first in, first out, and a departure time is only a sum.
     pub(super) fn port_plan(
         &self,
         link: LinkIndex,
@@ -146,13 +147,13 @@ impl PortBuilder<'_> {
         }
     }
 
-    /// Returns whether the cells on a link come from a contended port, one by one. A transparent port has one feeder:
-    /// its cells come from where the cells of the feeder begin.
+    /// Returns whether the cells on a link come from a contended port, one by one. A transparent port has one feeder,
+    /// so its cells come from wherever the feeder's stage begins.
     pub(super) fn brings_cells(&self, link: LinkIndex) -> bool {
         matches!(self.plan.roles[self.beginning(link)], Role::Contended(_))
     }
 
-    /// Returns the link on which the stage that ends with this link begins.
+    /// Returns the link at which the stage that ends with this link begins.
     pub(super) fn beginning(&self, link: LinkIndex) -> LinkIndex {
         let mut from = link;
         while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.upstream.of(from)) {
@@ -161,8 +162,8 @@ impl PortBuilder<'_> {
         from
     }
 
-    /// Returns whether one partition simulates the ports of both links. Every partition gets the same answer, so
-    /// streams have the same numbers in all of them.
+    /// Returns whether the same partition simulates the ports of both links. The answer is the same in every partition,
+    /// so streams have the same numbers in all of them.
     fn are_together(&self, one: LinkIndex, other: LinkIndex) -> bool {
         let partition_of =
             |partition: Partition<'_>, link: LinkIndex| partition.partitioning.of(self.network.links[link].from);
@@ -175,22 +176,22 @@ impl PortBuilder<'_> {
     }
 }
 
-/// A port's code and the reason for it, in words.
+/// A port's implementation and the reason for it, in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortExplanation {
     /// The port's link.
     pub link: LinkIndex,
-    /// The code that runs, such as `trains`.
+    /// The implementation, such as `trains`.
     pub code: &'static str,
-    /// The port's own ways of handling several cells at once.
+    /// The port's methods for processing several cells at once.
     pub details: Vec<&'static str>,
-    /// The reason for the code.
+    /// The reason for choosing it.
     pub why: String,
     /// The names of the ports and hosts that its cells reach next.
     pub feeds: Vec<String>,
 }
 
-/// Explains which code runs for each port of a network when no probe looks at queues, by link.
+/// Explains, by link, which implementation each port of a network has if no probe looks at queues.
 pub(in crate::engine) fn explain(
     network: &Network,
     token: &CancellationToken<'_>,

@@ -16,12 +16,12 @@ use crate::shaped_port::ShapedPort;
 use crate::units::Time;
 
 impl Engine<'_> {
-    /// Returns a view of the queues at an instant at which every port is settled.
+    /// Returns a view of the queues at `now`, when every port must be settled.
     pub(super) fn seen(&self, now: Time) -> Seen<'_> {
         Seen { engine: self, now }
     }
 
-    /// Starts new ranges of the queues of `links` at a sample at `now`, at which every port is settled.
+    /// Starts new ranges of the queues of `links` for a sample at `now`, when every port must be settled.
     pub(super) fn start_ranges(&mut self, links: &[LinkIndex], now: Time) {
         for &link in links {
             match self.fabric.plan.roles[link] {
@@ -50,7 +50,8 @@ impl Engine<'_> {
         self.fabric.plan.roles.iter_enumerated().map(end).collect()
     }
 
-    /// Measures the run up to the horizon from the states of its ports. `is_whole`: not only a partition of it.
+    /// Computes the results up to the horizon from the states of the ports. `is_whole` is false if only one partition
+    /// is covered.
     pub(super) fn result(
         &self,
         mut ends: TiVec<LinkIndex, PortEnd>,
@@ -74,14 +75,14 @@ impl Engine<'_> {
                     // Branches of a merge have the same label here.
                     port.counters[*label].offered += passed;
                     port.counters[*label].forwarded += passed;
-                    // The cell arrives, and leaves in the same instant.
+                    // The cell arrives and leaves in the same instant, but counts as waiting in between.
                     port.max_queue = port.max_queue.max(u32::from(passed > 0));
                 }
                 let arrived = known - late.last().expect("every way has an end");
                 on_links[self.routing.vcs[link][label]] +=
                     forwarded - arrived - self.fabric.rm_events.left(link, label);
                 if let StageEnd::Shaped { lane, .. } = self.fabric.plan.stages[link][label].end {
-                    // Cells of a packet that is not yet whole wait for the others.
+                    // Cells of a packet that is not yet whole wait for the rest.
                     let place = self.fabric.plan.lanes[lane].expect("the lane of a shaped port");
                     let port = self.fabric.rate_control.port(place.link).expect("the lane of a shaped port");
                     let came = u32::try_from(arrived - port.buffer().vc_counters(place.label).offered);
@@ -115,12 +116,12 @@ impl Engine<'_> {
 
 pub(super) struct PortEnd {
     pub(super) state: PortState,
-    /// By VC: waiting cells whose departure after the run is known. Empty if no departure is known before it happens.
+    /// By VC: waiting cells whose later departure is known. Empty if no departure is known in advance.
     pub(super) leave_later: TiVec<Label, u32>,
 }
 
 impl PortEnd {
-    /// Creates the state of a port all of whose waiting cells leave later.
+    /// Creates the state of a port from which all waiting cells leave later, in order.
     pub(super) fn in_order(state: PortState) -> Self {
         Self { leave_later: state.waiting.clone(), state }
     }

@@ -1,5 +1,5 @@
-//! RM events: an RM cell passes a switch that writes into it, or reaches the end of its loop. The cells themselves
-//! travel like any others.
+//! RM events: an RM cell passes a switch that writes into it, or reaches the end of its loop. Otherwise RM cells travel
+//! like any others.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use crate::units::Time;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEvent {
     pub(super) time: Time,
-    /// Index of the link it comes in on.
+    /// Index of the link on which it arrives.
     pub(super) link: LinkIndex,
     pub(super) vc: VcIndex,
     /// Its number there.
@@ -27,13 +27,13 @@ pub(super) struct RmEvent {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// The cell reaches the end of its loop. A forward cell is turned around as the given cell.
+    /// The cell reaches the end of its loop. If it is a forward cell, it is turned around into the given cell.
     End(Option<RmCell>),
-    /// It passes the switch of this place, whose allocator writes into it if it goes backward.
+    /// It passes the switch at this place, whose allocator writes into it if it is a backward cell.
     Pass(Place),
 }
 
-/// The departure of an RM cell that leaves its VC within the stage.
+/// The departure of an RM cell that leaves its VC within this stage.
 #[derive(Clone, Copy)]
 pub(super) struct RmDeparture {
     pub(super) link: LinkIndex,
@@ -43,12 +43,12 @@ pub(super) struct RmDeparture {
 
 /// All RM events, and the RM cells that leave their VC within a stage.
 pub(super) struct RmEvents {
-    /// Events by lane: RM cells that leave one port for places equally far, in order of time.
+    /// Events by lane, in time order. A lane is for RM cells that leave one port with the same lead.
     lanes: TiVec<RmLaneIndex, VecDeque<RmEvent>>,
-    /// By link and label, empty if no rate is controlled: RM cells that left their VC before the stage ends, by the
-    /// horizon.
+    /// By link and label: RM cells that have left their VC within the stage, by the horizon. Empty if no VC's rate is
+    /// controlled.
     left: TiVec<LinkIndex, TiVec<Label, u64>>,
-    /// RM cells whose loop ends only after the horizon.
+    /// RM cells that reach the end of their loop after the horizon.
     pub(super) under_way: Vec<RmDeparture>,
 }
 
@@ -77,7 +77,7 @@ impl RmEvents {
         event
     }
 
-    /// Schedules the first event of a lane. Within an instant ends come before passes, each by link.
+    /// Schedules the first event of a lane. Within an instant, ends precede passes, and both are in link order.
     #[inline]
     fn schedule(&self, lane: RmLaneIndex, event_list: &mut EventList) {
         let event = |&RmEvent { time, link, what, .. }: &RmEvent| {
@@ -91,12 +91,12 @@ impl RmEvents {
         self.left.get(link).map_or(0, |left| left[label])
     }
 
-    /// Records an RM cell that leaves its VC within the stage. Returns whether it does so before the run ends.
+    /// Records an RM cell that leaves its VC within this stage. Returns whether it does so before the run ends.
     pub(super) fn leaves(&mut self, cell: RmDeparture, plan: &Plan, horizon: Time, late: &mut Late) -> bool {
         let RmDeparture { link, label, start } = cell;
         let end = plan.rm_end(link, label);
         let (passed, behind) = late.counts[link][plan.passed[link].places(label)].split_at_mut(end.passed);
-        // It never arrives behind the end of its loop.
+        // It never reaches the ports after the end of its loop.
         for late in behind {
             *late += 1;
         }
@@ -114,7 +114,8 @@ impl RmEvents {
         arrival <= late.end
     }
 
-    /// Counts the RM cells that arrive after `horizon` instead of those that arrive after `before`.
+    /// Updates which RM cells count as late: those that arrive after `horizon`, no longer those that arrive after
+    /// `before`.
     pub(super) fn move_horizon(&mut self, plan: &Plan, before: Time, horizon: Time, late: &mut Late) {
         self.under_way.retain(|&RmDeparture { link, label, start }| {
             let end = plan.rm_end(link, label);

@@ -1,5 +1,5 @@
-//! Queues of runs of cells, and the cells a scheduler sent: [`CellQueues`](crate::port::CellQueues) for many cells at
-//! once.
+//! Queues of runs of cells, and the cells that a scheduler sent: like [`CellQueues`](crate::port::CellQueues), but for
+//! many cells at once.
 
 use std::collections::VecDeque;
 
@@ -11,13 +11,13 @@ pub use crate::scheduler::waiting::ReportGranularity;
 use crate::scheduler::waiting::{Counts, Queue, Sent, WaitingRuns};
 use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service};
 
-/// Runs of cells that wait in several queues.
+/// Runs of cells waiting in several queues.
 pub struct RunQueues {
     /// Number of each VC's queue, by label.
     queue_of: TiVec<Label, usize>,
     all: Vec<Queue>,
     scheduler: Box<dyn AnyScheduler>,
-    /// The cells that the latest service sent.
+    /// The cells sent by the latest service.
     sent: Vec<Sent>,
 }
 
@@ -29,7 +29,7 @@ impl RunQueues {
         Self { queue_of, all: vec![queue; queues], scheduler, sent: Vec::new() }
     }
 
-    /// Puts cells at the end of their VC's queue.
+    /// Appends cells to their VC's queue.
     #[inline]
     pub fn push(&mut self, run: Run) {
         let number = self.queue_of[run.last.label()];
@@ -45,13 +45,13 @@ impl RunQueues {
         }
     }
 
-    /// Passes a cell of a VC through the empty queues: it is sent before another arrives.
+    /// Passes a cell of a VC through the empty queues; it is sent before another cell arrives.
     pub fn bypass_queue(&mut self, label: Label) {
         self.scheduler.serve_alone(self.queue_of[label], self.all.len());
     }
 
-    /// Sends the next `cells` cells, takes them off the counts and reports them, in order. At least that many wait.
-    /// With [`ReportGranularity::Each`], every earlier departure has been reported.
+    /// Sends the next `cells` cells, subtracts them from the counts and reports them in order. At least that many must
+    /// wait. With [`ReportGranularity::Each`], all earlier departures must have been reported.
     #[inline]
     pub fn serve(
         &mut self,
@@ -67,14 +67,14 @@ impl RunQueues {
         }
     }
 
-    /// Reports the sent cells of runs that have not left completely.
+    /// Reports the sent cells of runs of which other cells still wait.
     pub fn report_parts(&mut self, mut report: impl FnMut(Run)) {
         for Queue { front, unreported, .. } in self.all.iter_mut().filter(|queue| queue.unreported > 0) {
             report(Run { last: front.last.not_last(), cells: std::mem::take(unreported) });
         }
     }
 
-    /// Returns the scheduler's sensitivity to the filling of empty queues.
+    /// Returns how sensitive the scheduler is to the order and time in which empty queues fill.
     pub fn backlog_sensitivity(&self) -> BacklogSensitivity {
         self.scheduler.backlog_sensitivity()
     }
@@ -89,8 +89,8 @@ impl RunQueues {
         self.all[self.queue_of[label]].cells
     }
 
-    /// Returns a lower bound on the number of cells sent up to and including the next last cell of a frame, in queues
-    /// with waiting cells.
+    /// Returns a lower bound on the number of cells sent up to and including the next one that ends a frame. There must
+    /// be waiting cells.
     pub fn least_to_an_end(&self) -> u32 {
         if self.all.len() > FEW {
             return 1;
@@ -107,5 +107,5 @@ impl RunQueues {
     }
 }
 
-/// Among more queues than this, looking for the shortest costs more than it saves.
+/// With more queues than this, finding the shortest costs more than it saves.
 const FEW: usize = 8;

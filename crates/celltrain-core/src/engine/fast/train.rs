@@ -1,5 +1,5 @@
-//! Cells in flight: alone, or as a train of cells of one frame that arrive a period apart. A port that takes trains
-//! keeps those on its links in the order of their next arrivals.
+//! Cells in flight: alone, or as a train of cells of one frame that arrive at a fixed period. A port of trains orders
+//! the trains on its links by their next arrivals.
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use crate::units::{Span, Time};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arriving {
     pub(super) time: Time,
-    /// The cell, under its label at the port.
+    /// The cell, with its label at the port.
     pub(super) cell: Cell,
 }
 
-/// Cells of one frame that arrive a period apart.
+/// Cells of one frame that arrive at a fixed period.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Train {
     pub(super) next: Time,
@@ -23,14 +23,14 @@ pub(super) struct Train {
     pub(super) period: Span,
     /// Cells still to come.
     pub(super) cells: u32,
-    /// True if the last of them is the last of the frame.
+    /// True if the last of them ends the frame.
     pub(super) ends_frame: bool,
-    /// A cell that is not the last, under its label at this port.
+    /// A cell that does not end the frame, with its label at this port.
     pub(super) cell: Cell,
 }
 
 impl Train {
-    /// Creates a train of the cells of a run under a new label, the first arriving at `next`.
+    /// Creates a train from the cells of a run, with a new label; the first cell arrives at `next`.
     pub(super) fn of(Run { last, cells }: Run, next: Time, period: Span, label: Label) -> Self {
         Self { next, period, cells, ends_frame: last.last_cell(), cell: last.not_last().relabelled(label) }
     }
@@ -39,7 +39,7 @@ impl Train {
         self.next + self.period * u64::from(self.cells - 1)
     }
 
-    /// Returns how many cells arrive before `until`, at least one.
+    /// Returns how many cells arrive before `until`. There must be at least one.
     #[inline]
     pub(super) fn cells_before(&self, until: Time) -> u32 {
         if self.last() < until {
@@ -52,7 +52,7 @@ impl Train {
         }
     }
 
-    /// Takes the cells that arrive before `until`, at least one.
+    /// Takes the cells that arrive before `until`. There must be at least one.
     pub(super) fn take_before(&mut self, until: Time) -> Run {
         self.take(self.cells_before(until))
     }
@@ -83,7 +83,7 @@ impl Train {
         goes_on
     }
 
-    /// Gives back its last `cells` cells, or all. Returns how many.
+    /// Removes its last `cells` cells, or all if there are fewer. Returns how many.
     pub(super) fn give_back(&mut self, cells: u32) -> u32 {
         let back = cells.min(self.cells);
         self.cells -= back;
@@ -91,10 +91,10 @@ impl Train {
         back
     }
 
-    /// Returns whether a later train of the same frame continues this one in step.
+    /// Returns whether a later train of the same frame continues this one at the same period.
     #[inline]
     fn goes_on_with(&self, later: &Train) -> bool {
-        // RM cells have numbers of their own, so no two are equal.
+        // RM cells have numbers of their own, so two different ones are never equal.
         self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next
     }
 }
@@ -102,18 +102,18 @@ impl Train {
 #[derive(Default)]
 pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
-    /// Inputs that have a train, by the arrival of its next cell, then by number.
+    /// Inputs that have a train, ordered by the arrival of its next cell, then by number.
     pub(super) next: ArrivalOrder,
-    /// True if cells that end no frame have an effect elsewhere.
+    /// True if cells that do not end a frame also have an effect elsewhere.
     every_cell_matters: bool,
 }
 
-/// One input: the train whose cells arrive now, without cells if there is none, and the trains behind it.
+/// One input: the train whose cells arrive now (without cells if there is none), and the trains behind it.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     pub(super) train: Train,
     pub(super) behind: VecDeque<Train>,
-    /// Cells of the train that are being interleaved, and the arrival of the first.
+    /// Cells of the train that have been interleaved, and the arrival of the first of them.
     pub(super) interleaved: u32,
     pub(super) interleaved_since: Time,
 }
@@ -128,8 +128,8 @@ impl TrainIngress {
         Self { inputs: vec![none; inputs], next: ArrivalOrder::new(inputs), every_cell_matters }
     }
 
-    /// Adds a train behind those on an input. Returns the arrival of its first cell that may matter elsewhere before
-    /// all earlier cells.
+    /// Adds a train to an input. Returns the arrival of its first cell that may matter elsewhere earlier than all
+    /// previous cells.
     #[inline]
     pub(super) fn join(&mut self, input: usize, train: Train) -> Option<Time> {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
@@ -148,11 +148,11 @@ impl TrainIngress {
                 return None;
             }
         }
-        // The new cells alone can bring the earliest effect forward, whether they were joined to a train or not.
+        // Only the new cells can make the earliest effect earlier, whether or not they were appended to another train.
         Some(train.last())
     }
 
-    /// Removes the last cells due on an input, which have not started.
+    /// Removes the last cells on an input, which have not started.
     pub(super) fn take_back(&mut self, input: usize, mut cells: u32) {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
         while cells > 0 {
@@ -165,7 +165,8 @@ impl TrainIngress {
         }
     }
 
-    /// Takes the cells of the first input that arrive before `until`, at least one. Returns them and their period.
+    /// Takes the cells of the first input that arrive before `until`, which must be at least one. Returns them and
+    /// their period.
     #[inline(always)]
     pub(super) fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
         let Input { train, behind, .. } = &mut self.inputs[input as usize];
@@ -184,7 +185,8 @@ impl TrainIngress {
     }
 }
 
-/// An input and the arrival of its next cell, as one wide number, so that comparing two is one subtraction.
+/// An input and the arrival of its next cell, packed into one wide integer so that two are compared with one
+/// subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InputArrival(u128);
 
@@ -196,7 +198,7 @@ impl InputArrival {
         Self(u128::from(time.0) << 64 | u128::from(input))
     }
 
-    /// Returns the arrival; after any instant for an empty place.
+    /// Returns the arrival; for an empty place, a time after any instant.
     pub(super) fn time(self) -> Time {
         Time((self.0 >> 64) as u64)
     }
@@ -207,13 +209,13 @@ impl InputArrival {
     }
 }
 
-/// Inputs in the order of their next arrivals: by time, then by number of the input. Each input has at most one.
+/// Inputs ordered by their next arrivals, then by number. Each input appears at most once.
 ///
-/// They are kept in a ring. A new arrival usually belongs at the end, because trains arrive in the order in which hosts
-/// send them, and cells of trains under way alternate. Most others belong near the front.
+/// They are stored in a ring. A new arrival usually belongs at the end, because trains arrive in the order in which
+/// hosts send them, and cells of simultaneous trains alternate. Most others belong near the front.
 #[derive(Default)]
 pub(super) struct ArrivalOrder {
-    /// A power of two of places, two of them free at least; a free one has [`InputArrival::NONE`].
+    /// The number of places is a power of two. At least two of them are free, and contain [`InputArrival::NONE`].
     ring: Vec<InputArrival>,
     first: usize,
     len: usize,
@@ -232,7 +234,7 @@ impl ArrivalOrder {
         self.first.wrapping_add(i) & (self.ring.len() - 1)
     }
 
-    /// Returns the `i`th arrival; an empty place beyond the last.
+    /// Returns the `i`th arrival, or an empty place after the last.
     pub(super) fn at(&self, i: usize) -> InputArrival {
         self.ring[self.place(i)]
     }
@@ -246,7 +248,7 @@ impl ArrivalOrder {
         (0..self.len).map(|i| self.at(i))
     }
 
-    /// Returns how many of the first arrivals are at the same time, and the time of the next after them.
+    /// Returns how many inputs tie for the first arrival, and the time of the next arrival after that.
     #[inline]
     pub(super) fn tied(&self) -> (usize, Time) {
         let now = self.first().time();
@@ -279,7 +281,7 @@ impl ArrivalOrder {
         self.insert(arrival);
     }
 
-    /// Inserts before the end: the arrivals on the shorter side move.
+    /// Inserts an arrival before the end, by moving the arrivals on the shorter side.
     #[inline(never)]
     fn insert(&mut self, arrival: InputArrival) {
         let mut place = self.place(0);
@@ -305,7 +307,7 @@ impl ArrivalOrder {
         self.len += 1;
     }
 
-    /// Moves the first input to another place. Returns whether it is first again.
+    /// Moves the first input to the place of its next arrival. Returns whether it is first again.
     #[inline]
     pub(super) fn put_back_first(&mut self, arrival: InputArrival) -> bool {
         let first = self.first;

@@ -1,11 +1,11 @@
-//! A contended port: trains of cells arrive on several links, and one cell leaves per cell time.
+//! A contended port at which trains of cells arrive on several links. One cell leaves per cell time.
 //!
-//! The cells of a frame that left together arrive as an arithmetic sequence, a [`Train`]; the port takes single cells
-//! from its trains in the order of their arrival, ties as the scenario says, and offers them to its
-//! [`OutputBuffer`], which asks the same admission as the reference engine's port. In a first-in first-out queue that
-//! loses nothing it has admitted, a cell's departure is known as it is admitted: it starts when everything before it
-//! has been sent. So the port is worked on in batches, some time after the instants in question, and never later than
-//! the earliest effect these could have anywhere else.
+//! The cells of a frame that left together arrive at a fixed period, as a [`Train`]. The port takes single cells from
+//! its trains in the order of arrival (the scenario's rule decides ties) and offers them to its [`OutputBuffer`], which
+//! uses the same admission as the reference engine's port. In a first-in first-out queue that loses no admitted cell,
+//! the departure of a cell is known when it is admitted: it starts when everything before it has been sent. So the port
+//! is processed in batches, later than the instants they cover, but never later than the earliest effect these could
+//! have elsewhere.
 
 use in_step::StretchTrain;
 
@@ -26,36 +26,38 @@ mod interleaving;
 pub(super) struct TrainPort {
     pub(super) output: Output,
     ties: TieBreaker,
-    /// The trains on its input links, which it borrows from [`super::links::Links`] while it is at work.
+    /// The trains on its input links, borrowed from [`super::links::Links`] while the port is processed.
     pub(super) ingress: Box<TrainIngress>,
-    /// Numbers of the links at the node, which decide ties.
+    /// The numbers of its links at the node, by which ties are decided.
     at_node: Vec<u32>,
-    /// The lists here are empty between calls, and keep their room.
+    /// The lists here are empty between calls, and are stored only to reuse their memory.
     together: Vec<(u32, Cell)>,
     in_step: Vec<(u32, Cell)>,
-    /// Inputs in step, and their cells that found room in rounds with losses.
+    /// Inputs in step, each with the number of its cells that were admitted in rounds with losses.
     counted: Vec<(u32, u32)>,
     pub(super) plan: TrainPlan,
     stretch: Vec<StretchTrain>,
-    /// By label: cells of a frame under way whose departure is known and not yet reported, because it has no effect.
+    /// By label: cells of the current frame whose departure is known but not yet reported, because it has no effect.
     pub(super) partial_frames: PartialFrames,
     /// Inputs with interleaved cells.
     touched: Vec<u32>,
-    /// Inputs that tie, or their ranks among those in step.
+    /// Inputs that tie, or their positions among those in step.
     tied: Vec<u32>,
-    /// The time in which all inputs together bring a million cells if they are as fast as this port.
+    /// Time in which all inputs together bring about a million cells, if they are as fast as this port.
     most_in_one_go: Span,
 }
 
-/// A port handles this many cells in some ten milliseconds. The number is small in tests, so that every comparison of
-/// engines also checks that it has no effect.
+/// A port processes this many cells in about ten milliseconds. The number is small in tests, so that every comparison
+/// of engines also checks that it has no effect.
 const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
-/// With more active inputs than this, the first arrival is taken instead of the first last cell.
+/// With more active inputs than this, the first arrival is used as a bound instead of the first arrival that ends a
+/// train.
 const FEW: usize = 8;
 
 impl TrainPort {
-    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its inputs among those of the node, in order.
+    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the order of its
+    /// inputs.
     pub(super) fn new(buffer: OutputBuffer, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
         let plan = TrainPlan::of(&buffer, &timing);
         let output = Output::new(buffer, timing, false);
@@ -76,7 +78,7 @@ impl TrainPort {
         }
     }
 
-    /// Returns the first arrival that matters elsewhere among the cells in flight, or an earlier instant.
+    /// Returns the first arrival that matters elsewhere among the cells in flight, or a lower bound on it.
     #[inline]
     pub(super) fn next_to_matter(&self) -> Option<Time> {
         let TrainIngress { next, inputs, .. } = &*self.ingress;
@@ -86,16 +88,16 @@ impl TrainPort {
         next.iter().map(|arrival| inputs[arrival.input() as usize].train.last()).min()
     }
 
-    /// Returns the end of the next batch, given that everything before `since` is settled: `until`, or earlier if the
-    /// batch could take too long for an interrupt.
+    /// Returns the end of the next batch: `until`, or earlier if the batch could delay a check for cancellation too
+    /// long. Everything before `since` must be settled.
     #[inline]
     pub(super) fn reach(&self, since: Time, until: Time) -> Time {
         let from = self.output.first_of(self.ingress.next.first().time()).max(since);
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
     }
 
-    /// Settles everything before `until`. `depart` receives the cells whose departure became known: the start of the
-    /// first, and the period.
+    /// Settles everything before `until`. `depart` receives the cells whose departure has become known: a run, the
+    /// start of its first cell, and the period.
     #[inline]
     pub(super) fn work(&mut self, until: Time, mut depart: impl Depart) {
         loop {
@@ -132,8 +134,8 @@ impl TrainPort {
         }
     }
 
-    /// Reports an admitted cell's start. If only whole frames matter, it does so if the cell ends a frame, is an RM
-    /// cell or may be too late for the end of the run; other cells are collected.
+    /// Reports an admitted cell's start. If only whole frames matter, only cells that end a frame, RM cells and cells
+    /// that may be too late for the end of the run are reported now; others are collected.
     #[inline]
     fn depart_one(&mut self, cell: Cell, start: Time, depart: &mut impl Depart) {
         let run = Run { last: cell, cells: 1 };
@@ -146,7 +148,7 @@ impl TrainPort {
         self.partial_frames.collect(run, depart);
     }
 
-    /// Hands on cells whose departure is known: the first starts at `first_start`, the others a `period` apart.
+    /// Reports cells whose departure is known: the first starts at `first_start`, the others follow a `period` apart.
     #[inline(always)]
     fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl Depart) {
         if first_start + period * u64::from(run.cells - 1) > self.output.timing.horizon {
@@ -155,7 +157,7 @@ impl TrainPort {
         depart(run, first_start, period);
     }
 
-    /// Handles cells that arrive a period apart from `now`, with no other arrival between them.
+    /// Handles cells that arrive a period apart, the first at `now`. No other cell arrives between them.
     #[inline]
     fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) {
         self.output.catch_up(now);
@@ -188,7 +190,7 @@ impl TrainPort {
         }
     }
 
-    /// Admits all cells of a run at once, if the result is the same as one by one.
+    /// Admits all cells of a run at once, if the result is the same as for one after another.
     #[inline]
     fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         if self.output.defers_order {
@@ -200,11 +202,11 @@ impl TrainPort {
         }
     }
 
-    /// Admits all cells of a run at once, unless the buffer would be full for one of them.
+    /// Admits all cells of a run at once, unless the buffer would be full when one of them arrives.
     ///
-    /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` only grows (`P < T`) or
-    /// only shrinks to nothing (`P >= T`). The queue follows it, and is largest at one of the ends. It is shortest
-    /// before the first or the last of them arrives.
+    /// With starts `s_i = max(a_i, s_{i-1} + T)` and arrivals a period `P` apart, `s_i - a_i` never shrinks if `P < T`,
+    /// and never grows if `P >= T`. The queue length changes in the same way, so it is largest when the first or the
+    /// last cell arrives. It is smallest just before one of these arrivals.
     #[inline]
     fn admit_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         let behind = u64::from(run.cells - 1);
@@ -212,7 +214,7 @@ impl TrainPort {
         let first_start = self.output.tail_start().max(now);
         let in_a_row = first_start + self.output.timing.cell_time * behind;
         let last_start = in_a_row.max(last_arrival);
-        // Of those that wait, frames that are not yet whole stay.
+        // Waiting cells of frames that are not yet whole stay in the buffer.
         let ready = self.output.buffer.ready();
         let awaiting = self.output.buffer.occupancy - ready;
         let ready_at_last = if period == self.output.timing.cell_time {
@@ -236,7 +238,7 @@ impl TrainPort {
             self.hand_on(run, first_start, self.output.timing.cell_time, depart);
             return true;
         }
-        // The queue runs empty under way: from then on every cell starts as it arrives.
+        // The queue runs empty before the last arrival. From then on every cell starts when it arrives.
         let in_a_row = (first_start - now).0 / (period.0 - self.output.timing.cell_time.0) + 1;
         let first = run.first(u32::try_from(in_a_row).expect("fewer than all"));
         self.hand_on(first, first_start, self.output.timing.cell_time, depart);
@@ -252,11 +254,12 @@ impl TrainPort {
             .expect("a queue stays below 2^32 cells")
     }
 
-    /// Admits a run if the order is deferred. The number of waiting cells does not depend on which of them goes first.
+    /// Admits a run if the order is deferred. The number of waiting cells does not depend on which of them leaves
+    /// first.
     ///
-    /// The i-th of them is sent no sooner than i cell times after the next start. If they arrive a cell time apart or
-    /// closer, it has arrived by then, so its early presence changes nothing. Nor does it if cells of the same queue
-    /// will still wait when the last of them arrives.
+    /// The i-th cell is sent no sooner than i cell times after the next start. If the cells arrive at most a cell time
+    /// apart, it has arrived by then, so admitting it early changes nothing. The same is true if cells of the same
+    /// queue will still wait when the last one arrives.
     #[inline(never)]
     fn admit_deferred(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         self.output.start_anew_if_idle(now, depart);
@@ -269,7 +272,7 @@ impl TrainPort {
             let last_start = (self.output.tail_start() + self.output.timing.cell_time * behind).max(last_arrival);
             self.waiting_with(last_start, last_arrival)
         };
-        // It only grows or only shrinks from one arrival to the next, see `admit_in_step`.
+        // The length only grows or only shrinks from one arrival to the next, see `admit_in_step`.
         let range = QueueRange { least: at_first.min(at_last) - 1, largest: at_first.max(at_last) };
         let gone = at_first + run.cells - 1 - at_last;
         let is_close = period <= self.output.timing.cell_time && !self.plan.fills_exactly;
@@ -281,9 +284,9 @@ impl TrainPort {
         true
     }
 
-    /// Admits a run of a VC whose frames wait until they are whole. Its cells only come while others go, so the queue
-    /// shrinks or stays until all others have gone and grows from then on, or only grows: its largest is at one of the
-    /// ends.
+    /// Admits a run of a VC whose frames wait until they are whole. While its cells arrive, only others leave. So the
+    /// queue shrinks or stays equal until all others have left and grows from then on, or it grows all the time.
+    /// Therefore it is largest at the first or the last arrival.
     #[inline(never)]
     fn admit_awaiting(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         let last_arrival = now + period * u64::from(run.cells - 1);
@@ -309,8 +312,9 @@ impl TrainPort {
         true
     }
 
-    /// Returns the fewest cells waiting while `gone` cells leave and cells of a partial frame arrive a period apart
-    /// from `now` on: at first, or when the last of the leaving cells has left.
+    /// Returns the minimum number of waiting cells while `gone` cells leave and cells of a partial frame arrive a
+    /// period apart, the first at `now`. The minimum is at the beginning, or when the last of the `gone` cells has
+    /// left.
     fn least_while_awaiting(&self, now: Time, period: Span, gone: u32) -> u32 {
         let waiting = self.output.buffer.occupancy;
         let Some(before_last) = gone.checked_sub(1) else { return waiting };

@@ -1,4 +1,4 @@
-//! Events that the reference engine reports to a probe that watches: frames and cells at ports, and rates.
+//! Events that the reference engine reports to a probe that observes them: frames and cells at ports, and rates.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::probe::Probe;
 use crate::rate_control::RateControl;
 use crate::units::Time;
 
-/// By link and label: the latest frame reported as lost on arrival, and while waiting.
+/// By link and label: the latest frame reported as lost on arrival, and the latest reported as lost while waiting.
 pub(super) type ReportedLosses = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
 
-/// Reports the events of an instant. If the probe does not watch, every method does nothing.
+/// Reports the events of an instant. If the probe does not observe events, every method does nothing.
 pub(super) struct EventSink<'a, P> {
     pub(super) now: Time,
     pub(super) probe: &'a mut P,
@@ -29,7 +29,7 @@ pub(super) struct EventSink<'a, P> {
 }
 
 impl<P: Probe> EventSink<'_, P> {
-    /// Reports a cell at the port of a link, under its label there.
+    /// Reports a cell at the port of a link, where it has this label.
     pub(super) fn cell(&mut self, link: LinkIndex, cell: Cell, step: CellStep) {
         if P::OBSERVES {
             let (vc, rm) = self.vc_and_rm(link, cell);
@@ -38,7 +38,7 @@ impl<P: Probe> EventSink<'_, P> {
         }
     }
 
-    /// Reports an event of a link's port about an arriving cell.
+    /// Reports an event at a link's port that concerns an arriving cell.
     pub(super) fn port(&mut self, link: LinkIndex, cell: Cell, occupancy: u32, event: &PortEvent<'_>) {
         if !P::OBSERVES {
             return;
@@ -83,7 +83,7 @@ impl<P: Probe> EventSink<'_, P> {
         }
     }
 
-    /// Reports the fate of a packet at a shaped port.
+    /// Reports the outcome of a packet at a shaped port.
     pub(super) fn packet(&mut self, link: LinkIndex, fate: &PacketOutcome) {
         let PacketOutcome { label, packet, occupancy, vc_cells, active_vcs, step } = *fate;
         let last = Cell::new(label, packet.frame, true).with_tag(packet.tagged);
@@ -107,7 +107,7 @@ impl<P: Probe> EventSink<'_, P> {
         }
     }
 
-    /// Reports that the last cell of a frame of `vc` reached the host, and the frame is not whole.
+    /// Reports that the last cell of a frame of `vc` reached the host but the frame is not whole.
     pub(super) fn failed(&mut self, vc: VcIndex, frame: FrameNumber, why: Failure) {
         if P::OBSERVES {
             let vc = self.end_systems.sender_of(vc, frame);
@@ -137,7 +137,7 @@ impl<P: Probe> EventSink<'_, P> {
         self.probe.on_event(self.now, Event::Frame(FrameEvent { vc, frame: cell.frame, step }));
     }
 
-    /// Returns the VC a cell was sent on, and its content if it is an RM cell.
+    /// Returns the VC on which a cell was sent, and the cell's content if it is an RM cell.
     fn vc_and_rm(&self, link: LinkIndex, cell: Cell) -> (VcIndex, Option<RmCell>) {
         let vc = self.routing.vcs[link][cell.label()];
         if cell.is_rm() {

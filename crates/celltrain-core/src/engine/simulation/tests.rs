@@ -9,7 +9,7 @@ use crate::policy::{PolicyConfig, tail_drop};
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::units::{BitRate, Bytes, Duration};
 
-/// Two sources over a buffer of 100 cells: nodes 2 and 3 are the sources, VCs 0 and 2 carry their data.
+/// Two sources share a buffer of 100 cells. Nodes 2 and 3 are the sources; VCs 0 and 2 carry their data.
 fn lan(duration: &str) -> Network {
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     n_source_network(2, "5us", Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, duration)
@@ -63,8 +63,8 @@ fn a_snapshot_is_the_result_of_a_run_that_ends_there() {
 
 #[test]
 fn an_injected_frame_takes_the_time_of_its_cells_and_its_links() {
-    // 1500 bytes and LLC/SNAP are 32 cells. In units of 1/97.2 MHz a cell takes 265 and a link 486: 34 cells and three
-    // links.
+    // 1500 bytes with LLC/SNAP take 32 cells. In units of 1/97.2 MHz a cell takes 265 and the delay of a link is 486:
+    // 34 cell times and three links.
     let mut network = lan("50ms");
     network.flows.clear();
     each_engine(&network, |mut simulation| {
@@ -92,7 +92,7 @@ fn frames_injected_at_one_instant_leave_in_order_and_each_finds_the_port_at_work
         }
         let link = network.vcs[DATA].path[0];
         let port = &simulation.snapshot().unwrap().ports[link];
-        // One cell of the first frame has started before the others arrive.
+        // One cell of the first frame has started before the other frames arrive.
         assert_eq!((port.max_queue_cells, port.queue_cells), (95, 95));
         simulation.advance(simulation.end()).unwrap();
         assert_eq!(simulation.take_deliveries().iter().map(|frame| frame.tag).collect::<Vec<_>>(), [3, 1, 2]);

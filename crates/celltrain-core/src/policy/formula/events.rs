@@ -1,4 +1,4 @@
-//! A running policy of formulas: its inputs, its decisions, and the updates of its state.
+//! A running formula policy: its inputs, its decisions, and the updates of its state.
 
 use celltrain_formula::Registers;
 use celltrain_formula::rules::update;
@@ -19,7 +19,7 @@ pub(super) struct Running {
     units_per_second: f64,
     /// Cells waiting, if the policy follows cells.
     waiting: u32,
-    /// Number of cells from one `on_cells` to the next, and how many are left.
+    /// Number of cells from one `on_cells` update to the next, and how many are left until then.
     every: u32,
     left: u32,
     /// Number of replaced results.
@@ -28,7 +28,7 @@ pub(super) struct Running {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: places of names, and counts of cells that are there")]
 impl Running {
-    /// Creates the policy of a port crossed by VCs of these names.
+    /// Creates the policy of a port crossed by VCs with these names.
     ///
     /// # Errors
     /// Returns everything that is wrong with the formulas.

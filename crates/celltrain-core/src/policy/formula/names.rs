@@ -16,9 +16,9 @@ pub(super) const FIRST_OWN: u8 = 5;
 pub enum Source {
     /// Constant during a run.
     Port,
-    /// Changes as cells come and go; held in this register.
+    /// Changes when cells arrive or leave; stored in this register.
     Queue(u8),
-    /// Depends on the arriving frame or its arrival time; held in this register.
+    /// Depends on the arriving frame or its arrival time; stored in this register.
     Frame(u8),
 }
 

@@ -7,7 +7,7 @@ use crate::units::{BitRate, CELL_BITS, Clock};
 pub struct PortInfo<'a> {
     /// Name of its link.
     pub name: &'a str,
-    /// K: places for waiting cells; `None` for a buffer without limit.
+    /// K: number of cells that can wait; `None` if unlimited.
     pub capacity: Option<u32>,
     /// C: the rate of its link, in cells per second.
     pub cells_per_second: f64,

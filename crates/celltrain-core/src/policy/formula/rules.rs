@@ -84,13 +84,13 @@ impl Host for AtPort<'_> {
     }
 }
 
-/// Returns whether this is an event of single cells.
+/// Returns whether this event concerns single cells.
 fn is_of_cells(on: On) -> bool {
     matches!(on, On::Event("on_departure" | "on_cells"))
 }
 
 impl Rules {
-    /// Compiles the rules of a policy at a port, for VCs of these names; `None` if they are not known yet.
+    /// Compiles the rules of a policy at a port, for VCs with these names; `None` if they are not known yet.
     pub(super) fn of(config: &Table, port_info: &PortInfo<'_>, vcs: Option<&[&str]>) -> Result<Self, Vec<Fault>> {
         let (questions, events) = (config.questions(), config.events());
         let texts = Texts { vcs, ..config.texts(&questions, &events) };

@@ -25,7 +25,7 @@ fn text(formula: &str) -> Constant {
     Constant::Formula(formula.into())
 }
 
-/// Compares a formula with a policy of the list, in many states of the buffer and with the same draws.
+/// Compares a formula with a listed policy, in many states of the buffer and with the same random draws.
 fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     let names = ["vc0", "vc1", "vc2"];
     assert_eq!(ours.check(Some(capacity), &[]), [], "{ours:?}");
@@ -62,7 +62,7 @@ fn an_average_goes_on_before_a_frame_is_judged() {
     config.on_frame = table(&[("average", "average + 0.5 * (X - average)")]);
     assert_eq!(config.check(Some(1000), &[]), []);
     let mut bench = Bench::new(&config, 1000, 1);
-    // Averages 0, 2, 5: the frame that finds 8 cells is refused; then the average falls with the queue.
+    // The averages are 0, 2 and 5, so the frame that finds 8 cells is refused. Then the average falls with the queue.
     for expected in [4, 8, 8] {
         bench.offer_frame(0, 4);
         assert_eq!(bench.port.occupancy(), expected);

@@ -12,7 +12,7 @@ const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {
-    /// An acknowledgement of this many segments.
+    /// The arrival of an acknowledgement of this many segments.
     Ack(u8),
     /// Time passes, in milliseconds.
     Pass(u64),

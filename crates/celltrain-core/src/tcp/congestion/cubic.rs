@@ -1,12 +1,13 @@
-//! CUBIC: after a loss cwnd returns to its old value along a cubic of the time since the loss, at any round-trip time.
+//! CUBIC: after a loss, cwnd returns to its old value as a cubic function of the time since the loss, regardless of the
+//! round-trip time.
 //!
-//! Source: RFC 9438, whose symbols are kept: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
+//! Source: RFC 9438, whose symbols are used: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
 //! in seconds and windows are in segments, as in the RFC.
 //! Departures: the round-trip time is smoothed as in RFC 6298 (2.3) from one exact sample per round trip, separately
 //! from the retransmission timer's, which counts coarse ticks. min(cwnd, rwnd) replaces the flight size (4.6); they are
-//! equal while a sender has data. Slow start is the plain one, without `HyStart++` (4.10). Spurious losses are not
-//! undone (4.9). At or above the receiver's window, cwnd does not grow in congestion avoidance (5.8), whatever
-//! `window_growth` is.
+//! equal while a sender has data. Slow start is standard, without `HyStart++` (4.10). Spurious losses are not undone
+//! (4.9). At or above the receiver's window, cwnd does not grow in congestion avoidance (5.8), whatever `window_growth`
+//! is.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;
@@ -74,7 +75,7 @@ impl CongestionControl for Cubic {
         epoch.t = epoch.t + epoch.grew.map_or(Span(0), |grew| now - grew);
         epoch.grew = Some(now);
         let t = epoch.t.0 as f64 / self.units_per_second;
-        // Figure 4 in section 4.3, with alpha 1 once the estimate is back where the window was.
+        // Figure 4 in section 4.3, with alpha 1 once the estimate has regained the previous window.
         let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
         epoch.w_est += alpha * acked / cwnd;
         self.epoch = Some(epoch);
@@ -149,7 +150,7 @@ fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    // From above the root, every step comes closer until rounding stops it.
+    // Starting above the root, every step gets closer until rounding stops it.
     let mut root = x.max(1.0);
     loop {
         let next = (2.0 * root + x / (root * root)) / 3.0;

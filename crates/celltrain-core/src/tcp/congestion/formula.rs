@@ -18,32 +18,33 @@ use crate::error::Fault;
 use crate::tcp::options::TcpOptions;
 use crate::units::{Clock, Span, Time};
 
-/// A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is kept from one evaluation to the next.
+/// A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is kept between
+/// evaluations.
 ///
 /// Source: the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CongestionFormula")]
 pub struct Table {
-    /// New values of cwnd, ssthresh and state with an acknowledgement that lets cwnd grow, in slow start too:
+    /// New values of cwnd, ssthresh and state after an acknowledgement that lets cwnd grow, also in slow start:
     /// `cwnd = "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd"`.
     #[serde(default)]
     pub on_ack: BTreeMap<String, String>,
     /// New values when duplicate acknowledgements start a fast retransmit.
     #[serde(default)]
     pub on_loss: BTreeMap<String, String>,
-    /// New values when the retransmission timer runs out.
+    /// New values when the retransmission timer expires.
     #[serde(default)]
     pub on_timeout: BTreeMap<String, String>,
-    /// Names for what stays the same during a run: a number, or a formula of constants.
+    /// Constants, by name: each a number or a formula of constants.
     #[serde(default)]
     pub constants: BTreeMap<String, Start>,
-    /// Names for numbers that the connection keeps, each with the value it starts with.
+    /// State variables of the connection, by name, each with its initial value.
     #[serde(default)]
     pub state: BTreeMap<String, Start>,
 }
 
-/// The table of a scenario, boxed because the options of every connection have room for it.
+/// The table of a scenario, boxed to keep the options of every connection small.
 pub type Config = Box<Table>;
 
 /// Registers of the sender's values; the user's own names follow.

@@ -1,8 +1,8 @@
 //! Congestion controls, which grow and shrink the congestion window; one file each.
 //!
-//! The sender keeps the windows and grows them in slow start. A control decides how cwnd grows in congestion avoidance
+//! The sender stores the windows and grows cwnd in slow start. A control decides how cwnd grows in congestion avoidance
 //! and how much congestion shrinks it. To add a control, add a file here, two lines below and one page under
-//! `docs/models/`. Its name in scenarios, its Python access and the shared tests follow.
+//! `docs/models/`. Its name in scenarios, its Python access and the shared tests then exist automatically.
 
 pub mod cubic;
 pub mod formula;
@@ -14,14 +14,15 @@ use crate::registry;
 use crate::units::{Clock, Span, Time};
 
 registry! {
-    /// How cwnd grows in congestion avoidance, and by how much congestion shrinks it.
+    /// Growth of cwnd in congestion avoidance, and its reduction after congestion.
     pub enum Congestion {
-        /// A segment a round trip, and half (Jacobson 1988).
+        /// cwnd grows by a segment per round trip and is halved by congestion (Jacobson 1988).
         #[default]
         jacobson: Jacobson,
-        /// Along a cubic of the time since the last loss, and 0.7 (RFC 9438).
+        /// cwnd is a cubic function of the time since the last loss and is reduced to 0.7 of its value by congestion
+        /// (RFC 9438).
         cubic: Cubic,
-        /// As formulas of your own say (`formula` of the TCP).
+        /// cwnd follows your own formulas (`formula` of the TCP).
         formula: Formula,
     }
 
@@ -34,18 +35,18 @@ registry! {
 /// The sender's interface to its congestion control. Windows are in segments, and `window` is min(cwnd, rwnd).
 pub trait CongestionControl: Send {
     /// Returns cwnd after an acknowledgement of new data in congestion avoidance. [`Windows`] handles slow start, and
-    /// caps cwnd at rwnd if it may not outgrow it.
+    /// caps cwnd at rwnd if cwnd may not exceed it.
     fn on_new_ack(&mut self, ack: NewAck) -> f64;
 
     /// Returns the fraction of a window that remains after congestion, above 0 and below 1.
     fn decrease(&self, window: f64) -> f64;
 
-    /// Records the round-trip time of a segment that was sent once.
+    /// Records the round-trip time of a segment that was sent only once.
     fn on_round_trip(&mut self, took: Span) {
         let _ = took;
     }
 
-    /// Reports that a fast retransmit shrinks the window, by the share that `decrease` returned.
+    /// Reports that a fast retransmit shrinks the window, to the share that `decrease` returned.
     fn on_fast_retransmit(&mut self, window: f64) {
         let _ = window;
     }
@@ -55,8 +56,8 @@ pub trait CongestionControl: Send {
         let _ = window;
     }
 
-    /// Returns whether it sets both windows itself, in slow start and at a loss too. Only then are the methods below
-    /// called.
+    /// Returns whether it sets both windows itself, including in slow start and after a loss. Only then are the methods
+    /// below called.
     fn sets_windows(&self) -> bool {
         false
     }
@@ -77,7 +78,7 @@ pub trait CongestionControl: Send {
         None
     }
 
-    /// Returns how many results of its formulas were replaced so far because they were not numbers.
+    /// Returns how many results of its formulas were replaced so far because they were not finite numbers.
     fn replaced_results(&self) -> u64 {
         0
     }
@@ -123,7 +124,7 @@ pub struct NewAck {
     pub now: Time,
     /// Number of segments it acknowledges.
     pub acked: f64,
-    /// cwnd, in segments: ssthresh or above.
+    /// cwnd, in segments; at least ssthresh.
     pub cwnd: f64,
     /// rwnd, in segments.
     pub rwnd: f64,
@@ -131,7 +132,7 @@ pub struct NewAck {
 
 /// The sender's windows, in segments.
 pub struct Windows {
-    /// cwnd: fractions are kept, but the usable window is whole segments.
+    /// cwnd: fractions are kept, but the usable window is in whole segments.
     pub cwnd: f64,
     /// ssthresh: slow start below, congestion avoidance from this value on.
     pub ssthresh: f64,
@@ -208,7 +209,7 @@ impl Windows {
             // Only growth is capped: a control can always shrink cwnd.
             _ if grown < self.cwnd => grown.max(MIN_CWND),
             WindowGrowth::Uncapped => grown,
-            // A window the receiver shrank does not shrink cwnd.
+            // If the receiver shrinks its window, cwnd does not shrink.
             WindowGrowth::Capped => self.cwnd.max(grown.min(self.rwnd)),
             // 4.3BSD: snd_cwnd = MIN(cw + incr, TCP_MAXWIN), and with window scaling TCP_MAXWIN << snd_scale.
             WindowGrowth::CappedByField => grown.min(self.field),
@@ -257,12 +258,12 @@ impl Windows {
         }
     }
 
-    /// Returns how many results of the control's formulas were replaced so far because they were not numbers.
+    /// Returns how many results of the control's formulas were replaced so far because they were not finite numbers.
     pub fn replaced_results(&self) -> u64 {
         self.control.replaced_results()
     }
 
-    /// Records the round-trip time of a segment that was sent once.
+    /// Records the round-trip time of a segment that was sent only once.
     #[inline]
     pub fn on_round_trip(&mut self, took: Span) {
         self.control.on_round_trip(took);
@@ -359,7 +360,7 @@ mod tests {
         ) {
             let options = TcpOptions {
                 mss: Bytes { bytes: mss.into() },
-                // A multiple of 1024, so that scaling keeps it.
+                // A multiple of 1024, so that window scaling does not round it.
                 receive_window: Bytes { bytes: u64::from(wnd >> 10 << 10) },
                 initial_ssthresh: Some(Bytes { bytes: u64::from(65_535 / mss * mss) }),
                 ssthresh_rule: SsthreshRule::HalfOfWindow,
@@ -403,7 +404,7 @@ mod tests {
             bsd.on_loss();
             let mut ours = Windows {
                 arithmetic: SsthreshArithmetic::WholeSegments,
-                // Only whole segments of it are used; half of it in whole segments is the same.
+                // Only whole segments of rwnd are used, and half of them gives the same whole number.
                 rwnd: f64::from(wnd / mss),
                 ..windows(SsthreshRule::HalfOfWindow, f64::from(cwnd.max(mss)) / f64::from(mss))
             };

@@ -1,6 +1,6 @@
 //! Loss recovery variants, one file each.
 //!
-//! The sender keeps the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A
+//! The sender stores the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A
 //! variant decides how to react to a duplicate acknowledgement and to an acknowledgement of new data. While
 //! [`Recovery::chooses`] is true it also picks the next segment. Offsets count bytes of the stream; an end is
 //! exclusive.
@@ -26,15 +26,15 @@ registry! {
         vanilla: Vanilla,
         /// Fast retransmit on the third duplicate acknowledgement, then slow start (Jacobson 1988).
         tahoe: Tahoe,
-        /// Fast retransmit and fast recovery, which the first acknowledgement of new data ends (RFC 5681).
+        /// Fast retransmit, then fast recovery until the first acknowledgement of new data (RFC 5681).
         reno: Reno,
-        /// Fast recovery until everything outstanding is acknowledged, a hole a round trip (RFC 6582).
+        /// Fast recovery until everything outstanding is acknowledged, one hole per round trip (RFC 6582).
         newreno: Newreno,
-        /// The same, with a new segment for every two duplicate acknowledgements (Hoe 1996).
+        /// Like `newreno`, with a new segment for every two duplicate acknowledgements (Hoe 1996).
         newreno_hoe: NewrenoHoe,
-        /// Selective acknowledgements, the network's load read off the scoreboard (RFC 6675).
+        /// Selective acknowledgements; the data in the network is computed from the scoreboard (RFC 6675).
         sack: Sack,
-        /// Selective acknowledgements, the network's load estimated (Fall and Floyd 1996).
+        /// Selective acknowledgements; the data in the network is estimated (Fall and Floyd 1996).
         sack_pipe: SackPipe,
     }
 

@@ -17,7 +17,7 @@ pub struct NewrenoHoe {
     /// Offset that must be acknowledged before another fast retransmit.
     recover: u64,
     recovering: bool,
-    /// New segments that the phase's duplicates allow and that are not sent yet.
+    /// New segments allowed by the phase's duplicates and not yet sent.
     allowed: u32,
 }
 

@@ -1,10 +1,10 @@
 //! Standard SACK: losses and the amount of data in the network are computed from the scoreboard at every
 //! acknowledgement.
 //!
-//! Source: RFC 6675, whose names are kept: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
+//! Source: RFC 6675, whose names are used: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
 //! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `docs/mechanisms.md` 3.7, option of A-27.
-//! Departures: min(cwnd, rwnd) replaces the flight size (5, step 4.2). All segments are full, so octets are counted by
-//! the segment. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
+//! Departures: min(cwnd, rwnd) replaces the flight size (5, step 4.2). All segments are full, so octets are counted in
+//! whole segments. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
 use crate::tcp::congestion::Windows;

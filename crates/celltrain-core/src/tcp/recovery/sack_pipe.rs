@@ -1,7 +1,8 @@
-//! SACK with Fall and Floyd's pipe: an estimate of the data in the network decides when to send, the scoreboard what.
+//! SACK with Fall and Floyd's pipe: an estimate of the data in the network decides when to send, and the scoreboard
+//! decides what.
 //!
-//! Source: Fall and Floyd 1996, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", section 3.4, its `pipe`
-//! kept; RFC 2018; `docs/mechanisms.md` 3.7, the default of A-27.
+//! Source: Fall and Floyd 1996, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", section 3.4, with its
+//! variable `pipe`; RFC 2018; `docs/mechanisms.md` 3.7, the default of A-27.
 //! Departures: no new recovery starts until everything sent before a timeout is acknowledged, as in RFC 6675 (5.1); the
 //! source does not cover this case.
 
@@ -37,7 +38,7 @@ impl Recovery for SackPipe {
         }
         windows.on_fast_retransmit();
         windows.cwnd = windows.ssthresh;
-        // Three have left the network; `on_sent` counts the one resent.
+        // Three segments have left the network; `on_sent` counts the one that is resent.
         let outstanding = (flight.max - flight.una) / flight.mss;
         *self = Self {
             dup_acks: 0,

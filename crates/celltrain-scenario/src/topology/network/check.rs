@@ -30,7 +30,7 @@ pub(super) fn check(config: &Config, scope: &mut Scope<'_>) -> Result<Option<Lay
     Ok(layout.filter(|_| scope.found().count() == before))
 }
 
-/// Checks that every node has a valid name of its own.
+/// Checks that every node has a valid and unique name.
 fn names(config: &Config, scope: &mut Scope<'_>) {
     let mut known = BTreeSet::new();
     for (key, names, _) in config.nodes() {
@@ -46,7 +46,7 @@ fn names(config: &Config, scope: &mut Scope<'_>) {
     }
 }
 
-/// Checks that every link joins two nodes that no other link joins.
+/// Checks that every link joins two different nodes, and that no two links join the same nodes.
 fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     let mut list = scope.at("links");
     let mut joined = BTreeSet::new();
@@ -74,7 +74,7 @@ fn links(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     }
 }
 
-/// Returns true, and reports a fault, if the network lacks a node of this name.
+/// Reports a fault and returns true if the network has no node of this name.
 fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> bool {
     if nodes.contains_key(name) {
         return false;
@@ -85,8 +85,8 @@ fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> bool {
     true
 }
 
-/// Checks that every flow has its own name, joins two hosts, and takes a possible path. Returns the positions of flows
-/// without a fault.
+/// Checks that every flow has a unique name, joins two hosts, and has a possible path. Returns the positions of flows
+/// without faults.
 fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize> {
     let mut list = scope.at("flows");
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
@@ -141,7 +141,7 @@ fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     }
 }
 
-/// Checks the form of a given path: it joins the flow's ends, crosses no other host, and no node twice.
+/// Checks the form of a given path: it must connect the flow's ends, without crossing other hosts or any node twice.
 fn path_form(flow: &FlowConfig, path: &[String], nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     if path.first() != Some(&flow.from) || path.last() != Some(&flow.to) {
         let FlowConfig { from, to, .. } = flow;
@@ -160,7 +160,7 @@ fn path_form(flow: &FlowConfig, path: &[String], nodes: &Nodes<'_>, scope: &mut 
     }
 }
 
-/// Checks that every flow has a path. Returns the layout of the network if it is sound.
+/// Checks that every flow has a path. Returns the layout of the network if it has no faults.
 fn routes(
     config: &Config,
     nodes: &Nodes<'_>,
@@ -223,7 +223,7 @@ fn without_a_path(
     }
 }
 
-/// Checks that flows of one VC end at one host, and that flows from several hosts meet once, at a switch.
+/// Checks that flows of one VC end at the same host, and that flows from several hosts meet only once, at a switch.
 fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>) -> Result<(), Interrupted> {
     let token = scope.token();
     let mut list = scope.at("flows");
@@ -276,7 +276,7 @@ fn shared_vcs(config: &Config, layout: &Layout, scope: &mut Scope<'_>) -> Result
     Ok(())
 }
 
-/// Checks that every edge device is between a host and the ATM network.
+/// Checks that every edge device on a path is between a host and the ATM network.
 pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>) {
     let mut list = scope.at("flows");
     for (i, flow) in layout.flows.iter().enumerate() {
@@ -296,10 +296,10 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>) {
     }
 }
 
-/// Warns of nodes on no link, and of nodes not connected to any flow: a line of the file may be missing.
+/// Warns of nodes without links, and of nodes not connected to any flow. They may be due to a missing line in the file.
 pub(super) fn islands(layout: &Layout) -> Vec<Warning> {
     let graph = &layout.graph;
-    // Each node points towards the representative of its connected component.
+    // Each node points towards the root of its connected component.
     let mut towards: TiVec<NodeIndex, NodeIndex> = graph.nodes.keys().collect();
     let mut is_on_a_link: TiVec<NodeIndex, bool> = ti_vec![false; graph.nodes.len()];
     for link in &graph.links {
@@ -348,7 +348,7 @@ fn kind_name(kind: NodeKind) -> &'static str {
     }
 }
 
-/// Returns the representative of a node's connected component. Each search halves the path, so that paths stay short.
+/// Returns the root of a node's connected component. Each search halves the path, so that paths stay short.
 fn root(towards: &mut TiSlice<NodeIndex, NodeIndex>, mut node: NodeIndex) -> NodeIndex {
     while towards[node] != node {
         towards[node] = towards[towards[node]];

@@ -1,4 +1,4 @@
-//! Merging VCs: cells of a frame wait apart until the frame is whole.
+//! Merging VCs: the cells of a frame wait separately until the frame is whole.
 
 use typed_index_collections::TiSlice;
 
@@ -13,7 +13,7 @@ pub(super) struct AwaitingReassembly {
 }
 
 impl OutputBuffer {
-    /// Makes VCs merge at this port, as [`Port::merging`](crate::port::Port::merging) does.
+    /// Makes VCs merge at this port, like [`Port::merging`](crate::port::Port::merging).
     #[must_use]
     pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
         if merging.contains(&true) {
@@ -24,23 +24,22 @@ impl OutputBuffer {
         self
     }
 
-    /// Returns whether frames of some VC wait until they are whole.
+    /// Returns whether the frames of any VC wait until they are whole.
     pub fn merges(&self) -> bool {
         !self.awaiting_reassembly.is_empty()
     }
 
-    /// Returns the number of waiting cells of a VC's frame that is not yet whole.
+    /// Returns the number of waiting cells in a VC's frame that is not yet whole.
     pub fn awaiting_reassembly(&self, label: Label) -> u32 {
         self.awaiting_reassembly.get(label).and_then(Option::as_ref).map_or(0, |frame| frame.cells)
     }
 
-    /// Returns the runs that the latest offer, to a port where VCs merge, made ready to be sent.
+    /// Returns the runs that became ready to be sent with the latest offer, at a port where VCs merge.
     pub fn released(&self) -> impl Iterator<Item = Run> {
         self.fifo.range(self.fifo.len() - self.released..).copied()
     }
 
-    /// Puts cells of a port where VCs merge at the end of the queue, or with those of their frame that is not yet
-    /// whole.
+    /// At a port where VCs merge, appends cells to the queue or to their frame that is not yet whole.
     pub(super) fn await_reassembly(&mut self, run: Run) {
         self.released = 0;
         let Some(frame) = &mut self.awaiting_reassembly[run.last.label()] else {
@@ -68,7 +67,7 @@ impl OutputBuffer {
         self.awaiting_reassembly.get(label).is_some_and(Option::is_some)
     }
 
-    /// Discards the waiting cells of a frame that cannot become whole.
+    /// Discards the waiting cells of a frame that can no longer become whole.
     pub(super) fn discard_awaiting(&mut self, label: Label) {
         let Some(frame) = &mut self.awaiting_reassembly[label] else { return };
         frame.runs.clear();

@@ -1,11 +1,12 @@
-//! Many cells at once: their fate, and their admission or refusal, with the result of single offers.
+//! Operations on many cells at once: their outcome, and their admission or refusal. The results are those of single
+//! offers.
 
 use super::{Cell, FrameOutcome, OutputBuffer, QueueRange, Run};
 use crate::index::Label;
 
 impl OutputBuffer {
-    /// Returns the fate of a VC's next cells, starting with this one, as long as there is room for them. Asks the
-    /// policy if a frame starts, as the first cell's arrival would. That arrival must follow.
+    /// Returns the outcome of a VC's next cells, starting with this one, as long as there is room for them. If a frame
+    /// starts, asks the policy, as the arrival of its first cell would. The caller must then offer that cell.
     #[inline]
     pub fn fate(&mut self, cell: Cell) -> FrameOutcome {
         if self.admission.take_start(cell.label()) {
@@ -14,8 +15,8 @@ impl OutputBuffer {
         self.admission.fate(cell)
     }
 
-    /// Admits cells whose outcome is [`FrameOutcome::Admitted`], with the result of single offers between and after
-    /// which `gone` cells leave. There was room for each of them, and the queue stayed within `range`.
+    /// Admits cells whose outcome is [`FrameOutcome::Admitted`]. The result is that of single offers, between and after
+    /// which `gone` cells leave. There must have been room for each, and the queue must have stayed within `range`.
     #[inline]
     pub fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
@@ -26,8 +27,8 @@ impl OutputBuffer {
         self.defer_dequeue(gone);
     }
 
-    /// Admits cells of several VCs to a port without a queue, with the result of single offers between and after which
-    /// `gone` cells leave. There was room for each of them, and the queue stayed within `range`.
+    /// Admits cells of several VCs to a port without a queue. The result is that of single offers, between and after
+    /// which `gone` cells leave. There must have been room for each, and the queue must have stayed within `range`.
     #[inline]
     pub fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
         debug_assert!(!self.keeps_queue, "the order of cells has no effect");
@@ -37,7 +38,7 @@ impl OutputBuffer {
         self.defer_dequeue(gone);
     }
 
-    /// Counts cells of a VC that arrive between cells of others, as single offers would.
+    /// Counts cells of a VC that arrive interleaved with others, as single offers would.
     /// [`OutputBuffer::admit_in_any_order`] admits them.
     #[inline]
     pub fn count_interleaved(&mut self, run: Run) {
@@ -48,8 +49,8 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns whether cells of a VC that arrive one by one, while `left` cells leave, may be reported to the policy
-    /// with the first of them (`CellFollower::enters_at_once`).
+    /// Returns whether cells of a VC that arrive one by one, while `left` cells leave, may all be reported to the
+    /// policy with the first of them (`CellFollower::enters_at_once`).
     #[inline]
     pub fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
         if !self.follows {

@@ -1,5 +1,5 @@
-//! Compares the fast engine's port with the naive one: cells admitted, refused and taken at once must give the same
-//! result as one cell after another.
+//! Compares the fast engine's port with the naive one. Cells that are admitted, refused and sent in bulk must give the
+//! same result as cells handled one after another.
 
 use proptest::prelude::*;
 use typed_index_collections::TiSlice;
@@ -13,14 +13,14 @@ use crate::scheduler::{Class, SchedulerConfig, VcKind};
 
 const NAMES: [&str; 4] = ["vc0", "vc1", "vc2", "vc3"];
 const VCS: u32 = 4;
-/// Number of scripts drawn. Many are short: faults show in a few steps or not at all.
+/// Number of scripts. Many are short, because bugs show within a few steps or not at all.
 const CASES: u32 = 4_000;
 
-/// A port of each kind, and the cells that have left them.
+/// A port of each kind, and the cells that have left each.
 struct Pair {
     naive: Port,
     batching: OutputBuffer,
-    /// Number of the current frame, by label, and of the latest RM cell.
+    /// Number of the current frame, by label, and number of the latest RM cell.
     frames: [u32; VCS as usize],
     rms: u32,
     left_naive: Vec<Cell>,
@@ -30,11 +30,11 @@ struct Pair {
 /// An operation at the port.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Cells of a VC's frame arrive in a row; the last of them may end it.
+    /// Cells of a VC's frame arrive back to back; the last of them may end it.
     Run { label: Label, cells: u32, ends: bool },
     /// An RM cell arrives.
     Rm { label: Label },
-    /// A cell arrives alone. If nothing waits, it bypasses the queue.
+    /// A single cell arrives. If nothing waits, it bypasses the queue.
     Alone { label: Label, ends: bool },
     /// Cells leave, and are reported later.
     Gone { cells: u32 },
@@ -59,7 +59,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A policy without hints to engines: every default must be right.
+/// A policy that gives engines no hints, so every default must be right.
 struct Silent(Box<dyn BufferPolicy>);
 
 impl BufferPolicy for Silent {
@@ -77,8 +77,8 @@ impl BufferPolicy for Silent {
 }
 
 impl Pair {
-    /// Creates the pair for a policy and a scheduler by their places in the lists; `None` if they cannot be at one
-    /// port.
+    /// Creates the pair for a policy and a scheduler, given by their indices in the lists; `None` if they cannot be
+    /// combined.
     fn new((policy, silent): (usize, bool), scheduler: usize, capacity: u32, merging: [bool; 4]) -> Option<Self> {
         let policies = PolicyConfig::samples(capacity);
         let schedulers = SchedulerConfig::samples();
@@ -114,7 +114,7 @@ impl Pair {
     }
 
     fn report_before(&mut self, label: Label) {
-        // A port without deferred order updates deferred state by itself, and does not expose the cells.
+        // A port without deferred order updates its deferred state by itself, and does not report cells.
         if !self.batching.defers_order() || self.batching.must_report_before(label) {
             self.report();
         }
@@ -181,7 +181,7 @@ impl Pair {
         }
     }
 
-    /// Admits a run at once if there is room for all, otherwise one by one.
+    /// Admits a run as a whole if there is room for all of it, otherwise one by one.
     fn run(&mut self, run: Run) {
         let label = run.last.label();
         self.next_frame(label, run.last.last_cell());
@@ -196,14 +196,14 @@ impl Pair {
         match self.batching.fate(first) {
             FrameOutcome::Admitted => {
                 assert!(run.iter().all(|cell| self.naive.offer(cell)));
-                // A cell that waited before leaves after the run.
+                // A cell that waited before the run leaves after it.
                 let gone = self.batching.ready().min(1);
                 self.left_naive.extend((0..gone).map(|_| self.naive.take().expect("it is ready")));
                 let least = self.batching.occupancy;
                 self.batching.admit(run, QueueRange { least, largest: least + run.cells }, gone);
             }
             FrameOutcome::Refused => {
-                // A cell that ends a frame whose last cell is kept needs a decision of its own.
+                // A cell that ends a frame whose last cell is kept needs a separate decision.
                 let (refused, last) =
                     if run.last.last_cell() && self.batching.fate(run.last) == FrameOutcome::CellByCell {
                         (run.at_most(run.cells - 1), Some(run.last))
@@ -231,7 +231,7 @@ impl Pair {
         }
     }
 
-    /// Compares the ports after all departures are reported.
+    /// Compares the ports once all departures have been reported.
     fn compare_all(&mut self) {
         self.report();
         assert_eq!(self.left_naive, self.left_batching);

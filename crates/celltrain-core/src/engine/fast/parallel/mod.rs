@@ -1,9 +1,10 @@
-//! One run on several threads: conservative parallel simulation. Each thread simulates a partition of the network.
+//! A run on several threads, by conservative parallel simulation. Each thread simulates a partition of the network.
 //!
-//! A window is as long as the lookahead, the shortest way from one partition to another. A cell that starts within a
-//! window arrives after it. So when everything before the window is settled, each partition knows all arrivals within
-//! it, and needs no other. At the end of the window each partition sends its messages to each other one, and waits for
-//! theirs. `docs/design/threads.md` says why the result is the same, and how much faster it is.
+//! The length of a window is the lookahead: the shortest time in which a cell gets from one partition to another. A
+//! cell that starts within a window arrives in another partition after the window. So once everything before the window
+//! is settled, each partition knows all arrivals within it and can simulate it independently. At the end of the window
+//! it sends messages to each other partition, and waits for theirs. `docs/design/threads.md` explains why the result is
+//! the same, and how much faster it is.
 
 mod partitioning;
 mod routes;
@@ -36,23 +37,23 @@ use crate::units::{Span, Time};
 pub(super) use partitioning::{Partition, Partitioning};
 use routes::{Frames, Routes};
 
-/// Number of threads of a run.
+/// Number of threads for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParallelOptions {
-    /// Threads at most; a network that cannot be partitioned that far takes fewer.
+    /// Maximum number of threads. A network that cannot be divided into as many partitions uses fewer.
     pub threads: usize,
-    /// True if the network is partitioned even if nothing is gained, for tests.
+    /// True if the network is partitioned even if that is not faster; for tests.
     pub at_any_cost: bool,
 }
 
 impl ParallelOptions {
-    /// Up to `threads` threads, if that pays.
+    /// Uses up to `threads` threads, if that is faster.
     pub fn up_to(threads: usize) -> Self {
         Self { threads, at_any_cost: false }
     }
 }
 
-/// Runs a network in partitions; `None` if it stays whole.
+/// Runs a network in partitions; `None` if it is not partitioned.
 pub(in crate::engine) fn run(
     mode: PortMode,
     options: ParallelOptions,
@@ -86,14 +87,14 @@ pub(in crate::engine) fn run(
             })
         };
         let Ok(others) = all_peers.map(start).collect::<io::Result<Vec<_>>>() else {
-            // The system has no more threads. Those that were started find their peers gone, and end.
+            // The system cannot start more threads. Those already started end, because their peers are gone.
             return Ok(None);
         };
         let first = simulate(0, own_peers, progress, token);
         let joined =
             others.into_iter().map(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
         let joined: Vec<_> = joined.collect();
-        // A partition that is cancelled leaves its peers, which interrupts them.
+        // If a partition is cancelled, its peers are interrupted because it is gone.
         let first = first?;
         Ok(Some((first, joined.into_iter().collect::<Result<Vec<(EndedPartition, Vec<RunResult>)>, Interrupted>>()?)))
     });
@@ -139,20 +140,20 @@ fn partitioning(
     Partitioning::new(network, &plan, &times, &takes_cells, options, token)
 }
 
-/// The messages of one partition for another at the end of a window.
+/// The messages of one partition to another at the end of a window.
 #[derive(Default)]
 struct Messages {
-    /// The earliest next event that the sender knows of.
+    /// Time of the earliest next event that the sender knows of.
     next: Time,
     of_ends: EndMessages,
-    /// Whole frames on their way to hosts, and the numbers of their lanes.
+    /// Whole frames on their way to hosts, each with the number of its lane.
     deliveries: Vec<(LaneIndex, Delivery)>,
-    /// Streams, and the number of cells of each.
+    /// Streams, each with its number of cells.
     streams: Vec<(StreamIndex, usize)>,
     cells: Vec<Arriving>,
 }
 
-/// The channels between a partition and each of the others, by number. They are closed when a partition ends, also if
+/// The channels between a partition and each of the others, by number. They are closed when the partition ends, even if
 /// it is cancelled or panics, so that no other waits for it.
 struct Peers(Vec<Option<Peer>>);
 
@@ -162,10 +163,10 @@ struct Peer {
     from: Receiver<Messages>,
 }
 
-/// Number of checks of a waiting partition before it sleeps. Partitions end a window within some tens of microseconds
-/// of each other, and waking one takes as long.
+/// Number of checks before a waiting partition sleeps. Partitions end a window within some tens of microseconds of each
+/// other, and waking a thread takes as long.
 const LOOKS: u32 = 1 << 11;
-/// Sleep between two checks for cancellation of the run.
+/// Time between two checks for cancellation while a partition sleeps.
 const NAP: Duration = Duration::from_millis(20);
 
 impl Peers {
@@ -191,13 +192,13 @@ impl Peers {
 }
 
 impl Peer {
-    /// Sends the outgoing messages, and the time of the sender's next event.
+    /// Sends the outgoing messages with the time of the sender's next event.
     fn send(&mut self, next: Time) -> Result<(), Interrupted> {
         let messages = Messages { next, ..std::mem::take(&mut self.outgoing) };
         self.to.send(messages).map_err(|_| Interrupted)
     }
 
-    /// Waits for the messages that end the same window at the peer.
+    /// Waits for the messages that the peer sends at the end of the same window.
     fn receive(&self, token: &CancellationToken<'_>) -> Result<Messages, Interrupted> {
         for _ in 0..LOOKS {
             match self.from.try_recv() {
@@ -216,7 +217,7 @@ impl Peer {
     }
 }
 
-/// A partition's way through its windows.
+/// The state of a partition between windows.
 struct Windows {
     routes: Routes,
     peers: Peers,
@@ -235,10 +236,10 @@ impl Engine<'_> {
         let lookahead = self.partition.expect("it is one of several").partitioning.lookahead;
         self.set_horizon(horizon);
         let behind = horizon + Span(1);
-        // Cells held back at an earlier horizon are exchanged first, in a window without length.
+        // Cells that were held back at an earlier horizon are exchanged first, in a window of zero length.
         let mut until = latest_end.unwrap_or(Time(lookahead.0)).min(behind);
         loop {
-            // The instant of the window's end belongs to the next window.
+            // The instant at which the window ends belongs to the next window.
             let advance = Advance { until: Time(until.0 - 1), snapshots_end: Time::default() };
             self.process_events(advance, &mut Nothing, progress, token)?;
             for &number in &routes.ports {
@@ -251,19 +252,19 @@ impl Engine<'_> {
                 let mut messages = peer.receive(token)?;
                 next = next.min(messages.next);
                 self.apply(&mut messages, &routes.data_goes_first);
-                // The lists keep their room.
+                // The lists keep their memory.
                 peer.outgoing = messages;
             }
             *latest_end = Some(until);
             if until == behind {
                 return Ok(());
             }
-            // Nothing happens anywhere before the next event that any partition knows of.
+            // Nothing happens anywhere before the earliest next event of all partitions.
             until = Time(until.0.saturating_add(lookahead.0)).max(next).min(behind);
         }
     }
 
-    /// Writes the messages for other partitions. Returns the earliest next event known here.
+    /// Collects the messages for other partitions. Returns the time of the earliest next event known here.
     fn write_messages(&mut self, routes: &mut Routes, peers: &mut Peers) -> Time {
         let Self { links, fabric: Fabric { lanes, end_systems, event_list, .. }, .. } = self;
         let mut next = event_list.first().time();
@@ -308,9 +309,9 @@ impl Engine<'_> {
         next
     }
 
-    /// Applies the messages received from another partition, and removes them.
+    /// Applies the messages received from another partition, and clears them.
     fn apply(&mut self, messages: &mut Messages, data_goes_first: &TiSlice<FlowIndex, bool>) {
-        // A frame is known at the port that collects its cells before the cells arrive there.
+        // Frames are added first, because a frame must be known at the port that collects its cells before they arrive.
         self.fabric.end_systems.receive(&mut messages.of_ends, data_goes_first);
         for (lane, delivery) in messages.deliveries.drain(..) {
             self.fabric.lanes[lane].push_back(delivery);
@@ -327,17 +328,18 @@ impl Engine<'_> {
         messages.cells.clear();
     }
 
-    /// Restricts the engine to the ends of flows that are here, and keeps what goes to other partitions.
+    /// Restricts the engine to the ends of flows in this partition, and stores what will be sent to other partitions.
     pub(super) fn keep(&mut self, partition: Partition<'_>) {
         self.fabric.end_systems.keep(&simulated_by(self.network, partition));
         for (lane, _) in routes::lanes_elsewhere(self, partition) {
-            // A lane is put on the event list when its first frame arrives. Behind this frame no frame is the first.
+            // A lane is put on the event list when its first frame is added. With this placeholder in front, that never
+            // happens.
             let (link, vc, frame) = Default::default();
             self.fabric.lanes[lane].push_back(Delivery { time: NEVER, link, vc, frame, cells: 0 });
         }
     }
 
-    /// Returns the result, when the other partitions have ended too.
+    /// Returns the result, once the other partitions have ended.
     fn result_with(&mut self, others: Vec<EndedPartition>, token: &CancellationToken<'_>) -> Outcome {
         let mut ends = self.port_ends();
         let partitioning = self.partition.expect("it is one of several").partitioning;
@@ -369,7 +371,7 @@ impl Engine<'_> {
     }
 }
 
-/// Place of the first frame in a lane whose frames are for another partition.
+/// Index of the first real frame in a lane whose frames are sent to another partition.
 const FOR_ANOTHER: usize = 1;
 
 /// Returns the ends of connections that a partition simulates.
@@ -380,7 +382,7 @@ fn simulated_by(network: &Network, partition: Partition<'_>) -> Ends {
     }
 }
 
-/// The counts of a partition at the end.
+/// The final counts of a partition.
 struct EndedPartition {
     ports: TiVec<LinkIndex, PortEnd>,
     late: TiVec<LinkIndex, Vec<u64>>,

@@ -1,7 +1,7 @@
 //! The division of a network among threads.
 //!
-//! Partitions consist of whole nodes. Cells go from one to another only on the way from a contended port to a host or
-//! to a port that takes single cells in streams, and only if that way is long: the shortest one is the lookahead.
+//! Partitions consist of whole nodes. Cells pass between them only on the way from a contended port to a host or to a
+//! port that takes single cells in streams, and only if that path is long. The shortest such path is the lookahead.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,7 +22,7 @@ pub(in crate::engine::fast) struct Partitioning {
     partition_of: TiVec<NodeIndex, u32>,
     /// Number of partitions, at least two.
     pub(in crate::engine::fast) partitions: usize,
-    /// Least time from the start of a cell in one partition to its arrival in another.
+    /// Shortest time from the start of a cell in one partition to its arrival in another.
     pub(in crate::engine::fast) lookahead: Span,
 }
 
@@ -44,8 +44,8 @@ impl Partitioning {
         self.partition_of[node]
     }
 
-    /// Partitions a network into up to `threads` partitions, if that pays. `takes_cells`: by contended port, true if
-    /// single cells arrive in streams.
+    /// Divides a network into up to `threads` partitions, if that is faster. `takes_cells` is true, by contended port,
+    /// if single cells arrive there in streams.
     pub(super) fn new(
         network: &Network,
         plan: &Plan,
@@ -77,37 +77,37 @@ impl Partitioning {
         Ok(None)
     }
 
-    /// Returns the number of cells that all busy ports together send in a window.
+    /// Returns how many cells all ports together send in a window if they are busy.
     fn cells_in_a_window(&self, plan: &Plan, times: &TiVec<LinkIndex, LinkTimes>) -> u64 {
         let cells = plan.contended.iter().map(|&link| self.lookahead.0 / times[link].cell_time.0);
         cells.fold(0, u64::saturating_add)
     }
 }
 
-/// Returns whether a policy outside the core decides, which only one thread may ask.
+/// Returns whether a policy outside the core is used, which must be called from a single thread.
 fn asks_outside(network: &Network) -> bool {
     network.links.iter().any(|link| matches!(link.policy, PolicyConfig::Python(_)))
 }
 
 /// Connectivity between nodes, used for partitioning.
 struct Connectivity {
-    /// Nodes that must be in one partition.
+    /// Pairs of nodes that must be in the same partition.
     together: Vec<(NodeIndex, NodeIndex)>,
-    /// The shortest way of cells from one node to another that may cross between partitions.
+    /// The shortest path of cells from one node to another, for pairs of nodes that may be in different partitions.
     apart: BTreeMap<(NodeIndex, NodeIndex), Span>,
-    /// Number of VCs that cross a node's ports, by node.
+    /// Number of VCs that cross each node's ports.
     work: TiVec<NodeIndex, u64>,
 }
 
-/// Least number of cells that all ports together can send in a window. With fewer, the exchange takes too large a share
-/// of the time: some ports are idle, and the exchange takes as long as a few hundred cells.
+/// Minimum number of cells that all ports together can send in a window. With fewer, the exchange of messages takes too
+/// large a share of the time: some ports are idle, and the exchange takes as long as processing a few hundred cells.
 const LEAST_WORK: u64 = 1 << 14;
-/// Least number of cells in a window for each VC, because each is checked for messages in each window.
+/// Minimum number of cells per window for each VC, because each VC is checked for messages in each window.
 const LEAST_WORK_PER_VC: u64 = 4;
-/// Numbers of partitions to try, from the largest down, before two.
+/// How many numbers of partitions are tried, from the largest down. After these, two partitions are tried.
 const TRIES: usize = 8;
 
-/// Most work of a partition, in quarters of the average.
+/// Maximum amount of work of a partition, in quarters of the average.
 const MOST_WORK: u64 = 5;
 const QUARTERS: u64 = 4;
 const CANDIDATES: usize = 16;
@@ -147,7 +147,7 @@ impl Connectivity {
         *shortest = lead.min(*shortest);
     }
 
-    /// Returns possible lengths of the shortest way between partitions, longest first.
+    /// Returns candidates for the shortest path between partitions, longest first.
     fn candidates(&self) -> Vec<Span> {
         let mut leads: Vec<_> = self.apart.values().copied().collect();
         leads.sort_unstable();
@@ -160,9 +160,9 @@ impl Connectivity {
         candidates
     }
 
-    /// Returns the partition of each node, with nodes closer than `least_lead` in one partition. Returns `None` if
-    /// the nodes cannot be divided in this way into `partitions` parts with about equal work. `most_work` is the
-    /// largest amount of work of one partition, in quarters of the average.
+    /// Returns the partition of each node, with nodes closer than `least_lead` in the same partition. Returns `None` if
+    /// the nodes cannot be divided in this way into `partitions` partitions with about equal work. `most_work` is the
+    /// maximum amount of work of a partition, in quarters of the average.
     fn partition(
         &self,
         network: &Network,
@@ -181,7 +181,7 @@ impl Connectivity {
             neighbours.entry(groups.of[from]).or_default().push(groups.of[to]);
             neighbours.entry(groups.of[to]).or_default().push(groups.of[from]);
         }
-        // Neighbours stay together if possible, so groups are visited in rings around the first.
+        // To keep neighbours together, groups are visited breadth first from the first group.
         let all: u64 = work.iter().sum();
         let (mut given, mut work_of) = (0, vec![0; partitions]);
         let mut partition_of: TiVec<NodeIndex, Option<u32>> = ti_vec![None; network.nodes.len()];
@@ -192,7 +192,7 @@ impl Connectivity {
                 if partition_of[group].is_some() {
                     continue;
                 }
-                // The partition in which the middle of its work lies.
+                // The group belongs to the partition that contains the middle of its work.
                 let middle = given + work[group] / 2;
                 let partition =
                     usize::try_from(middle * partitions as u64 / all.max(1)).unwrap_or(usize::MAX).min(partitions - 1);
@@ -211,12 +211,12 @@ impl Connectivity {
 
     fn shortest_across(&self, partition_of: &TiVec<NodeIndex, u32>) -> Span {
         let across = self.apart.iter().filter(|&(&(from, to), _)| partition_of[from] != partition_of[to]);
-        // Parts without a way between them never wait for each other.
+        // Partitions without a path between them never wait for each other.
         across.map(|(_, &lead)| lead).min().unwrap_or(Span(u64::MAX))
     }
 }
 
-/// Nodes in groups, each known by one of its nodes.
+/// Groups of nodes, each identified by one of its nodes.
 struct Groups {
     of: TiVec<NodeIndex, NodeIndex>,
 }
@@ -226,7 +226,7 @@ impl Groups {
         let mut groups = Self { of: (0..nodes).map(NodeIndex::from).collect() };
         for (one, other) in together {
             let (one, other) = (groups.root(one), groups.root(other));
-            // The lowest number stays, so groups do not depend on the order.
+            // The lowest number identifies the merged group, so the result does not depend on the order.
             groups.of[one.max(other)] = one.min(other);
         }
         for node in (0..nodes).map(NodeIndex::from) {

@@ -12,32 +12,32 @@ use crate::engine::fast::links::StreamIndex;
 use crate::engine::fast::plan::{LaneIndex, PortIndex, StageEnd};
 use crate::index::{FlowIndex, VcIndex};
 
-/// The routes of everything that a partition sends to others at the end of a window.
+/// The routes of all messages that a partition sends to others at the end of a window.
 pub(super) struct Routes {
-    /// Contended ports that send cells or frames to other partitions, and so must be settled first.
+    /// Contended ports that send cells or frames to other partitions, and so must be settled before messages are sent.
     pub(super) ports: Vec<PortIndex>,
-    /// Streams that begin here and end in another partition, each with the partition it ends in.
+    /// Streams that begin here and end in another partition, each with that partition.
     pub(super) streams: Vec<(StreamIndex, u32)>,
-    /// Lanes of frames that end in another partition, and that partition.
+    /// Lanes of frames that end in another partition, each with that partition.
     pub(super) lanes: Vec<(LaneIndex, u32)>,
-    /// VCs whose frames start here and are needed by others.
+    /// VCs whose frames start here and are needed in other partitions.
     pub(super) frames: Vec<Frames>,
-    /// Flows whose receiving ends are here, and the partition of their sending ends.
+    /// Flows whose receiving ends are here, each with the partition of its sending end.
     pub(super) flows: Vec<(FlowIndex, u32)>,
-    /// By flow: the receiving end comes before the sending end within an instant.
+    /// By flow: true if the receiving end precedes the sending end within an instant.
     pub(super) data_goes_first: TiVec<FlowIndex, bool>,
 }
 
-/// A VC whose frames another partition has to know.
+/// A VC whose frames must be known in another partition.
 pub(super) struct Frames {
     pub(super) vc: VcIndex,
     /// Number of the next frame to be sent.
     pub(super) sent: FrameNumber,
-    /// Partitions of the port that collects its cells and of its destination.
+    /// The other partitions that need the frames: those of the port that collects its cells and of its destination.
     pub(super) to: BTreeSet<u32>,
-    /// Partitioning of its destination, if that is another.
+    /// The partition of its destination, if it is another one.
     pub(super) blocks_to: Option<u32>,
-    /// True if this partition collects them or has their destination.
+    /// True if this partition collects its cells or contains its destination.
     pub(super) are_needed_here: bool,
 }
 
@@ -89,7 +89,7 @@ impl Routes {
     }
 }
 
-/// Returns the lanes of frames that begin in a partition and end in another, and that partition.
+/// Returns the lanes of frames that begin in a partition and end in another, each with the other partition.
 pub(super) fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
     let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
     let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| partition.has(network.links[link].from));
@@ -100,7 +100,8 @@ pub(super) fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> 
     ends.filter(|&(_, to)| to != partition.number).collect()
 }
 
-/// Returns, by VC, the partition that collects its cells into frames: it has the last port where they can wait.
+/// Returns, by VC, the partition that collects its cells into frames: the partition of the last port where they can
+/// wait.
 fn collected(engine: &Engine<'_>, partition: Partition<'_>) -> TiVec<VcIndex, u32> {
     let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
     let mut collected = ti_vec![0; network.vcs.len()];

@@ -1,5 +1,5 @@
-//! Several trains at once: trains in step, whose cells tie again a period later and are taken in rounds, and
-//! overlapping trains at ports with a queue for each VC, which are admitted one after the other.
+//! Several trains at once. Cells of trains in step tie again after every period and are taken in rounds. At ports with
+//! a queue for each VC, overlapping trains are admitted one after another.
 
 use super::{Input, TrainPort, number};
 use crate::cell::Run;
@@ -11,10 +11,10 @@ use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
 impl TrainPort {
-    /// Handles cells that arrive in the same instant, `now`, and at once those that arrive together with them again and
-    /// again as long as nothing else comes before `until`.
+    /// Handles cells that arrive in the same instant, `now`. Also handles the following rounds of the same inputs, as
+    /// long as no other cell arrives and `until` is not reached.
     pub(super) fn tie(&mut self, now: Time, until: Time, depart: &mut impl Depart) {
-        // Departures make room, on which the number of rounds depends.
+        // Departures make room, which affects the number of rounds.
         self.output.catch_up(now);
         let (tied, other) = self.ingress.next.tied();
         let period = self.ingress.inputs[self.ingress.next.first().input() as usize].train.period;
@@ -52,9 +52,10 @@ impl TrainPort {
         self.in_step = in_step;
     }
 
-    /// Returns how often the cells of the first `tied` inputs arrive together, from `now` on and before `until`; none
-    /// is the last of its train. At a port that only counts cells, all of them are admitted or lost alone for want of
-    /// room, without asking the policy, and all are in time for the end of the run or all too late.
+    /// Returns how many times the cells of the first `tied` inputs arrive together, from `now` on and before `until`,
+    /// without the last cell of any train. At a port that only counts cells, two more conditions limit the number: all
+    /// cells are admitted, or lost one by one for lack of room, without asking the policy; and either all are in time
+    /// for the end of the run or all are too late.
     fn rounds_in_step(&self, now: Time, tied: usize, period: Span, until: Time) -> u32 {
         let Output { buffer, timing, .. } = &self.output;
         let (mut rounds, mut cells) = (u32::MAX, 0);
@@ -74,7 +75,7 @@ impl TrainPort {
         }
         let room = (buffer.capacity - buffer.occupancy) / cells;
         let room = if room == 0 && self.plan.loses_in_rounds { u32::MAX } else { room };
-        // A round delays the end of the queue by at most its cells' transmission, or its own length.
+        // A round delays the end of the queue at most by the transmission of its cells, or by its own length.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);
         let before_the_end =
@@ -82,8 +83,8 @@ impl TrainPort {
         rounds.min(room).min(whole(before_the_end))
     }
 
-    /// Takes `rounds` rounds of the first `tied` inputs, at a port that only counts cells. Loses the cells that find no
-    /// room one by one. If all enter, their order affects only the draws.
+    /// Takes `rounds` rounds of the first `tied` inputs, at a port that only counts cells. Cells that find no room are
+    /// lost one by one. If all are admitted, their order affects only the random draws.
     fn count_rounds(&mut self, now: Time, tied: usize, rounds: u32, depart: &mut impl Depart) {
         let mut in_step = std::mem::take(&mut self.counted);
         in_step.extend(self.ingress.next.iter().take(tied).map(|arrival| (arrival.input(), 0)));
@@ -110,14 +111,14 @@ impl TrainPort {
             at += period;
         }
         self.tied = ranks;
-        // None of them completes a frame, so it is enough to report them all with the start of the last.
+        // None of them completes a frame, so all can be reported with the start of the last one.
         let last_start = Time(self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0));
         for (input, entered) in in_step.drain(..) {
             let train = &mut self.ingress.inputs[input as usize].train;
             let all = train.take(rounds);
             self.ingress.next.put_back_first(InputArrival::new(at, input));
             self.output.note(all, now, period);
-            // Uses up the start of a frame, if this is one, without asking the policy.
+            // Marks the start of a frame, if this is one, as handled, without asking the policy.
             self.output.buffer.fate(all.last);
             let run = Run { cells: whole_rounds + entered, ..all };
             if run.cells < rounds {
@@ -133,27 +134,28 @@ impl TrainPort {
     }
 }
 
-/// Cells of one train that arrive in a stretch of several.
+/// The cells of one train within a stretch of several trains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StretchTrain {
     input: u32,
     cells: u32,
     /// Arrival of the first.
     first: Time,
-    /// The arrival within a period: trains of equal phase tie in every common round.
+    /// The arrival within a period. Trains of equal phase tie in every round they share.
     phase: Span,
-    /// Round of the first cell, counted from the beginning of the stretch.
+    /// Round of the first cell, counted from the start of the stretch.
     round: u32,
 }
 
 impl TrainPort {
-    /// Admits all cells of trains that overlap, from `now` on, train after train, and draws for their ties. It ends at
-    /// `until`, or before the first train for which the result might differ from single admission. Returns whether any
-    /// train was admitted.
+    /// Admits all cells of overlapping trains from `now` on, one train after another, and makes the random draws for
+    /// their ties. Ends at `until`, or before the first train for which the result might differ from that of single
+    /// cells. Returns whether any train was admitted.
     ///
-    /// Arrivals no further apart than a cell time keep the link busy, and between one of them and the last one no more
-    /// cells leave than arrive: the queue is largest with the last, and shortest before the first. The early presence
-    /// of a train's cells changes nothing ([`TrainPort::admit_deferred`]), whatever other VCs' cells come meanwhile.
+    /// Arrivals at most a cell time apart keep the link busy, and between any of them and the last one no more cells
+    /// leave than arrive. So the queue is largest with the last arrival, and smallest before the first. Admitting a
+    /// train's cells early changes nothing ([`TrainPort::admit_deferred`]), whatever cells of other VCs arrive in the
+    /// meantime.
     #[inline(never)]
     pub(super) fn admit_stretch(&mut self, now: Time, until: Time, depart: &mut impl Depart) -> bool {
         let cell_time = self.output.timing.cell_time;
@@ -239,13 +241,13 @@ impl TrainPort {
         true
     }
 
-    /// Returns whether a VC's queue certainly does not run empty up to an instant.
+    /// Returns whether it is certain that a VC's queue is never empty before `until`.
     fn has_cells_until(&self, until: Time, label: Label) -> bool {
         let starts = until.0.saturating_sub(self.output.next_start.0) / self.output.timing.cell_time.0 + 1;
         u64::from(self.output.buffer.least_ahead(label)) > starts
     }
 
-    /// Draws for the ties of a stretch, in order of time.
+    /// Makes the random draws for the ties of a stretch, in time order.
     fn pass_over_ties(&mut self, stretch: &mut [StretchTrain]) {
         stretch.sort_unstable_by_key(|train| train.phase);
         if stretch.windows(2).all(|two| two[0].phase != two[1].phase) {

@@ -1,4 +1,4 @@
-//! Interleaved trains: their cells come one by one between each other.
+//! Interleaved trains: their cells arrive alternately.
 
 use super::{Input, TrainPort, number};
 use crate::cell::Run;
@@ -7,13 +7,14 @@ use crate::engine::fast::train::InputArrival;
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
-/// A train with more cells in a row than this is handled alone, and with fewer left its interleaving does not begin.
+/// A train with more than this many consecutive cells is handled by itself. Interleaving does not begin with trains
+/// that have this many cells left or fewer.
 const FEW_IN_A_ROW: u32 = 4;
 
-/// The queue while interleaved cells join it.
+/// The queue while interleaved cells are added.
 struct InterleavedQueue {
     waiting: u32,
-    /// Start of the first waiting cell, or of the next that comes.
+    /// Start of the first waiting cell, or of the next one to arrive.
     next_start: Time,
     range: QueueRange,
     gone: u32,
@@ -21,8 +22,8 @@ struct InterleavedQueue {
 }
 
 impl TrainPort {
-    /// Returns whether the next cells of the first train, or of the trains that tie with it, interleave with other
-    /// trains.
+    /// Returns whether the next cells of the first train, or of those that tie for the first arrival, interleave with
+    /// other trains.
     #[inline]
     pub(super) fn is_interleaved(&self, until: Time) -> bool {
         let first = self.ingress.next.first();
@@ -31,9 +32,10 @@ impl TrainPort {
             && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
     }
 
-    /// Returns whether interleaving saves more than its beginning and its end cost: cells of the first train come
-    /// further apart than they leave, or it does not tie and has more than a few left, as has the second. Others end,
-    /// or are in step, a cell or two later. Cells that may be too late for the end of the run are not interleaved.
+    /// Returns whether interleaving saves more than it costs to begin and end it. That is so if the cells of the first
+    /// train arrive more slowly than cells leave, or if it does not tie and both it and the second train have more than
+    /// a few cells left. Other trains end or are in step after a cell or two. Cells that may be too late for the end of
+    /// the run are not interleaved.
     #[inline]
     pub(super) fn interleaving_pays(&self) -> bool {
         let [first, second] = [0, 1].map(|i| self.ingress.next.at(i));
@@ -43,18 +45,19 @@ impl TrainPort {
             && self.output.tail_start() <= self.output.timing.latest_start
     }
 
-    /// Returns whether more than `cells` cells of an input's train come before another's.
+    /// Returns whether more than `cells` cells of an input's train arrive before `other`.
     #[inline]
     fn is_alone(&self, input: u32, cells: u32, other: Time) -> bool {
         let train = &self.ingress.inputs[input as usize].train;
         train.cells > cells && train.next + train.period * u64::from(cells) < other
     }
 
-    /// Interleaves trains up to `until`, or to the first cell that is one of many in a row, asks the policy, finds no
-    /// room, or may be too late for the end of the run. Returns whether any cell was admitted.
+    /// Interleaves trains up to `until`, or up to the first cell that begins a long row of one train's cells, needs a
+    /// decision of the policy, finds no room, or may be too late for the end of the run. Returns whether any cell was
+    /// admitted.
     ///
-    /// Single cells change only the queue's length and the order of arrivals. Work for one train is done for all of its
-    /// cells at the end of the train or of the stretch.
+    /// Each cell only updates the queue's length and the order of arrivals. All other work for a train is done at once,
+    /// at the end of the train or of the stretch.
     #[inline(never)]
     pub(super) fn interleave(&mut self, until: Time, depart: &mut impl Depart) -> bool {
         let waiting = self.output.buffer.occupancy;
@@ -99,7 +102,7 @@ impl TrainPort {
         let mut touched = std::mem::take(&mut self.touched);
         for input in touched.drain(..) {
             let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
-            // A train that has ended since may have no cells left.
+            // A train that has ended in the meantime may have no cells left.
             if *interleaved > 0 {
                 let (first, period) = (*interleaved_since, train.period);
                 let run = Run { last: train.cell, cells: std::mem::take(interleaved) };
@@ -112,8 +115,8 @@ impl TrainPort {
         true
     }
 
-    /// Interleaves the cells that tie at the first instant. Returns false, with nothing done, if one of them lacks room
-    /// or ends the stretch for another reason ([`TrainPort::interleave`]).
+    /// Interleaves the cells that tie for the first arrival. Returns false without doing anything if one of them finds
+    /// no room or ends the stretch for another reason ([`TrainPort::interleave`]).
     #[inline(never)]
     fn interleave_tied(&mut self, queue: &mut InterleavedQueue, until: Time, depart: &mut impl Depart) -> bool {
         let now = self.ingress.next.first().time();
@@ -143,7 +146,7 @@ impl TrainPort {
         true
     }
 
-    /// Interleaves the next cell of an input, which arrives `now`. Returns the arrival of the one after.
+    /// Interleaves the next cell of an input, which arrives at `now`. Returns the arrival of the one after it.
     #[inline(always)]
     fn interleave_one(
         &mut self,
@@ -156,7 +159,7 @@ impl TrainPort {
         let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
         if *interleaved == 0 {
             if !train.cell.is_rm() {
-                // Uses up the start of a frame, if this is one, without asking the policy (`is_welcome`).
+                // Marks the start of a frame, if this is one, as handled, without asking the policy (`is_welcome`).
                 self.output.buffer.fate(train.cell);
             }
             *interleaved_since = now;
@@ -174,7 +177,7 @@ impl TrainPort {
         Some(train.next)
     }
 
-    /// Ends a train whose last cell has been interleaved; returns the start of the next train on its input.
+    /// Ends a train whose last cell has been interleaved. Returns the first arrival of the next train on its input.
     #[inline(never)]
     fn end_train(&mut self, input: u32, start: Time, depart: &mut impl Depart) -> Option<Time> {
         let Input { train, behind, interleaved, interleaved_since } = &mut self.ingress.inputs[input as usize];
@@ -187,7 +190,7 @@ impl TrainPort {
         });
         self.finish_interleaved(run, first, period);
         if last.is_rm() || last.last_cell() {
-            // Cells of the frame that were collected before go with the last one.
+            // Cells of the frame that were collected earlier are reported with the last one.
             let cells = self.partial_frames.take_before(run);
             self.partial_frames.report(last.label(), depart);
             depart(Run { last, cells: cells + run.cells }, start, Span(0));
@@ -197,8 +200,8 @@ impl TrainPort {
         next
     }
 
-    /// Counts the cells of a queue that left before the arrivals of `now`. There are rarely more than two, and a branch
-    /// could not predict none, one or two, so these are counted without branches.
+    /// Counts the cells that left the queue before the arrivals at `now`. There are rarely more than two, but whether
+    /// there are none, one or two is unpredictable, so these are counted without branches.
     #[inline(always)]
     fn count_departures(&self, queue: &mut InterleavedQueue, now: Time) {
         let until = now + Span(u64::from(self.output.timing.serve_first));
@@ -230,7 +233,7 @@ impl TrainPort {
         *interleaved > 0 || train.cell.is_rm() || self.output.buffer.admits_unasked(train.cell.label())
     }
 
-    /// Does the work for the interleaved cells of one train, except their departure.
+    /// Does all work for the interleaved cells of one train, except reporting their departure.
     #[inline]
     fn finish_interleaved(&mut self, run: Run, first: Time, period: Span) {
         self.output.buffer.count_interleaved(run);
