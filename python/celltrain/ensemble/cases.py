@@ -128,7 +128,7 @@ def trial_run(configuration: str, seed: int, seconds: float) -> tuple[dict[str, 
     """Runs a canonical scenario for at most this number of seconds.
 
     Returns:
-        The answer (None if the run was stopped), and the seconds that a whole run takes.
+        The answer (None if the run was stopped), and the time that a whole run takes, in seconds.
     """
     begun, share = time.monotonic(), 0.0
 

@@ -128,7 +128,7 @@ def arrow(columns: Iterable[tuple[Column, Any]], metadata: Mapping[str | bytes, 
 
 
 def texts(codes: NDArray[Any], words: Sequence[Any]) -> pa.DictionaryArray:
-    """Returns a text column, whose dictionary contains only the used texts, sorted. The code -1 means null."""
+    """Returns a text column whose dictionary contains only the strings in use, sorted. The code -1 means null."""
     import pyarrow as pa
 
     used = np.unique(codes[codes >= 0])
