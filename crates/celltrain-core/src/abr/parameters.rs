@@ -122,8 +122,7 @@ pub struct Rates {
 }
 
 impl Parameters {
-    /// Returns the VC's rates, given the rate of its first link and the time after which a cell that never queues is
-    /// back.
+    /// Returns the VC's rates, given the rate of its first link and the round-trip time of a cell that never queues.
     pub fn rates(&self, link_rate: BitRate, round_trip: Duration) -> Rates {
         let pcr = self.pcr.unwrap_or(link_rate);
         let mcr = cells_per_second(self.mcr);
