@@ -72,5 +72,5 @@ html_theme_options = {"navigation_with_keys": True}
 
 
 def setup(app: Any) -> None:
-    """Omits pydantic's own attributes of each class, which celltrain does not document."""
+    """Omits the attributes that pydantic adds to each class, which celltrain does not document."""
     app.connect("autodoc-skip-member", lambda _, __, name, ___, skip, ____: skip or name.startswith("model_"))

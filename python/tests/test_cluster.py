@@ -57,7 +57,7 @@ if not hasattr(_core, "harmless"):
     _core.harmless, _core.run_many = _core.run_many, deadly
 """
 
-# Runs a chunk in a new process, where all threads are its own, and none are of Dask or other tests.
+# Runs a chunk in a new process, where all threads belong to the chunk, and none to Dask or other tests.
 ONE_TASK = """
 import sys, threading, time
 from pathlib import Path
