@@ -139,7 +139,7 @@ class Campaign:
         return cls(folder, random.Random(seed), plan, table, 4 * seeds)
 
     def driver(self, store: Path, *arguments: object, **variables: str) -> subprocess.Popen[str]:
-        """Starts a sweep in a separate process, which resumes the store if it exists."""
+        """Starts a sweep in a separate process. Resumes the store if it exists."""
         return driver(self.plan, store, *arguments, **variables)
 
     def finish(self, store: Path, process: subprocess.Popen[str]) -> None:

@@ -36,7 +36,7 @@ exclude_patterns = [
 ]
 
 myst_enable_extensions = ["colon_fence"]
-# Like GitHub, so that links to headings work in both places.
+# Headings have the same anchors as on GitHub, so that links to headings work in both places.
 myst_heading_anchors = 6
 # The notebooks in docs/notebooks have no saved outputs; other pages have no code cells.
 nb_execution_mode = "force"

@@ -130,7 +130,7 @@ def test_check_and_vet_name_a_dead_formula(formula, expected):
     else:
         evidence = found[ADMITS]
         assert found.get(CARRIES) == "0 % in lan-5" if nothing else found.keys() <= {ADMITS, CARRIES}
-    # Ignore the number of frames, which is different there.
+    # Ignore the number of frames, which differs between the two messages.
     assert expected.split(", after")[0].split(" frames while")[-1] in evidence
 
 

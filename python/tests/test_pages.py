@@ -138,7 +138,7 @@ def table(text: str) -> list[list[str]]:
 
 
 def default(parameter: Parameter) -> object:
-    """Returns the default of a parameter as a page has to state it."""
+    """Returns the default of a parameter in the form in which a page must state it."""
     if parameter.required:
         return "required"
     return "absent" if parameter.default is None else parameter.default

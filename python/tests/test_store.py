@@ -295,7 +295,7 @@ def test_repeats_alone_are_stored_too(store):
 
 @pytest.fixture
 def old(made, tmp_path):
-    """The store as celltrain 0.2 would have written it: a manifest, two parts and a ledger."""
+    """A store as celltrain 0.2 would have written it: a manifest, two parts and a ledger."""
     folder, store = tmp_path / "old", Store.open(made)
     (folder / "parts").mkdir(parents=True)
     manifest = {**store.manifest, "format": 1}

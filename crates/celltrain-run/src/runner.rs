@@ -69,7 +69,7 @@ impl Watched<'_> {
     /// Returns the time after which nothing is recorded; `None` if recording continues until the end of the run.
     fn until(&self, duration: units::Duration) -> Option<units::Duration> {
         let events = self.events.as_ref().map(|kept| kept.choice.until());
-        // A packet is written together with its outcome, which may be known only after the window.
+        // A packet is written together with its outcome, which may not be known until after the window.
         let capture =
             self.capture.as_ref().map(|captured| captured.choice.until().filter(|_| captured.choice.of_cells()));
         let last = [events, capture]

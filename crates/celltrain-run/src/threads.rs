@@ -43,7 +43,7 @@ pub fn over<T: Send, E: From<io::Error>>(
             let until_none_is_left = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    // Sending fails only after the work was abandoned.
+                    // Sending fails only if the work has been abandoned.
                     if index >= pieces || sender.send((index, work(index, stop))).is_err() {
                         break;
                     }

@@ -252,7 +252,7 @@ export interface FrameView {
   vc: number;
   /** Number within the VC, as in the event tables. */
   number: number;
-  /** Arrival time of the first cell at the port; NaN if before the window. */
+  /** Arrival time of the first cell at the port; NaN if it arrived before the window. */
   arrived_s: number;
   /** Time at which the frame was damaged: refused, lost a cell, or joined to the previous frame; NaN if intact. */
   damaged_s: number;

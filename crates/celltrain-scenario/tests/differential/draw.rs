@@ -132,8 +132,8 @@ pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
 }
 
 /// Draws many hosts at both ends of a trunk, over links faster and slower than the trunk. Their frames cross one or two
-/// ports that schedule, push out or merge. Long trains arrive alone, interleaved or in step, at queues of several
-/// classes that stay filled.
+/// ports that schedule, push out or merge. Long trains arrive alone, interleaved or in step, at the queues of several
+/// classes, which remain filled.
 pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
     let source = (select(&[0usize, 0, 0, 1, 2][..]), prop::bool::weighted(0.2), 0usize..4, select(STARTS));
     let graph = (
