@@ -12,7 +12,7 @@ use crate::vocabulary::{Meaning, Vocabulary};
 pub struct Clause {
     /// The part, as written: `Y * N < 1.2 * X`.
     pub text: String,
-    /// Its values: `0 < 0`, or `false` if it compares no numbers.
+    /// The condition with its values, such as `0 < 0`; `false` if it compares no numbers.
     pub values: String,
     /// True if the part is false only because it is strict and both sides are equal: with `<=` or `>=` it would hold.
     pub is_strict_tie: bool,
