@@ -2,8 +2,8 @@
 //!
 //! Source: Golestani 1994 (self-clocked fair queuing), `docs/mechanisms.md` 2.15, whose symbols F, v and `w_v` are
 //! used.
-//! Departures: only the differences between tags matter, so tags are rebased to a later `v_now` before they grow too large.
-//! Only the tag of a queue's first cell is kept, and the others follow from it: while a VC has cells waiting,
+//! Departures: only the differences between tags matter, so tags are rebased to a later `v_now` before they grow too
+//! large. Only the tag of a queue's first cell is kept, and the others follow from it: while a VC has cells waiting,
 //! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
