@@ -89,6 +89,7 @@ impl<'a> ResolvedScenario<'a> {
             duration: scenario.duration,
             nodes: graph.nodes,
             links: graph.links,
+            memories: Vec::new().into(),
             vcs,
             merges,
             flows,
