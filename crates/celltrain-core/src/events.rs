@@ -6,8 +6,9 @@
 use crate::abr::RmCell;
 pub use crate::abr::Rule;
 use crate::cell::FrameNumber;
-use crate::index::{FlowIndex, LinkIndex, VcIndex};
-use crate::policy::Decision;
+use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::memory::{Limit, QueueIndex};
+use crate::policy::{Decision, View};
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
@@ -44,6 +45,8 @@ pub enum Event {
     Cell(CellEvent),
     /// The rate of an ABR VC.
     Rate(RateEvent),
+    /// A memory that ports share refused a cell, or a group's pause began or ended.
+    Memory(MemoryEvent),
 }
 
 /// An event in the life of a segment.
@@ -276,6 +279,14 @@ pub struct Judged {
     pub decision: Decision,
 }
 
+impl Judged {
+    /// Returns the state of the port of `link`, whose policy saw `view` when it decided about the VC of `label`.
+    pub(crate) fn of(link: LinkIndex, label: Label, view: &View<'_>, decision: Decision) -> Self {
+        let &View { occupancy, active_vcs, tagged, .. } = view;
+        Self { link, occupancy, vc_cells: view.per_vc[label], active_vcs, tagged, decision }
+    }
+}
+
 /// Reason why a frame is not delivered although its last cell arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
@@ -367,6 +378,58 @@ pub struct RateEvent {
     pub after: f64,
     /// Rule of the source that changed it.
     pub rule: Rule,
+}
+
+/// An event at a memory that ports share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryEvent {
+    /// The memory.
+    pub memory: MemoryIndex,
+    /// The queue or priority group.
+    pub queue: QueueIndex,
+    /// Its step.
+    pub step: MemoryStep,
+    /// Cells that the queue holds, with those in its reserve and its headroom.
+    pub held: u32,
+    /// `q_i`: cells of the shared part that the queue holds.
+    pub shared: u32,
+    /// Q: cells of the pool's shared part that are taken.
+    pub used: u32,
+    /// The threshold of the queue in the shared part, if the policy has one.
+    pub threshold: Option<f64>,
+}
+
+/// A step at a memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MemoryStep {
+    /// It has no place for a cell. An event of the cell follows.
+    Refused {
+        /// The VC that carries the cell.
+        vc: VcIndex,
+        /// Number of the cell's frame within the VC, or of the RM cell.
+        frame: FrameNumber,
+        /// The limit that was reached.
+        limit: Limit,
+        /// The rule of the policy, in words.
+        rule: &'static str,
+    },
+    /// The link that feeds the group is to stop (xoff).
+    Paused,
+    /// The link may continue (xon).
+    Resumed,
+}
+
+impl MemoryStep {
+    /// Returns why the cell was refused, in words; empty if none was.
+    pub fn reason(&self) -> &'static str {
+        match *self {
+            Self::Refused { limit: Limit::Policy, rule, .. } => rule,
+            Self::Refused { limit: Limit::Pool, .. } => "the pool is full",
+            Self::Refused { limit: Limit::Memory, .. } => "the memory is full",
+            Self::Refused { limit: Limit::Headroom, .. } => "the headroom is used up",
+            Self::Paused | Self::Resumed => "",
+        }
+    }
 }
 
 const NO_ROOM: &str = "no room";

@@ -7,6 +7,7 @@
 //! same instant are put into the order given by the scenario. A probe that watches receives events (`event_sink`).
 
 mod event_sink;
+mod shared_memory;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,7 +21,7 @@ use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Delivered, Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
-use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::formula::PortInfo;
@@ -33,6 +34,7 @@ use crate::shaped_port::ShapedPort;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use event_sink::{EventSink, ReportedLosses};
+use shared_memory::SharedMemories;
 
 pub(super) struct Engine<'a> {
     network: &'a Network,
@@ -41,6 +43,7 @@ pub(super) struct Engine<'a> {
     times: TiVec<LinkIndex, LinkTimes>,
     ports: TiVec<LinkIndex, Port>,
     ties: TiVec<LinkIndex, TieBreaker>,
+    memories: SharedMemories<'a>,
     transmitting: TiVec<LinkIndex, bool>,
     rate_control: RateControl,
     /// By link: the time of the shaped port's next event, if it is on the event list.
@@ -146,6 +149,7 @@ impl<'a> Engine<'a> {
             times: LinkTimes::of(network, clock),
             ports: all(network.links.iter_enumerated().map(port))?.into(),
             ties: network.links.iter_enumerated().map(ties).collect(),
+            memories: SharedMemories::new(network, &routing),
             transmitting: ti_vec![false; network.links.len()],
             rate_control: RateControl::new(network, &routing, clock, token)?,
             looked_after: ti_vec![None; network.links.len()],
@@ -206,7 +210,7 @@ impl<'a> Engine<'a> {
 
     fn next_instant(&self) -> Option<Time> {
         let event = self.events.peek().map(|event| event.0.time);
-        event.into_iter().chain(self.end_systems.next_tick()).min()
+        event.into_iter().chain(self.end_systems.next_tick()).chain(self.memories.next_time()).min()
     }
 
     /// Performs everything that happens at `now`, phase by phase. Returns the number of events.
@@ -224,6 +228,7 @@ impl<'a> Engine<'a> {
         }
         self.admit(now, probe);
         self.serve(now, probe);
+        self.act_on_memories(now, probe);
         if self.end_systems.next_tick() == Some(now) {
             events += self.end_systems.on_tick(now, probe, &mut self.now.departures);
             self.depart(now, probe);
@@ -333,12 +338,25 @@ impl<'a> Engine<'a> {
 
     /// Offers a cell to a port that does not shape.
     fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
-        let Self { ports, routing, end_systems, rate_control, reported_losses, .. } = self;
+        let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
         let mut event_sink = EventSink { now, probe, routing, end_systems, rate_control, reported_losses };
         event_sink.cell(link, cell, CellStep::Arrived);
+        if let Some(memory) = memories.of_port(link) {
+            memory.offer(ports, link, cell, now, |event| event_sink.memory(cell, &event));
+            return;
+        }
         let port = &mut ports[link];
         let occupancy = port.occupancy();
         port.offer_observed(cell, now, |event| event_sink.port(link, cell, occupancy, &event));
+    }
+
+    /// Lets the policies of memories act that are due.
+    fn act_on_memories(&mut self, now: Time, probe: &mut impl Probe) {
+        let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
+        let mut event_sink = EventSink { now, probe, routing, end_systems, rate_control, reported_losses };
+        for memory in &mut memories.memories {
+            memory.on_time(ports, now, |event| event_sink.memory(Cell::NONE, &event));
+        }
     }
 
     fn event_sink<'b, P: Probe>(&'b mut self, now: Time, probe: &'b mut P) -> EventSink<'b, P> {
@@ -371,8 +389,14 @@ impl<'a> Engine<'a> {
 
     fn admit(&mut self, now: Time, probe: &mut impl Probe) {
         let mut at_ports = std::mem::take(&mut self.now.at_ports);
-        at_ports.sort_by_key(|arrival| (arrival.port, arrival.input));
-        for together in at_ports.chunk_by_mut(|a, b| a.port == b.port) {
+        let memories = &self.memories;
+        at_ports.sort_by_key(|arrival| (memories.first_port(arrival.port), arrival.input));
+        let first_port = |arrival: &PortArrival| memories.first_port(arrival.port);
+        let groups: Vec<usize> = at_ports.chunk_by(|a, b| first_port(a) == first_port(b)).map(<[_]>::len).collect();
+        let mut rest = &mut at_ports[..];
+        for group in groups {
+            let together;
+            (together, rest) = rest.split_at_mut(group);
             let port = together[0].port;
             self.now.to_serve.push(port);
             if self.rate_control.port(port).is_some() {
@@ -384,11 +408,18 @@ impl<'a> Engine<'a> {
                 }
                 continue;
             }
-            self.ties[port].order(together, |arrival| arrival.input);
+            let ties = match self.memories.of_port(port) {
+                Some(memory) => {
+                    self.now.to_serve.extend(together[1..].iter().map(|arrival| arrival.port));
+                    &mut memory.ties
+                }
+                None => &mut self.ties[port],
+            };
+            ties.order(together, |arrival| arrival.input);
             for arrival in together {
                 let run = Run { last: arrival.cell, cells: 1 };
-                self.rate_control.on_arrival(port, arrival.vc, run, now, Span(0));
-                self.offer(port, arrival.cell, now, probe);
+                self.rate_control.on_arrival(arrival.port, arrival.vc, run, now, Span(0));
+                self.offer(arrival.port, arrival.cell, now, probe);
             }
         }
         at_ports.clear();
@@ -420,6 +451,11 @@ impl<'a> Engine<'a> {
             }
             let port = &mut self.ports[link];
             let Some(cell) = port.take() else { continue };
+            let Self { memories, routing, end_systems, rate_control, reported_losses, .. } = self;
+            if let Some(memory) = memories.of_port(link) {
+                let mut event_sink = EventSink { now, probe, routing, end_systems, rate_control, reported_losses };
+                memory.leave(link, cell, now, |event| event_sink.memory(cell, &event));
+            }
             let cell = match self.rate_control.allocator(link) {
                 Some(allocator)
                     if !cell.is_rm() && allocator.marks_above().is_some_and(|most| port.occupancy() > most) =>
@@ -489,9 +525,12 @@ impl<'a> Engine<'a> {
             None => port.state(),
         };
         let ports: TiVec<LinkIndex, _> = self.ports.iter_enumerated().map(state).collect();
-        let (ports, on_links) = (&ports, &on_links);
+        let memories: TiVec<MemoryIndex, _> =
+            self.memories.memories.iter().map(|shared| shared.memory.state()).collect();
+        let (ports, on_links, memories) = (&ports, &on_links, &memories);
         let &Self { network, ref routing, clock, ref end_systems, ref edge, ref rate_control, .. } = self;
-        FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, token }.measure()
+        FinalState { network, routing, clock, end, ports, memories, end_systems, on_links, edge, rate_control, token }
+            .measure()
     }
 }
 

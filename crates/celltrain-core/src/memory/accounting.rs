@@ -4,6 +4,8 @@
 //! told apart: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless group has
 //! a cell in its headroom, its next cells go there too until the headroom is empty.
 
+use std::collections::VecDeque;
+
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::{
@@ -141,6 +143,28 @@ pub struct QueueCounters {
     pub max_headroom: u32,
 }
 
+/// The state of a memory at the end of a run, in any engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryState {
+    /// Cells in the memory.
+    pub used: u32,
+    /// The largest number of cells that were ever in it.
+    pub max_used: u32,
+    /// Its pools.
+    pub pools: TiVec<PoolIndex, PoolState>,
+    /// Its queues: the cells that each holds, and its counters.
+    pub queues: TiVec<QueueIndex, (u32, QueueCounters)>,
+}
+
+/// The state of the shared part of a pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolState {
+    /// Q: cells that are taken.
+    pub used: u32,
+    /// The largest number of cells that were ever taken.
+    pub max_used: u32,
+}
+
 /// The part of a memory that holds a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -192,7 +216,7 @@ pub struct Memory {
     queues: TiVec<QueueIndex, Queue>,
     pools: TiVec<PoolIndex, Pool>,
     /// Changes that no caller has taken yet, in order.
-    pause_changes: Vec<PauseChange>,
+    pause_changes: VecDeque<PauseChange>,
 }
 
 impl Memory {
@@ -250,7 +274,7 @@ impl Memory {
             }
         };
         let pools = config.pools.iter().zip(pool_queues).map(pool).collect();
-        Self { cells: config.cells, used: 0, max_used: 0, queues, pools, pause_changes: Vec::new() }
+        Self { cells: config.cells, used: 0, max_used: 0, queues, pools, pause_changes: VecDeque::new() }
     }
 
     /// Finds a place for an arriving cell and counts it, if there is one.
@@ -343,7 +367,7 @@ impl Memory {
         if is_reached {
             queue.paused = true;
             queue.counters.pauses += 1;
-            self.pause_changes.push(PauseChange { queue: number, paused: true });
+            self.pause_changes.push_back(PauseChange { queue: number, paused: true });
         }
     }
 
@@ -389,7 +413,7 @@ impl Memory {
         };
         if held == 0 || held < lossless.xon || lossless.xon_offset.is_some_and(is_below) {
             queue.paused = false;
-            self.pause_changes.push(PauseChange { queue: number, paused: false });
+            self.pause_changes.push_back(PauseChange { queue: number, paused: false });
         }
     }
 
@@ -413,9 +437,26 @@ impl Memory {
         None
     }
 
-    /// Returns the changes of pauses since the last call, in order.
-    pub fn take_pause_changes(&mut self) -> impl Iterator<Item = PauseChange> {
-        self.pause_changes.drain(..)
+    /// Returns the next change of a pause that has not been taken, in order.
+    pub fn next_pause_change(&mut self) -> Option<PauseChange> {
+        self.pause_changes.pop_front()
+    }
+
+    /// Returns X as policies of ports see it if they see the memory: Q of the first pool on the egress side, or of the
+    /// first pool if there is none.
+    pub fn seen_by_policies(&self) -> u32 {
+        let egress = self.pools.iter().find(|pool| pool.side == Side::Egress);
+        egress.or(self.pools.first()).map_or(0, |pool| pool.used)
+    }
+
+    /// Returns its counters and its cells.
+    pub fn state(&self) -> MemoryState {
+        MemoryState {
+            used: self.used,
+            max_used: self.max_used,
+            pools: self.pools.iter().map(|pool| PoolState { used: pool.used, max_used: pool.max_used }).collect(),
+            queues: self.queues.iter_enumerated().map(|(number, queue)| (self.held(number), queue.counters)).collect(),
+        }
     }
 
     /// Returns the number of cells in the memory.
@@ -447,6 +488,11 @@ impl Memory {
     /// Returns `q_i`, the cells of the shared part that a queue holds.
     pub fn shared(&self, queue: QueueIndex) -> u32 {
         self.pools[self.queues[queue].pool].shared[self.queues[queue].place]
+    }
+
+    /// Returns Q of the pool of a queue.
+    pub fn used_of(&self, queue: QueueIndex) -> u32 {
+        self.pools[self.queues[queue].pool].used
     }
 
     /// Returns the cells in the headroom of a queue.

@@ -16,9 +16,12 @@ mod config;
 
 pub mod complete_sharing;
 pub mod dynamic_threshold;
+pub mod longest_queue_drop;
 pub mod static_thresholds;
 
-pub use accounting::{CellClass, CellClasses, Limit, Memory, Offer, PauseChange, QueueCounters, Refusal, Removal};
+pub use accounting::{
+    CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
+};
 pub use config::{FrameAdmission, Lossless, MemoryConfig, PauseAt, PolicyScope, PoolConfig, QueueConfig, Side};
 
 use std::any::Any;
@@ -51,7 +54,12 @@ registry! {
         static_thresholds: StaticThresholds,
         /// Dynamic Threshold: a queue holds at most alpha times the places that are free.
         dynamic_threshold: DynamicThreshold,
+        /// Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
+        longest_queue_drop: LongestQueueDrop,
     }
+
+    /// Returns whether it removes waiting cells.
+    pub fn pushes_out(&self) -> bool { |config| config.pushes_out() }
 
     /// Returns the settings that may differ from queue to queue.
     pub fn per_queue(&self) -> PerQueue { |config| config.per_queue() }
@@ -71,6 +79,12 @@ registry! {
 pub trait Configure {
     /// The policy that it configures.
     type Policy: MemoryPolicy + 'static;
+
+    /// Returns whether it removes waiting cells: then its pool is on the egress side, and its ports are first in, first
+    /// out.
+    fn pushes_out(&self) -> bool {
+        false
+    }
 
     /// Returns the settings that may differ from queue to queue.
     fn per_queue(&self) -> PerQueue {

@@ -41,6 +41,11 @@ impl Pool {
         true
     }
 
+    /// Returns what every queue holds.
+    pub(super) fn held(&self) -> Vec<u32> {
+        self.queues.raw.clone()
+    }
+
     /// Sends a cell.
     pub(super) fn leave(&mut self, queue: u32) {
         self.remove(PoolQueue::new(queue));
@@ -65,7 +70,7 @@ pub(super) fn fill(pool: &mut Pool, queues: &[u32]) -> Vec<u32> {
             break;
         }
     }
-    pool.queues.raw.clone()
+    pool.held()
 }
 
 const LINKS: u32 = 3;
@@ -259,7 +264,7 @@ fn a_cell_takes_the_reserve_first_then_the_shared_part_then_the_headroom() {
     let Offer::Refused(refusal) = memory.offer(class(0, 0, 0), Time::default()) else { panic!("there is no place") };
     assert_eq!((refusal.queue, refusal.limit, refusal.held), (group, Limit::Headroom, 8));
     assert_eq!(memory.counters(group).refused, 1);
-    let changes: Vec<_> = memory.take_pause_changes().collect();
+    let changes: Vec<_> = std::iter::from_fn(|| memory.next_pause_change()).collect();
     assert_eq!(changes, [PauseChange { queue: group, paused: true }]);
     // Headroom is freed first. Then the pause ends once the group is 3 cells below its threshold: 6 + 3 > 16 - 8, and
     // 6 + 3 <= 16 - 6.

@@ -1,6 +1,6 @@
 //! The measuring window: results of the part of a run between two snapshots.
 
-use super::{AbrResult, CellTotals, ContractResult, FlowResult, PortResult, Rates, RunResult};
+use super::{AbrResult, CellTotals, ContractResult, FlowResult, PortResult, QueueResult, Rates, RunResult};
 use crate::network::Network;
 use crate::units::CELL_BITS;
 
@@ -24,6 +24,12 @@ impl RunResult {
             own.count_between(before.map(|before| &before.ports[index]), &until.ports[index]);
             let busy = own.counters.forwarded as f64 * (cell_s / seconds);
             own.utilisation = if own.counters.forwarded > 0 { busy.min(1.0) } else { 0.0 };
+        }
+        for (index, own) in self.memories.iter_mut_enumerated() {
+            for (queue, own) in own.queues.iter_mut_enumerated() {
+                let before = before.map(|before| &before.memories[index].queues[queue]);
+                own.count_between(before, &until.memories[index].queues[queue]);
+            }
         }
         for (index, own) in self.contracts.iter_mut().enumerate() {
             own.count_between(before.map(|before| &before.contracts[index]), &until.contracts[index]);
@@ -102,6 +108,7 @@ counters!(
     counters.discarded_frames,
     counters.cut_frames,
 );
+counters!(QueueResult: counters.entered, counters.refused, counters.pushed_out, counters.pauses);
 counters!(
     ContractResult:
     edge.frames,

@@ -103,6 +103,7 @@ impl Engine<'_> {
             clock,
             end: *horizon,
             ports,
+            memories: (&[] as &[_]).as_ref(),
             end_systems,
             on_links,
             edge,

@@ -15,6 +15,8 @@ use crate::probe::Probe;
 use crate::rate_control::RateControl;
 use crate::units::Time;
 
+use super::shared_memory::AtMemory;
+
 /// By link and label: the latest frame reported as lost on arrival, and while waiting.
 pub(super) type ReportedLosses = BTreeMap<(LinkIndex, Label), [Option<FrameNumber>; 2]>;
 
@@ -46,14 +48,7 @@ impl<P: Probe> EventSink<'_, P> {
         match *event {
             PortEvent::Judged { view, admitted, policy } => {
                 let label = cell.label();
-                let judged = Judged {
-                    link,
-                    occupancy: view.occupancy,
-                    vc_cells: view.per_vc[label],
-                    active_vcs: view.active_vcs,
-                    tagged: view.tagged,
-                    decision: policy.explain(view, label),
-                };
+                let judged = Judged::of(link, label, view, policy.explain(view, label));
                 if admitted {
                     self.frame(link, cell, FrameStep::Admitted(judged));
                 } else {
@@ -80,6 +75,19 @@ impl<P: Probe> EventSink<'_, P> {
                 self.cell(link, cell, CellStep::Lost(loss));
             }
             PortEvent::Admitted => self.cell(link, cell, CellStep::Admitted),
+        }
+    }
+
+    /// Reports an event at a memory about an arriving cell.
+    pub(super) fn memory(&mut self, cell: Cell, event: &AtMemory<'_>) {
+        if !P::OBSERVES {
+            return;
+        }
+        match *event {
+            AtMemory::Port(link, occupancy, ref event) => self.port(link, cell, occupancy, event),
+            AtMemory::Memory(event) => self.probe.on_event(self.now, Event::Memory(event)),
+            AtMemory::Frame { admitted: true, judged } => self.frame(judged.link, cell, FrameStep::Admitted(judged)),
+            AtMemory::Frame { admitted: false, judged } => self.lost(judged.link, cell, FrameStep::Refused(judged)),
         }
     }
 
