@@ -4,6 +4,7 @@
 //! that only the layout shows are checked on [`ResolvedScenario`], from which the network is then built.
 
 mod edges;
+mod memories;
 mod ports;
 mod refusals;
 mod thresholds;
@@ -75,13 +76,15 @@ pub fn check(
             edges::check(resolved, &mut root, token)?;
             traffic::files(resolved, &mut root);
             vcs::check(resolved, &mut root, token)?;
+            memories::check(resolved, &mut root);
             ports::check(resolved, &mut root, token)?
         }
         None => BTreeMap::new(),
     };
     for (name, config) in &scenario.port {
         let largest_frame = largest_frames.get(name.as_str()).copied().filter(|_| frames_are_sound);
-        ports::settings(config, largest_frame.unwrap_or(1), &mut root.at("port").at(name));
+        let shared = resolved.as_ref().and_then(|resolved| memories::shared_capacity(resolved, name));
+        ports::settings(config, shared, largest_frame.unwrap_or(1), &mut root.at("port").at(name));
     }
     let Some(resolved) = resolved.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
     traffic::rates(&resolved, &mut verdict.warnings, token)?;

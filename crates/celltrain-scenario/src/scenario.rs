@@ -17,6 +17,7 @@ use celltrain_core::units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::memories::OwnSwitch;
 use crate::topology::Topology;
 
 /// One experiment: a network, its traffic, its buffers.
@@ -52,7 +53,7 @@ pub struct Scenario {
     /// names such as `*`.
     #[serde(default)]
     pub edge: BTreeMap<String, EdgeConfig>,
-    /// What all switches have in common.
+    /// What all switches have in common, and memories that ports of a switch share.
     #[serde(default)]
     pub switch: SwitchOptions,
     /// What all hosts have in common.
@@ -89,6 +90,9 @@ pub struct VcOptions {
     pub tagged: bool,
     /// Its service category, which schedulers by class go by.
     pub class: Class,
+    /// Its priority in memories that ports share.
+    #[schemars(range(max = 7), extend("x-expect" = "a priority (0 to 7)"))]
+    pub priority: u8,
     /// Its rate is controlled in both directions, with these parameters (ABR); it is not when absent.
     pub abr: Option<Parameters>,
 }
@@ -97,7 +101,8 @@ pub struct VcOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortConfig {
-    /// K: places for waiting cells, the one in service not counted; or "infinite".
+    /// K: places for waiting cells, the one in service not counted; or "infinite". "shared" if the port is in a memory
+    /// of its switch.
     pub buffer: Buffer,
     /// Which frames it admits, and what it does when full.
     pub policy: PolicyConfig,
@@ -112,12 +117,22 @@ pub struct PortConfig {
 /// Places for waiting cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000, or \"infinite\""))]
+#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000, \"infinite\" or \"shared\""))]
 pub enum Buffer {
     /// So many cells.
     Cells(u32),
     /// No limit.
     Infinite(Infinite),
+    /// The places of a memory.
+    Shared(Shared),
+}
+
+/// The word "shared".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Shared {
+    /// In a memory that ports of the switch share.
+    Shared,
 }
 
 /// The word "infinite".
@@ -129,23 +144,27 @@ pub enum Infinite {
 }
 
 impl Buffer {
-    /// Returns the limit, if there is one.
+    /// Returns the port's own limit, if there is one.
     pub fn cells(self) -> Option<u32> {
         match self {
             Buffer::Cells(cells) => Some(cells),
-            Buffer::Infinite(_) => None,
+            Buffer::Infinite(_) | Buffer::Shared(_) => None,
         }
     }
 }
 
-/// What all switches have in common.
+/// What all switches have in common, and what single switches have of their own, by the switch's name or a pattern of
+/// names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct SwitchOptions {
     /// Who goes first among cells that reach a port in the same instant.
     pub tie_order: TieOrder,
     /// Whether a port serves before or after it admits what arrives in the same instant.
     pub service_order: ServiceOrder,
+    /// What single switches have of their own, by the switch's name or a pattern of names.
+    #[serde(flatten)]
+    pub own: BTreeMap<String, OwnSwitch>,
 }
 
 /// What is measured beyond the usual. It changes nothing in the run.

@@ -24,6 +24,7 @@ pub struct Config {
 /// The cell that is lost, and the queue if several are longest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "LongestQueueDropVariant")]
 pub enum Variant {
     /// The last cell of the longest queue with the lowest index, as in Credence (2024). It can be the arriving cell.
     #[default]

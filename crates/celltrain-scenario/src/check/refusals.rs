@@ -45,7 +45,7 @@ pub(super) fn check(
     }
     for (name, link) in probed {
         let port = &ports[name];
-        let capacity = port.buffer.cells();
+        let capacity = resolved.capacity(link);
         let vcs = if asks(port) { vcs_of(link) } else { &VCS[..] };
         token.tick(vcs.len().saturating_add(ROUNDS as usize))?;
         let of_link = &resolved.layout.graph.links[link];

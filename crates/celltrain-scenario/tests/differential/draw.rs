@@ -492,7 +492,7 @@ fn rest(sizes: Sizes, longest: u64) -> BoxedStrategy<Rest> {
                 duration: Duration::from_microseconds(duration),
                 seed,
                 tcp,
-                switch: SwitchOptions { tie_order, service_order },
+                switch: SwitchOptions { tie_order, service_order, ..SwitchOptions::default() },
                 host,
                 encapsulation,
                 exact_sdu,
@@ -584,7 +584,7 @@ fn vc() -> BoxedStrategy<VcOptions> {
                 tagging,
             });
             let class = if abr.is_none() { class } else { Class::default() };
-            VcOptions { gfr, tagged: tagged && abr.is_none(), class, abr }
+            VcOptions { gfr, tagged: tagged && abr.is_none(), class, abr, ..VcOptions::default() }
         })
         .boxed()
 }
