@@ -66,6 +66,7 @@ from .model.types import ArrivingCell as ArrivingCell
 from .model.types import Backoff as Backoff
 from .model.types import Buffer as Buffer
 from .model.types import Bursts as Bursts
+from .model.types import CellOptions as CellOptions
 from .model.types import Chain as Chain
 from .model.types import Class as Class
 from .model.types import CompleteSharing as CompleteSharing

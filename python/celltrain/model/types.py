@@ -19,6 +19,7 @@ __all__ = [
     "Backoff",
     "Buffer",
     "Bursts",
+    "CellOptions",
     "Chain",
     "Class",
     "CompleteSharing",
@@ -153,6 +154,21 @@ class Aal5Options(Model):
             "Largest frame a receiver collects, without trailer and padding; a longer one is discarded without "
             "waiting for its last cell (ITU-T I.363.5: at most 65535 bytes)."
         ),
+        examples=["512B"],
+    )
+
+
+class CellOptions(Model):
+    """The cells of all links and buffers."""
+
+    payload: str | None = Field(
+        default=None,
+        description="Bytes of it that carry a frame. When absent, 48 of the 53 bytes of ATM, and all of any other size.",
+        examples=["512B"],
+    )
+    size: str = Field(
+        default="53B",
+        description="Bytes of a cell, on links and in buffers. The last cell of a frame is padded.",
         examples=["512B"],
     )
 
@@ -1900,6 +1916,7 @@ class Scenario(Experiment):
     """One experiment: a network, its traffic, its buffers."""
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
+    cell: CellOptions = Field(default_factory=CellOptions, description="The cells of all links and buffers.")
     duration: str = Field(description="How long to simulate.", examples=["10s"])
     edge: dict[str, Edge] = Field(
         default_factory=dict,
