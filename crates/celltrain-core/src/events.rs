@@ -6,8 +6,9 @@
 use crate::abr::RmCell;
 pub use crate::abr::Rule;
 use crate::cell::FrameNumber;
-use crate::index::{FlowIndex, LinkIndex, VcIndex};
-use crate::policy::Decision;
+use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::memory::{Limit, QueueIndex, Side};
+use crate::policy::{Decision, View};
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
@@ -44,6 +45,8 @@ pub enum Event {
     Cell(CellEvent),
     /// The rate of an ABR VC.
     Rate(RateEvent),
+    /// A memory that ports share refused a cell, or a group's pause began or ended.
+    Memory(MemoryEvent),
 }
 
 /// An event of a segment.
@@ -194,6 +197,8 @@ pub enum FrameStep {
         occupancy: u32,
         /// True if the cell was pushed out to make room for another.
         pushed_out: bool,
+        /// The limit of the shared memory that kept the cell out, if the port is in one.
+        refusal: Option<MemoryRefusal>,
     },
     /// The frame loses a cell at a port that mistakes it for part of the previous frame, whose last cell was lost
     /// upstream.
@@ -246,6 +251,7 @@ impl FrameStep {
         match *self {
             Self::Admitted(_) | Self::Delivered => "",
             Self::Refused(judged) => judged.decision.rule,
+            Self::Cut { refusal: Some(refusal), .. } => refusal.limit.reason(refusal.rule),
             Self::Cut { pushed_out: false, .. } => NO_ROOM,
             Self::Cut { pushed_out: true, .. } => "made room for another",
             Self::NoRoom(_) => "no room for the packet",
@@ -275,6 +281,14 @@ pub struct Judged {
     pub tagged: bool,
     /// The policy's rule and its numbers.
     pub decision: Decision,
+}
+
+impl Judged {
+    /// Returns the state of the port of `link`, whose policy saw `view` when it decided about the VC of `label`.
+    pub(crate) fn of(link: LinkIndex, label: Label, view: &View<'_>, decision: Decision) -> Self {
+        let &View { occupancy, active_vcs, tagged, .. } = view;
+        Self { link, occupancy, vc_cells: view.per_vc[label], active_vcs, tagged, decision }
+    }
 }
 
 /// Reason why a frame is not delivered even though its last cell arrived.
@@ -368,6 +382,79 @@ pub struct RateEvent {
     pub after: f64,
     /// The source rule that changed it.
     pub rule: Rule,
+}
+
+/// An event at a memory that ports share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryEvent {
+    /// The memory.
+    pub memory: MemoryIndex,
+    /// The queue or priority group.
+    pub queue: QueueIndex,
+    /// The output link of a queue; the input link of a priority group.
+    pub link: LinkIndex,
+    /// Its priority.
+    pub priority: u8,
+    /// The side on which it is counted.
+    pub side: Side,
+    /// Its step.
+    pub step: MemoryStep,
+    /// Cells that the queue holds, with those in its reserve and its headroom.
+    pub held: u32,
+    /// `q_i`: cells of the shared part that the queue holds.
+    pub shared: u32,
+    /// Q: cells of the pool's shared part that are taken.
+    pub used: u32,
+    /// The threshold of the queue in the shared part, if the policy has one.
+    pub threshold: Option<f64>,
+}
+
+/// The limit of a memory that kept a cell out, with its numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryRefusal {
+    /// The limit that was reached.
+    pub limit: Limit,
+    /// The rule of the policy, in words.
+    pub rule: &'static str,
+    /// `q_i`: cells of the shared part that the queue or group held.
+    pub shared: u32,
+    /// Q: cells of the pool's shared part that were taken.
+    pub used: u32,
+    /// The threshold of the queue in the shared part, if the policy has one.
+    pub threshold: Option<f64>,
+}
+
+/// A step at a memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MemoryStep {
+    /// It has no place for a cell. An event of the cell follows.
+    Refused {
+        /// The VC that carries the cell.
+        vc: VcIndex,
+        /// Number of the cell's frame within the VC, or of the RM cell.
+        frame: FrameNumber,
+        /// The limit that was reached.
+        limit: Limit,
+        /// The rule of the policy, in words.
+        rule: &'static str,
+    },
+    /// The link that feeds the group is to stop (xoff).
+    Paused,
+    /// The link may continue (xon).
+    Resumed,
+    /// The group waits for itself: all its cells wait at ports that are paused by groups of the same cycle.
+    Deadlocked,
+}
+
+impl MemoryStep {
+    /// Returns why the cell was refused, in words; empty if none was.
+    pub fn reason(&self) -> &'static str {
+        match *self {
+            Self::Refused { limit, rule, .. } => limit.reason(rule),
+            Self::Paused | Self::Resumed => "",
+            Self::Deadlocked => "its cells wait at paused ports of a cycle",
+        }
+    }
 }
 
 const NO_ROOM: &str = "no room";

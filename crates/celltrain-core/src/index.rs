@@ -93,4 +93,7 @@ indices! {
 
     /// A merge of VCs of a network.
     MergeIndex;
+
+    /// A memory that output ports of one switch share.
+    MemoryIndex;
 }

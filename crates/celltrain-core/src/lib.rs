@@ -22,6 +22,7 @@ pub mod gfr;
 pub mod host;
 pub mod index;
 pub mod max_min;
+pub mod memory;
 pub mod metrics;
 pub mod network;
 pub mod policy;

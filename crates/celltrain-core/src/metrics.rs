@@ -12,8 +12,11 @@ use crate::end_systems::{Connection, EndSystems, VcCounters};
 use crate::file_delay::FileDelay;
 use crate::fingerprint::Fingerprint;
 use crate::gfr::EdgeCounters;
-use crate::index::{FlowIndex, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
 use crate::max_min;
+use crate::memory::{
+    MemoryConfig, MemoryState, PoolConfig, PoolIndex, PoolState, QueueConfig, QueueCounters, QueueIndex, Side,
+};
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::rate_control::RateControl;
@@ -47,6 +50,10 @@ pub struct RunResult {
     pub flows: TiVec<FlowIndex, FlowResult>,
     /// By link.
     pub ports: TiVec<LinkIndex, PortResult>,
+    /// Memories that ports share.
+    pub memories: TiVec<MemoryIndex, MemoryResult>,
+    /// The first cycle of priority groups that paused each other for ever, if there was one.
+    pub deadlock: Option<Deadlock>,
     /// VCs with a contract.
     pub contracts: Vec<ContractResult>,
     /// VCs whose rate is controlled (ABR).
@@ -129,6 +136,64 @@ pub struct PortResult {
     pub utilisation: f64,
 }
 
+/// Results for a memory that ports share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryResult {
+    /// Its name.
+    pub name: String,
+    /// Cells that fit into it.
+    pub cells: u32,
+    /// The largest number of cells that were ever in it.
+    pub max_used_cells: u32,
+    /// Cells in it at the end.
+    pub used_cells: u32,
+    /// Its pools.
+    pub pools: TiVec<PoolIndex, PoolResult>,
+    /// Its queues and priority groups.
+    pub queues: TiVec<QueueIndex, QueueResult>,
+}
+
+/// Priority groups that pause each other for ever: the cells of each wait at the port that feeds the next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deadlock {
+    /// When it was complete, in seconds.
+    pub at_s: f64,
+    /// The links that feed the groups, and their priorities, in the order in which one waits for the next.
+    pub cycle: Vec<(String, u8)>,
+}
+
+/// Results for a pool of a memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolResult {
+    /// Its name.
+    pub name: String,
+    /// The side on which it is counted.
+    pub side: Side,
+    /// The policy's name.
+    pub policy: &'static str,
+    /// B: cells of its shared part.
+    pub cells: u32,
+    /// The largest number of cells of the shared part that were ever taken.
+    pub max_used_cells: u32,
+    /// Cells of the shared part that are taken at the end.
+    pub used_cells: u32,
+}
+
+/// Results for a queue or a priority group of a memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueResult {
+    /// Its name: that of the memory, the output or input link, and the priority.
+    pub name: String,
+    /// The name of its pool.
+    pub pool: String,
+    /// The side on which it is counted.
+    pub side: Side,
+    /// Cells in it at the end, with those in its reserve and its headroom.
+    pub cells: u32,
+    /// Counters of its cells.
+    pub counters: QueueCounters,
+}
+
 /// Results for the frames of a VC with a contract.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractResult {
@@ -186,6 +251,10 @@ pub struct FinalState<'a> {
     pub end: Time,
     /// Its ports, by link.
     pub ports: &'a TiSlice<LinkIndex, PortState>,
+    /// Its memories.
+    pub memories: &'a TiSlice<MemoryIndex, MemoryState>,
+    /// When groups of memories paused each other for ever, and the links and priorities of their cycle.
+    pub deadlock: Option<&'a (Time, Vec<(LinkIndex, u8)>)>,
     /// Its end systems.
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
@@ -235,6 +304,14 @@ impl FinalState<'_> {
             goodput_mbps,
             file_delay,
             ports,
+            memories: self.memories(),
+            deadlock: self.deadlock.map(|(at, cycle)| Deadlock {
+                at_s: self.clock.seconds(*at),
+                cycle: cycle
+                    .iter()
+                    .map(|&(link, priority)| (self.network.links[link].name.clone(), priority))
+                    .collect(),
+            }),
             contracts,
             abr: self.abr(),
             cells,
@@ -384,6 +461,35 @@ impl FinalState<'_> {
         self.network.links.iter().zip(self.ports).map(one).collect()
     }
 
+    fn memories(&self) -> TiVec<MemoryIndex, MemoryResult> {
+        let one = |(config, state): (&MemoryConfig, &MemoryState)| {
+            let pool = |(pool, state): (&PoolConfig, &PoolState)| PoolResult {
+                name: pool.name.clone(),
+                side: pool.side,
+                policy: pool.policy.name(),
+                cells: pool.cells,
+                max_used_cells: state.max_used,
+                used_cells: state.used,
+            };
+            let queue = |(queue, &(cells, counters)): (&QueueConfig, &(u32, QueueCounters))| QueueResult {
+                name: config.queue_name(queue, &self.network.links),
+                pool: config.pools[queue.pool].name.clone(),
+                side: config.pools[queue.pool].side,
+                cells,
+                counters,
+            };
+            MemoryResult {
+                name: config.name.clone(),
+                cells: config.cells,
+                max_used_cells: state.max_used,
+                used_cells: state.used,
+                pools: config.pools.iter().zip(&state.pools).map(pool).collect(),
+                queues: config.queues.iter().zip(&state.queues).map(queue).collect(),
+            }
+        };
+        self.network.memories.iter().zip(self.memories).map(one).collect()
+    }
+
     fn fingerprint(&self) -> Fingerprint {
         let mut fingerprint = Fingerprint::default();
         self.end_systems.fold_into(&mut fingerprint);
@@ -399,6 +505,14 @@ impl FinalState<'_> {
                     counters.discarded_remainder,
                     u64::from(waiting),
                 ]);
+            }
+        }
+        for memory in self.memories {
+            fingerprint.fold_all([memory.used, memory.max_used].map(u64::from));
+            for &(held, counters) in &memory.queues {
+                let QueueCounters { entered, refused, pushed_out, pauses, max_cells, max_headroom } = counters;
+                fingerprint.fold_all([entered, refused, pushed_out, pauses]);
+                fingerprint.fold_all([held, max_cells, max_headroom].map(u64::from));
             }
         }
         for vc in self.network.vcs.keys() {

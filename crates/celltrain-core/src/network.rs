@@ -15,7 +15,8 @@ use crate::abr::{Parameters, allocator::AllocatorConfig};
 use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
 use crate::host::{HostOptions, ProcessingTimes};
-use crate::index::{FlowIndex, Label, LinkIndex, MergeIndex, NodeIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeIndex, VcIndex};
+use crate::memory::MemoryConfig;
 use crate::policy::{PolicyConfig, tail_drop};
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tcp::timers::DELAYED_ACK_TICK;
@@ -35,6 +36,8 @@ pub struct Network {
     pub nodes: TiVec<NodeIndex, Node>,
     /// One-way links with the output ports at their starts.
     pub links: TiVec<LinkIndex, Link>,
+    /// Memories that output ports of one switch share; a port is in at most one.
+    pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// Virtual channels.
     pub vcs: TiVec<VcIndex, Vc>,
     /// Points where virtual channels merge.
@@ -100,7 +103,7 @@ pub struct Link {
     pub rate: BitRate,
     /// Propagation delay.
     pub delay: Duration,
-    /// Number of cells that can wait; `None` if unlimited.
+    /// Number of cells that can wait; `None` if unlimited. Unused if the port is in a [memory](crate::memory).
     pub buffer: Option<u32>,
     /// The port's policy.
     pub policy: PolicyConfig,
@@ -127,6 +130,8 @@ pub struct Vc {
     pub tagged: bool,
     /// Class used by schedulers.
     pub class: Class,
+    /// Its priority in memories that ports share, 0 to 7.
+    pub priority: u8,
     /// Its parameters, if its rate is controlled (ABR).
     pub abr: Option<Parameters>,
     /// If `abr` is set, the VC of the other direction, which carries its backward RM cells.
@@ -232,6 +237,7 @@ impl Network {
             duration,
             nodes,
             links,
+            memories: TiVec::new(),
             vcs: TiVec::new(),
             merges: TiVec::new(),
             flows: TiVec::new(),
@@ -328,7 +334,7 @@ impl Network {
         let times = times.chain((self.host.processing_times == ProcessingTimes::Fixed).then_some(self.host.processing));
         let paces = over_tcp().filter_map(|flow| flow.tcp.options().pacing_rate);
         let rates = self.links.iter().map(|link| link.rate).chain(paces);
-        let clock = Clock::covering(rates, times.chain([self.duration]));
+        let clock = Clock::covering(self.aal5.cell.bits(), rates, times.chain([self.duration]));
         let controlled = self.vcs.iter().any(|vc| vc.abr.is_some());
         if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
     }

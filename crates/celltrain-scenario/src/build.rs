@@ -1,10 +1,14 @@
 //! Builds the network for the engines from a checked scenario.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::index::VcIndex;
+use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::memory::MemoryConfig;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
 
+use typed_index_collections::TiVec;
+
 use crate::channels::{Channels, channels};
+use crate::memories;
 use crate::scenario::Scenario;
 use crate::tables::Tables;
 use crate::topology::{Layout, Route};
@@ -19,6 +23,8 @@ pub struct ResolvedScenario<'a> {
     pub channels: Channels,
     /// The scenario's tables that apply to them.
     pub tables: Tables<'a>,
+    /// The memories that ports share.
+    pub memories: TiVec<MemoryIndex, MemoryConfig>,
 }
 
 /// Builds the network of a checked scenario for a run with `seed`.
@@ -44,12 +50,24 @@ impl<'a> ResolvedScenario<'a> {
     pub fn of(scenario: &'a Scenario, layout: Layout, token: &CancellationToken<'_>) -> Result<Self, Interrupted> {
         let channels = channels(&layout);
         let tables = Tables::of(scenario, &layout, &channels, token)?;
-        Ok(Self { scenario, layout, channels, tables })
+        let memories = memories::of(scenario, &layout, &channels, &tables);
+        Ok(Self { scenario, layout, channels, tables, memories })
+    }
+
+    /// Returns the memory of a port.
+    pub fn memory_of(&self, port: LinkIndex) -> Option<&MemoryConfig> {
+        self.memories.iter().find(|memory| memory.ports.contains(&port))
+    }
+
+    /// Returns K of a switch port that has a table, `None` if its buffer has no limit.
+    pub fn capacity(&self, port: LinkIndex) -> Option<u32> {
+        let own = || self.tables.ports[port].and_then(|(_, port)| port.buffer.cells());
+        self.memory_of(port).map_or_else(own, |memory| Some(memories::capacity(memory)))
     }
 
     /// Builds the network for a run with `seed`.
     pub fn network(self, seed: u64) -> Network {
-        let Self { scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables } = self;
+        let Self { scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables, memories } = self;
         for (link, port) in graph.links.iter_mut().zip(&tables.ports) {
             if let Some((_, port)) = port {
                 link.buffer = port.buffer.cells();
@@ -61,12 +79,18 @@ impl<'a> ResolvedScenario<'a> {
                 link.edge = tables.edges[link.from].cloned();
             }
         }
+        for memory in &memories {
+            for &port in &memory.ports {
+                graph.links[port].buffer = Some(memories::capacity(memory));
+            }
+        }
         let Channels { mut vcs, merges, of_flow } = channels;
         for (vc, own) in vcs.iter_mut().zip(&tables.vcs) {
             if let Some((_, own)) = own {
                 vc.contract.clone_from(&own.gfr);
                 vc.tagged = own.tagged;
                 vc.class = own.class;
+                vc.priority = own.priority;
             }
         }
         for &[data_vc, ack_vc] in &of_flow {
@@ -90,6 +114,7 @@ impl<'a> ResolvedScenario<'a> {
             duration: scenario.duration,
             nodes: graph.nodes,
             links: graph.links,
+            memories,
             vcs,
             merges,
             flows,
@@ -97,7 +122,7 @@ impl<'a> ResolvedScenario<'a> {
             tie_order: scenario.switch.tie_order,
             service_order: scenario.switch.service_order,
             host: scenario.host.clone(),
-            aal5: scenario.aal5.clone(),
+            aal5: scenario.framing(),
             file_size: scenario.measure.file_size,
             measure: MeasureWindow { from: scenario.measure.from, to: scenario.measure.to },
         }

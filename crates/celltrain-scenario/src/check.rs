@@ -4,7 +4,9 @@
 //! There is one module for each area. A check gets a scope, which knows the current path and collects the faults.
 //! Properties that require a layout are checked on [`ResolvedScenario`], from which the network is then built.
 
+mod cells;
 mod edges;
+mod memories;
 mod ports;
 mod refusals;
 mod thresholds;
@@ -56,6 +58,7 @@ pub fn check(
         let problem = format!("is not a positive time up to {MAX_DURATION}");
         root.at("duration").refuse_text(scenario.duration, problem);
     }
+    cells::check(scenario, &mut root);
     let frames_are_sound = traffic::check(scenario, &mut root);
     let before = root.found().count();
     let laid_out = scenario.topology.check(&mut root)?;
@@ -76,13 +79,15 @@ pub fn check(
             edges::check(resolved, &mut root, token)?;
             traffic::files(resolved, &mut root);
             vcs::check(resolved, &mut root, token)?;
+            memories::check(resolved, &mut root);
             ports::check(resolved, &mut root, token)?
         }
         None => BTreeMap::new(),
     };
     for (name, config) in &scenario.port {
         let largest_frame = largest_frames.get(name.as_str()).copied().filter(|_| frames_are_sound);
-        ports::settings(config, largest_frame.unwrap_or(1), &mut root.at("port").at(name));
+        let shared = resolved.as_ref().and_then(|resolved| memories::shared_capacity(resolved, name));
+        ports::settings(config, shared, largest_frame.unwrap_or(1), &mut root.at("port").at(name));
     }
     let Some(resolved) = resolved.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
     traffic::rates(&resolved, &mut verdict.warnings, token)?;

@@ -89,6 +89,11 @@ impl<'a> Form<'a> {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false
                 }
+                // A table of the user's own naming, next to keys that are known.
+                Value::Object(_) if !known.is_empty() && !value.is_object() => {
+                    self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
+                    false
+                }
                 Value::Object(_) => self.value(value, &schema["additionalProperties"], &path),
                 _ => true,
             }

@@ -19,6 +19,7 @@ pub mod form;
 mod hints;
 pub mod limits;
 pub mod liveness;
+pub mod memories;
 pub mod scenario;
 pub mod scope;
 pub mod tables;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use celltrain_core::aal5::Aal5Options;
+use celltrain_core::aal5::{Aal5Options, CELL_BYTES, CellFormat};
 use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::EdgeConfig;
@@ -17,6 +17,7 @@ use celltrain_core::units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::memories::OwnSwitch;
 use crate::topology::Topology;
 
 /// An experiment: a network, its traffic, and its buffers.
@@ -52,7 +53,7 @@ pub struct Scenario {
     /// as `*`.
     #[serde(default)]
     pub edge: BTreeMap<String, EdgeConfig>,
-    /// Options of all switches.
+    /// Options of all switches, and memories that ports of a switch share.
     #[serde(default)]
     pub switch: SwitchOptions,
     /// Options of all hosts.
@@ -61,6 +62,9 @@ pub struct Scenario {
     /// Framing.
     #[serde(default)]
     pub aal5: Aal5Options,
+    /// The cells of all links and buffers.
+    #[serde(default)]
+    pub cell: CellOptions,
     /// Additional measurements.
     #[serde(default)]
     pub measure: MeasureOptions,
@@ -89,6 +93,9 @@ pub struct VcOptions {
     pub tagged: bool,
     /// Service category, used by schedulers by class.
     pub class: Class,
+    /// Priority in memories that ports share.
+    #[schemars(range(max = 7), extend("x-expect" = "a priority (0 to 7)"))]
+    pub priority: u8,
     /// ABR parameters, for rate control in both directions; no rate control when absent.
     pub abr: Option<Parameters>,
 }
@@ -97,7 +104,8 @@ pub struct VcOptions {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortConfig {
-    /// K: places for waiting cells, without the one in service; or "infinite".
+    /// K: places for waiting cells, without the one in service; or "infinite"; or "shared" if the port is in a memory of
+    /// its switch.
     pub buffer: Buffer,
     /// Policy that decides which frames it admits, and what it does when full.
     pub policy: PolicyConfig,
@@ -112,12 +120,22 @@ pub struct PortConfig {
 /// Places for waiting cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000, or \"infinite\""))]
+#[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000, \"infinite\" or \"shared\""))]
 pub enum Buffer {
     /// So many cells.
     Cells(u32),
     /// No limit.
     Infinite(Infinite),
+    /// The places of a memory.
+    Shared(Shared),
+}
+
+/// The word "shared".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Shared {
+    /// In a memory that ports of the switch share.
+    Shared,
 }
 
 /// The word "infinite".
@@ -129,23 +147,59 @@ pub enum Infinite {
 }
 
 impl Buffer {
-    /// Returns the number of places; `None` if infinite.
+    /// Returns the port's own limit, if there is one.
     pub fn cells(self) -> Option<u32> {
         match self {
             Buffer::Cells(cells) => Some(cells),
-            Buffer::Infinite(_) => None,
+            Buffer::Infinite(_) | Buffer::Shared(_) => None,
         }
     }
 }
 
-/// Options of all switches.
+/// Options of all switches, and settings of single switches, by the switch's name or a pattern of names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct SwitchOptions {
     /// Order of cells that arrive at a port at the same instant.
     pub tie_order: TieOrder,
     /// Whether a port sends a cell before or after it admits the arrivals of the same instant.
     pub service_order: ServiceOrder,
+    /// What single switches have of their own, by the switch's name or a pattern of names.
+    #[serde(flatten)]
+    pub own: BTreeMap<String, OwnSwitch>,
+}
+
+/// The cells of all links and buffers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CellOptions {
+    /// Bytes of a cell, on links and in buffers. The last cell of a frame is padded.
+    pub size: Bytes,
+    /// Bytes of it that carry a frame. When absent, 48 of the 53 bytes of ATM, and all of any other size.
+    pub payload: Option<Bytes>,
+}
+
+impl Default for CellOptions {
+    fn default() -> Self {
+        Self { size: Bytes { bytes: CELL_BYTES }, payload: None }
+    }
+}
+
+impl CellOptions {
+    /// Returns the format of the cells.
+    pub fn format(&self) -> CellFormat {
+        // Checks refuse 0.
+        let size = self.size.bytes.max(1);
+        let standard = if size == CELL_BYTES { CellFormat::ATM } else { CellFormat::of_memory(size) };
+        CellFormat { payload: self.payload.map_or(standard.payload, |payload| payload.bytes.max(1)), ..standard }
+    }
+}
+
+impl Scenario {
+    /// Returns the framing of end systems, with the network's cells.
+    pub fn framing(&self) -> Aal5Options {
+        Aal5Options { cell: self.cell.format(), ..self.aal5.clone() }
+    }
 }
 
 /// Additional measurements. They do not affect the run.

@@ -17,6 +17,8 @@ use proptest::prelude::*;
 use crate::topology::Topology;
 use crate::{Candidate, Reader, Reading, build, read_json, read_toml};
 
+mod memories;
+
 const GOOD: &str = r#"name = "five sources, LAN, EPD"
 duration = "10s"
 seed = 1

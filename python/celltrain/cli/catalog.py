@@ -18,6 +18,7 @@ Schema = dict[str, Any]
 # Schema definitions that list the choices of each kind.
 CHOICES = {
     "policies": "Policy",
+    "memory_policies": "MemoryPolicy",
     "schedulers": "Scheduler",
     "allocators": "Allocator",
     "discards": "EdgeDiscard",
@@ -31,6 +32,7 @@ SERVICES = ("abr", "gfr")
 KINDS = (*CHOICES, "services", "papers", "studies", "plans", "scenarios")
 SINGULAR = {
     "policies": "policy",
+    "memory_policies": "memory policy",
     "schedulers": "scheduler",
     "allocators": "allocator",
     "discards": "discard algorithm",
@@ -106,7 +108,7 @@ def page_of(kind: str, name: str) -> str:
     ('tail_drop', 'edge_tail_drop', 'congestion_formula')
     """
     policies = [choice["required"][0] for choice in _definitions()[CHOICES["policies"]]["oneOf"]]
-    word = {"discards": "edge_", "congestion": "congestion_"}.get(kind, "")
+    word = {"discards": "edge_", "congestion": "congestion_", "memory_policies": "memory_"}.get(kind, "")
     return word + name if name in policies else name
 
 

@@ -110,7 +110,8 @@ class Model(BaseModel):
         Fba(threshold=0.9, z=0.5)
         """
         changes = self._renamed(changes)
-        return type(self)(**{name: getattr(self, name) for name in type(self).model_fields} | changes)
+        own = {name: getattr(self, name) for name in type(self).model_fields}
+        return type(self)(**own | (self.__pydantic_extra__ or {}) | changes)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the table as a dictionary, with the keys of a TOML file."""

@@ -7,9 +7,10 @@
 //! instant are ordered as the scenario says. Events are reported to a probe that observes them (`event_sink`).
 
 mod event_sink;
+mod shared_memory;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -20,12 +21,13 @@ use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Delivered, Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
-use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::memory::{PoolConfig, longest_queue_drop};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::formula::PortInfo;
 use crate::port::Port;
-use crate::probe::{NetworkView, Probe, Queues};
+use crate::probe::{NetworkView, Nothing, Probe, Queues};
 use crate::queue_range::QueueRange;
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
@@ -33,6 +35,7 @@ use crate::shaped_port::ShapedPort;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use event_sink::{EventSink, ReportedLosses};
+use shared_memory::{AtMemory, PausedGroup, Recorder, SharedMemories, deadlock};
 
 pub(super) struct Engine<'a> {
     network: &'a Network,
@@ -41,7 +44,12 @@ pub(super) struct Engine<'a> {
     times: TiVec<LinkIndex, LinkTimes>,
     ports: TiVec<LinkIndex, Port>,
     ties: TiVec<LinkIndex, TieBreaker>,
+    memories: SharedMemories<'a>,
     transmitting: TiVec<LinkIndex, bool>,
+    /// By link: the priorities that pause frames have stopped, one bit each.
+    stopped: TiVec<LinkIndex, u8>,
+    /// The first deadlock found.
+    deadlock: Option<(Time, Vec<PausedGroup>)>,
     rate_control: RateControl,
     /// By link: the time of the shaped port's next event, if it is on the event list.
     looked_after: TiVec<LinkIndex, Option<Time>>,
@@ -69,6 +77,8 @@ enum What {
     Start(FlowIndex),
     /// A link has finished a cell and is free, or a shaped port may send a cell.
     Sent(LinkIndex),
+    /// A pause frame reaches the port of a link.
+    Pause { link: LinkIndex, priority: u8, stops: bool },
 }
 
 impl Ord for Event {
@@ -104,6 +114,8 @@ struct Instant {
     /// Ports that may be able to start a transmission.
     to_serve: Vec<LinkIndex>,
     departures: Vec<Departure>,
+    /// True if a pause frame has arrived.
+    pauses_arrived: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -141,12 +153,15 @@ impl<'a> Engine<'a> {
             let time = Time::default() + clock.span(flow.start);
             Reverse(Event { time, what: What::Start(index), cell: Cell::NONE })
         };
-        Ok(Self {
+        let mut engine = Self {
             network,
             times: LinkTimes::of(network, clock),
             ports: all(network.links.iter_enumerated().map(port))?.into(),
             ties: network.links.iter_enumerated().map(ties).collect(),
+            memories: SharedMemories::new(network, &routing),
             transmitting: ti_vec![false; network.links.len()],
+            stopped: ti_vec![0; network.links.len()],
+            deadlock: None,
             rate_control: RateControl::new(network, &routing, clock, token)?,
             looked_after: ti_vec![None; network.links.len()],
             edge: Edge::new(network, clock),
@@ -156,7 +171,32 @@ impl<'a> Engine<'a> {
             reported_losses: ReportedLosses::default(),
             clock,
             routing,
-        })
+        };
+        engine.predict(token)?;
+        Ok(engine)
+    }
+
+    /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records: by arrival at a
+    /// memory, whether the cell is lost.
+    fn predict(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
+        let needs = |pool: &PoolConfig| pool.policy.needs_predictions();
+        for (number, memory) in self.network.memories.iter_enumerated() {
+            for pool in memory.pools.keys().filter(|&pool| needs(&memory.pools[pool])) {
+                let mut network = self.network.clone();
+                for pool in network.memories.iter_mut().flat_map(|memory| &mut memory.pools).filter(|pool| needs(pool))
+                {
+                    pool.policy = longest_queue_drop::Config::default().into();
+                }
+                let mut run = Engine::new(&network, token)?;
+                run.memories.memories[number].recorder = Some(Recorder::default());
+                let end = network.end(self.clock);
+                run.advance(Advance::to(end), &mut Nothing, &Progress::default(), token)?;
+                let recorder = run.memories.memories[number].recorder.take();
+                let drops = recorder.map(|recorder| recorder.drops).unwrap_or_default();
+                self.memories.memories[number].memory.predict(pool, drops.into());
+            }
+        }
+        Ok(())
     }
 
     /// Records the outcomes of packets, for a probe that observes events.
@@ -207,7 +247,7 @@ impl<'a> Engine<'a> {
 
     fn next_instant(&self) -> Option<Time> {
         let event = self.events.peek().map(|event| event.0.time);
-        event.into_iter().chain(self.end_systems.next_tick()).min()
+        event.into_iter().chain(self.end_systems.next_tick()).chain(self.memories.next_time()).min()
     }
 
     /// Processes everything that happens at `now`, phase by phase. Returns the number of events.
@@ -225,6 +265,7 @@ impl<'a> Engine<'a> {
         }
         self.admit(now, probe);
         self.serve(now, probe);
+        self.act_on_memories(now, probe);
         if self.end_systems.next_tick() == Some(now) {
             events += self.end_systems.on_tick(now, probe, &mut self.now.departures);
             self.depart(now, probe);
@@ -247,6 +288,13 @@ impl<'a> Engine<'a> {
                     self.now.to_serve.push(link);
                 }
                 What::Arrival(link) => self.arrive(link, cell, now, probe),
+                What::Pause { link, priority, stops } => {
+                    let mask = 1 << priority;
+                    let stopped = &mut self.stopped[link];
+                    *stopped = if stops { *stopped | mask } else { *stopped & !mask };
+                    self.now.to_serve.push(link);
+                    self.now.pauses_arrived = true;
+                }
             }
         }
         before - self.events.len()
@@ -335,17 +383,66 @@ impl<'a> Engine<'a> {
 
     /// Offers a cell to a port that is not shaped.
     fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
-        let Self { ports, routing, end_systems, rate_control, reported_losses, .. } = self;
-        let mut event_sink = EventSink { now, probe, routing, end_systems, rate_control, reported_losses };
+        let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
+        let mut event_sink =
+            EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
         event_sink.cell(link, cell, CellStep::Arrived);
+        if let Some(memory) = memories.of_port(link) {
+            memory.offer(ports, link, cell, now, |event| event_sink.memory(cell, &event));
+            return;
+        }
         let port = &mut ports[link];
         let occupancy = port.occupancy();
         port.offer_observed(cell, now, |event| event_sink.port(link, cell, occupancy, &event));
     }
 
+    /// Lets the policies of memories act that are due.
+    fn act_on_memories(&mut self, now: Time, probe: &mut impl Probe) {
+        let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
+        let mut event_sink =
+            EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
+        for memory in &mut memories.memories {
+            memory.on_time(ports, now, |event| event_sink.memory(Cell::NONE, &event));
+        }
+        self.send_pauses(now);
+        if std::mem::take(&mut self.now.pauses_arrived) && self.deadlock.is_none() {
+            self.look_for_deadlock(now, probe);
+        }
+    }
+
+    /// Sends the pause frames of this instant to the ports that feed the groups.
+    fn send_pauses(&mut self, now: Time) {
+        for memory in &mut self.memories.memories {
+            for (link, priority, stops) in memory.take_pause_frames() {
+                // The frame is as long as a cell, and the way back as long as the link.
+                let LinkTimes { cell_time, delay } = self.times[link];
+                let what = What::Pause { link, priority, stops };
+                self.events.push(Reverse(Event { time: now + cell_time + delay, what, cell: Cell::NONE }));
+            }
+        }
+    }
+
+    /// Looks for groups that pause each other for ever, and reports the first cycle.
+    fn look_for_deadlock(&mut self, now: Time, probe: &mut impl Probe) {
+        let mut groups = BTreeMap::new();
+        for memory in &self.memories.memories {
+            groups.extend(memory.paused_groups(&self.ports));
+        }
+        let Some(cycle) = deadlock(groups, |(link, priority)| self.stopped[link] & (1 << priority) != 0) else {
+            return;
+        };
+        for &group in &cycle {
+            let events = self.memories.memories.iter().find_map(|memory| memory.deadlocked(group, now));
+            if let Some(event) = events {
+                self.event_sink(now, probe).memory(Cell::NONE, &AtMemory::Memory(event));
+            }
+        }
+        self.deadlock = Some((now, cycle));
+    }
+
     fn event_sink<'b, P: Probe>(&'b mut self, now: Time, probe: &'b mut P) -> EventSink<'b, P> {
         let Self { routing, end_systems, rate_control, reported_losses, .. } = self;
-        EventSink { now, probe, routing, end_systems, rate_control, reported_losses }
+        EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None }
     }
 
     /// Reports the outcomes of packets at the shaped port of a link since the last call.
@@ -374,8 +471,14 @@ impl<'a> Engine<'a> {
 
     fn admit(&mut self, now: Time, probe: &mut impl Probe) {
         let mut at_ports = std::mem::take(&mut self.now.at_ports);
-        at_ports.sort_by_key(|arrival| (arrival.port, arrival.input));
-        for together in at_ports.chunk_by_mut(|a, b| a.port == b.port) {
+        let memories = &self.memories;
+        at_ports.sort_by_key(|arrival| (memories.first_port(arrival.port), arrival.input));
+        let first_port = |arrival: &PortArrival| memories.first_port(arrival.port);
+        let groups: Vec<usize> = at_ports.chunk_by(|a, b| first_port(a) == first_port(b)).map(<[_]>::len).collect();
+        let mut rest = &mut at_ports[..];
+        for group in groups {
+            let together;
+            (together, rest) = rest.split_at_mut(group);
             let port = together[0].port;
             self.now.to_serve.push(port);
             if self.rate_control.port(port).is_some() {
@@ -387,11 +490,18 @@ impl<'a> Engine<'a> {
                 }
                 continue;
             }
-            self.ties[port].order(together, |arrival| arrival.input);
+            let ties = match self.memories.of_port(port) {
+                Some(memory) => {
+                    self.now.to_serve.extend(together[1..].iter().map(|arrival| arrival.port));
+                    &mut memory.ties
+                }
+                None => &mut self.ties[port],
+            };
+            ties.order(together, |arrival| arrival.input);
             for arrival in together {
                 let run = Run { last: arrival.cell, cells: 1 };
-                self.rate_control.on_arrival(port, arrival.vc, run, now, Span(0));
-                self.offer(port, arrival.cell, now, probe);
+                self.rate_control.on_arrival(arrival.port, arrival.vc, run, now, Span(0));
+                self.offer(arrival.port, arrival.cell, now, probe);
             }
         }
         at_ports.clear();
@@ -422,7 +532,20 @@ impl<'a> Engine<'a> {
                 continue;
             }
             let port = &mut self.ports[link];
-            let Some(cell) = port.take() else { continue };
+            let stopped = self.stopped[link];
+            let cell = if stopped == 0 {
+                port.take()
+            } else {
+                let vcs = &self.routing.vcs[link];
+                port.take_unpaused(|label| stopped & (1 << self.network.vcs[vcs[label]].priority) == 0)
+            };
+            let Some(cell) = cell else { continue };
+            let Self { memories, routing, end_systems, rate_control, reported_losses, .. } = self;
+            if let Some(memory) = memories.of_port(link) {
+                let mut event_sink =
+                    EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
+                memory.leave(link, cell, now, |event| event_sink.memory(cell, &event));
+            }
             let cell = match self.rate_control.allocator(link) {
                 Some(allocator)
                     if !cell.is_rm() && allocator.marks_above().is_some_and(|most| port.occupancy() > most) =>
@@ -492,9 +615,25 @@ impl<'a> Engine<'a> {
             None => port.state(),
         };
         let ports: TiVec<LinkIndex, _> = self.ports.iter_enumerated().map(state).collect();
-        let (ports, on_links) = (&ports, &on_links);
+        let memories: TiVec<MemoryIndex, _> =
+            self.memories.memories.iter().map(|shared| shared.memory.state()).collect();
+        let (ports, on_links, memories) = (&ports, &on_links, &memories);
         let &Self { network, ref routing, clock, ref end_systems, ref edge, ref rate_control, .. } = self;
-        FinalState { network, routing, clock, end, ports, end_systems, on_links, edge, rate_control, token }.measure()
+        FinalState {
+            network,
+            routing,
+            clock,
+            end,
+            ports,
+            memories,
+            deadlock: self.deadlock.as_ref(),
+            end_systems,
+            on_links,
+            edge,
+            rate_control,
+            token,
+        }
+        .measure()
     }
 }
 

@@ -1,8 +1,7 @@
 //! The measuring window: results of the part of a run between two snapshots.
 
-use super::{AbrResult, CellTotals, ContractResult, FlowResult, PortResult, Rates, RunResult};
+use super::{AbrResult, CellTotals, ContractResult, FlowResult, PortResult, QueueResult, Rates, RunResult};
 use crate::network::Network;
-use crate::units::CELL_BITS;
 
 impl RunResult {
     /// Restricts rates, efficiency, fairness, utilisations and counters to the time after the snapshot `before`, if
@@ -20,10 +19,16 @@ impl RunResult {
             own.throughput_mbps = super::mbps(own.received_bytes, seconds);
         }
         for (index, own) in self.ports.iter_mut_enumerated() {
-            let cell_s = CELL_BITS as f64 / network.links[index].rate.bits_per_second as f64;
+            let cell_s = network.aal5.cell.bits() as f64 / network.links[index].rate.bits_per_second as f64;
             own.count_between(before.map(|before| &before.ports[index]), &until.ports[index]);
             let busy = own.counters.forwarded as f64 * (cell_s / seconds);
             own.utilisation = if own.counters.forwarded > 0 { busy.min(1.0) } else { 0.0 };
+        }
+        for (index, own) in self.memories.iter_mut_enumerated() {
+            for (queue, own) in own.queues.iter_mut_enumerated() {
+                let before = before.map(|before| &before.memories[index].queues[queue]);
+                own.count_between(before, &until.memories[index].queues[queue]);
+            }
         }
         for (index, own) in self.contracts.iter_mut().enumerate() {
             own.count_between(before.map(|before| &before.contracts[index]), &until.contracts[index]);
@@ -102,6 +107,7 @@ counters!(
     counters.discarded_frames,
     counters.cut_frames,
 );
+counters!(QueueResult: counters.entered, counters.refused, counters.pushed_out, counters.pauses);
 counters!(
     ContractResult:
     edge.frames,

@@ -319,6 +319,36 @@ impl Admission {
         }
     }
 
+    /// Refuses the frame whose first cell has arrived, which the policy admitted.
+    pub(crate) fn refuse_frame(&mut self, label: Label) {
+        self.vcs[label].under_way.start(Mode::RefuseFrame);
+        self.refused[label].frames += 1;
+    }
+
+    /// Records that a shared memory removed the waiting cell `victim`. `cuts`: it is the first cell that its frame loses
+    /// for want of room. If that frame is still arriving, with `arriving` perhaps, its rest is treated as if the cell
+    /// had been lost on arrival.
+    pub(crate) fn on_removed(&mut self, victim: Cell, cuts: bool, arriving: Option<Cell>) {
+        let label = victim.label();
+        self.refused[label].pushed_out += 1;
+        if victim.is_rm() {
+            return;
+        }
+        self.refused[label].cut_frames += u64::from(cuts);
+        let frame = &mut self.vcs[label];
+        let arrives = arriving.is_some_and(|arriving| is_of_frame(arriving, victim));
+        if arrives || (!frame.under_way.is_at_start() && frame.current == victim.frame) {
+            frame.under_way.cut();
+            match self.overflow {
+                Overflow::LoseCell => {}
+                Overflow::LoseRestOfFrame { keep_last_cell } => {
+                    frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell });
+                }
+                Overflow::PushOutFront => frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell: true }),
+            }
+        }
+    }
+
     /// Returns the fate of each VC's cells, by label, if this many wait.
     pub(crate) fn counters<'a>(&'a self, waiting: &'a TiSlice<Label, u32>) -> impl Iterator<Item = PortCounters> + 'a {
         let all = self.vcs.iter().zip(&self.refused).zip(waiting);

@@ -21,6 +21,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::cell::Cell;
 use crate::events::Loss;
 use crate::index::Label;
+use crate::memory::QueueEnd;
 use crate::policy::{BufferPolicy, View};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
@@ -104,6 +105,17 @@ pub enum PortEvent<'a> {
     Lost(Loss),
     /// The arriving cell waits now.
     Admitted,
+}
+
+/// The buffer that a policy sees, without the cells of each VC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Buffer {
+    /// X.
+    pub(crate) occupancy: u32,
+    /// K.
+    pub(crate) capacity: u32,
+    /// `N_a`.
+    pub(crate) active_vcs: u32,
 }
 
 /// The state of a port at the end of a run, in any engine.
@@ -196,16 +208,7 @@ impl Port {
             return true;
         }
         if self.admission.on_arrival(cell) {
-            let view = View {
-                occupancy: self.occupancy,
-                capacity: self.capacity,
-                active_vcs: self.active_vcs(),
-                per_vc: &self.per_vc,
-                tagged: cell.tagged(),
-                now,
-            };
-            let admitted = self.admission.judge_frame(&view, label);
-            emit(PortEvent::Judged { view: &view, admitted, policy: &*self.admission.policy });
+            self.judge(cell, now, self.buffer(), &mut emit);
         }
         let holds = self.held[label].is_some();
         let mut verdict = self.admission.verdict(cell, self.is_full(), holds);
@@ -228,11 +231,34 @@ impl Port {
         verdict == Verdict::Enter
     }
 
+    /// Returns the buffer that the policy sees if the port does not share it.
+    pub(crate) fn buffer(&self) -> Buffer {
+        Buffer { occupancy: self.occupancy, capacity: self.capacity, active_vcs: self.active_vcs() }
+    }
+
+    /// Asks the policy about the frame that starts with `cell`. Returns whether it may enter.
+    pub(crate) fn judge(&mut self, cell: Cell, now: Time, buffer: Buffer, mut emit: impl FnMut(PortEvent<'_>)) -> bool {
+        let Buffer { occupancy, capacity, active_vcs } = buffer;
+        let view = View { occupancy, capacity, active_vcs, per_vc: &self.per_vc, tagged: cell.tagged(), now };
+        let admitted = self.admission.judge_frame(&view, cell.label());
+        emit(PortEvent::Judged { view: &view, admitted, policy: &*self.admission.policy });
+        admitted
+    }
+
+    /// Returns whether a cell that has arrived enters if there is room for it.
+    pub(crate) fn wants(&self, cell: Cell) -> bool {
+        self.admission.fate(cell) != FrameOutcome::Refused
+    }
+
+    pub(crate) fn admission_mut(&mut self) -> &mut Admission {
+        &mut self.admission
+    }
+
     fn is_full(&self) -> bool {
         self.occupancy >= self.capacity
     }
 
-    fn enqueue(&mut self, cell: Cell) {
+    pub(crate) fn enqueue(&mut self, cell: Cell) {
         let label = cell.label();
         self.occupancy += 1;
         self.tracker.rise(self.occupancy);
@@ -266,7 +292,7 @@ impl Port {
 
     /// Makes room for `arriving`: removes the waiting cell nearest to transmission that does not end a frame, and the
     /// waiting rest of its frame except for the last cell, which separates the remains from the next frame.
-    fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
+    pub(crate) fn push_out_front(&mut self, arriving: Cell, emit: &mut impl FnMut(PortEvent<'_>)) {
         let data = || self.fifo.iter().filter(|cell| !cell.is_rm());
         let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
             return; // Nothing can be pushed out: the arriving cell is lost.
@@ -287,6 +313,22 @@ impl Port {
         self.admission.on_pushed_out(victim, cells, arriving);
     }
 
+    /// Removes a waiting cell at an end of the queue whose VCs `is_in` selects. It holds at least one, and this port is
+    /// first in, first out.
+    pub(crate) fn remove(&mut self, end: QueueEnd, is_in: impl Fn(Label) -> bool) -> Cell {
+        assert!(self.queues.is_none(), "cells are removed only where one queue holds all");
+        let mut own = self.fifo.iter().enumerate().filter(|(_, cell)| is_in(cell.label())).map(|(place, _)| place);
+        let place = match end {
+            QueueEnd::Head => own.next(),
+            QueueEnd::Tail => own.next_back(),
+        };
+        let cell = place.and_then(|place| self.fifo.remove(place)).expect("the queue holds a cell");
+        self.occupancy -= 1;
+        self.tracker.fall(self.occupancy);
+        self.per_vc[cell.label()] -= 1;
+        cell
+    }
+
     /// Hands the next cell to the transmitter.
     pub fn take(&mut self) -> Option<Cell> {
         let cell = match &mut self.queues {
@@ -302,6 +344,15 @@ impl Port {
             follower.on_leave(1);
         }
         Some(cell)
+    }
+
+    /// Hands the next cell whose VC `may_go` to the transmitter. The port is first in, first out.
+    pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
+        assert!(self.queues.is_none(), "links pause only ports whose cells wait in one queue");
+        let place = self.fifo.iter().position(|cell| may_go(cell.label()))?;
+        let cell = self.fifo.remove(place)?;
+        self.fifo.push_front(cell);
+        self.take()
     }
 
     /// Returns X, the number of waiting cells.

@@ -44,8 +44,12 @@ pub(super) fn check<'a>(
     let mut used: BTreeMap<&str, u32> = BTreeMap::new();
     // Numbers of VCs already checked, for tables that depend only on this number.
     let mut counted: BTreeSet<(&str, usize)> = BTreeSet::new();
-    for ((table, vcs), (link, &frame)) in
-        resolved.tables.ports.iter().zip(&crossing).zip(resolved.layout.graph.links.iter().zip(&largest_frame))
+    for (((number, table), vcs), (link, &frame)) in resolved
+        .tables
+        .ports
+        .iter_enumerated()
+        .zip(&crossing)
+        .zip(resolved.layout.graph.links.iter().zip(&largest_frame))
     {
         token.tick(vcs.len().saturating_add(1))?;
         if let &Some((name, config)) = table {
@@ -54,7 +58,7 @@ pub(super) fn check<'a>(
             if counts_vcs(config) && !has_settings_by_vc(config) && !counted.insert((name, vcs.len())) {
                 continue;
             }
-            of_vcs(config, &link.name, vcs, &mut root.at("port").at(name));
+            of_vcs(config, resolved.capacity(number), &link.name, vcs, &mut root.at("port").at(name));
         }
     }
     token.check()?;
@@ -139,11 +143,16 @@ fn without_table(
     let congests = congesting(resolved);
     let can_fill = can_fill(resolved);
     let has_own_name = scenario.topology.config().congests() == Congests::Everywhere;
+    // A port may be in the memory of a refused or misspelt switch.
+    if root.at("switch").is_faulty() {
+        return;
+    }
     for (index, link) in layout.graph.links.iter_enumerated() {
         let filled = can_fill.get(&index);
         let is_needed = largest_frame[index] > 0 && (congests[index] || filled.is_some());
         let leaves_a_switch = layout.graph.nodes[link.from].kind == NodeKind::Switch;
-        if tables.ports[index].is_some() || !leaves_a_switch || !is_needed {
+        let has_buffer = tables.ports[index].is_some() || resolved.memory_of(index).is_some();
+        if has_buffer || !leaves_a_switch || !is_needed {
             continue;
         }
         let bottleneck = (index == layout.bottleneck).then_some("bottleneck");
@@ -200,7 +209,7 @@ fn can_fill<'a>(resolved: &'a ResolvedScenario<'_>) -> BTreeMap<LinkIndex, (u64,
         abr: Option<&'a str>,
     }
 
-    let ResolvedScenario { scenario, layout, channels, tables } = resolved;
+    let ResolvedScenario { scenario, layout, channels, tables, .. } = resolved;
     if scenario.vc.values().all(|own| own.abr.is_none()) {
         return BTreeMap::new();
     }
@@ -280,7 +289,7 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
 
 /// Checks that a scheduler by class serves several classes at one or more of its table's ports.
 fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
-    let ResolvedScenario { scenario, layout, channels, tables: found } = resolved;
+    let ResolvedScenario { scenario, layout, channels, tables: found, .. } = resolved;
     if !scenario.port.values().any(|port| port.scheduler.config().by_class()) {
         return;
     }
@@ -376,7 +385,7 @@ pub(super) fn counts_vcs(port: &PortConfig) -> bool {
 }
 
 /// Checks that every VC that crosses a port has a value for each per-VC setting, and that the values are consistent.
-fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
+fn of_vcs(config: &PortConfig, capacity: Option<u32>, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
     let mut are_there = true;
     for table in by_vc(config) {
         let mut of_kind = port.at(table.kind);
@@ -388,7 +397,7 @@ fn of_vcs(config: &PortConfig, link: &str, vcs: &[&str], port: &mut Scope<'_>) {
         }
         let mut scope = of_kind.at(table.name);
         let told = match table.kind {
-            "policy" => config.policy.check_vcs(config.buffer.cells(), vcs),
+            "policy" => config.policy.check_vcs(capacity, vcs),
             _ => config.scheduler.config().check_vcs(vcs),
         };
         // Report a fault once, as a table may apply to several ports.
@@ -415,10 +424,11 @@ fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mu
     all
 }
 
-/// Checks the settings of a port's table on their own. `largest_frame` is the largest frame at its ports, in cells.
-pub(super) fn settings(config: &PortConfig, largest_frame: u32, scope: &mut Scope<'_>) {
-    let capacity = config.buffer.cells();
-    if let Some(cells) = capacity {
+/// Checks the settings of a port's table on their own. `shared` is the smallest K of its ports that are in a memory,
+/// `largest_frame` the largest frame at its ports, in cells.
+pub(super) fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: u32, scope: &mut Scope<'_>) {
+    let capacity = config.buffer.cells().or(shared);
+    if let Some(cells) = config.buffer.cells() {
         if cells < largest_frame.max(1) {
             let problem =
                 format!("is smaller than a frame; a buffer must hold at least {} cells", largest_frame.max(1));

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{
-    CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Loss, Observer, RateEvent, SegmentEvent, SegmentStep,
-    Timer, TimerEvent, TimerStep,
+    CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Loss, MemoryEvent, MemoryStep, Observer, RateEvent,
+    SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
 };
-use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::memory::{QueueCounters, QueueIndex};
 use celltrain_core::network::Network;
 use celltrain_core::port::PortCounters;
 use celltrain_core::probe::{NetworkView, Probe};
@@ -48,6 +49,13 @@ pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
         }
     }
     told.outcomes()?;
+    for (number, memory) in result.memories.iter_enumerated() {
+        for (queue, counted) in memory.queues.iter_enumerated() {
+            let QueueCounters { refused, pauses, .. } = counted.counters;
+            let events = told.at_memories.get(&(number, queue)).copied().unwrap_or_default();
+            same(&format!("{queue:?} of {number:?}"), &(refused, pauses), &(events.refused, events.pauses))?;
+        }
+    }
     for abr in &result.abr {
         let vc = network.vcs.position(|vc| vc.name == abr.name).expect("it is one of the network's");
         if let Some(acr) = told.rates.get(&vc) {
@@ -79,6 +87,8 @@ struct ReportedEvents {
     running: BTreeSet<(FlowIndex, u8)>,
     /// Outcomes of frames, by VC and number.
     frames: BTreeMap<(VcIndex, FrameNumber), FrameRecord>,
+    /// Counters of the queues of memories, of which events tell refused cells and pauses.
+    at_memories: BTreeMap<(MemoryIndex, QueueIndex), QueueCounters>,
     /// Events that the fast engine also emits.
     ends: Vec<(Time, Event)>,
     now: Time,
@@ -157,6 +167,7 @@ impl ReportedEvents {
             rates: BTreeMap::new(),
             running: BTreeSet::new(),
             frames: BTreeMap::new(),
+            at_memories: BTreeMap::new(),
             ends: Vec::new(),
             now: Time::default(),
             step: Span(((end - Time::default()).0 / 23).max(1)),
@@ -321,6 +332,14 @@ impl Observer for ReportedEvents {
             }
             Event::Frame(event) => self.on_frame(event),
             Event::Cell(event) => self.on_cell(event),
+            Event::Memory(MemoryEvent { memory, queue, step, .. }) => {
+                let counts = self.at_memories.entry((memory, queue)).or_default();
+                match step {
+                    MemoryStep::Refused { .. } => counts.refused += 1,
+                    MemoryStep::Paused => counts.pauses += 1,
+                    MemoryStep::Resumed | MemoryStep::Deadlocked => {}
+                }
+            }
         }
         if matches!(event, Event::Segment(_) | Event::Timer(_)) {
             self.ends.push((now, event));

@@ -11,7 +11,7 @@ use crate::units::{Clock, Span, Time};
 
 /// A step of the loop: 0.1 ms with a clock of one microsecond.
 const STEP: u64 = 100;
-const CLOCK: Clock = Clock { units_per_second: 1_000_000, exact: true };
+const CLOCK: Clock = Clock::exact(1_000_000);
 const PCR: f64 = 200_000.0;
 
 /// Links and the VCs that cross them. A VC's cells arrive at all its links at once. Every 32nd cell is an RM cell,

@@ -104,6 +104,8 @@ impl Engine<'_> {
             clock,
             end: *horizon,
             ports,
+            memories: (&[] as &[_]).as_ref(),
+            deadlock: None,
             end_systems,
             on_links,
             edge,

@@ -1,0 +1,424 @@
+//! Ports that share a memory: admission by the memory, and cells that it removes from other ports.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use crate::cell::{Cell, FrameNumber};
+use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
+use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::memory::{
+    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, Pauses, PolicyScope, QueueConfig, QueueEnd,
+    QueueIndex, Refusal, Removal, Side,
+};
+use crate::network::{Network, Routing};
+use crate::policy::Decision;
+use crate::port::admission::Verdict;
+use crate::port::{Buffer, Port, PortEvent};
+use crate::rng::Stream;
+use crate::tie::TieBreaker;
+use crate::units::Time;
+
+/// An event at a memory, or at one of its ports.
+pub(super) enum AtMemory<'a> {
+    /// An event of the port of this link, with the cells that waited there.
+    Port(LinkIndex, u32, PortEvent<'a>),
+    /// An event of the memory.
+    Memory(MemoryEvent),
+    /// The memory has a place for the first cell of a frame, or refuses the frame whole.
+    Frame { admitted: bool, judged: Judged },
+}
+
+/// A priority group that is paused: the link that feeds it, and its priority.
+pub(super) type PausedGroup = (LinkIndex, u8);
+
+/// Finds a cycle of paused groups that can never go on: the cells of each wait only at ports that others of the cycle
+/// pause. `groups`: the paused groups, and the ports at which cells of each wait. `is_stopped`: by port and priority,
+/// whether the port has stopped.
+pub(super) fn deadlock(
+    mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
+    is_stopped: impl Fn(PausedGroup) -> bool,
+) -> Option<Vec<PausedGroup>> {
+    loop {
+        let can_go = |&(&(_, priority), at): &(&PausedGroup, &BTreeSet<LinkIndex>)| {
+            at.iter().any(|&port| !is_stopped((port, priority)) || !groups.contains_key(&(port, priority)))
+        };
+        let Some((&free, _)) = groups.iter().find(can_go) else { break };
+        groups.remove(&free);
+    }
+    let mut way = vec![*groups.keys().next()?];
+    loop {
+        let &(link, priority) = way.last()?;
+        let next = (*groups[&(link, priority)].first()?, priority);
+        if let Some(start) = way.iter().position(|&group| group == next) {
+            return Some(way.split_off(start));
+        }
+        way.push(next);
+    }
+}
+
+/// All memories of a network.
+pub(super) struct SharedMemories<'a> {
+    /// By link: the memory of its port.
+    of_port: TiVec<LinkIndex, Option<MemoryIndex>>,
+    pub(super) memories: TiVec<MemoryIndex, SharedMemory<'a>>,
+}
+
+impl<'a> SharedMemories<'a> {
+    pub(super) fn new(network: &'a Network, routing: &Routing) -> Self {
+        let mut of_port = ti_vec![None; network.links.len()];
+        for (number, memory) in network.memories.iter_enumerated() {
+            for &port in &memory.ports {
+                of_port[port] = Some(number);
+            }
+        }
+        let memories = network.memories.keys().map(|memory| SharedMemory::new(memory, network, routing)).collect();
+        Self { of_port, memories }
+    }
+
+    /// Returns the memory of a port.
+    pub(super) fn of_port(&mut self, port: LinkIndex) -> Option<&mut SharedMemory<'a>> {
+        self.of_port[port].map(|memory| &mut self.memories[memory])
+    }
+
+    /// Returns the first port that is ordered together with this one: that of its memory, or the port itself.
+    pub(super) fn first_port(&self, port: LinkIndex) -> LinkIndex {
+        self.of_port[port].map_or(port, |memory| self.memories[memory].first_port)
+    }
+
+    /// Returns the next instant at which a policy acts without an arrival or a departure.
+    pub(super) fn next_time(&self) -> Option<Time> {
+        self.memories.iter().filter_map(|shared| shared.memory.next_time()).min()
+    }
+}
+
+/// A memory with what the engine needs to know of its ports.
+pub(super) struct SharedMemory<'a> {
+    number: MemoryIndex,
+    config: &'a MemoryConfig,
+    /// By link and label: the VC.
+    vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
+    pub(super) memory: Memory,
+    classes: CellClasses,
+    first_port: LinkIndex,
+    pub(super) ties: TieBreaker,
+    /// Frames that have lost a cell for want of room and may still have cells waiting.
+    cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
+    /// Pause frames that the engine has not sent yet.
+    pause_frames: Vec<PauseChange>,
+    /// Records the cells that are lost, for predictions.
+    pub(super) recorder: Option<Recorder>,
+}
+
+/// Records which of the cells that arrive at a memory are lost.
+#[derive(Default)]
+pub(super) struct Recorder {
+    /// By arrival: true if the cell was lost on arrival or removed later.
+    pub(super) drops: Vec<bool>,
+    /// Numbers of the cells that wait in each queue, in order.
+    waiting: BTreeMap<QueueIndex, VecDeque<usize>>,
+}
+
+impl Recorder {
+    fn arrive(&mut self) -> usize {
+        self.drops.push(false);
+        self.drops.len() - 1
+    }
+
+    fn remove(&mut self, queue: QueueIndex, end: QueueEnd) {
+        let waiting = self.waiting.entry(queue).or_default();
+        let number = match end {
+            QueueEnd::Head => waiting.pop_front(),
+            QueueEnd::Tail => waiting.pop_back(),
+        };
+        self.drops[number.expect("the cell was recorded when it entered")] = true;
+    }
+}
+
+/// The result of making room for an arriving cell.
+#[derive(Clone, Copy, PartialEq)]
+enum Room {
+    /// It has a place in the memory, and is counted there.
+    Found,
+    NotFound(Refusal),
+    /// A cell of its own frame was removed, and the port's policy refuses the rest of that frame.
+    FrameCut,
+}
+
+impl<'a> SharedMemory<'a> {
+    fn new(number: MemoryIndex, network: &'a Network, routing: &Routing) -> Self {
+        let config = &network.memories[number];
+        let first_port = config.ports.iter().copied().min().expect("a memory has ports");
+        let inputs = routing.inputs[network.links[first_port].from];
+        let stream = Stream::new(network.seed, &format!("memory/{}/ties", config.name));
+        Self {
+            number,
+            config,
+            vcs: routing.vcs.clone(),
+            memory: Memory::new(config, network),
+            classes: CellClasses::of(network, routing, config),
+            first_port,
+            ties: TieBreaker::new(network.tie_order, inputs, stream),
+            cut_frames: BTreeMap::new(),
+            pause_frames: Vec::new(),
+            recorder: None,
+        }
+    }
+
+    /// Offers a cell that arrives `now` to a port, and reports events to `emit` as they happen.
+    pub(super) fn offer(
+        &mut self,
+        ports: &mut TiSlice<LinkIndex, Port>,
+        link: LinkIndex,
+        cell: Cell,
+        now: Time,
+        mut emit: impl FnMut(AtMemory<'_>),
+    ) {
+        let label = cell.label();
+        let occupancy = ports[link].occupancy();
+        if cell.is_rm() {
+            ports[link].admission_mut().on_cells_between(label, 1);
+            if self.make_room(ports, link, cell, now, &mut emit) == Room::Found {
+                ports[link].enqueue(cell);
+                emit(AtMemory::Port(link, occupancy, PortEvent::Admitted));
+            } else {
+                ports[link].admission_mut().lose_rm(label);
+                emit(AtMemory::Port(link, occupancy, PortEvent::Lost(Loss::NoRoom { cuts: false })));
+            }
+            return;
+        }
+        let mut room = None;
+        if ports[link].admission_mut().on_arrival(cell) {
+            let buffer = self.buffer(ports, link);
+            let whole = self.config.frames == FrameAdmission::Whole;
+            let mut judged = None;
+            ports[link].judge(cell, now, buffer, |event| match event {
+                PortEvent::Judged { view, admitted: true, policy } if whole => {
+                    judged = Some(Judged::of(link, label, view, policy.explain(view, label)));
+                }
+                event => emit(AtMemory::Port(link, occupancy, event)),
+            });
+            if let Some(judged) = judged {
+                let made = self.make_room(ports, link, cell, now, &mut emit);
+                if let Room::NotFound(Refusal { queue, threshold, held, .. }) = made {
+                    ports[link].admission_mut().refuse_frame(label);
+                    let (rule, held) = (self.memory.rule(queue), Some(f64::from(held)));
+                    let decision = Decision { rule, share: threshold, held, ..Decision::default() };
+                    emit(AtMemory::Frame { admitted: false, judged: Judged { decision, ..judged } });
+                } else {
+                    emit(AtMemory::Frame { admitted: true, judged });
+                }
+                room = Some(made);
+            }
+        }
+        let mut is_full = false;
+        if ports[link].wants(cell) {
+            let room = room.unwrap_or_else(|| self.make_room(ports, link, cell, now, &mut emit));
+            is_full = matches!(room, Room::NotFound(_));
+        }
+        let mut verdict = ports[link].admission_mut().verdict(cell, is_full, false);
+        if verdict == Verdict::PushOut {
+            ports[link].push_out_front(cell, &mut |event| {
+                if let PortEvent::PushedOut { cell, .. } = &event {
+                    self.memory.push_out(self.classes.get(link, cell.label()), now);
+                }
+                emit(AtMemory::Port(link, occupancy, event));
+            });
+            is_full = ports[link].wants(cell) && self.place(ports, link, cell, now, &mut emit) != Room::Found;
+            verdict = ports[link].admission_mut().final_verdict(cell, is_full);
+        }
+        match verdict {
+            Verdict::Enter => {
+                ports[link].enqueue(cell);
+                emit(AtMemory::Port(link, occupancy, PortEvent::Admitted));
+            }
+            Verdict::Refuse(loss) => {
+                if loss == (Loss::NoRoom { cuts: true }) {
+                    self.cut_frames.entry((link, label)).or_default().insert(cell.frame);
+                }
+                emit(AtMemory::Port(link, occupancy, PortEvent::Lost(loss)));
+            }
+            Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
+        }
+        self.emit_pauses(now, &mut emit);
+    }
+
+    /// Finds a place for an arriving cell, and removes others if the policy says so.
+    fn make_room(
+        &mut self,
+        ports: &mut TiSlice<LinkIndex, Port>,
+        link: LinkIndex,
+        cell: Cell,
+        now: Time,
+        emit: &mut impl FnMut(AtMemory<'_>),
+    ) -> Room {
+        let class = self.classes.get(link, cell.label());
+        self.memory.arrive(class, now);
+        let number = self.recorder.as_mut().map_or(0, Recorder::arrive);
+        let room = self.place(ports, link, cell, now, emit);
+        if let Some((recorder, queue)) = self.recorder.as_mut().zip(class.egress) {
+            match room {
+                Room::Found => recorder.waiting.entry(queue).or_default().push_back(number),
+                Room::NotFound(_) | Room::FrameCut => recorder.drops[number] = true,
+            }
+        }
+        room
+    }
+
+    fn place(
+        &mut self,
+        ports: &mut TiSlice<LinkIndex, Port>,
+        link: LinkIndex,
+        cell: Cell,
+        now: Time,
+        emit: &mut impl FnMut(AtMemory<'_>),
+    ) -> Room {
+        let class = self.classes.get(link, cell.label());
+        loop {
+            match self.memory.offer(class, now) {
+                Offer::Entered => return Room::Found,
+                Offer::Refused(refusal) => {
+                    let vc = self.vcs[link][cell.label()];
+                    let Refusal { queue, limit, threshold, .. } = refusal;
+                    let rule = self.memory.rule(queue);
+                    let step = MemoryStep::Refused { vc, frame: cell.frame, limit, rule };
+                    emit(AtMemory::Memory(MemoryEvent { threshold, ..self.event(queue, step, now) }));
+                    return Room::NotFound(refusal);
+                }
+                Offer::PushOut(removal) => {
+                    self.remove(ports, removal, Some((link, cell)), now, emit);
+                    if !cell.is_rm() && !ports[link].wants(cell) {
+                        return Room::FrameCut;
+                    }
+                }
+            }
+        }
+    }
+
+    fn event(&self, queue: QueueIndex, step: MemoryStep, now: Time) -> MemoryEvent {
+        let QueueConfig { link, priority, pool, .. } = self.config.queues[queue];
+        MemoryEvent {
+            memory: self.number,
+            queue,
+            link,
+            priority,
+            side: self.config.pools[pool].side,
+            step,
+            held: self.memory.held(queue),
+            shared: self.memory.shared(queue),
+            used: self.memory.used_of(queue),
+            threshold: self.memory.threshold(queue, now),
+        }
+    }
+
+    /// Reports pauses that began or ended, and notes them for the links.
+    fn emit_pauses(&mut self, now: Time, emit: &mut impl FnMut(AtMemory<'_>)) {
+        while let Some(change) = self.memory.next_pause_change() {
+            let PauseChange { queue, paused } = change;
+            if self.config.pauses == Pauses::Links {
+                self.pause_frames.push(change);
+            }
+            let step = if paused { MemoryStep::Paused } else { MemoryStep::Resumed };
+            emit(AtMemory::Memory(self.event(queue, step, now)));
+        }
+    }
+
+    /// Removes a waiting cell from its port. `arriving`: the cell that it makes room for.
+    fn remove(
+        &mut self,
+        ports: &mut TiSlice<LinkIndex, Port>,
+        Removal { queue, end }: Removal,
+        arriving: Option<(LinkIndex, Cell)>,
+        now: Time,
+        emit: &mut impl FnMut(AtMemory<'_>),
+    ) {
+        let link = self.config.queues[queue].link;
+        let occupancy = ports[link].occupancy();
+        let is_in = |label| self.classes.get(link, label).egress == Some(queue);
+        let cell = ports[link].remove(end, is_in);
+        let label = cell.label();
+        self.memory.push_out(self.classes.get(link, label), now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.remove(queue, end);
+        }
+        let cuts = !cell.is_rm() && self.cut_frames.entry((link, label)).or_default().insert(cell.frame);
+        let arriving = arriving.filter(|&(to, _)| to == link).map(|(_, cell)| cell);
+        ports[link].admission_mut().on_removed(cell, cuts, arriving);
+        emit(AtMemory::Port(link, occupancy, PortEvent::PushedOut { cell, cuts }));
+    }
+
+    /// Lets the policies act that are due.
+    pub(super) fn on_time(
+        &mut self,
+        ports: &mut TiSlice<LinkIndex, Port>,
+        now: Time,
+        mut emit: impl FnMut(AtMemory<'_>),
+    ) {
+        while let Some(removal) = self.memory.on_time(now) {
+            self.remove(ports, removal, None, now, &mut emit);
+        }
+        self.emit_pauses(now, &mut emit);
+    }
+
+    /// Records that a port has handed a cell to its transmitter.
+    pub(super) fn leave(&mut self, link: LinkIndex, cell: Cell, now: Time, mut emit: impl FnMut(AtMemory<'_>)) {
+        let class = self.classes.get(link, cell.label());
+        self.memory.leave(class, now);
+        if let Some((recorder, queue)) = self.recorder.as_mut().zip(class.egress) {
+            recorder.waiting.entry(queue).or_default().pop_front();
+        }
+        if let Some(cut) = self.cut_frames.get_mut(&(link, cell.label())).filter(|_| !cell.is_rm()) {
+            // Cells of a VC leave in order.
+            cut.retain(|&frame| frame >= cell.frame);
+        }
+        self.emit_pauses(now, &mut emit);
+    }
+
+    /// Returns the pause frames to send, with the links and priorities that they pause or release.
+    pub(super) fn take_pause_frames(&mut self) -> Vec<(LinkIndex, u8, bool)> {
+        let queues = &self.config.queues;
+        let frame = |PauseChange { queue, paused }| (queues[queue].link, queues[queue].priority, paused);
+        self.pause_frames.drain(..).map(frame).collect()
+    }
+
+    /// Returns the groups that are paused and hold cells, as links and priorities, with the output ports at which cells
+    /// of each wait.
+    pub(super) fn paused_groups(&self, ports: &TiSlice<LinkIndex, Port>) -> BTreeMap<PausedGroup, BTreeSet<LinkIndex>> {
+        let mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>> = BTreeMap::new();
+        for &port in &self.config.ports {
+            for cell in ports[port].waiting() {
+                let Some(group) = self.classes.get(port, cell.label()).ingress else { continue };
+                if self.memory.is_paused(group) {
+                    let QueueConfig { link, priority, .. } = self.config.queues[group];
+                    groups.entry((link, priority)).or_default().insert(port);
+                }
+            }
+        }
+        groups
+    }
+
+    /// Reports that a group is part of a deadlock.
+    pub(super) fn deadlocked(&self, (link, priority): PausedGroup, now: Time) -> Option<MemoryEvent> {
+        let pools = &self.config.pools;
+        let mut queues = self.config.queues.iter_enumerated();
+        let (queue, _) = queues.find(|(_, queue)| {
+            (queue.link, queue.priority, pools[queue.pool].side) == (link, priority, Side::Ingress)
+        })?;
+        Some(self.event(queue, MemoryStep::Deadlocked, now))
+    }
+
+    /// Returns the buffer that the policy of a port sees.
+    fn buffer(&self, ports: &TiSlice<LinkIndex, Port>, link: LinkIndex) -> Buffer {
+        match self.config.policies_see {
+            PolicyScope::Port => ports[link].buffer(),
+            PolicyScope::Memory => {
+                let own = ports[link].buffer();
+                let active_vcs = self.config.ports.iter().map(|&port| ports[port].active_vcs()).sum();
+                Buffer { occupancy: self.memory.seen_by_policies(), active_vcs, ..own }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,464 @@
+use super::*;
+use crate::engine::Engine;
+use crate::events::{Event, Observer};
+use crate::index::{FlowIndex, NodeIndex};
+use crate::memory::longest_queue_drop::Variant;
+use crate::memory::{
+    Lossless, MemoryPolicyConfig, PauseAt, Pauses, PoolConfig, PoolIndex, QueueConfig, Side, abm, abm_occamy,
+    complete_sharing, credence, dynamic_threshold, harmonic, longest_queue_drop, occamy, static_thresholds,
+};
+use crate::metrics::RunResult;
+use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
+use crate::network::{Flow, Graph, NodeKind, Vc};
+use crate::policy::{PolicyConfig, drop_from_front, epd, fba, ppd, selective_drop, tail_drop};
+use crate::probe::Probe;
+use crate::tcp::{TcpConfig, TcpOptions};
+use crate::tie::{ServiceOrder, TieOrder};
+use crate::traffic::{TrafficConfig, constant_rate};
+use crate::units::{Bytes, Duration};
+
+/// A switch whose inputs each send one-cell packets at line rate to an output, all outputs of which share a memory.
+/// `outputs`: by input, the number of its output.
+fn star(outputs: &[usize], slow: &str, duration: &str) -> Network {
+    let mut graph = Graph::default();
+    let switch = graph.add_node("sw", NodeKind::Switch);
+    let (fast, delay) = ("100Mbps".parse().unwrap(), Duration::from_microseconds(1));
+    let inputs: Vec<LinkIndex> = (0..outputs.len())
+        .map(|i| {
+            let host = graph.add_node(format!("in{i}"), NodeKind::Host);
+            graph.connect(host, switch, fast, delay)
+        })
+        .collect();
+    let ports: Vec<LinkIndex> = (0..=outputs.iter().copied().max().unwrap())
+        .map(|i| {
+            let host: NodeIndex = graph.add_node(format!("out{i}"), NodeKind::Host);
+            graph.connect(switch, host, slow.parse().unwrap(), delay)
+        })
+        .collect();
+    let mut network = Network::new(graph, duration.parse().unwrap());
+    for (i, &output) in outputs.iter().enumerate() {
+        let path = vec![inputs[i], ports[output]];
+        let back = path.iter().rev().map(|&link| Graph::way_back(link)).collect();
+        let [data_vc, ack_vc] =
+            [path, back].map(|path| network.vcs.push_and_get_key(Vc { name: format!("vc{i}"), path, ..Vc::default() }));
+        network.flows.push(Flow {
+            name: format!("flow{i}"),
+            data_vc,
+            ack_vc,
+            start: Duration::default(),
+            tcp: TcpConfig::Vanilla(TcpOptions::default()),
+            traffic: TrafficConfig::ConstantRate(constant_rate::Config { rate: fast, packet: Bytes { bytes: 1 } }),
+        });
+    }
+    network
+}
+
+/// Puts ports into a memory with one pool, without reserves, and a queue of priority 0 for each port.
+fn share(network: &mut Network, ports: Vec<LinkIndex>, cells: u32, policy: impl Into<MemoryPolicyConfig>) {
+    for &port in &ports {
+        network.links[port].buffer = Some(cells);
+    }
+    let pool = PoolIndex::new(0);
+    let queue = |&link: &LinkIndex| QueueConfig {
+        link,
+        priority: 0,
+        pool,
+        reserve: 0,
+        alpha: None,
+        threshold: None,
+        lossless: None,
+    };
+    network.memories.push(MemoryConfig {
+        name: "memory".into(),
+        cells,
+        pools: vec![PoolConfig {
+            name: "pool".into(),
+            side: Side::Egress,
+            cells,
+            headroom: None,
+            policy: policy.into(),
+        }]
+        .into(),
+        queues: ports.iter().map(queue).collect(),
+        ports,
+        frames: FrameAdmission::default(),
+        policies_see: PolicyScope::default(),
+        pauses: Pauses::default(),
+    });
+}
+
+fn outputs_of(network: &Network) -> Vec<LinkIndex> {
+    let switch = NodeIndex::new(0);
+    let to_hosts = network.links.iter_enumerated().filter(|(_, link)| link.from == switch);
+    to_hosts.map(|(link, _)| link).filter(|&link| network.links[link].name.contains("->out")).collect()
+}
+
+fn run(network: &Network) -> RunResult {
+    Engine::Reference.run_to_end(network)
+}
+
+#[test]
+fn a_memory_of_one_port_is_its_buffer() {
+    let policies: [PolicyConfig; 6] = [
+        tail_drop::Config {}.into(),
+        ppd::Config::default().into(),
+        epd::Config::default().into(),
+        selective_drop::Config::default().into(),
+        fba::Config::default().into(),
+        drop_from_front::Config::default().into(),
+    ];
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    for (i, policy) in policies.into_iter().enumerate() {
+        let mut network = n_source_network(5, "5us", Some(500), policy, &tcp, "300ms");
+        // The streams of random ties have different names.
+        network.tie_order = [TieOrder::Rotating, TieOrder::Fixed][i % 2];
+        network.service_order = [ServiceOrder::AfterArrivals, ServiceOrder::BeforeArrivals][i / 2 % 2];
+        let own = run(&network);
+        for policies_see in [PolicyScope::Port, PolicyScope::Memory] {
+            network.memories.clear();
+            share(&mut network, vec![N_SOURCE_BOTTLENECK], 500, complete_sharing::Config {});
+            network.memories[MemoryIndex::new(0)].policies_see = policies_see;
+            let shared = run(&network);
+            let (ports, name) = (&shared.ports, own.ports[N_SOURCE_BOTTLENECK].policy);
+            assert_eq!((&shared.flows, ports), (&own.flows, &own.ports), "{name}");
+            let memory = &shared.memories[MemoryIndex::new(0)];
+            assert_eq!(memory.max_used_cells, own.ports[N_SOURCE_BOTTLENECK].max_queue_cells, "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_whole_frame_is_refused_as_by_epd_at_a_full_memory() {
+    // EPD whose threshold is the last place refuses just the frames whose first cell finds none.
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    let threshold = "buffer - 1 cell".parse().unwrap();
+    let epd = epd::Config { threshold }.into();
+    let mut network = n_source_network(5, "5us", Some(500), epd, &tcp, "300ms");
+    network.tie_order = TieOrder::Rotating;
+    let own = run(&network);
+    network.links[N_SOURCE_BOTTLENECK].policy = ppd::Config::default().into();
+    share(&mut network, vec![N_SOURCE_BOTTLENECK], 500, complete_sharing::Config {});
+    network.memories[MemoryIndex::new(0)].frames = FrameAdmission::Whole;
+    let shared = run(&network);
+    assert!(own.ports[N_SOURCE_BOTTLENECK].counters.discarded_frames > 0);
+    assert_eq!(shared.ports[N_SOURCE_BOTTLENECK].counters, own.ports[N_SOURCE_BOTTLENECK].counters);
+    assert_eq!(shared.flows, own.flows);
+}
+
+#[test]
+fn saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold() {
+    for (alpha, ports) in [(1.0, 1), (1.0, 3), (2.0, 4), (0.5, 2)] {
+        let mut network = star(&(0..ports).collect::<Vec<_>>(), "1Mbps", "50ms");
+        let outputs = outputs_of(&network);
+        assert_eq!(outputs.len(), ports);
+        share(&mut network, outputs.clone(), 1000, dynamic_threshold::Config { alpha, ..Default::default() });
+        let result = run(&network);
+        let fixed_point = alpha * 1000.0 / (1.0 + alpha * ports as f64);
+        let queues = &result.memories[MemoryIndex::new(0)].queues;
+        for queue in queues {
+            // The cell that arrives just after one has left another port may find one place more.
+            assert!((f64::from(queue.cells) - fixed_point).abs() <= 1.0 + alpha, "{alpha} {ports}: {}", queue.cells);
+        }
+        let sum: u64 = outputs.iter().map(|&port| result.ports[port].counters.lost_overflow).sum();
+        assert_eq!(queues.iter().map(|queue| queue.counters.refused).sum::<u64>(), sum);
+    }
+}
+
+#[test]
+fn cells_for_different_ports_of_a_memory_compete_for_the_last_place() {
+    let lost = |tie_order| {
+        let mut network = star(&[0, 1], "50Mbps", "10ms");
+        network.tie_order = tie_order;
+        let outputs = outputs_of(&network);
+        share(&mut network, outputs.clone(), 1, complete_sharing::Config {});
+        let result = run(&network);
+        [0, 1].map(|i| result.ports[outputs[i]].counters.lost_overflow)
+    };
+    // Each port takes half of its input's cells. One place holds the next cell of either.
+    let [first, second] = lost(TieOrder::Fixed);
+    assert!(first < second, "the first input always wins: {first} and {second}");
+    let [first, second] = lost(TieOrder::Random);
+    assert!(first.abs_diff(second) < (first + second) / 8, "random: {first} and {second}");
+}
+
+/// Adds ingress pools: a lossless one for the first input, with a headroom of `headroom` cells.
+fn add_lossless_group(network: &mut Network, headroom: u32, pause_at: PauseAt) {
+    let input = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
+    let memory = &mut network.memories[MemoryIndex::new(0)];
+    let policy = dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, alpha: 1.0 };
+    let pool = memory.pools.push_and_get_key(PoolConfig {
+        name: "lossless".into(),
+        side: Side::Ingress,
+        cells: 101,
+        headroom: None,
+        policy: policy.into(),
+    });
+    memory.queues.push(QueueConfig {
+        link: input,
+        priority: 0,
+        pool,
+        reserve: 34,
+        alpha: None,
+        threshold: None,
+        lossless: Some(Lossless { headroom, xon: 0, xon_offset: None, pause_at }),
+    });
+}
+
+/// Notes the memory's events.
+#[derive(Default)]
+struct Notes {
+    arrived: u32,
+    paused_at: Option<u32>,
+    refused_at: Option<u32>,
+    reason: &'static str,
+}
+
+impl Observer for Notes {
+    const OBSERVES: bool = true;
+
+    fn on_event(&mut self, _now: Time, event: Event) {
+        match event {
+            Event::Cell(cell) if cell.step == crate::events::CellStep::Arrived && cell.link.number() == 2 => {
+                self.arrived += 1;
+            }
+            Event::Memory(MemoryEvent { step: MemoryStep::Paused, .. }) => self.paused_at = Some(self.arrived),
+            Event::Memory(MemoryEvent { step: step @ MemoryStep::Refused { .. }, .. }) => {
+                self.refused_at.get_or_insert(self.arrived);
+                self.reason = step.reason();
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Probe for Notes {}
+
+#[test]
+fn a_lone_lossless_group_pauses_and_loses_at_the_cells_of_the_formula() {
+    for (pause_at, pause) in [(PauseAt::Threshold, 50 + 34), (PauseAt::Headroom, 50 + 34 + 1)] {
+        // The output is so slow that its first cell is in service until the end.
+        let mut network = star(&[0], "1kbps", "5ms");
+        let outputs = outputs_of(&network);
+        share(&mut network, outputs.clone(), 1000, complete_sharing::Config {});
+        add_lossless_group(&mut network, 20, pause_at);
+        let mut notes = Notes::default();
+        let result = Engine::Reference.run(&network, &mut notes, |_| true).unwrap();
+        // The cell in service does not count.
+        assert_eq!(notes.paused_at, Some(1 + pause), "{pause_at:?}");
+        assert_eq!(notes.refused_at, Some(1 + 50 + 34 + 20 + 1), "{pause_at:?}");
+        assert_eq!(notes.reason, "the headroom is used up");
+        let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)];
+        assert_eq!((group.counters.pauses, group.counters.max_headroom, group.cells), (1, 20, 104));
+    }
+}
+
+#[test]
+fn a_full_memory_pushes_out_of_the_longest_queue_at_another_port() {
+    for variant in [Variant::TailLowest, Variant::HeadHighest] {
+        // The first output takes a third of what arrives, the second almost all.
+        let mut network = star(&[0, 0, 0, 1], "99Mbps", "20ms");
+        let outputs = outputs_of(&network);
+        share(&mut network, outputs.clone(), 100, longest_queue_drop::Config { variant });
+        let result = run(&network);
+        let [first, second] = [0, 1].map(|i| result.ports[outputs[i]].counters);
+        assert_eq!(second.lost(), 0, "the short queue loses nothing");
+        assert!(first.lost_pushed_out > 0, "the long queue makes room for the short one");
+        if variant == Variant::HeadHighest {
+            assert_eq!(first.lost_overflow, 0, "every cell enters");
+        }
+        let memory = &result.memories[MemoryIndex::new(0)];
+        assert_eq!(memory.queues.raw[0].counters.pushed_out, first.lost_pushed_out);
+        assert_eq!(memory.max_used_cells, 100);
+    }
+}
+
+#[test]
+fn a_frame_that_loses_a_waiting_cell_is_cut_once_and_its_rest_is_refused() {
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    let mut network = n_source_network(5, "5us", Some(500), ppd::Config::default().into(), &tcp, "300ms");
+    let ports = [N_SOURCE_BOTTLENECK];
+    let variant = Variant::HeadHighest;
+    share(&mut network, ports.to_vec(), 500, longest_queue_drop::Config { variant });
+    let counters = run(&network).ports[N_SOURCE_BOTTLENECK].counters;
+    assert!(counters.lost_pushed_out > counters.cut_frames, "frames lose several cells");
+    assert!(counters.cut_frames > 0);
+    assert_eq!(counters.lost_overflow, 0);
+}
+
+#[test]
+fn with_static_thresholds_a_saturated_port_leaves_room_for_the_others() {
+    let mut network = star(&[0, 0, 0, 1], "99Mbps", "20ms");
+    let outputs = outputs_of(&network);
+    let policy = static_thresholds::Config { threshold: Some("60%".parse().unwrap()) };
+    share(&mut network, outputs.clone(), 100, policy);
+    let result = run(&network);
+    let queues = result.memories[MemoryIndex::new(0)].queues.raw.clone();
+    assert_eq!(queues[0].counters.max_cells, 60);
+    assert_eq!(queues[1].counters.max_cells, 40);
+}
+
+#[test]
+fn credence_with_perfect_predictions_loses_no_more_than_longest_queue_drop_loses_in_bursts() {
+    let result = |policy: MemoryPolicyConfig| {
+        let mut network = star(&[0, 0, 0, 1, 2], "99Mbps", "20ms");
+        let outputs = outputs_of(&network);
+        share(&mut network, outputs.clone(), 60, policy);
+        run(&network)
+    };
+    let lost = |result: &RunResult| result.cells.lost + result.cells.discarded;
+    let drop = result(longest_queue_drop::Config::default().into());
+    let [perfect, flipped] = [0.0, 0.5].map(|flips| result(credence::Config { flips }.into()));
+    assert!(lost(&drop) > 0);
+    // The same cells arrive in all runs. Those that perfect predictions refuse would be lost anyway.
+    assert!(lost(&perfect).abs_diff(lost(&drop)) <= 60, "{} and {}", lost(&perfect), lost(&drop));
+    assert!(lost(&flipped) >= lost(&perfect), "{} and {}", lost(&flipped), lost(&perfect));
+    assert_eq!(perfect.cells.lost, perfect.ports.iter().map(|port| port.counters.lost_overflow).sum::<u64>());
+}
+
+#[test]
+fn policies_with_a_clock_act_between_arrivals() {
+    let mut network = star(&[0, 0, 0, 1], "50Mbps", "20ms");
+    let outputs = outputs_of(&network);
+    share(&mut network, outputs.clone(), 200, occamy::Config { alpha: 4.0, ..Default::default() });
+    let result = run(&network);
+    let memory = &result.memories[MemoryIndex::new(0)];
+    assert!(memory.queues.raw[0].counters.pushed_out > 0, "the saturated queue is above its threshold at times");
+    let policies: [MemoryPolicyConfig; 3] =
+        [abm::Config::default().into(), abm_occamy::Config::default().into(), harmonic::Config {}.into()];
+    for policy in policies {
+        let mut network = star(&[0, 0, 0, 1], "50Mbps", "20ms");
+        share(&mut network, outputs.clone(), 200, policy);
+        let result = run(&network);
+        assert!(result.memories[MemoryIndex::new(0)].max_used_cells <= 200);
+    }
+}
+
+#[test]
+fn links_that_pause_lose_nothing_if_the_headroom_covers_the_way_of_a_pause_frame() {
+    // The cell being sent when the pause begins, those on the link for twice its delay, and one cell time of the pause
+    // frame: 1 us is less than a quarter of a cell time at 100 Mb/s.
+    for (headroom, loses) in [(4, false), (1, true)] {
+        let mut network = star(&[0], "50Mbps", "20ms");
+        let outputs = outputs_of(&network);
+        share(&mut network, outputs.clone(), 1000, complete_sharing::Config {});
+        add_lossless_group(&mut network, headroom, PauseAt::Headroom);
+        network.memories[MemoryIndex::new(0)].pauses = Pauses::Links;
+        let result = run(&network);
+        let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)].counters;
+        assert!(group.pauses > 10, "{group:?}");
+        assert_eq!(result.cells.lost > 0, loses, "{group:?}");
+        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough");
+        assert_eq!(result.deadlock, None);
+    }
+}
+
+#[test]
+fn a_pause_stops_only_its_priority() {
+    let mut network = star(&[0, 1], "50Mbps", "20ms");
+    // Both flows come from the first host: the second has another priority and output, and enough room.
+    let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
+    let data_vc = network.flows[FlowIndex::new(1)].data_vc;
+    network.vcs[data_vc].path[0] = first;
+    network.vcs[data_vc].priority = 1;
+    for flow in &mut network.flows {
+        let rate = "49Mbps".parse().unwrap();
+        flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1 } });
+    }
+    let outputs = outputs_of(&network);
+    network.links[outputs[0]].rate = "10Mbps".parse().unwrap();
+    share(&mut network, outputs.clone(), 1000, complete_sharing::Config {});
+    add_lossless_group(&mut network, 10, PauseAt::Headroom);
+    let memory = &mut network.memories[MemoryIndex::new(0)];
+    memory.pauses = Pauses::Links;
+    let queue = memory.queues[QueueIndex::new(2)].clone();
+    memory.queues.push(QueueConfig { link: outputs[1], priority: 1, ..memory.queues[QueueIndex::new(0)].clone() });
+    memory.queues.push(QueueConfig { link: first, priority: 1, lossless: None, ..queue });
+    let result = run(&network);
+    assert_eq!(result.cells.lost, 0);
+    let [slow, fast] = [0, 1].map(|i| result.flows[FlowIndex::new(i)].packets_delivered);
+    // 20 ms at 49 Mb/s are 2311 cells.
+    assert!(fast > 2250, "{fast} of the other priority arrive");
+    assert!((450..480).contains(&slow), "{slow} cells at 10 Mb/s");
+}
+
+/// Three switches in a ring, with a host at each. Flow i goes from switch i over the next to the one after.
+fn ring(duration: &str) -> Network {
+    let mut graph = Graph::default();
+    let (rate, delay) = ("100Mbps".parse().unwrap(), Duration::from_microseconds(1));
+    let switches = [0, 1, 2].map(|i| graph.add_node(format!("s{i}"), NodeKind::Switch));
+    let between = [0, 1, 2].map(|i| graph.connect(switches[i], switches[(i + 1) % 3], rate, delay));
+    let hosts = [0, 1, 2].map(|i| {
+        let host = graph.add_node(format!("h{i}"), NodeKind::Host);
+        graph.connect(host, switches[i], rate, delay)
+    });
+    let mut network = Network::new(graph, duration.parse().unwrap());
+    for i in 0..3 {
+        let to = (i + 2) % 3;
+        let path = vec![hosts[i], between[i], between[(i + 1) % 3], Graph::way_back(hosts[to])];
+        let back = path.iter().rev().map(|&link| Graph::way_back(link)).collect();
+        let [data_vc, ack_vc] =
+            [path, back].map(|path| network.vcs.push_and_get_key(Vc { name: format!("vc{i}"), path, ..Vc::default() }));
+        network.flows.push(Flow {
+            name: format!("flow{i}"),
+            data_vc,
+            ack_vc,
+            start: Duration::default(),
+            tcp: TcpConfig::Vanilla(TcpOptions::default()),
+            traffic: TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1 } }),
+        });
+    }
+    for (i, &switch) in switches.iter().enumerate() {
+        let outputs = network.links.iter_enumerated().filter(|(_, link)| link.from == switch);
+        let ports: Vec<LinkIndex> = outputs.map(|(number, _)| number).collect();
+        share(&mut network, ports, 1000, complete_sharing::Config {});
+        let inputs: Vec<LinkIndex> =
+            network.links.iter_enumerated().filter(|(_, link)| link.to == switch).map(|(link, _)| link).collect();
+        let memory = network.memories.last_mut().unwrap();
+        memory.name = format!("s{i}");
+        memory.pauses = Pauses::Links;
+        let policy = static_thresholds::Config { threshold: Some(20.into()) }.into();
+        let (name, side) = ("lossless".into(), Side::Ingress);
+        let pool = memory.pools.push_and_get_key(PoolConfig { name, side, cells: 100, headroom: None, policy });
+        for link in inputs {
+            let lossless = Some(Lossless { headroom: 10, xon: 0, xon_offset: Some(2), pause_at: PauseAt::Headroom });
+            let (alpha, threshold) = (None, None);
+            memory.queues.push(QueueConfig { link, priority: 0, pool, reserve: 0, alpha, threshold, lossless });
+        }
+    }
+    network
+}
+
+#[test]
+fn a_cycle_of_pauses_is_found_and_named() {
+    let mut network = ring("20ms");
+    let result = run(&network);
+    assert_eq!(result.cells.lost, 0);
+    let deadlock = result.deadlock.expect("each switch waits for the next");
+    let links: Vec<&str> = deadlock.cycle.iter().map(|(link, _)| link.as_str()).collect();
+    assert_eq!(links.len(), 3);
+    let start = links.iter().position(|&link| link == "s0->s1").expect("it is in the cycle");
+    assert_eq!([1, 2].map(|i| links[(start + i) % 3]), ["s1->s2", "s2->s0"]);
+    assert!(deadlock.at_s < 0.02);
+    let until_then = result.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>();
+    network.duration = "40ms".parse().unwrap();
+    let longer = run(&network);
+    assert_eq!(longer.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>(), until_then, "nothing moves");
+    // With one flow less, no cycle closes.
+    let mut open = ring("20ms");
+    open.flows.truncate(2);
+    open.vcs.truncate(4);
+    assert_eq!(run(&open).deadlock, None);
+}
+
+#[test]
+fn groups_that_wait_at_a_port_that_sends_are_not_deadlocked() {
+    let link = LinkIndex::new;
+    let at = |ports: &[u32]| ports.iter().copied().map(link).collect::<BTreeSet<_>>();
+    let cycle = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[0]))]);
+    assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
+    assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still under way");
+    let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
+    assert_eq!(deadlock(open, |_| true), None, "port 2 leads to no paused group");
+    let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
+    assert_eq!(deadlock(led_to, |_| true), Some(vec![(link(1), 3), (link(2), 3)]), "the way to the cycle is not in it");
+}

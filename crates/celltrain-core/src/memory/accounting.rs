@@ -1,0 +1,554 @@
+//! The counts of a memory: reserves, shared parts, headrooms and pauses.
+//!
+//! [`Memory::offer`] finds a place for a cell that arrives, and [`Memory::leave`] frees one. A queue's cells are not
+//! told apart: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless group has
+//! a cell in its headroom, its next cells go there too until the headroom is empty.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use super::{
+    Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueIndex,
+    QueueInfo, Side, Verdict, View,
+};
+use crate::index::{Label, LinkIndex, VcIndex};
+use crate::network::{LinkTimes, Network, Routing};
+use crate::rng::Stream;
+use crate::units::{Clock, Time};
+
+/// The queues that count a cell, one on each side that counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CellClass {
+    /// The queue at its output port.
+    pub egress: Option<QueueIndex>,
+    /// The priority group at its input port.
+    pub ingress: Option<QueueIndex>,
+}
+
+/// The queues of the cells of every VC that crosses a memory.
+#[derive(Clone, Debug)]
+pub struct CellClasses {
+    /// By output port and label; empty for ports outside the memory.
+    classes: TiVec<LinkIndex, TiVec<Label, CellClass>>,
+}
+
+impl CellClasses {
+    /// Finds the queues of all VCs that cross a memory.
+    ///
+    /// # Panics
+    /// If a side has a pool, and a VC has no queue there.
+    pub fn of(network: &Network, routing: &Routing, memory: &MemoryConfig) -> Self {
+        let counts = |side| memory.pools.iter().any(|pool| pool.side == side);
+        let queue = |side: Side, link: LinkIndex, priority: u8| {
+            let mut queues = memory.queues.iter_enumerated();
+            let found = queues.find(|(_, queue)| {
+                (queue.link, queue.priority, memory.pools[queue.pool].side) == (link, priority, side)
+            });
+            counts(side).then(|| found.expect("every cell that crosses a memory has a queue").0)
+        };
+        let mut classes: TiVec<LinkIndex, TiVec<Label, CellClass>> = ti_vec![TiVec::new(); network.links.len()];
+        for &port in &memory.ports {
+            let class = |&vc: &VcIndex| {
+                let vc = &network.vcs[vc];
+                let place = vc.path.iter().position(|&link| link == port).expect("the VC crosses the port");
+                CellClass {
+                    egress: queue(Side::Egress, port, vc.priority),
+                    ingress: queue(Side::Ingress, vc.path[place - 1], vc.priority),
+                }
+            };
+            classes[port] = routing.vcs[port].iter().map(class).collect();
+        }
+        Self { classes }
+    }
+
+    /// Returns the queues of a VC's cells at an output port of the memory.
+    #[inline]
+    pub fn get(&self, port: LinkIndex, label: Label) -> CellClass {
+        self.classes[port][label]
+    }
+}
+
+/// The answer of a memory to an arriving cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Offer {
+    /// The cell has a place and is counted.
+    Entered,
+    /// It has none.
+    Refused(Refusal),
+    /// A waiting cell must be removed first. The caller removes it from its port, reports that with
+    /// [`Memory::leave`], and offers the arriving cell again.
+    PushOut(Removal),
+}
+
+/// A waiting cell to be removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// Its queue, which is on the egress side.
+    pub queue: QueueIndex,
+    /// The end of the queue from which it is removed.
+    pub end: QueueEnd,
+}
+
+/// The limit that kept a cell out, with the numbers at that instant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Refusal {
+    /// The queue for which there was no place.
+    pub queue: QueueIndex,
+    /// The limit that was reached.
+    pub limit: Limit,
+    /// The threshold of the queue in the shared part, if the policy has one.
+    pub threshold: Option<f64>,
+    /// `q_i`: cells of the shared part that the queue held.
+    pub held: u32,
+    /// Q: cells of the shared part that were taken.
+    pub used: u32,
+}
+
+/// A limit of a memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// All cells of the memory were taken.
+    Memory,
+    /// All cells of the pool's shared part were taken.
+    Pool,
+    /// The policy did not admit the cell.
+    Policy,
+    /// The headroom of the group, or the common headroom of the pool, was used up.
+    Headroom,
+}
+
+impl Limit {
+    /// Returns the reason of a refusal in words. `rule`: that of the pool's policy.
+    pub fn reason(self, rule: &'static str) -> &'static str {
+        match self {
+            Self::Memory => "the memory is full",
+            Self::Pool => "the pool is full",
+            Self::Policy => rule,
+            Self::Headroom => "the headroom is used up",
+        }
+    }
+}
+
+/// A change of the pause of a priority group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PauseChange {
+    /// The group.
+    pub queue: QueueIndex,
+    /// True if the link that feeds it is to stop (xoff), false if it may continue (xon).
+    pub paused: bool,
+}
+
+/// The counters of a queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QueueCounters {
+    /// Cells that found a place.
+    pub entered: u64,
+    /// Cells that found no place.
+    pub refused: u64,
+    /// Waiting cells that were removed.
+    pub pushed_out: u64,
+    /// Number of pauses.
+    pub pauses: u64,
+    /// The largest number of cells held, with those in the reserve and the headroom.
+    pub max_cells: u32,
+    /// The largest number of cells in the headroom.
+    pub max_headroom: u32,
+}
+
+/// The state of a memory at the end of a run, in any engine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryState {
+    /// Cells in the memory.
+    pub used: u32,
+    /// The largest number of cells that were ever in it.
+    pub max_used: u32,
+    /// Its pools.
+    pub pools: TiVec<PoolIndex, PoolState>,
+    /// Its queues: the cells that each holds, and its counters.
+    pub queues: TiVec<QueueIndex, (u32, QueueCounters)>,
+}
+
+/// The state of the shared part of a pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolState {
+    /// Q: cells that are taken.
+    pub used: u32,
+    /// The largest number of cells that were ever taken.
+    pub max_used: u32,
+}
+
+/// The part of a memory that holds a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Reserve,
+    Shared,
+    Headroom,
+}
+
+#[derive(Clone, Debug)]
+struct Queue {
+    pool: PoolIndex,
+    place: PoolQueue,
+    reserve: u32,
+    lossless: Option<Lossless>,
+    in_reserve: u32,
+    in_headroom: u32,
+    paused: bool,
+    counters: QueueCounters,
+}
+
+struct Pool {
+    side: Side,
+    /// B.
+    cells: u32,
+    /// Q.
+    used: u32,
+    max_used: u32,
+    /// Cells in the headrooms of its queues.
+    in_headroom: u32,
+    headroom: Option<u32>,
+    /// `q_i`.
+    shared: TiVec<PoolQueue, u32>,
+    /// Number of each of its queues in the memory.
+    queues: TiVec<PoolQueue, QueueIndex>,
+    policy: Box<dyn MemoryPolicy>,
+}
+
+impl Pool {
+    fn view(&self, now: Time) -> View<'_> {
+        View { cells: self.cells, used: self.used, queues: &self.shared, now }
+    }
+}
+
+/// The state of a memory.
+pub struct Memory {
+    cells: u32,
+    used: u32,
+    max_used: u32,
+    queues: TiVec<QueueIndex, Queue>,
+    pools: TiVec<PoolIndex, Pool>,
+    /// Changes that no caller has taken yet, in order.
+    pause_changes: VecDeque<PauseChange>,
+}
+
+impl Memory {
+    /// Creates an empty memory of a network.
+    pub fn new(config: &MemoryConfig, network: &Network) -> Self {
+        let clock = network.clock();
+        Self::with_times(config, &LinkTimes::of(network, clock), clock, network.seed)
+    }
+
+    /// Creates an empty memory of ports with these times.
+    pub fn with_times(config: &MemoryConfig, times: &TiSlice<LinkIndex, LinkTimes>, clock: Clock, seed: u64) -> Self {
+        let mut pool_queues: TiVec<PoolIndex, TiVec<PoolQueue, QueueIndex>> = ti_vec![TiVec::new(); config.pools.len()];
+        let mut queues = TiVec::with_capacity(config.queues.len());
+        for (number, queue) in config.queues.iter_enumerated() {
+            let side = config.pools[queue.pool].side;
+            assert!(queue.lossless.is_none() || side == Side::Ingress, "only priority groups are lossless");
+            queues.push(Queue {
+                pool: queue.pool,
+                place: pool_queues[queue.pool].push_and_get_key(number),
+                reserve: queue.reserve,
+                lossless: queue.lossless,
+                in_reserve: 0,
+                in_headroom: 0,
+                paused: false,
+                counters: QueueCounters::default(),
+            });
+        }
+        let pool = |(pool, queues): (&super::PoolConfig, TiVec<PoolQueue, QueueIndex>)| {
+            let mut ports: Vec<LinkIndex> = Vec::new();
+            let info = |&number: &QueueIndex| {
+                let queue = &config.queues[number];
+                let port = ports.iter().position(|&link| link == queue.link).unwrap_or_else(|| {
+                    ports.push(queue.link);
+                    ports.len() - 1
+                });
+                QueueInfo {
+                    port: u32::try_from(port).expect("indices fit 32 bits"),
+                    priority: queue.priority,
+                    cell_time: times[queue.link].cell_time,
+                    alpha: queue.alpha,
+                    threshold: queue.threshold,
+                }
+            };
+            let rng = Stream::new(seed, &format!("memory/{}/{}", config.name, pool.name));
+            let info: TiVec<PoolQueue, QueueInfo> = queues.iter().map(info).collect();
+            Pool {
+                side: pool.side,
+                cells: pool.cells,
+                used: 0,
+                max_used: 0,
+                in_headroom: 0,
+                headroom: pool.headroom,
+                shared: ti_vec![0; queues.len()],
+                queues,
+                policy: pool.policy.build(&PoolInfo { cells: pool.cells, queues: &info, clock, rng: &rng }),
+            }
+        };
+        let pools = config.pools.iter().zip(pool_queues).map(pool).collect();
+        Self { cells: config.cells, used: 0, max_used: 0, queues, pools, pause_changes: VecDeque::new() }
+    }
+
+    /// Tells the policies that a cell arrives. Called once for a cell, before it is [offered](Self::offer).
+    pub fn arrive(&mut self, class: CellClass, now: Time) {
+        for queue in [class.ingress, class.egress].into_iter().flatten() {
+            let Queue { pool, place, .. } = self.queues[queue];
+            let pool = &mut self.pools[pool];
+            let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+            pool.policy.arrived(&view, place, 1);
+        }
+    }
+
+    /// Finds a place for an arriving cell and counts it, if there is one.
+    pub fn offer(&mut self, class: CellClass, now: Time) -> Offer {
+        let mut parts = [None; 2];
+        for (part, queue) in parts.iter_mut().zip([class.ingress, class.egress]) {
+            let Some(queue) = queue else { continue };
+            match self.find_part(queue, now) {
+                Ok(found) => *part = Some((queue, found)),
+                Err(Offer::Refused(refusal)) => {
+                    self.queues[queue].counters.refused += 1;
+                    return Offer::Refused(refusal);
+                }
+                Err(offer) => return offer,
+            }
+        }
+        self.used += 1;
+        self.max_used = self.max_used.max(self.used);
+        for (queue, part) in parts.into_iter().flatten() {
+            self.enter(queue, part, now);
+        }
+        Offer::Entered
+    }
+
+    /// Finds the part of the memory that has a place for a cell of a queue.
+    fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Offer> {
+        let queue = &self.queues[number];
+        let pool = &mut self.pools[queue.pool];
+        let refusal = |pool: &Pool, limit| {
+            let threshold = pool.policy.threshold(&pool.view(now), queue.place);
+            let (held, used) = (pool.shared[queue.place], pool.used);
+            Err(Offer::Refused(Refusal { queue: number, limit, threshold, held, used }))
+        };
+        if queue.in_reserve < queue.reserve {
+            return if self.used < self.cells { Ok(Part::Reserve) } else { refusal(pool, Limit::Memory) };
+        }
+        let limit = if queue.in_headroom > 0 {
+            Limit::Headroom
+        } else {
+            // The fields are borrowed one by one, as the policy decides about the others.
+            let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+            match pool.policy.admit(&view, queue.place, 1) {
+                Verdict::Admit if pool.used < pool.cells && self.used < self.cells => return Ok(Part::Shared),
+                Verdict::Admit if pool.used < pool.cells => Limit::Memory,
+                Verdict::Admit => Limit::Pool,
+                Verdict::Refuse => Limit::Policy,
+                Verdict::PushOut(PushOut { queue, end }) => {
+                    assert!(pool.side == Side::Egress, "cells are pushed out of queues, not of priority groups");
+                    assert!(pool.shared[queue] > 0, "a queue that loses a cell holds one of the shared part");
+                    return Err(Offer::PushOut(Removal { queue: pool.queues[queue], end }));
+                }
+            }
+        };
+        let Some(lossless) = queue.lossless else { return refusal(pool, limit) };
+        if queue.in_headroom >= lossless.headroom || pool.headroom.is_some_and(|most| pool.in_headroom >= most) {
+            return refusal(pool, Limit::Headroom);
+        }
+        if self.used < self.cells { Ok(Part::Headroom) } else { refusal(pool, Limit::Memory) }
+    }
+
+    fn enter(&mut self, number: QueueIndex, part: Part, now: Time) {
+        let queue = &mut self.queues[number];
+        let pool = &mut self.pools[queue.pool];
+        match part {
+            Part::Reserve => queue.in_reserve += 1,
+            Part::Shared => {
+                pool.shared[queue.place] += 1;
+                pool.used += 1;
+                pool.max_used = pool.max_used.max(pool.used);
+                let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+                pool.policy.entered(&view, queue.place, 1);
+            }
+            Part::Headroom => {
+                queue.in_headroom += 1;
+                pool.in_headroom += 1;
+            }
+        }
+        let held = queue.in_reserve + pool.shared[queue.place] + queue.in_headroom;
+        queue.counters.entered += 1;
+        queue.counters.max_cells = queue.counters.max_cells.max(held);
+        queue.counters.max_headroom = queue.counters.max_headroom.max(queue.in_headroom);
+        let Some(lossless) = queue.lossless.filter(|_| !queue.paused) else { return };
+        let is_reached = match lossless.pause_at {
+            PauseAt::Headroom => queue.in_headroom > 0,
+            PauseAt::Threshold => {
+                queue.in_headroom > 0
+                    || (queue.in_reserve == queue.reserve && !pool.policy.has_room(&pool.view(now), queue.place, 1))
+            }
+        };
+        if is_reached {
+            queue.paused = true;
+            queue.counters.pauses += 1;
+            self.pause_changes.push_back(PauseChange { queue: number, paused: true });
+        }
+    }
+
+    /// Frees the place of a cell that is sent, or removed after a [`Removal`].
+    ///
+    /// # Panics
+    /// If a queue of the cell is empty.
+    pub fn leave(&mut self, class: CellClass, now: Time) {
+        self.used -= 1;
+        for queue in [class.ingress, class.egress].into_iter().flatten() {
+            self.leave_queue(queue, now);
+        }
+    }
+
+    /// Frees the place of a cell that is pushed out, and counts it.
+    pub fn push_out(&mut self, class: CellClass, now: Time) {
+        for queue in [class.ingress, class.egress].into_iter().flatten() {
+            self.queues[queue].counters.pushed_out += 1;
+        }
+        self.leave(class, now);
+    }
+
+    fn leave_queue(&mut self, number: QueueIndex, now: Time) {
+        let queue = &mut self.queues[number];
+        let pool = &mut self.pools[queue.pool];
+        if queue.in_headroom > 0 {
+            queue.in_headroom -= 1;
+            pool.in_headroom -= 1;
+        } else if pool.shared[queue.place] > 0 {
+            pool.shared[queue.place] -= 1;
+            pool.used -= 1;
+            let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+            pool.policy.left(&view, queue.place, 1);
+        } else {
+            assert!(queue.in_reserve > 0, "a cell leaves a queue that holds one");
+            queue.in_reserve -= 1;
+        }
+        let Some(lossless) = queue.lossless.filter(|_| queue.paused && queue.in_headroom == 0) else { return };
+        let held = pool.shared[queue.place];
+        let is_below = |offset: u32| {
+            let threshold = pool.policy.threshold(&pool.view(now), queue.place);
+            threshold.is_some_and(|threshold| f64::from(held) + f64::from(offset) <= threshold)
+        };
+        if held == 0 || held < lossless.xon || lossless.xon_offset.is_some_and(is_below) {
+            queue.paused = false;
+            self.pause_changes.push_back(PauseChange { queue: number, paused: false });
+        }
+    }
+
+    /// Gives the policy of a pool predictions: by arrival, true if Longest Queue Drop loses the cell.
+    pub fn predict(&mut self, pool: PoolIndex, drops: Arc<[bool]>) {
+        self.pools[pool].policy.predict(drops);
+    }
+
+    /// Returns the next instant at which a policy acts without an arrival or a departure.
+    pub fn next_time(&self) -> Option<Time> {
+        self.pools.iter().filter_map(|pool| pool.policy.next_time()).min()
+    }
+
+    /// Lets the policies act that are due. Called after the service of an instant until it returns `None`; the caller
+    /// removes each cell as after [`Offer::PushOut`].
+    pub fn on_time(&mut self, now: Time) -> Option<Removal> {
+        for pool in &mut self.pools {
+            while pool.policy.next_time().is_some_and(|time| time <= now) {
+                let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+                if let Some(PushOut { queue, end }) = pool.policy.on_time(&view) {
+                    assert!(pool.side == Side::Egress, "cells are pushed out of queues, not of priority groups");
+                    return Some(Removal { queue: pool.queues[queue], end });
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the next change of a pause that has not been taken, in order.
+    pub fn next_pause_change(&mut self) -> Option<PauseChange> {
+        self.pause_changes.pop_front()
+    }
+
+    /// Returns X as policies of ports see it if they see the memory: Q of the first pool on the egress side, or of the
+    /// first pool if there is none.
+    pub fn seen_by_policies(&self) -> u32 {
+        let egress = self.pools.iter().find(|pool| pool.side == Side::Egress);
+        egress.or(self.pools.first()).map_or(0, |pool| pool.used)
+    }
+
+    /// Returns its counters and its cells.
+    pub fn state(&self) -> MemoryState {
+        MemoryState {
+            used: self.used,
+            max_used: self.max_used,
+            pools: self.pools.iter().map(|pool| PoolState { used: pool.used, max_used: pool.max_used }).collect(),
+            queues: self.queues.iter_enumerated().map(|(number, queue)| (self.held(number), queue.counters)).collect(),
+        }
+    }
+
+    /// Returns the number of cells in the memory.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// Returns the largest number of cells that were ever in the memory.
+    pub fn max_used(&self) -> u32 {
+        self.max_used
+    }
+
+    /// Returns Q, the cells of the shared part of a pool that are taken.
+    pub fn pool_used(&self, pool: PoolIndex) -> u32 {
+        self.pools[pool].used
+    }
+
+    /// Returns the largest number of cells of the shared part of a pool that were ever taken.
+    pub fn pool_max_used(&self, pool: PoolIndex) -> u32 {
+        self.pools[pool].max_used
+    }
+
+    /// Returns the cells that a queue holds, with those in its reserve and its headroom.
+    pub fn held(&self, queue: QueueIndex) -> u32 {
+        let Queue { pool, place, in_reserve, in_headroom, .. } = self.queues[queue];
+        in_reserve + self.pools[pool].shared[place] + in_headroom
+    }
+
+    /// Returns `q_i`, the cells of the shared part that a queue holds.
+    pub fn shared(&self, queue: QueueIndex) -> u32 {
+        self.pools[self.queues[queue].pool].shared[self.queues[queue].place]
+    }
+
+    /// Returns Q of the pool of a queue.
+    pub fn used_of(&self, queue: QueueIndex) -> u32 {
+        self.pools[self.queues[queue].pool].used
+    }
+
+    /// Returns the cells in the headroom of a queue.
+    pub fn in_headroom(&self, queue: QueueIndex) -> u32 {
+        self.queues[queue].in_headroom
+    }
+
+    /// Returns the number of cells of the shared part that a queue may hold at present, if its policy has such a
+    /// threshold.
+    pub fn threshold(&self, queue: QueueIndex, now: Time) -> Option<f64> {
+        let Queue { pool, place, .. } = self.queues[queue];
+        self.pools[pool].policy.threshold(&self.pools[pool].view(now), place)
+    }
+
+    /// Returns the rule of the policy that decides about a queue, in words.
+    pub fn rule(&self, queue: QueueIndex) -> &'static str {
+        self.pools[self.queues[queue].pool].policy.rule()
+    }
+
+    /// Returns whether the link that feeds a group is to stop.
+    pub fn is_paused(&self, queue: QueueIndex) -> bool {
+        self.queues[queue].paused
+    }
+
+    /// Returns the counters of a queue.
+    pub fn counters(&self, queue: QueueIndex) -> QueueCounters {
+        self.queues[queue].counters
+    }
+}

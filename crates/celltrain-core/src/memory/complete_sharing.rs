@@ -1,0 +1,58 @@
+//! Complete sharing: a cell enters while the pool has a place.
+//!
+//! Source: Irland, "Buffer Management in a Packet Switch", IEEE Transactions on Communications 26(3), 1978, section II.
+//! Departures: none known.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Configure, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
+
+/// Complete sharing: a cell enters while the pool has a place.
+///
+/// Source: Irland 1978, section II.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CompleteSharing")]
+pub struct Config {}
+
+/// Complete sharing.
+#[derive(Debug)]
+pub struct CompleteSharing;
+
+impl Configure for Config {
+    type Policy = CompleteSharing;
+
+    fn build(&self, _pool: &PoolInfo<'_>) -> CompleteSharing {
+        CompleteSharing
+    }
+}
+
+impl MemoryPolicy for CompleteSharing {
+    fn admit(&mut self, view: &View<'_>, _queue: PoolQueue, cells: u32) -> Verdict {
+        if view.fits(cells) { Verdict::Admit } else { Verdict::Refuse }
+    }
+
+    fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
+        Some(f64::from(view.queues[queue]) + f64::from(view.free()))
+    }
+
+    fn rule(&self) -> &'static str {
+        "the pool is full"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::tests::{Pool, fill};
+
+    #[test]
+    fn one_queue_can_take_the_whole_pool() {
+        assert_eq!(fill(&mut Pool::new(&Config {}.into(), 10, 2), &[0]), [10, 0]);
+        let mut pool = Pool::new(&Config {}.into(), 10, 2);
+        assert_eq!(fill(&mut pool, &[0, 1]), [5, 5]);
+        pool.leave(0);
+        assert_eq!(fill(&mut pool, &[1]), [4, 6]);
+    }
+}

@@ -1,0 +1,140 @@
+//! The description of a memory that an engine gets.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use typed_index_collections::{TiSlice, TiVec};
+
+use super::{MemoryPolicyConfig, PoolIndex, QueueIndex};
+use crate::index::LinkIndex;
+use crate::network::Link;
+
+/// A memory that output ports of one switch share.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryConfig {
+    /// Its name in scenarios and results.
+    pub name: String,
+    /// Cells that fit into it.
+    pub cells: u32,
+    /// The output ports whose waiting cells it holds: links that leave one switch.
+    pub ports: Vec<LinkIndex>,
+    /// Its pools, at least one.
+    pub pools: TiVec<PoolIndex, PoolConfig>,
+    /// Its queues and priority groups. If a side has a pool, every cell that crosses the memory has a queue there.
+    pub queues: TiVec<QueueIndex, QueueConfig>,
+    /// Decides how a frame whose first cell finds no place is treated.
+    pub frames: FrameAdmission,
+    /// Selects the buffer that the policies of the ports see.
+    pub policies_see: PolicyScope,
+    /// Selects what pauses of its priority groups do.
+    pub pauses: Pauses,
+}
+
+impl MemoryConfig {
+    /// Returns the name of a queue in results: `sw/sw->host1/0` for the memory, the link and the priority.
+    pub fn queue_name(&self, queue: &QueueConfig, links: &TiSlice<LinkIndex, Link>) -> String {
+        format!("{}/{}/{}", self.name, links[queue.link].name, queue.priority)
+    }
+}
+
+/// The effect of pauses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pauses {
+    /// They are counted and reported, and nothing stops.
+    #[default]
+    Counted,
+    /// They stop the port that feeds the group for cells of its priority, after the propagation delay of the link and
+    /// one cell time.
+    Links,
+}
+
+/// A part of a memory that queues of one side share. Its cells do not include their reserves and headrooms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PoolConfig {
+    /// Its name in scenarios and results.
+    pub name: String,
+    /// The side on which it is counted.
+    pub side: Side,
+    /// B: cells of its shared part.
+    pub cells: u32,
+    /// Cells that the headrooms of its queues take together at most; `None` if each has its own.
+    pub headroom: Option<u32>,
+    /// Decides which cells enter its shared part.
+    pub policy: MemoryPolicyConfig,
+}
+
+/// The side of a switch on which cells are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Side {
+    /// By output port and priority.
+    #[default]
+    Egress,
+    /// By input port and priority.
+    Ingress,
+}
+
+/// A queue on the egress side, or a priority group on the ingress side.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueConfig {
+    /// The output link of a queue; the input link of a priority group.
+    pub link: LinkIndex,
+    /// Its priority, 0 to 7.
+    pub priority: u8,
+    /// Its pool, whose side is the queue's.
+    pub pool: PoolIndex,
+    /// Cells of the memory that only this queue uses.
+    pub reserve: u32,
+    /// Its alpha, if the policy's is not used.
+    pub alpha: Option<f64>,
+    /// Its threshold in cells, if the policy's is not used.
+    pub threshold: Option<u32>,
+    /// Its headroom and pauses, if it is a lossless priority group.
+    pub lossless: Option<Lossless>,
+}
+
+/// The headroom of a lossless priority group, and the conditions for pausing the link that feeds it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lossless {
+    /// Cells that arrive after the threshold is reached and still find a place.
+    pub headroom: u32,
+    /// The pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
+    pub xon: u32,
+    /// The pause also ends when the headroom is empty and the group's cells are this far below its threshold.
+    pub xon_offset: Option<u32>,
+    /// The cell that starts a pause.
+    pub pause_at: PauseAt,
+}
+
+/// The cell that starts a pause.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseAt {
+    /// The first cell in the headroom.
+    #[default]
+    Headroom,
+    /// The last cell before the headroom: the next cell would find no place in the shared part.
+    Threshold,
+}
+
+/// The treatment of a frame whose first cell finds no place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum FrameAdmission {
+    /// The cell is lost as the port's policy says.
+    #[default]
+    Cells,
+    /// The frame is refused whole, as by early packet discard.
+    Whole,
+}
+
+/// The buffer that a port's policy sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PolicyScope {
+    /// The cells of its port. K is the shared part of the pool of the arriving cell.
+    #[default]
+    Port,
+    /// The pool of the arriving cell: X is Q, K is B, and `N_a` counts the VCs with a cell in the memory.
+    Memory,
+}

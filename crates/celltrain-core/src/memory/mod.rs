@@ -1,0 +1,327 @@
+//! Memories that output ports of one switch share, and the policies that divide them.
+//!
+//! Source: `docs/design/shared-memory.md`. A [`MemoryConfig`] describes a memory, [`Memory`] keeps its counts, and a
+//! [`MemoryPolicy`] decides which cells enter the shared part of a pool. Ports keep their own queues, frames and
+//! policies: a port in a memory is full if the memory has no place for the cell that arrives there.
+//!
+//! A *queue* is an output port and a priority, and is counted on the egress side. A *priority group* is an input port
+//! and a priority, and is counted on the ingress side. Both are called queues here. A cell must find a place on every
+//! side that counts. It takes a place of its queue's reserve first, then one of the pool's shared part, and then, if
+//! the queue is lossless, one of its headroom. The cell in service does not count (A-02).
+//!
+//! A new policy is one file next to these, two lines below, one page under `docs/models/` and one scenario.
+
+mod accounting;
+mod config;
+mod drain_rate;
+
+pub mod abm;
+pub mod abm_occamy;
+pub mod complete_sharing;
+pub mod credence;
+pub mod dynamic_threshold;
+pub mod formula;
+pub mod harmonic;
+pub mod longest_queue_drop;
+pub mod occamy;
+pub mod static_thresholds;
+
+pub use accounting::{
+    CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
+};
+pub use config::{FrameAdmission, Lossless, MemoryConfig, PauseAt, Pauses, PolicyScope, PoolConfig, QueueConfig, Side};
+
+use std::any::Any;
+use std::sync::Arc;
+
+use typed_index_collections::TiSlice;
+
+use crate::error::Fault;
+use crate::index::indices;
+use crate::registry;
+use crate::rng::Stream;
+use crate::units::{Clock, Span, Time};
+
+indices! {
+    /// A pool of a memory.
+    PoolIndex;
+
+    /// A queue or priority group of a memory.
+    QueueIndex;
+
+    /// A queue among those of one pool. Policies see only these.
+    PoolQueue;
+}
+
+registry! {
+    /// The policy of a pool, as a scenario names it: one table whose key is the policy's name.
+    #[schemars(rename = "MemoryPolicy")]
+    pub enum MemoryPolicyConfig(module::Config) {
+        /// Complete sharing: a cell enters while the pool has a place.
+        complete_sharing: CompleteSharing,
+        /// Static thresholds: a queue holds at most a fixed number of cells.
+        static_thresholds: StaticThresholds,
+        /// Dynamic Threshold: a queue holds at most alpha times the places that are free.
+        dynamic_threshold: DynamicThreshold,
+        /// Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
+        longest_queue_drop: LongestQueueDrop,
+        /// Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
+        harmonic: Harmonic,
+        /// ABM as its authors implement it: Dynamic Threshold over the congested queues of a priority, times the drain
+        /// rate.
+        abm: Abm,
+        /// ABM as the baseline of Occamy: queues count that hold 0.9 of their threshold, at updates in intervals.
+        abm_occamy: AbmOccamy,
+        /// Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are
+        /// expelled.
+        occamy: Occamy,
+        /// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+        credence: Credence,
+        /// A policy of your own, written as a formula in the scenario.
+        formula: Formula,
+    }
+
+    /// Returns whether it removes waiting cells.
+    pub fn pushes_out(&self) -> bool { |config| config.pushes_out() }
+
+    /// Returns whether it needs predictions of the cells that Longest Queue Drop loses.
+    pub fn needs_predictions(&self) -> bool { |config| config.needs_predictions() }
+
+    /// Returns the settings that may differ from queue to queue.
+    pub fn per_queue(&self) -> PerQueue { |config| config.per_queue() }
+
+    /// Checks the settings for a pool whose shared part has `cells` cells.
+    pub fn check(&self, cells: u32) -> Vec<Fault> { |config| config.check(cells) }
+
+    /// Creates the policy for a pool.
+    pub fn build(&self, pool: &PoolInfo<'_>) -> Box<dyn MemoryPolicy> { |config| Box::new(config.build(pool)) }
+
+    /// Returns every policy, with default settings if it has them, for tests that hold for all policies.
+    #[cfg(any(test, feature = "samples"))]
+    pub fn samples() -> Vec<Self> { |mod policy| policy::Config::default().into() }
+}
+
+/// The settings of a policy, implemented by each `Config`.
+pub trait Configure {
+    /// The policy that it configures.
+    type Policy: MemoryPolicy + 'static;
+
+    /// Returns whether it removes waiting cells: then its pool is on the egress side, and its ports are first in, first
+    /// out.
+    fn pushes_out(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it needs [predictions](MemoryPolicy::predict).
+    fn needs_predictions(&self) -> bool {
+        false
+    }
+
+    /// Returns the settings that may differ from queue to queue.
+    fn per_queue(&self) -> PerQueue {
+        PerQueue::default()
+    }
+
+    /// Checks the settings for a pool whose shared part has `cells` cells.
+    fn check(&self, cells: u32) -> Vec<Fault> {
+        let _ = cells;
+        Vec::new()
+    }
+
+    /// Creates the policy for a pool.
+    fn build(&self, pool: &PoolInfo<'_>) -> Self::Policy;
+}
+
+/// The settings of a policy that may differ from queue to queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerQueue {
+    /// True if a queue may have its own alpha.
+    pub alpha: bool,
+    /// True if a queue may have its own threshold.
+    pub threshold: bool,
+}
+
+/// The properties of a pool that do not change during a run.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolInfo<'a> {
+    /// B: cells of the shared part.
+    pub cells: u32,
+    /// Its queues.
+    pub queues: &'a TiSlice<PoolQueue, QueueInfo>,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The random stream of its policy.
+    pub rng: &'a Stream,
+}
+
+/// The properties of a queue that do not change during a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QueueInfo {
+    /// Number of its port among those of the pool, from 0.
+    pub port: u32,
+    /// Its priority, 0 to 7.
+    pub priority: u8,
+    /// Transmission time of a cell at its port.
+    pub cell_time: Span,
+    /// Its own alpha, if it has one.
+    pub alpha: Option<f64>,
+    /// Its own threshold in cells, if it has one.
+    pub threshold: Option<u32>,
+}
+
+impl QueueInfo {
+    /// Creates the queue of priority 0 at the port of this number, without settings of its own.
+    pub fn at_port(port: u32) -> Self {
+        Self { port, priority: 0, cell_time: Span(1), alpha: None, threshold: None }
+    }
+}
+
+/// The shared part of a pool as a policy sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// B: cells of the shared part.
+    pub cells: u32,
+    /// Q: cells of the shared part that are taken. The arriving cell is not counted.
+    pub used: u32,
+    /// `q_i`: cells of the shared part that each queue holds.
+    pub queues: &'a TiSlice<PoolQueue, u32>,
+    /// Time of the decision.
+    pub now: Time,
+}
+
+impl View<'_> {
+    /// Returns B - Q, the free places.
+    pub fn free(&self) -> u32 {
+        self.cells - self.used
+    }
+
+    /// Returns whether the shared part has places for this many cells.
+    pub fn fits(&self, cells: u32) -> bool {
+        cells <= self.free()
+    }
+
+    /// Returns n, the number of queues that hold a cell.
+    pub fn active(&self) -> u32 {
+        u32::try_from(self.queues.iter().filter(|&&cells| cells > 0).count()).expect("indices fit 32 bits")
+    }
+
+    /// Returns the rank of a queue by length: 1 and the number of longer queues.
+    pub fn rank(&self, queue: PoolQueue) -> u32 {
+        let own = self.queues[queue];
+        1 + u32::try_from(self.queues.iter().filter(|&&cells| cells > own).count()).expect("indices fit 32 bits")
+    }
+}
+
+/// The decision about arriving cells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// They enter, if the shared part has places for them.
+    Admit,
+    /// They do not enter.
+    Refuse,
+    /// One waiting cell is removed first; then the policy decides again.
+    PushOut(PushOut),
+}
+
+/// A waiting cell that a policy removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PushOut {
+    /// Its queue, which holds a cell of the shared part.
+    pub queue: PoolQueue,
+    /// The end of the queue from which it is removed.
+    pub end: QueueEnd,
+}
+
+/// An end of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueEnd {
+    /// The cell that would be sent next.
+    Head,
+    /// The cell that arrived last.
+    Tail,
+}
+
+/// The decisions of a policy about one pool. Both engines ask only these questions.
+///
+/// A policy needs [`admit`](Self::admit) and [`rule`](Self::rule); everything else has a default that is right for every policy.
+///
+/// ```
+/// use celltrain_core::memory::{MemoryPolicy, PoolQueue, Verdict, View};
+///
+/// /// A queue may hold half of the shared part.
+/// struct Half;
+///
+/// impl MemoryPolicy for Half {
+///     fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict {
+///         if view.queues[queue] + cells <= view.cells / 2 { Verdict::Admit } else { Verdict::Refuse }
+///     }
+///
+///     fn rule(&self) -> &'static str {
+///         "the queue would hold more than half of the pool"
+///     }
+/// }
+/// ```
+pub trait MemoryPolicy: Any + Send {
+    /// Decides about `cells` cells that arrive together for `queue`, and find no place of its reserve. They are not yet
+    /// counted in `view`. Called once for an arrival, and again after each cell that is pushed out for it.
+    fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict;
+
+    /// Returns the number of cells of the shared part that `queue` may hold at present, if the policy has such a
+    /// threshold: for pauses, events and figures.
+    fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
+        let _ = (view, queue);
+        None
+    }
+
+    /// Returns whether this many more cells of `queue` would find places, without an effect on the policy: for pauses.
+    fn has_room(&self, view: &View<'_>, queue: PoolQueue, cells: u32) -> bool {
+        let is_below = |threshold| view.queues[queue].saturating_add(cells) <= whole_cells(threshold);
+        view.fits(cells) && self.threshold(view, queue).is_none_or(is_below)
+    }
+
+    /// Records that cells arrive together for `queue`, before it is known where they find a place.
+    fn arrived(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
+        let _ = (view, queue, cells);
+    }
+
+    /// Records that cells have entered the shared part. `view` counts them.
+    fn entered(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
+        let _ = (view, queue, cells);
+    }
+
+    /// Records that cells have left the shared part, sent or pushed out. `view` no longer counts them.
+    fn left(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
+        let _ = (view, queue, cells);
+    }
+
+    /// Returns the instant at which the policy acts next without an arrival or a departure.
+    fn next_time(&self) -> Option<Time> {
+        None
+    }
+
+    /// Acts at the instant of [`next_time`](Self::next_time), after the service of that instant. Called until
+    /// `next_time` is later; each call removes at most one cell.
+    fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
+        let _ = view;
+        None
+    }
+
+    /// Gives it predictions: by arrival at the pool, true if Longest Queue Drop loses the cell. Called once, before the
+    /// run, if the policy needs them.
+    fn predict(&mut self, drops: Arc<[bool]>) {
+        let _ = drops;
+    }
+
+    /// Returns the condition under which a cell is refused, in words, for event logs.
+    fn rule(&self) -> &'static str;
+}
+
+/// Returns the largest whole number of cells up to a threshold; 0 if it is negative. The rounding error of a product
+/// does not count, so 0.29 of 100 cells is 29.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is more than fits is all that fits")]
+fn whole_cells(threshold: f64) -> u32 {
+    (threshold * (1.0 + 4.0 * f64::EPSILON)) as u32
+}
+
+#[cfg(test)]
+mod tests;

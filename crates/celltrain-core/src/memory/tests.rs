@@ -1,0 +1,320 @@
+use proptest::prelude::*;
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::*;
+use crate::index::LinkIndex;
+use crate::network::LinkTimes;
+
+/// The shared part of a pool with one queue a port, counted by hand, and its policy.
+pub(super) struct Pool {
+    cells: u32,
+    queues: TiVec<PoolQueue, u32>,
+    policy: Box<dyn MemoryPolicy>,
+    now: Time,
+}
+
+impl Pool {
+    pub(super) fn new(config: &MemoryPolicyConfig, cells: u32, queues: u32) -> Self {
+        let infos: TiVec<PoolQueue, QueueInfo> = (0..queues).map(QueueInfo::at_port).collect();
+        Self::with_queues(config, cells, &infos)
+    }
+
+    pub(super) fn with_queues(config: &MemoryPolicyConfig, cells: u32, queues: &TiSlice<PoolQueue, QueueInfo>) -> Self {
+        let (clock, rng) = (Clock::exact(1_000_000), &Stream::new(1, "test"));
+        let policy = config.build(&PoolInfo { cells, queues, clock, rng });
+        Self { cells, queues: ti_vec![0; queues.len()], policy, now: Time::default() }
+    }
+
+    /// Offers a cell. Returns whether it entered.
+    pub(super) fn offer(&mut self, queue: u32) -> bool {
+        let queue = PoolQueue::new(queue);
+        self.ask(|policy, view| policy.arrived(view, queue, 1));
+        loop {
+            let verdict = self.ask(|policy, view| policy.admit(view, queue, 1));
+            match verdict {
+                Verdict::Admit => break,
+                Verdict::Refuse => return false,
+                Verdict::PushOut(victim) => self.remove(victim.queue),
+            }
+        }
+        self.queues[queue] += 1;
+        assert!(self.queues.iter().sum::<u32>() <= self.cells, "a policy admits only what fits");
+        self.ask(|policy, view| policy.entered(view, queue, 1));
+        true
+    }
+
+    /// Returns what every queue holds.
+    pub(super) fn held(&self) -> Vec<u32> {
+        self.queues.raw.clone()
+    }
+
+    /// Sends a cell.
+    pub(super) fn leave(&mut self, queue: u32) {
+        self.remove(PoolQueue::new(queue));
+    }
+
+    /// Lets the policy act at `now` and before.
+    pub(super) fn act_at(&mut self, now: Time) {
+        self.now = now;
+        while self.policy.next_time().is_some_and(|time| time <= now) {
+            if let Some(victim) = self.ask(MemoryPolicy::on_time) {
+                self.remove(victim.queue);
+            }
+        }
+    }
+
+    pub(super) fn predict(&mut self, drops: Arc<[bool]>) {
+        self.policy.predict(drops);
+    }
+
+    pub(super) fn threshold(&mut self, queue: u32) -> f64 {
+        self.ask(|policy, view| policy.threshold(view, PoolQueue::new(queue))).expect("the policy has thresholds")
+    }
+
+    fn remove(&mut self, queue: PoolQueue) {
+        self.queues[queue] -= 1;
+        self.ask(|policy, view| policy.left(view, queue, 1));
+    }
+
+    fn ask<T>(&mut self, question: impl FnOnce(&mut dyn MemoryPolicy, &View<'_>) -> T) -> T {
+        let used = self.queues.iter().sum();
+        question(&mut *self.policy, &View { cells: self.cells, used, queues: &self.queues, now: self.now })
+    }
+}
+
+/// Offers cells to these queues in turn until none enters. Returns what every queue holds.
+pub(super) fn fill(pool: &mut Pool, queues: &[u32]) -> Vec<u32> {
+    loop {
+        let entered = queues.iter().filter(|&&queue| pool.offer(queue)).count();
+        if entered == 0 {
+            break;
+        }
+    }
+    pool.held()
+}
+
+const LINKS: u32 = 3;
+
+/// A memory with a lossless and a lossy pool on the ingress side, and one pool on the egress side. Link i is both an
+/// input and an output port.
+fn memory_config(pause_at: PauseAt, policy: &MemoryPolicyConfig) -> MemoryConfig {
+    let pool = |name: &str, side, cells, headroom, policy: &MemoryPolicyConfig| PoolConfig {
+        name: name.to_string(),
+        side,
+        cells,
+        headroom,
+        policy: policy.clone(),
+    };
+    let static_half: MemoryPolicyConfig = static_thresholds::Config { threshold: Some(0.5.into()) }.into();
+    let mut queues = TiVec::new();
+    for link in (0..LINKS).map(LinkIndex::new) {
+        for (pool, priority, lossless) in [(0, 0, true), (1, 1, false), (2, 0, false), (2, 1, false)] {
+            let lossless = lossless.then_some(Lossless { headroom: 3, xon: 2, xon_offset: Some(3), pause_at });
+            let (alpha, threshold) = (None, None);
+            let pool = PoolIndex::new(pool);
+            queues.push(QueueConfig { link, priority, pool, reserve: 1, alpha, threshold, lossless });
+        }
+    }
+    MemoryConfig {
+        name: "sw".into(),
+        cells: 40,
+        ports: (0..LINKS).map(LinkIndex::new).collect(),
+        pools: [
+            pool("lossless", Side::Ingress, 16, Some(6), policy),
+            pool("lossy", Side::Ingress, 12, None, &static_half),
+            pool("egress", Side::Egress, 30, None, policy),
+        ]
+        .into_iter()
+        .collect(),
+        queues,
+        frames: FrameAdmission::default(),
+        policies_see: PolicyScope::default(),
+        pauses: Pauses::default(),
+    }
+}
+
+/// Returns the class of a cell by the order in which `memory_config` lists queues.
+fn class(input: u32, output: u32, priority: u32) -> CellClass {
+    let queue = |place| Some(QueueIndex::new(place));
+    CellClass { ingress: queue(4 * input + priority), egress: queue(4 * output + 2 + priority) }
+}
+
+fn memory(config: &MemoryConfig) -> Memory {
+    let links: TiVec<LinkIndex, LinkTimes> =
+        (0..LINKS).map(|_| LinkTimes { cell_time: Span(1), delay: Span(0) }).collect();
+    Memory::with_times(config, &links, Clock::exact(1), 1)
+}
+
+/// A memory that keeps nothing but the parts of every queue, and computes everything else when it is needed.
+struct Model {
+    config: MemoryConfig,
+    /// By queue: cells in the reserve, the shared part and the headroom.
+    parts: TiVec<QueueIndex, [u32; 3]>,
+    paused: TiVec<QueueIndex, bool>,
+    policies: TiVec<PoolIndex, Box<dyn MemoryPolicy>>,
+}
+
+impl Model {
+    fn new(config: &MemoryConfig) -> Self {
+        let build = |(pool, settings): (PoolIndex, &PoolConfig)| {
+            let queues: TiVec<PoolQueue, QueueInfo> =
+                config.queues.iter().filter(|queue| queue.pool == pool).map(|_| QueueInfo::at_port(0)).collect();
+            let (clock, rng) = (Clock::exact(1), &Stream::new(1, "test"));
+            settings.policy.build(&PoolInfo { cells: settings.cells, queues: &queues, clock, rng })
+        };
+        Self {
+            config: config.clone(),
+            parts: ti_vec![[0; 3]; config.queues.len()],
+            paused: ti_vec![false; config.queues.len()],
+            policies: config.pools.iter_enumerated().map(build).collect(),
+        }
+    }
+
+    fn of_pool(&self, pool: PoolIndex) -> Vec<QueueIndex> {
+        self.config.queues.iter_enumerated().filter(|(_, queue)| queue.pool == pool).map(|(number, _)| number).collect()
+    }
+
+    fn with_view<T>(&mut self, pool: PoolIndex, question: impl FnOnce(&mut dyn MemoryPolicy, &View<'_>) -> T) -> T {
+        let queues: TiVec<PoolQueue, u32> = self.of_pool(pool).iter().map(|&queue| self.parts[queue][1]).collect();
+        let (cells, used) = (self.config.pools[pool].cells, queues.iter().sum());
+        question(&mut *self.policies[pool], &View { cells, used, queues: &queues, now: Time::default() })
+    }
+
+    /// Returns the part in which a cell of a queue finds a place: 0 for the reserve, 1 for the shared part, 2 for the
+    /// headroom.
+    fn part(&mut self, queue: QueueIndex) -> Option<usize> {
+        let QueueConfig { pool, reserve, lossless, .. } = self.config.queues[queue].clone();
+        let place = PoolQueue::from(self.of_pool(pool).iter().position(|&other| other == queue)?);
+        let [in_reserve, _, in_headroom] = self.parts[queue];
+        if in_reserve < reserve {
+            return Some(0);
+        }
+        if in_headroom == 0 && self.with_view(pool, |policy, view| policy.admit(view, place, 1)) == Verdict::Admit {
+            return Some(1);
+        }
+        let together: u32 = self.of_pool(pool).iter().map(|&queue| self.parts[queue][2]).sum();
+        let most = self.config.pools[pool].headroom.unwrap_or(u32::MAX);
+        (in_headroom < lossless?.headroom && together < most).then_some(2)
+    }
+
+    fn offer(&mut self, class: CellClass) -> bool {
+        let queues = [class.ingress.unwrap(), class.egress.unwrap()];
+        let parts = queues.map(|queue| self.part(queue));
+        let [Some(first), Some(second)] = parts else { return false };
+        for (queue, part) in queues.into_iter().zip([first, second]) {
+            self.parts[queue][part] += 1;
+            let Some(lossless) = self.config.queues[queue].lossless else { continue };
+            let pauses = self.parts[queue][2] > 0
+                || (lossless.pause_at == PauseAt::Threshold && !matches!(self.part(queue), Some(0 | 1)));
+            self.paused[queue] |= pauses;
+        }
+        true
+    }
+
+    fn leave(&mut self, class: CellClass) {
+        for queue in [class.ingress.unwrap(), class.egress.unwrap()] {
+            let part = [2, 1, 0].into_iter().find(|&part| self.parts[queue][part] > 0).unwrap();
+            self.parts[queue][part] -= 1;
+            let QueueConfig { pool, lossless, .. } = self.config.queues[queue].clone();
+            let [_, shared, in_headroom] = self.parts[queue];
+            let place = PoolQueue::from(self.of_pool(pool).iter().position(|&other| other == queue).unwrap());
+            let threshold = self.with_view(pool, |policy, view| policy.threshold(view, place)).unwrap();
+            let Some(lossless) = lossless.filter(|_| in_headroom == 0) else { continue };
+            let is_below = f64::from(shared + lossless.xon_offset.unwrap()) <= threshold;
+            self.paused[queue] &= !(shared == 0 || shared < lossless.xon || is_below);
+        }
+    }
+}
+
+fn policies() -> impl Strategy<Value = MemoryPolicyConfig> {
+    let alpha = prop_oneof![Just(0.5), Just(1.0), Just(3.0)];
+    let arriving_cell =
+        prop_oneof![Just(dynamic_threshold::ArrivingCell::Counted), Just(dynamic_threshold::ArrivingCell::NotCounted)];
+    let dynamic = (alpha, arriving_cell)
+        .prop_map(|(alpha, arriving_cell)| dynamic_threshold::Config { alpha, arriving_cell }.into());
+    prop_oneof![Just(complete_sharing::Config {}.into()), Just(static_thresholds::Config::default().into()), dynamic]
+}
+
+proptest! {
+    /// Random arrivals and departures give the same counts as the model.
+    #[test]
+    fn a_memory_counts_like_the_model(
+        policy in policies(),
+        at_threshold in any::<bool>(),
+        steps in prop::collection::vec((any::<bool>(), 0..LINKS, 0..LINKS, 0..2u32), 1..300),
+    ) {
+        let pause_at = if at_threshold { PauseAt::Threshold } else { PauseAt::Headroom };
+        let config = memory_config(pause_at, &policy);
+        let (mut memory, mut model) = (memory(&config), Model::new(&config));
+        let mut waiting: Vec<CellClass> = Vec::new();
+        for (arrives, input, output, priority) in steps {
+            let class = class(input, output, priority);
+            if arrives {
+                let entered = memory.offer(class, Time::default()) == Offer::Entered;
+                prop_assert_eq!(entered, model.offer(class));
+                waiting.extend(entered.then_some(class));
+            } else if let Some(place) = waiting.iter().position(|other| other.egress == class.egress) {
+                let class = waiting.remove(place);
+                memory.leave(class, Time::default());
+                model.leave(class);
+            }
+            prop_assert_eq!(memory.used() as usize, waiting.len());
+            for (queue, parts) in model.parts.iter_enumerated() {
+                prop_assert_eq!(memory.held(queue), parts.iter().sum::<u32>());
+                prop_assert_eq!(memory.shared(queue), parts[1]);
+                prop_assert_eq!(memory.in_headroom(queue), parts[2]);
+                prop_assert_eq!(memory.is_paused(queue), model.paused[queue]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_cell_takes_the_reserve_first_then_the_shared_part_then_the_headroom() {
+    let policy =
+        dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
+    let config = memory_config(PauseAt::Headroom, &policy.into());
+    let mut memory = memory(&config);
+    let group = QueueIndex::new(0);
+    // One reserved cell, half of 16 shared cells, three cells of headroom; the queues behind have room for all.
+    for cell in 1..=12 {
+        assert_eq!(memory.offer(class(0, cell % LINKS, 0), Time::default()), Offer::Entered, "cell {cell}");
+        assert_eq!(memory.shared(group), (cell - 1).min(8), "cell {cell}");
+        assert_eq!(memory.in_headroom(group), cell.saturating_sub(9), "cell {cell}");
+        assert_eq!(memory.is_paused(group), cell > 9, "cell {cell}");
+    }
+    let Offer::Refused(refusal) = memory.offer(class(0, 0, 0), Time::default()) else { panic!("there is no place") };
+    assert_eq!((refusal.queue, refusal.limit, refusal.held), (group, Limit::Headroom, 8));
+    assert_eq!(memory.counters(group).refused, 1);
+    let changes: Vec<_> = std::iter::from_fn(|| memory.next_pause_change()).collect();
+    assert_eq!(changes, [PauseChange { queue: group, paused: true }]);
+    // Headroom is freed first. Then the pause ends once the group is 3 cells below its threshold: 6 + 3 > 16 - 8, and
+    // 6 + 3 <= 16 - 6.
+    for cell in (1..=12).rev() {
+        let still_paused = cell > 8;
+        memory.leave(class(0, cell % LINKS, 0), Time::default());
+        assert_eq!(memory.is_paused(group), still_paused, "cell {cell}");
+    }
+    assert_eq!(memory.used(), 0);
+}
+
+#[test]
+fn the_pause_at_the_threshold_comes_one_cell_earlier() {
+    let policy =
+        dynamic_threshold::Config { arriving_cell: dynamic_threshold::ArrivingCell::Counted, ..Default::default() };
+    let config = memory_config(PauseAt::Threshold, &policy.into());
+    let mut memory = memory(&config);
+    let paused = (1..=12).find(|cell| {
+        assert_eq!(memory.offer(class(0, cell % LINKS, 0), Time::default()), Offer::Entered);
+        memory.is_paused(QueueIndex::new(0))
+    });
+    assert_eq!(paused, Some(9), "one reserved cell and half of 16");
+}
+
+#[test]
+fn equally_long_queues_have_the_same_rank() {
+    let queues: TiVec<PoolQueue, u32> = vec![3, 5, 3, 0].into();
+    let view = View { cells: 20, used: 11, queues: &queues, now: Time::default() };
+    assert_eq!(queues.keys().map(|queue| view.rank(queue)).collect::<Vec<_>>(), [2, 1, 2, 4]);
+    assert_eq!(view.active(), 3);
+}
