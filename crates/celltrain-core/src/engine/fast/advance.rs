@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
     /// Measures the run up to the horizon, which it has reached.
     pub(in crate::engine) fn snapshot(&mut self, token: &CancellationToken<'_>) -> Outcome {
         self.close(token)?;
-        self.result(self.port_ends(), true, token)
+        self.result(self.port_ends(), &self.memory_states(), true, token)
     }
 
     /// Moves the horizon, and releases the cells held back.

@@ -16,6 +16,7 @@ mod fabric;
 mod fifo;
 mod ingress;
 mod links;
+mod memory_ports;
 mod nic;
 mod output;
 pub mod output_buffer;
@@ -257,7 +258,7 @@ impl<'a> Engine<'a> {
         let link = self.fabric.plan.contended[port];
         let (mut downstream, ports, batch) = self.downstream();
         let Worked { reached, next_effect } = ports[port].work(port, link, since, until, batch, &mut downstream);
-        self.ports[port].take_arrivals(|Arrival { run, first, period }| {
+        self.ports[port].take_arrivals(link, |link, Arrival { run, first, period }| {
             let vc = self.routing.vcs[link][run.last.label()];
             self.fabric.rate_control.on_arrival(link, vc, run, first, period);
         });
@@ -285,9 +286,14 @@ impl<'a> Engine<'a> {
                 let Role::Contended(port) = self.fabric.plan.roles[place.link] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
-                self.work(port, now, token)?;
-                self.ports[port].look_at(now);
-                let queue = self.ports[port].view(&self.at_once).occupancy;
+                self.work(self.ports[port].at_work(port), now, token)?;
+                let queue = match self.in_memory(port) {
+                    Some(port) => port.occupancy,
+                    None => {
+                        self.ports[port].look_at(now);
+                        self.ports[port].view(&self.at_once).occupancy
+                    }
+                };
                 self.fabric.rate_control.write(vc, number, place, queue, now);
             }
         }

@@ -54,7 +54,7 @@ impl Partitioning {
         ParallelOptions { threads, at_any_cost }: ParallelOptions,
         token: &CancellationToken<'_>,
     ) -> Result<Option<Self>, Interrupted> {
-        if plan.controls || !plan.shaped.is_empty() || !network.memories.is_empty() || asks_outside(network) {
+        if plan.controls || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }
         let connectivity = Connectivity::between_nodes(network, plan, takes_cells);
