@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::{
-    Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueIndex,
+    Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueIndex,
     QueueInfo, Side, Verdict, View,
 };
 use crate::index::{Label, LinkIndex, VcIndex};
@@ -78,6 +78,22 @@ pub enum Offer {
     /// A waiting cell must be removed first. The caller removes it from its port, reports that with
     /// [`Memory::leave`], and offers the arriving cell again.
     PushOut(Removal),
+}
+
+/// [`Offer`] without the numbers of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    Entered,
+    /// There is no place for a cell of this queue.
+    Refused(QueueIndex, Limit),
+    PushOut(Removal),
+}
+
+/// The reason why a queue has no place for a cell.
+enum Obstacle {
+    Limit(Limit),
+    /// A waiting cell, which is to be removed.
+    Waiting(Removal),
 }
 
 /// A waiting cell to be removed.
@@ -200,6 +216,7 @@ struct Pool {
     /// Number of each of its queues in the memory.
     queues: TiVec<PoolQueue, QueueIndex>,
     policy: Box<dyn MemoryPolicy>,
+    hooks: Hooks,
 }
 
 impl Pool {
@@ -215,6 +232,8 @@ pub struct Memory {
     max_used: u32,
     queues: TiVec<QueueIndex, Queue>,
     pools: TiVec<PoolIndex, Pool>,
+    /// True if a policy acts without an arrival or a departure.
+    has_clock: bool,
     /// Changes that no caller has taken yet, in order.
     pause_changes: VecDeque<PauseChange>,
 }
@@ -261,6 +280,7 @@ impl Memory {
                 }
             };
             let info: TiVec<PoolQueue, QueueInfo> = queues.iter().map(info).collect();
+            let policy = pool.policy.build(&PoolInfo { cells: pool.cells, queues: &info });
             Pool {
                 side: pool.side,
                 cells: pool.cells,
@@ -270,46 +290,87 @@ impl Memory {
                 headroom: pool.headroom,
                 shared: ti_vec![0; queues.len()],
                 queues,
-                policy: pool.policy.build(&PoolInfo { cells: pool.cells, queues: &info }),
+                hooks: policy.hooks(),
+                policy,
             }
         };
-        let pools = config.pools.iter().zip(pool_queues).map(pool).collect();
-        Self { cells: config.cells, used: 0, max_used: 0, queues, pools, pause_changes: VecDeque::new() }
+        let pools: TiVec<PoolIndex, Pool> = config.pools.iter().zip(pool_queues).map(pool).collect();
+        let has_clock = pools.iter().any(|pool| pool.hooks.clock);
+        Self { cells: config.cells, used: 0, max_used: 0, queues, pools, has_clock, pause_changes: VecDeque::new() }
     }
 
     /// Finds a place for an arriving cell and counts it, if there is one.
     pub fn offer(&mut self, class: CellClass, now: Time) -> Offer {
-        let mut parts = [None; 2];
-        for (part, queue) in parts.iter_mut().zip([class.ingress, class.egress]) {
-            let Some(queue) = queue else { continue };
-            match self.find_part(queue, now) {
-                Ok(found) => *part = Some((queue, found)),
-                Err(Offer::Refused(refusal)) => {
-                    self.queues[queue].counters.refused += 1;
-                    return Offer::Refused(refusal);
-                }
-                Err(offer) => return offer,
+        match self.try_enter(class, now) {
+            Attempt::Entered => Offer::Entered,
+            Attempt::PushOut(removal) => Offer::PushOut(removal),
+            Attempt::Refused(queue, limit) => {
+                let (threshold, held, used) = (self.threshold(queue, now), self.shared(queue), self.used_of(queue));
+                Offer::Refused(Refusal { queue, limit, threshold, held, used })
             }
         }
+    }
+
+    /// [`Memory::offer`] without the numbers of a refusal.
+    #[inline]
+    pub(crate) fn try_enter(&mut self, class: CellClass, now: Time) -> Attempt {
+        match (class.ingress, class.egress) {
+            (Some(queue), None) | (None, Some(queue)) => match self.find_part(queue, now) {
+                Ok(part) => {
+                    self.count_in();
+                    self.enter(queue, part, now);
+                    Attempt::Entered
+                }
+                Err(obstacle) => self.count_out_of_place(queue, obstacle),
+            },
+            (Some(ingress), Some(egress)) => self.try_enter_both(ingress, egress, now),
+            (None, None) => {
+                self.count_in();
+                Attempt::Entered
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn try_enter_both(&mut self, ingress: QueueIndex, egress: QueueIndex, now: Time) -> Attempt {
+        let of_ingress = match self.find_part(ingress, now) {
+            Ok(part) => part,
+            Err(obstacle) => return self.count_out_of_place(ingress, obstacle),
+        };
+        let of_egress = match self.find_part(egress, now) {
+            Ok(part) => part,
+            Err(obstacle) => return self.count_out_of_place(egress, obstacle),
+        };
+        self.count_in();
+        self.enter(ingress, of_ingress, now);
+        self.enter(egress, of_egress, now);
+        Attempt::Entered
+    }
+
+    #[inline]
+    fn count_in(&mut self) {
         self.used += 1;
         self.max_used = self.max_used.max(self.used);
-        for (queue, part) in parts.into_iter().flatten() {
-            self.enter(queue, part, now);
+    }
+
+    /// Counts a cell that finds no place, unless another makes room for it.
+    fn count_out_of_place(&mut self, queue: QueueIndex, obstacle: Obstacle) -> Attempt {
+        match obstacle {
+            Obstacle::Limit(limit) => {
+                self.queues[queue].counters.refused += 1;
+                Attempt::Refused(queue, limit)
+            }
+            Obstacle::Waiting(removal) => Attempt::PushOut(removal),
         }
-        Offer::Entered
     }
 
     /// Finds the part of the memory that has a place for a cell of a queue.
-    fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Offer> {
+    #[inline]
+    fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
         let queue = &self.queues[number];
         let pool = &mut self.pools[queue.pool];
-        let refusal = |pool: &Pool, limit| {
-            let threshold = pool.policy.threshold(&pool.view(now), queue.place);
-            let (held, used) = (pool.shared[queue.place], pool.used);
-            Err(Offer::Refused(Refusal { queue: number, limit, threshold, held, used }))
-        };
         if queue.in_reserve < queue.reserve {
-            return if self.used < self.cells { Ok(Part::Reserve) } else { refusal(pool, Limit::Memory) };
+            return if self.used < self.cells { Ok(Part::Reserve) } else { Err(Obstacle::Limit(Limit::Memory)) };
         }
         let limit = if queue.in_headroom > 0 {
             Limit::Headroom
@@ -324,17 +385,18 @@ impl Memory {
                 Verdict::PushOut(PushOut { queue, end }) => {
                     assert!(pool.side == Side::Egress, "cells are pushed out of queues, not of priority groups");
                     assert!(pool.shared[queue] > 0, "a queue that loses a cell holds one of the shared part");
-                    return Err(Offer::PushOut(Removal { queue: pool.queues[queue], end }));
+                    return Err(Obstacle::Waiting(Removal { queue: pool.queues[queue], end }));
                 }
             }
         };
-        let Some(lossless) = queue.lossless else { return refusal(pool, limit) };
+        let Some(lossless) = queue.lossless else { return Err(Obstacle::Limit(limit)) };
         if queue.in_headroom >= lossless.headroom || pool.headroom.is_some_and(|most| pool.in_headroom >= most) {
-            return refusal(pool, Limit::Headroom);
+            return Err(Obstacle::Limit(Limit::Headroom));
         }
-        if self.used < self.cells { Ok(Part::Headroom) } else { refusal(pool, Limit::Memory) }
+        if self.used < self.cells { Ok(Part::Headroom) } else { Err(Obstacle::Limit(Limit::Memory)) }
     }
 
+    #[inline]
     fn enter(&mut self, number: QueueIndex, part: Part, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -344,8 +406,10 @@ impl Memory {
                 pool.shared[queue.place] += 1;
                 pool.used += 1;
                 pool.max_used = pool.max_used.max(pool.used);
-                let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
-                pool.policy.entered(&view, queue.place, 1);
+                if pool.hooks.cells {
+                    let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+                    pool.policy.entered(&view, queue.place, 1);
+                }
             }
             Part::Headroom => {
                 queue.in_headroom += 1;
@@ -356,6 +420,16 @@ impl Memory {
         queue.counters.entered += 1;
         queue.counters.max_cells = queue.counters.max_cells.max(held);
         queue.counters.max_headroom = queue.counters.max_headroom.max(queue.in_headroom);
+        if queue.lossless.is_some() {
+            self.pause(number, now);
+        }
+    }
+
+    /// Starts the pause of a lossless group if its condition is met.
+    #[inline(never)]
+    fn pause(&mut self, number: QueueIndex, now: Time) {
+        let queue = &mut self.queues[number];
+        let pool = &self.pools[queue.pool];
         let Some(lossless) = queue.lossless.filter(|_| !queue.paused) else { return };
         let is_reached = match lossless.pause_at {
             PauseAt::Headroom => queue.in_headroom > 0,
@@ -375,9 +449,13 @@ impl Memory {
     ///
     /// # Panics
     /// If a queue of the cell is empty.
+    #[inline]
     pub fn leave(&mut self, class: CellClass, now: Time) {
         self.used -= 1;
-        for queue in [class.ingress, class.egress].into_iter().flatten() {
+        if let Some(queue) = class.ingress {
+            self.leave_queue(queue, now);
+        }
+        if let Some(queue) = class.egress {
             self.leave_queue(queue, now);
         }
     }
@@ -390,6 +468,7 @@ impl Memory {
         self.leave(class, now);
     }
 
+    #[inline]
     fn leave_queue(&mut self, number: QueueIndex, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -399,13 +478,25 @@ impl Memory {
         } else if pool.shared[queue.place] > 0 {
             pool.shared[queue.place] -= 1;
             pool.used -= 1;
-            let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
-            pool.policy.left(&view, queue.place, 1);
+            if pool.hooks.cells {
+                let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+                pool.policy.left(&view, queue.place, 1);
+            }
         } else {
             assert!(queue.in_reserve > 0, "a cell leaves a queue that holds one");
             queue.in_reserve -= 1;
         }
-        let Some(lossless) = queue.lossless.filter(|_| queue.paused && queue.in_headroom == 0) else { return };
+        if queue.paused {
+            self.resume(number, now);
+        }
+    }
+
+    /// Ends the pause of a lossless group if its condition is met.
+    #[inline(never)]
+    fn resume(&mut self, number: QueueIndex, now: Time) {
+        let queue = &mut self.queues[number];
+        let pool = &self.pools[queue.pool];
+        let Some(lossless) = queue.lossless.filter(|_| queue.in_headroom == 0) else { return };
         let held = pool.shared[queue.place];
         let is_below = |offset: u32| {
             let threshold = pool.policy.threshold(&pool.view(now), queue.place);
@@ -418,7 +509,12 @@ impl Memory {
     }
 
     /// Returns the next instant at which a policy acts without an arrival or a departure.
+    #[inline]
     pub fn next_time(&self) -> Option<Time> {
+        if self.has_clock { self.first_action() } else { None }
+    }
+
+    fn first_action(&self) -> Option<Time> {
         self.pools.iter().filter_map(|pool| pool.policy.next_time()).min()
     }
 

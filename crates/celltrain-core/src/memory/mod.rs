@@ -19,6 +19,7 @@ pub mod dynamic_threshold;
 pub mod longest_queue_drop;
 pub mod static_thresholds;
 
+pub(crate) use accounting::Attempt;
 pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
 };
@@ -199,6 +200,20 @@ pub struct PushOut {
     pub end: QueueEnd,
 }
 
+/// The hooks of a policy that have an effect. A memory does not call the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hooks {
+    /// [`MemoryPolicy::entered`] and [`MemoryPolicy::left`].
+    pub cells: bool,
+    /// [`MemoryPolicy::next_time`] and [`MemoryPolicy::on_time`].
+    pub clock: bool,
+}
+
+impl Hooks {
+    /// None of them.
+    pub const NONE: Self = Self { cells: false, clock: false };
+}
+
 /// An end of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueEnd {
@@ -266,6 +281,11 @@ pub trait MemoryPolicy: Any + Send {
     fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
         let _ = view;
         None
+    }
+
+    /// Returns the hooks above that have an effect. Called once, when the memory is built.
+    fn hooks(&self) -> Hooks {
+        Hooks { cells: true, clock: true }
     }
 
     /// Returns the condition under which a cell is refused, in words, for event logs.

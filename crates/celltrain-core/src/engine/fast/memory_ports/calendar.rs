@@ -1,9 +1,8 @@
 //! The transmitters of the ports of a memory: which of them are busy, and when the next is free.
 
-use std::collections::VecDeque;
-
 use typed_index_collections::TiVec;
 
+use crate::engine::fast::links::NEVER;
 use crate::engine::fast::plan::MemoryPlace;
 use crate::units::{Span, Time};
 
@@ -17,19 +16,27 @@ pub(super) struct Calendar {
     rates: Vec<Rate>,
 }
 
+/// The busy ports of one rate, in a ring.
 struct Rate {
     cell_time: Span,
-    busy: VecDeque<(Time, MemoryPlace)>,
+    /// A power of two of places, one of them free at least; a free one has [`NEVER`].
+    ring: Box<[(Time, MemoryPlace)]>,
+    first: usize,
+    end: usize,
 }
+
+const FREE: (Time, MemoryPlace) = (NEVER, MemoryPlace::new(0));
 
 impl Calendar {
     /// Creates the calendar of idle ports with these cell times.
-    pub(super) fn new(cell_times: impl Iterator<Item = Span>) -> Self {
+    pub(super) fn new(cell_times: impl ExactSizeIterator<Item = Span>) -> Self {
+        let ports = cell_times.len();
         let mut rates: Vec<Rate> = Vec::new();
         let rate_of = |cell_time| {
             let known = rates.iter().position(|rate| rate.cell_time == cell_time);
             let rate = known.unwrap_or_else(|| {
-                rates.push(Rate { cell_time, busy: VecDeque::new() });
+                let ring = vec![FREE; (ports + 1).next_power_of_two()].into();
+                rates.push(Rate { cell_time, ring, first: 0, end: 0 });
                 rates.len() - 1
             });
             u32::try_from(rate).expect("no more rates than ports")
@@ -37,53 +44,81 @@ impl Calendar {
         Self { rate_of: cell_times.map(rate_of).collect(), rates }
     }
 
-    /// Returns the first instant at which a busy port is free.
+    /// Returns the first instant at which a busy port is free, or [`NEVER`].
     #[inline]
-    pub(super) fn first(&self) -> Option<Time> {
+    pub(super) fn first(&self) -> Time {
         match &self.rates[..] {
-            [rate] => Some(rate.busy.front()?.0),
-            rates => rates.iter().filter_map(|rate| rate.busy.front()).map(|&(time, _)| time).min(),
+            [rate] => rate.first().0,
+            rates => rates.iter().map(|rate| rate.first().0).min().unwrap_or(NEVER),
         }
     }
 
     /// Takes the first port that is free at `now`; none was free before.
     #[inline]
     pub(super) fn take_at(&mut self, now: Time) -> Option<MemoryPlace> {
-        if let [rate] = &mut self.rates[..] {
-            return rate.take_at(now);
+        let due = match &mut self.rates[..] {
+            [rate] => rate,
+            rates => rates.iter_mut().min_by_key(|rate| rate.first())?,
+        };
+        let (time, place) = due.first();
+        if time != now {
+            return None;
         }
-        let is_due = |rate: &&mut Rate| rate.busy.front().is_some_and(|&(time, _)| time == now);
-        let due = self.rates.iter_mut().filter(is_due).min_by_key(|rate| rate.busy[0].1)?;
-        due.take_at(now)
+        due.take_first();
+        Some(place)
     }
 
     /// Makes an idle port busy from `now` on.
     #[inline]
     pub(super) fn start(&mut self, place: MemoryPlace, now: Time) {
-        let Rate { cell_time, busy } = &mut self.rates[self.rate_of[place] as usize];
-        let free = (now + *cell_time, place);
-        busy.push_back(free);
-        // If service comes before arrivals, ports start twice in an instant.
-        let mut at = busy.len() - 1;
-        while at > 0 && busy[at - 1] > free {
-            busy.swap(at - 1, at);
-            at -= 1;
-        }
+        self.rates[self.rate_of[place] as usize].start(place, now);
     }
 
     /// Returns the first instant at which one of the busy ports that `matter` is free.
     pub(super) fn first_of(&self, matters: impl Fn(MemoryPlace) -> bool) -> Option<Time> {
-        let first = |rate: &Rate| rate.busy.iter().find(|&&(_, place)| matters(place)).map(|&(time, _)| time);
+        let first = |rate: &Rate| rate.busy().find(|&(_, place)| matters(place)).map(|(time, _)| time);
         self.rates.iter().filter_map(first).min()
     }
 }
 
 impl Rate {
     #[inline]
-    fn take_at(&mut self, now: Time) -> Option<MemoryPlace> {
-        let &(_, place) = self.busy.front().filter(|&&(time, _)| time == now)?;
-        self.busy.pop_front();
-        Some(place)
+    fn place(&self, i: usize) -> usize {
+        i & (self.ring.len() - 1)
+    }
+
+    #[inline]
+    fn first(&self) -> (Time, MemoryPlace) {
+        self.ring[self.first]
+    }
+
+    #[inline]
+    fn take_first(&mut self) {
+        self.ring[self.first] = FREE;
+        self.first = self.place(self.first + 1);
+    }
+
+    #[inline]
+    fn start(&mut self, place: MemoryPlace, now: Time) {
+        let free = (now + self.cell_time, place);
+        let mut at = self.end;
+        self.end = self.place(self.end + 1);
+        debug_assert_ne!(self.end, self.first, "a port is busy once");
+        // If service comes before arrivals, ports start twice in an instant.
+        while at != self.first {
+            let before = self.place(at + self.ring.len() - 1);
+            if self.ring[before] < free {
+                break;
+            }
+            self.ring[at] = self.ring[before];
+            at = before;
+        }
+        self.ring[at] = free;
+    }
+
+    fn busy(&self) -> impl Iterator<Item = (Time, MemoryPlace)> {
+        let busy = self.place(self.end + self.ring.len() - self.first);
+        (0..busy).map(|i| self.ring[self.place(self.first + i)])
     }
 }
 
@@ -114,7 +149,7 @@ mod tests {
                         }
                     }
                 }
-                assert_eq!(calendar.first(), free_at.iter().flatten().min().copied());
+                assert_eq!(calendar.first(), free_at.iter().flatten().min().copied().unwrap_or(NEVER));
                 let odd = |place: usize| place % 2 == 1;
                 let first_odd = free_at.iter().enumerate().filter(|&(place, _)| odd(place)).filter_map(|(_, &free)| free);
                 assert_eq!(calendar.first_of(|place| odd(usize::from(place))), first_odd.min());

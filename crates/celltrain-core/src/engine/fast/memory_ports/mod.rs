@@ -17,7 +17,7 @@ use super::plan::MemoryPlace;
 use crate::cell::{Cell, Run};
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
-use crate::memory::{CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, Offer, PolicyScope, Removal};
+use crate::memory::{Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, PolicyScope, Removal};
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
@@ -100,11 +100,15 @@ impl MemoryPorts {
         ingress: CellIngress,
         mut ports: TiVec<MemoryPlace, MemoryPort>,
         vcs: TiVec<Label, ArrivingVc>,
-        cell_times: impl Iterator<Item = Span>,
+        cell_times: impl ExactSizeIterator<Item = Span>,
         (least_lead, rules): (Span, Rules),
     ) -> Self {
         let place = |link: LinkIndex| ports.iter().position(|port| port.link() == link).map(MemoryPlace::from);
         let port_of_queue = config.queues.iter().map(|queue| place(queue.link)).collect();
+        let pushes_out = config.pools.iter().any(|pool| pool.policy.pushes_out());
+        for port in &mut ports {
+            port.tracks_cuts = pushes_out;
+        }
         if rules.policies_see_memory && ports.iter().any(|port| port.counts_vcs) {
             for port in &mut ports {
                 port.counts_vcs = true;
@@ -177,8 +181,10 @@ impl Switch {
     fn settle(&mut self, until: Time, downstream: &mut Downstream<'_>) {
         loop {
             let departure = self.calendar.first();
-            let action = self.memory.next_time();
-            let Some(now) = departure.into_iter().chain(action).min().filter(|&now| now < until) else { return };
+            let now = self.memory.next_time().map_or(departure, |action| departure.min(action));
+            if now >= until {
+                return;
+            }
             self.end_instant(now, downstream);
         }
     }
@@ -308,10 +314,10 @@ impl Switch {
     #[inline]
     fn make_room(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         loop {
-            match self.memory.offer(class, now) {
-                Offer::Entered => return Room::Found,
-                Offer::Refused(_) => return Room::NotFound,
-                Offer::PushOut(removal) => {
+            match self.memory.try_enter(class, now) {
+                Attempt::Entered => return Room::Found,
+                Attempt::Refused(..) => return Room::NotFound,
+                Attempt::PushOut(removal) => {
                     self.remove(removal, Some((place, cell)), now);
                     if !cell.is_rm() && !self.wants(place, cell) {
                         return Room::FrameCut;

@@ -35,6 +35,8 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) admission: Admission,
     /// By label: the queues that count a VC's cells.
     classes: TiVec<Label, CellClass>,
+    /// True if the memory may remove waiting cells.
+    pub(super) tracks_cuts: bool,
     /// By label: frames that have lost a cell for want of room and may still have cells waiting.
     cut_frames: TiVec<Label, Vec<FrameNumber>>,
     pub(super) capacity: u32,
@@ -73,6 +75,7 @@ impl MemoryPort {
             counts: Counts::new(vcs),
             admission: Admission::new(vcs, policy, rng),
             classes,
+            tracks_cuts: false,
             cut_frames: ti_vec![Vec::new(); vcs],
             capacity: capacity.unwrap_or(u32::MAX),
             egress,
@@ -119,10 +122,9 @@ impl MemoryPort {
         if let Some(follower) = self.admission.follower() {
             follower.on_leave(1);
         }
-        let cut = &mut self.cut_frames[cell.label()];
-        if !cut.is_empty() && !cell.is_rm() {
+        if self.tracks_cuts && !cell.is_rm() {
             // Cells of a VC leave in order.
-            cut.retain(|&frame| frame >= cell.frame);
+            self.cut_frames[cell.label()].retain(|&frame| frame >= cell.frame);
         }
         Some(match self.marks_above {
             Some(most) if !cell.is_rm() && self.occupancy > most => cell.with_efci(true),
@@ -141,9 +143,8 @@ impl MemoryPort {
 
     /// Notes that the frame of an arriving cell has lost a cell for want of room.
     pub(super) fn note_cut(&mut self, cell: Cell) {
-        let cut = &mut self.cut_frames[cell.label()];
-        if !cut.contains(&cell.frame) {
-            cut.push(cell.frame);
+        if self.tracks_cuts && !self.cut_frames[cell.label()].contains(&cell.frame) {
+            self.cut_frames[cell.label()].push(cell.frame);
         }
     }
 
