@@ -235,6 +235,8 @@ pub struct Memory {
     max_used: u32,
     queues: TiVec<QueueIndex, Queue>,
     pools: TiVec<PoolIndex, Pool>,
+    /// True if a policy follows arrivals.
+    follows_arrivals: bool,
     /// True if a policy acts without an arrival or a departure.
     has_clock: bool,
     /// Changes that no caller has taken yet, in order.
@@ -299,12 +301,22 @@ impl Memory {
             }
         };
         let pools: TiVec<PoolIndex, Pool> = config.pools.iter().zip(pool_queues).map(pool).collect();
+        let follows_arrivals = pools.iter().any(|pool| pool.hooks.arrivals);
         let has_clock = pools.iter().any(|pool| pool.hooks.clock);
-        Self { cells: config.cells, used: 0, max_used: 0, queues, pools, has_clock, pause_changes: VecDeque::new() }
+        let (used, max_used, pause_changes) = Default::default();
+        Self { cells: config.cells, used, max_used, queues, pools, follows_arrivals, has_clock, pause_changes }
     }
 
     /// Tells the policies that a cell arrives. Called once for a cell, before it is [offered](Self::offer).
+    #[inline]
     pub fn arrive(&mut self, class: CellClass, now: Time) {
+        if self.follows_arrivals {
+            self.report_arrival(class, now);
+        }
+    }
+
+    #[inline(never)]
+    fn report_arrival(&mut self, class: CellClass, now: Time) {
         for queue in [class.ingress, class.egress].into_iter().flatten() {
             let Queue { pool, place, .. } = self.queues[queue];
             let pool = &mut self.pools[pool];

@@ -233,6 +233,8 @@ pub struct PushOut {
 /// The hooks of a policy that have an effect. A memory does not call the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
+    /// [`MemoryPolicy::arrived`].
+    pub arrivals: bool,
     /// [`MemoryPolicy::entered`] and [`MemoryPolicy::left`].
     pub cells: bool,
     /// [`MemoryPolicy::next_time`] and [`MemoryPolicy::on_time`].
@@ -240,8 +242,10 @@ pub struct Hooks {
 }
 
 impl Hooks {
+    /// All of them.
+    pub const ALL: Self = Self { arrivals: true, cells: true, clock: true };
     /// None of them.
-    pub const NONE: Self = Self { cells: false, clock: false };
+    pub const NONE: Self = Self { arrivals: false, cells: false, clock: false };
 }
 
 /// An end of a queue.
@@ -320,7 +324,7 @@ pub trait MemoryPolicy: Any + Send {
 
     /// Returns the hooks above that have an effect. Called once, when the memory is built.
     fn hooks(&self) -> Hooks {
-        Hooks { cells: true, clock: true }
+        Hooks::ALL
     }
 
     /// Gives it predictions: by arrival at the pool, true if Longest Queue Drop loses the cell. Called once, before the

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::memory::{
     FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, PolicyScope, PoolConfig, PoolIndex,
-    QueueConfig, Side, dynamic_threshold, longest_queue_drop, static_thresholds,
+    QueueConfig, Side, credence, dynamic_threshold, longest_queue_drop, occamy, static_thresholds,
 };
 use celltrain_core::network::{Network, NodeKind, Routing};
 use celltrain_core::rng::Stream;
@@ -113,7 +113,10 @@ fn policy(may_push_out: bool, cells: u32, rng: &mut Stream) -> MemoryPolicyConfi
     let threshold = format!("{} cells", 1 + rng.below(cells)).parse().ok();
     samples.push(static_thresholds::Config { threshold }.into());
     samples.push(longest_queue_drop::Config { variant: Variant::HeadHighest }.into());
-    samples.retain(|policy: &MemoryPolicyConfig| may_push_out || !policy.pushes_out());
+    samples.extend([0.1, 0.5].map(|flips| credence::Config { flips }.into()));
+    samples.push(occamy::Config { alpha: 1.0, burst: 1 + rng.below(4), rate: None }.into());
+    let pushes_out = |policy: &MemoryPolicyConfig| policy.pushes_out() || policy.needs_predictions();
+    samples.retain(|policy| may_push_out || !pushes_out(policy));
     let choice = rng.below(u32::try_from(samples.len()).expect("there are few policies"));
     samples.swap_remove(choice as usize)
 }

@@ -43,8 +43,9 @@ use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
+use crate::memory::{PoolConfig, longest_queue_drop};
 use crate::network::{LinkTimes, Network, Routing};
-use crate::probe::Probe;
+use crate::probe::{Nothing, Probe};
 use crate::rate_control::{Place, RateControl};
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
@@ -154,7 +155,30 @@ impl<'a> Engine<'a> {
         }
         engine.schedule_starts();
         engine.schedule_ticks();
+        engine.predict(mode, token)?;
         Ok(engine)
+    }
+
+    /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records.
+    fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
+        let needs = |pool: &PoolConfig| pool.policy.needs_predictions();
+        for (number, memory) in self.network.memories.iter_enumerated() {
+            for pool in memory.pools.keys().filter(|&pool| needs(&memory.pools[pool])) {
+                let mut network = self.network.clone();
+                let pools = network.memories.iter_mut().flat_map(|memory| &mut memory.pools);
+                for pool in pools.filter(|pool| needs(pool)) {
+                    pool.policy = longest_queue_drop::Config::default().into();
+                }
+                let mut recorded = Engine::new(&network, mode, None, None, token)?;
+                recorded.memory_ports(number).record();
+                let end = recorded.end;
+                recorded.advance(Advance::to(end), &mut Nothing, &Progress::default(), token)?;
+                recorded.close(token)?;
+                let losses = recorded.memory_ports(number).take_record();
+                self.memory_ports(number).predict(pool, losses);
+            }
+        }
+        Ok(())
     }
 
     fn step(&mut self, key: Key, probe: &mut impl Probe, token: &CancellationToken<'_>) -> Result<(), Interrupted> {

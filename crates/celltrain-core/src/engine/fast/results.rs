@@ -4,7 +4,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::contended_port::{BufferView, ContendedPort};
 use super::fabric::Fabric;
-use super::memory_ports::MemoryPort;
+use super::memory_ports::{MemoryPort, MemoryPorts};
 use super::plan::{MemoryPlan, Passed, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome};
 use crate::cancellation::CancellationToken;
@@ -49,6 +49,14 @@ impl Engine<'_> {
         let (first, place) = self.ports[port].in_memory(port)?;
         let ContendedPort::Memory(ports) = &mut self.ports[first] else { unreachable!("{HAS_THE_MEMORY}") };
         Some(&mut ports.ports_mut()[place])
+    }
+
+    /// Returns the ports of a memory.
+    pub(super) fn memory_ports(&mut self, memory: MemoryIndex) -> &mut MemoryPorts {
+        let ContendedPort::Memory(ports) = &mut self.ports[self.fabric.plan.memories[memory].lead] else {
+            unreachable!("{HAS_THE_MEMORY}")
+        };
+        ports
     }
 
     /// Returns the states of all memories.

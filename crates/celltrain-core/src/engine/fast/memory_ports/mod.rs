@@ -7,6 +7,7 @@
 
 mod calendar;
 mod port;
+mod recorder;
 
 use typed_index_collections::{TiSlice, TiVec};
 
@@ -17,13 +18,16 @@ use super::plan::MemoryPlace;
 use crate::cell::{Cell, Run};
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
-use crate::memory::{Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, PolicyScope, Removal};
+use crate::memory::{
+    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, PolicyScope, PoolIndex, Removal,
+};
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
 use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
+use recorder::Recorder;
 
 /// The ports of one memory.
 pub(super) struct MemoryPorts {
@@ -47,6 +51,8 @@ struct Switch {
     rules: Rules,
     /// Arrivals noted for the allocators of ports, and not yet taken.
     arrivals: Vec<(LinkIndex, Arrival)>,
+    /// Records the cells that are lost, for predictions.
+    recorder: Option<Recorder>,
 }
 
 /// A VC that crosses the memory.
@@ -119,7 +125,7 @@ impl MemoryPorts {
         Self {
             ingress,
             least_lead,
-            switch: Switch { memory, ports, vcs, port_of_queue, calendar, to_start, rules, arrivals },
+            switch: Switch { memory, ports, vcs, port_of_queue, calendar, to_start, rules, arrivals, recorder: None },
         }
     }
 
@@ -167,6 +173,21 @@ impl MemoryPorts {
 
     pub(super) fn ports_mut(&mut self) -> &mut TiSlice<MemoryPlace, MemoryPort> {
         &mut self.switch.ports
+    }
+
+    /// Starts to record which of the cells that arrive are lost.
+    pub(super) fn record(&mut self) {
+        self.switch.recorder = Some(Recorder::default());
+    }
+
+    /// Returns the record: by arrival, true if the cell was lost.
+    pub(super) fn take_record(&mut self) -> Vec<bool> {
+        self.switch.recorder.take().map(Recorder::into_losses).unwrap_or_default()
+    }
+
+    /// Gives the policy of a pool predictions: by arrival, true if Longest Queue Drop loses the cell.
+    pub(super) fn predict(&mut self, pool: PoolIndex, losses: Vec<bool>) {
+        self.switch.memory.predict(pool, losses.into());
     }
 
     /// Returns the state of the memory.
@@ -221,7 +242,11 @@ impl Switch {
             port.is_busy = false;
             return;
         };
-        self.memory.leave(port.class(cell.label()), now);
+        let class = port.class(cell.label());
+        self.memory.leave(class, now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.leave(class.egress);
+        }
         self.calendar.start(place, now);
         port.egress.send_first_to_hosts(cell, now, downstream);
     }
@@ -303,9 +328,20 @@ impl Switch {
         port.admission.judge_frame(&view, cell.label())
     }
 
-    /// Finds a place for an arriving cell, and removes others if the memory's policy says so.
+    /// Finds a place for a cell that has just arrived, as [`Switch::find_place`] does.
     #[inline(always)]
     fn make_room(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+        self.memory.arrive(class, now);
+        let room = self.find_place(now, place, cell, class);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.arrive(class.egress, room == Room::Found);
+        }
+        room
+    }
+
+    /// Finds a place for a cell, and removes others if the memory's policy says so.
+    #[inline(always)]
+    fn find_place(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         match self.memory.try_enter(class, now) {
             Attempt::Entered => Room::Found,
             Attempt::Refused(..) => Room::NotFound,
@@ -342,6 +378,9 @@ impl Switch {
         let port = &mut self.ports[place];
         let cell = port.remove(end, arriving, |class| class.egress == Some(queue));
         self.memory.push_out(port.class(cell.label()), now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.remove(queue, end);
+        }
     }
 
     /// Offers a cell of a frame that its port refuses or has cut. The last cell may enter all the same.
@@ -358,7 +397,7 @@ impl Switch {
         let mut verdict = port.admission.verdict(cell, is_full, false);
         if verdict == Verdict::PushOut {
             port.push_out_front(cell, |class| self.memory.push_out(class, now));
-            let is_full = self.wants(place, cell) && self.make_room(now, place, cell, class) != Room::Found;
+            let is_full = self.wants(place, cell) && self.find_place(now, place, cell, class) != Room::Found;
             verdict = self.ports[place].admission.final_verdict(cell, is_full);
         }
         match verdict {
