@@ -5,7 +5,7 @@ use std::sync::Arc;
 use celltrain_core::network::Network;
 use celltrain_scenario::{build, read_toml};
 
-use crate::networks::{INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot};
+use crate::networks::{INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, internetwork, parking_lot, shared_memory};
 
 /// A scenario to measure.
 #[derive(Clone)]
@@ -149,6 +149,7 @@ impl Case {
     }
 }
 
+/// Returns the case of this name.
 pub fn named(name: &str) -> Option<Case> {
     all().into_iter().find(|case| case.name == name)
 }
@@ -208,6 +209,11 @@ fn whole() -> Vec<Case> {
         let title = format!("the random network under {title}, 0.2 s");
         let toml = || Mesh::USUAL.toml("200ms").replace(MESH_POLICY, ports);
         cases.push(Case::whole(format!("mesh-{name}"), title, toml));
+    }
+    for (policy, name, title) in MEMORY_POLICIES {
+        let title = format!("32 ports of 10 Gb/s that share 8000 cells, incast, {title}, 10 ms");
+        let toml = || shared_memory(32, "10Gbps", policy, "10ms");
+        cases.push(Case::whole(format!("memory-{name}"), title, toml));
     }
     for (control, title) in [("ubr", "UBR, EPD"), ("efci", "ABR, EFCI"), ("er", "ABR, ER"), ("ada", "ABR, ER and ADA")]
     {
@@ -339,6 +345,12 @@ const MESH_PORTS: [(&str, &str, &str); 5] = [
     ("policy.drop_from_front = {}", "drop-from-front", "drop from front"),
     ("policy.virtual_queuing.threshold = 800", "virtual-queuing", "virtual queuing"),
     ("policy.fba = { threshold = 0.8, z = 0.8 }", "fba", "FBA"),
+];
+
+/// Policies of the shared memory.
+const MEMORY_POLICIES: [(&str, &str, &str); 2] = [
+    ("dynamic_threshold = { alpha = 1 }", "dynamic-threshold", "Dynamic Threshold"),
+    ("longest_queue_drop = {}", "longest-queue-drop", "Longest Queue Drop"),
 ];
 
 #[cfg(test)]

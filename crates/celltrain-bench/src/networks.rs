@@ -255,3 +255,37 @@ impl Mesh {
         Listed { hosts, switches, links, flows: ends, tcp: "reno", buffer: "1000", policy }.body()
     }
 }
+
+/// Returns a switch whose ports share 8000 cells by Dynamic Threshold. Each of its hosts sends to the next one all the
+/// time, and every eighth receives bursts of all others at once, 4 ms after it has acknowledged the last ones.
+pub(crate) fn shared_memory(hosts: u32, rate: &str, policy: &str, duration: &str) -> String {
+    let (mut names, mut links, mut flows, mut bursts) = (Vec::new(), String::new(), String::new(), Vec::new());
+    for i in 0..hosts {
+        names.push(format!("h{i}"));
+        line!(links, r#"    {{ between = ["h{i}", "sw"], rate = "{rate}", delay = "1us" }},"#);
+        line!(flows, r#"    {{ name = "steady{i}", from = "h{i}", to = "h{}" }},"#, (i + 1) % hosts);
+    }
+    for to in (0..hosts).step_by(8) {
+        for from in (0..hosts).filter(|&from| from != to) {
+            let name = format!("burst{to}-{from}");
+            line!(flows, r#"    {{ name = "{name}", from = "h{from}", to = "h{to}" }},"#);
+            bursts.push(name);
+        }
+    }
+    let (hosts, switches, tcp) = (format!("{names:?}"), "[\"sw\"]".into(), "newreno");
+    let network = Listed { hosts, switches, links, flows, tcp, buffer: "\"shared\"", policy: "ppd = {}" };
+    let mut toml = network.toml(duration).replace("[tcp.newreno]", NEWRENO_OF_A_DATA_CENTRE);
+    write!(toml, "\n[switch.sw.memory]\ncells = 8000\npool.main.policy.{policy}\n").expect("a string takes all");
+    for name in bursts {
+        write!(toml, "\n[flow.{name}.traffic.bursts]\nbytes = \"40kB\"\npause = \"4ms\"\n")
+            .expect("a string takes all");
+    }
+    toml
+}
+
+const NEWRENO_OF_A_DATA_CENTRE: &str = r#"[tcp.newreno]
+mss = "1460B"
+receive_window = "65535B"
+timer_granularity = "1ms"
+initial_rto = "10ms"
+"#;

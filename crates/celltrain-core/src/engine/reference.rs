@@ -511,6 +511,10 @@ impl<'a> Engine<'a> {
     /// Starts a transmission at every port that is free and has a cell.
     fn serve(&mut self, now: Time, probe: &mut impl Probe) {
         let mut to_serve = std::mem::take(&mut self.now.to_serve);
+        if !self.network.memories.is_empty() {
+            // Departures from ports of one memory affect each other's thresholds.
+            to_serve.sort_unstable();
+        }
         for link in to_serve.drain(..) {
             let LinkTimes { cell_time, delay } = self.times[link];
             let sent = now + cell_time;

@@ -83,8 +83,6 @@ impl<'a, P: Probe> Simulation<'a, P> {
         probe: P,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
-        // The fast engine does not settle ports that share a memory.
-        let engine = if network.memories.is_empty() { engine } else { Engine::Reference };
         let running = match engine {
             Engine::Fast => {
                 let traced = probe.next_snapshot().map(|_| probe.traced_ports());

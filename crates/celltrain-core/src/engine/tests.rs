@@ -8,6 +8,9 @@ use crate::engine::{Engine, Outcome, ParallelOptions, PortMode, Progress, Simula
 use crate::gfr::{EdgeCounters, Gfr};
 use crate::host::ProcessingTimes;
 use crate::index::VcIndex;
+use crate::memory::{
+    FrameAdmission, MemoryConfig, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, Side, complete_sharing,
+};
 use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
 use crate::network::Network;
 use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, SECOND, n_source_network};
@@ -620,6 +623,48 @@ fn a_plan_has_the_code_of_each_port_and_the_places_it_feeds() {
     let codes = |code| ports.iter().filter(|port| port.code == code).count();
     assert_eq!(codes("host"), 6, "a port for each end of a flow");
     assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
+}
+
+#[test]
+fn the_ports_of_a_memory_are_settled_together() {
+    let mut network = lan(3, Some(100), "1ms");
+    let switch = network.links[N_SOURCE_BOTTLENECK].from;
+    let ports: Vec<_> = network.links.keys().filter(|&link| network.links[link].from == switch).collect();
+    let pool = PoolConfig {
+        name: "pool".into(),
+        side: Side::Egress,
+        cells: 100,
+        headroom: None,
+        policy: complete_sharing::Config {}.into(),
+    };
+    let queue = |&link| QueueConfig {
+        link,
+        priority: 0,
+        pool: PoolIndex::new(0),
+        reserve: 0,
+        alpha: None,
+        threshold: None,
+        lossless: None,
+    };
+    network.memories.push(MemoryConfig {
+        name: "sw1".into(),
+        cells: 100,
+        queues: ports.iter().map(queue).collect(),
+        ports: ports.clone(),
+        pools: vec![pool].into(),
+        frames: FrameAdmission::default(),
+        policies_see: PolicyScope::default(),
+        pauses: Pauses::default(),
+    });
+    let explained = explain_plan(&network, &CancellationToken::never()).unwrap();
+    for port in &explained {
+        assert_eq!(port.code == "memory", ports.contains(&port.link), "{port:?}");
+    }
+    assert_eq!(
+        explained[usize::from(ports[0])].why,
+        format!("it shares memory sw1, whose {} ports are settled together", ports.len())
+    );
+    assert!(run(&network).memories.iter().all(|memory| memory.max_used_cells > 0));
 }
 
 /// With a delay of 50 ms, each partition has enough work before cells of the other arrive.

@@ -14,7 +14,7 @@ use typed_index_collections::TiVec;
 
 use super::drain_rate::DrainRates;
 use super::dynamic_threshold::check_alpha;
-use super::{Configure, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, Verdict, View};
+use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, Verdict, View};
 use crate::error::Fault;
 use crate::units::{Duration, Time};
 
@@ -109,6 +109,10 @@ impl MemoryPolicy for Abm {
     fn on_time(&mut self, _view: &View<'_>) -> Option<PushOut> {
         self.drain_rates.on_time();
         None
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { arrivals: false, ..Hooks::ALL }
     }
 
     fn rule(&self) -> &'static str {

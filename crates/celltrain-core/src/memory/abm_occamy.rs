@@ -13,7 +13,7 @@ use typed_index_collections::TiVec;
 use super::abm::check_interval;
 use super::drain_rate::DrainRates;
 use super::dynamic_threshold::check_alpha;
-use super::{Configure, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, Verdict, View};
+use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, Verdict, View};
 use crate::error::Fault;
 use crate::units::{Duration, Time};
 
@@ -105,6 +105,10 @@ impl MemoryPolicy for AbmOccamy {
         self.counts = counts.map(|count| count.max(1));
         self.drain_rates.on_time();
         None
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { arrivals: false, ..Hooks::ALL }
     }
 
     fn rule(&self) -> &'static str {

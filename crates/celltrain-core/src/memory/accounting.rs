@@ -10,8 +10,8 @@ use std::sync::Arc;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::{
-    Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueIndex,
-    QueueInfo, Side, Verdict, View,
+    Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd,
+    QueueIndex, QueueInfo, Side, Verdict, View,
 };
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Routing};
@@ -80,6 +80,23 @@ pub enum Offer {
     /// A waiting cell must be removed first. The caller removes it from its port, reports that with
     /// [`Memory::leave`], and offers the arriving cell again.
     PushOut(Removal),
+}
+
+/// [`Offer`] without the numbers of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    Entered,
+    /// There is no place for a cell of this queue.
+    Refused(QueueIndex, Limit),
+    PushOut(Removal),
+}
+
+/// The reason why a queue has no place for a cell.
+#[derive(Clone, Copy)]
+enum Obstacle {
+    Limit(Limit),
+    /// A waiting cell, which is to be removed.
+    Waiting(Removal),
 }
 
 /// A waiting cell to be removed.
@@ -214,6 +231,7 @@ struct Pool {
     /// Number of each of its queues in the memory.
     queues: TiVec<PoolQueue, QueueIndex>,
     policy: Box<dyn MemoryPolicy>,
+    hooks: Hooks,
 }
 
 impl Pool {
@@ -229,6 +247,10 @@ pub struct Memory {
     max_used: u32,
     queues: TiVec<QueueIndex, Queue>,
     pools: TiVec<PoolIndex, Pool>,
+    /// True if a policy follows arrivals.
+    follows_arrivals: bool,
+    /// True if a policy acts without an arrival or a departure.
+    has_clock: bool,
     /// Changes that no caller has taken yet, in order.
     pause_changes: VecDeque<PauseChange>,
 }
@@ -276,6 +298,7 @@ impl Memory {
             };
             let rng = Stream::new(seed, &format!("memory/{}/{}", config.name, pool.name));
             let info: TiVec<PoolQueue, QueueInfo> = queues.iter().map(info).collect();
+            let policy = pool.policy.build(&PoolInfo { cells: pool.cells, queues: &info, clock, rng: &rng });
             Pool {
                 side: pool.side,
                 cells: pool.cells,
@@ -285,15 +308,27 @@ impl Memory {
                 headroom: pool.headroom,
                 shared: ti_vec![0; queues.len()],
                 queues,
-                policy: pool.policy.build(&PoolInfo { cells: pool.cells, queues: &info, clock, rng: &rng }),
+                hooks: policy.hooks(),
+                policy,
             }
         };
-        let pools = config.pools.iter().zip(pool_queues).map(pool).collect();
-        Self { cells: config.cells, used: 0, max_used: 0, queues, pools, pause_changes: VecDeque::new() }
+        let pools: TiVec<PoolIndex, Pool> = config.pools.iter().zip(pool_queues).map(pool).collect();
+        let follows_arrivals = pools.iter().any(|pool| pool.hooks.arrivals);
+        let has_clock = pools.iter().any(|pool| pool.hooks.clock);
+        let (used, max_used, pause_changes) = Default::default();
+        Self { cells: config.cells, used, max_used, queues, pools, follows_arrivals, has_clock, pause_changes }
     }
 
     /// Tells the policies that a cell arrives. Called once for a cell, before it is [offered](Self::offer).
+    #[inline]
     pub fn arrive(&mut self, class: CellClass, now: Time) {
+        if self.follows_arrivals {
+            self.report_arrival(class, now);
+        }
+    }
+
+    #[inline(never)]
+    fn report_arrival(&mut self, class: CellClass, now: Time) {
         for queue in [class.ingress, class.egress].into_iter().flatten() {
             let Queue { pool, place, .. } = self.queues[queue];
             let pool = &mut self.pools[pool];
@@ -304,37 +339,79 @@ impl Memory {
 
     /// Finds a place for an arriving cell and counts it, if there is one.
     pub fn offer(&mut self, class: CellClass, now: Time) -> Offer {
-        let mut parts = [None; 2];
-        for (part, queue) in parts.iter_mut().zip([class.ingress, class.egress]) {
-            let Some(queue) = queue else { continue };
-            match self.find_part(queue, now) {
-                Ok(found) => *part = Some((queue, found)),
-                Err(Offer::Refused(refusal)) => {
-                    self.queues[queue].counters.refused += 1;
-                    return Offer::Refused(refusal);
-                }
-                Err(offer) => return offer,
+        match self.try_enter(class, now) {
+            Attempt::Entered => Offer::Entered,
+            Attempt::PushOut(removal) => Offer::PushOut(removal),
+            Attempt::Refused(queue, limit) => {
+                let (threshold, held, used) = (self.threshold(queue, now), self.shared(queue), self.used_of(queue));
+                Offer::Refused(Refusal { queue, limit, threshold, held, used })
             }
         }
+    }
+
+    /// [`Memory::offer`] without the numbers of a refusal.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
+    pub(crate) fn try_enter(&mut self, class: CellClass, now: Time) -> Attempt {
+        match (class.ingress, class.egress) {
+            (Some(queue), None) | (None, Some(queue)) => match self.find_part(queue, now) {
+                Ok(part) => {
+                    self.count_in();
+                    self.enter(queue, part, now);
+                    Attempt::Entered
+                }
+                Err(obstacle) => self.count_out_of_place(queue, obstacle),
+            },
+            (Some(ingress), Some(egress)) => self.try_enter_both(ingress, egress, now),
+            (None, None) => {
+                self.count_in();
+                Attempt::Entered
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn try_enter_both(&mut self, ingress: QueueIndex, egress: QueueIndex, now: Time) -> Attempt {
+        let of_ingress = match self.find_part(ingress, now) {
+            Ok(part) => part,
+            Err(obstacle) => return self.count_out_of_place(ingress, obstacle),
+        };
+        let of_egress = match self.find_part(egress, now) {
+            Ok(part) => part,
+            Err(obstacle) => return self.count_out_of_place(egress, obstacle),
+        };
+        self.count_in();
+        self.enter(ingress, of_ingress, now);
+        self.enter(egress, of_egress, now);
+        Attempt::Entered
+    }
+
+    #[inline]
+    fn count_in(&mut self) {
         self.used += 1;
         self.max_used = self.max_used.max(self.used);
-        for (queue, part) in parts.into_iter().flatten() {
-            self.enter(queue, part, now);
+    }
+
+    /// Counts a cell that finds no place, unless another makes room for it.
+    #[cold]
+    fn count_out_of_place(&mut self, queue: QueueIndex, obstacle: Obstacle) -> Attempt {
+        match obstacle {
+            Obstacle::Limit(limit) => {
+                self.queues[queue].counters.refused += 1;
+                Attempt::Refused(queue, limit)
+            }
+            Obstacle::Waiting(removal) => Attempt::PushOut(removal),
         }
-        Offer::Entered
     }
 
     /// Finds the part of the memory that has a place for a cell of a queue.
-    fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Offer> {
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
+    fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
         let queue = &self.queues[number];
         let pool = &mut self.pools[queue.pool];
-        let refusal = |pool: &Pool, limit| {
-            let threshold = pool.policy.threshold(&pool.view(now), queue.place);
-            let (held, used) = (pool.shared[queue.place], pool.used);
-            Err(Offer::Refused(Refusal { queue: number, limit, threshold, held, used }))
-        };
         if queue.in_reserve < queue.reserve {
-            return if self.used < self.cells { Ok(Part::Reserve) } else { refusal(pool, Limit::Memory) };
+            return if self.used < self.cells { Ok(Part::Reserve) } else { Err(Obstacle::Limit(Limit::Memory)) };
         }
         let limit = if queue.in_headroom > 0 {
             Limit::Headroom
@@ -349,17 +426,19 @@ impl Memory {
                 Verdict::PushOut(PushOut { queue, end }) => {
                     assert!(pool.side == Side::Egress, "cells are pushed out of queues, not of priority groups");
                     assert!(pool.shared[queue] > 0, "a queue that loses a cell holds one of the shared part");
-                    return Err(Offer::PushOut(Removal { queue: pool.queues[queue], end }));
+                    return Err(Obstacle::Waiting(Removal { queue: pool.queues[queue], end }));
                 }
             }
         };
-        let Some(lossless) = queue.lossless else { return refusal(pool, limit) };
+        let Some(lossless) = queue.lossless else { return Err(Obstacle::Limit(limit)) };
         if queue.in_headroom >= lossless.headroom || pool.headroom.is_some_and(|most| pool.in_headroom >= most) {
-            return refusal(pool, Limit::Headroom);
+            return Err(Obstacle::Limit(Limit::Headroom));
         }
-        if self.used < self.cells { Ok(Part::Headroom) } else { refusal(pool, Limit::Memory) }
+        if self.used < self.cells { Ok(Part::Headroom) } else { Err(Obstacle::Limit(Limit::Memory)) }
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
     fn enter(&mut self, number: QueueIndex, part: Part, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -369,18 +448,30 @@ impl Memory {
                 pool.shared[queue.place] += 1;
                 pool.used += 1;
                 pool.max_used = pool.max_used.max(pool.used);
-                let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
-                pool.policy.entered(&view, queue.place, 1);
+                if pool.hooks.cells {
+                    let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+                    pool.policy.entered(&view, queue.place, 1);
+                }
             }
             Part::Headroom => {
                 queue.in_headroom += 1;
                 pool.in_headroom += 1;
+                queue.counters.max_headroom = queue.counters.max_headroom.max(queue.in_headroom);
             }
         }
         let held = queue.in_reserve + pool.shared[queue.place] + queue.in_headroom;
         queue.counters.entered += 1;
         queue.counters.max_cells = queue.counters.max_cells.max(held);
-        queue.counters.max_headroom = queue.counters.max_headroom.max(queue.in_headroom);
+        if queue.lossless.is_some() {
+            self.pause(number, now);
+        }
+    }
+
+    /// Starts the pause of a lossless group if its condition is met.
+    #[inline(never)]
+    fn pause(&mut self, number: QueueIndex, now: Time) {
+        let queue = &mut self.queues[number];
+        let pool = &self.pools[queue.pool];
         let Some(lossless) = queue.lossless.filter(|_| !queue.paused) else { return };
         let is_reached = match lossless.pause_at {
             PauseAt::Headroom => queue.in_headroom > 0,
@@ -400,9 +491,13 @@ impl Memory {
     ///
     /// # Panics
     /// If a queue of the cell is empty.
+    #[inline]
     pub fn leave(&mut self, class: CellClass, now: Time) {
         self.used -= 1;
-        for queue in [class.ingress, class.egress].into_iter().flatten() {
+        if let Some(queue) = class.ingress {
+            self.leave_queue(queue, now);
+        }
+        if let Some(queue) = class.egress {
             self.leave_queue(queue, now);
         }
     }
@@ -415,6 +510,8 @@ impl Memory {
         self.leave(class, now);
     }
 
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
     fn leave_queue(&mut self, number: QueueIndex, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -424,13 +521,25 @@ impl Memory {
         } else if pool.shared[queue.place] > 0 {
             pool.shared[queue.place] -= 1;
             pool.used -= 1;
-            let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
-            pool.policy.left(&view, queue.place, 1);
+            if pool.hooks.cells {
+                let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+                pool.policy.left(&view, queue.place, 1);
+            }
         } else {
             assert!(queue.in_reserve > 0, "a cell leaves a queue that holds one");
             queue.in_reserve -= 1;
         }
-        let Some(lossless) = queue.lossless.filter(|_| queue.paused && queue.in_headroom == 0) else { return };
+        if queue.paused {
+            self.resume(number, now);
+        }
+    }
+
+    /// Ends the pause of a lossless group if its condition is met.
+    #[inline(never)]
+    fn resume(&mut self, number: QueueIndex, now: Time) {
+        let queue = &mut self.queues[number];
+        let pool = &self.pools[queue.pool];
+        let Some(lossless) = queue.lossless.filter(|_| queue.in_headroom == 0) else { return };
         let held = pool.shared[queue.place];
         let is_below = |offset: u32| {
             let threshold = pool.policy.threshold(&pool.view(now), queue.place);
@@ -448,7 +557,12 @@ impl Memory {
     }
 
     /// Returns the next instant at which a policy acts without an arrival or a departure.
+    #[inline]
     pub fn next_time(&self) -> Option<Time> {
+        if self.has_clock { self.first_action() } else { None }
+    }
+
+    fn first_action(&self) -> Option<Time> {
         self.pools.iter().filter_map(|pool| pool.policy.next_time()).min()
     }
 

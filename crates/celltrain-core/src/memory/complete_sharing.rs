@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Configure, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
+use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
 
 /// Complete sharing: a cell enters while the pool has a place.
 ///
@@ -35,6 +35,10 @@ impl MemoryPolicy for CompleteSharing {
 
     fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
         Some(f64::from(view.queues[queue]) + f64::from(view.free()))
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE
     }
 
     fn rule(&self) -> &'static str {

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::{Configure, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
+use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
 use crate::error::Fault;
 use crate::rng::Stream;
 
@@ -124,6 +124,10 @@ impl MemoryPolicy for Credence {
 
     fn predict(&mut self, drops: Arc<[bool]>) {
         self.drops = drops;
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { clock: false, ..Hooks::ALL }
     }
 
     fn rule(&self) -> &'static str {

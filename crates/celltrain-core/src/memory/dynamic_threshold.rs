@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{Configure, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, Verdict, View, whole_cells};
+use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, Verdict, View, whole_cells};
 use crate::error::Fault;
 
 /// Dynamic Threshold: a queue holds at most alpha times the places that are free.
@@ -97,6 +97,10 @@ impl MemoryPolicy for DynamicThreshold {
 
     fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
         Some(self.alphas[queue] * f64::from(view.free()))
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE
     }
 
     fn rule(&self) -> &'static str {

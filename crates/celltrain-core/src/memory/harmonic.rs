@@ -7,7 +7,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Configure, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
+use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
 
 /// Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
 ///
@@ -44,6 +44,10 @@ impl MemoryPolicy for Harmonic {
 
     fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
         Some(self.longest / f64::from(view.rank(queue)))
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE
     }
 
     fn rule(&self) -> &'static str {

@@ -8,7 +8,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Configure, MemoryPolicy, PoolInfo, PoolQueue, PushOut, QueueEnd, Verdict, View};
+use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, PushOut, QueueEnd, Verdict, View};
 
 /// Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
 ///
@@ -69,6 +69,10 @@ impl MemoryPolicy for LongestQueueDrop {
             Variant::TailLowest => Verdict::PushOut(PushOut { queue: longest, end: QueueEnd::Tail }),
             Variant::HeadHighest => Verdict::PushOut(PushOut { queue: longest, end: QueueEnd::Head }),
         }
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE
     }
 
     fn rule(&self) -> &'static str {

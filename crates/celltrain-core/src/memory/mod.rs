@@ -26,6 +26,7 @@ pub mod longest_queue_drop;
 pub mod occamy;
 pub mod static_thresholds;
 
+pub(crate) use accounting::Attempt;
 pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
 };
@@ -232,6 +233,24 @@ pub struct PushOut {
     pub end: QueueEnd,
 }
 
+/// The hooks of a policy that have an effect. A memory does not call the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hooks {
+    /// [`MemoryPolicy::arrived`].
+    pub arrivals: bool,
+    /// [`MemoryPolicy::entered`] and [`MemoryPolicy::left`].
+    pub cells: bool,
+    /// [`MemoryPolicy::next_time`] and [`MemoryPolicy::on_time`].
+    pub clock: bool,
+}
+
+impl Hooks {
+    /// All of them.
+    pub const ALL: Self = Self { arrivals: true, cells: true, clock: true };
+    /// None of them.
+    pub const NONE: Self = Self { arrivals: false, cells: false, clock: false };
+}
+
 /// An end of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueEnd {
@@ -304,6 +323,11 @@ pub trait MemoryPolicy: Any + Send {
     fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
         let _ = view;
         None
+    }
+
+    /// Returns the hooks above that have an effect. Called once, when the memory is built.
+    fn hooks(&self) -> Hooks {
+        Hooks::ALL
     }
 
     /// Gives it predictions: by arrival at the pool, true if Longest Queue Drop loses the cell. Called once, before the

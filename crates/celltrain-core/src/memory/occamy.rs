@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
 use super::dynamic_threshold::check_alpha;
-use super::{Configure, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, QueueEnd, Verdict, View};
+use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, QueueEnd, Verdict, View};
 use crate::error::Fault;
 use crate::units::{BitRate, Span, Time};
 
@@ -130,6 +130,10 @@ impl MemoryPolicy for Occamy {
         self.next = PoolQueue::new(queue.number() + 1);
         self.full_at = self.full_at.max(view.now) + self.per_cell;
         Some(PushOut { queue, end: QueueEnd::Head })
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks { arrivals: false, ..Hooks::ALL }
     }
 
     fn rule(&self) -> &'static str {

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{Configure, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, Verdict, View};
+use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, Verdict, View};
 use crate::error::Fault;
 use crate::threshold::Threshold;
 
@@ -56,6 +56,10 @@ impl MemoryPolicy for StaticThresholds {
 
     fn threshold(&self, _view: &View<'_>, queue: PoolQueue) -> Option<f64> {
         Some(f64::from(self.thresholds[queue]))
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE
     }
 
     fn rule(&self) -> &'static str {

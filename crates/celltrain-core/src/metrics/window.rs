@@ -59,6 +59,9 @@ impl RunResult {
         let add = |own: &mut u64, other: u64| *own += other;
         self.flows.iter_mut().zip(&other.flows).for_each(|(own, other)| own.combine(other, add));
         self.ports.iter_mut().zip(&other.ports).for_each(|(own, other)| own.combine(other, add));
+        let queues = self.memories.iter_mut().flat_map(|memory| &mut memory.queues);
+        let others = other.memories.iter().flat_map(|memory| &memory.queues);
+        queues.zip(others).for_each(|(own, other)| own.combine(other, add));
         self.contracts.iter_mut().zip(&other.contracts).for_each(|(own, other)| own.combine(other, add));
         self.abr.iter_mut().zip(&other.abr).for_each(|(own, other)| own.combine(other, add));
         self.cells.combine(&other.cells, add);

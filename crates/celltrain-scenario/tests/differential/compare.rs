@@ -10,15 +10,19 @@ use typed_index_collections::TiVec;
 
 /// Returns an error that describes the first difference between the engines, with and without a probe.
 pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
-    let network = build::network(scenario, scenario.seed);
-    let (mut by_fast, mut by_reference) = (recorder(&network), recorder(&network));
-    let reference = Engine::Reference.record(&network, &mut by_reference);
-    let fast = Engine::Fast.record(&network, &mut by_fast);
+    compare_on(&build::network(scenario, scenario.seed))
+}
+
+/// [`compare`] on a network.
+pub(crate) fn compare_on(network: &Network) -> Result<(), String> {
+    let (mut by_fast, mut by_reference) = (recorder(network), recorder(network));
+    let reference = Engine::Reference.record(network, &mut by_reference);
+    let fast = Engine::Fast.record(network, &mut by_fast);
     same_results(&fast, &reference)?;
-    is_possible(&fast, &network)?;
+    is_possible(&fast, network)?;
     same("times of the samples", &by_fast.times, &by_reference.times)?;
     same_queues(&by_fast, &by_reference)?;
-    ranges_fit(&by_fast, &fast, &network)?;
+    ranges_fit(&by_fast, &fast, network)?;
     same("occupancies", &by_fast.occupancy_cells, &by_reference.occupancy_cells)?;
     same("cwnd", &by_fast.cwnd_segments, &by_reference.cwnd_segments)?;
     same("ssthresh", &by_fast.ssthresh_segments, &by_reference.ssthresh_segments)?;
@@ -28,9 +32,9 @@ pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
     same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
     same("LD_ACRs", &by_fast.edge_ld_acr_mbps, &by_reference.edge_ld_acr_mbps)?;
     same("P_CTRs", &by_fast.edge_p_ctr, &by_reference.edge_p_ctr)?;
-    let unwatched = Engine::Fast.run_to_end(&network);
+    let unwatched = Engine::Fast.run_to_end(network);
     same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))?;
-    same_in_all_ways(&network, (&reference, &by_reference))
+    same_in_all_ways(network, (&reference, &by_reference))
 }
 
 /// Checks that every mode of contended ports, forced where possible, gives the same result and queues as the reference
@@ -109,13 +113,15 @@ fn recorder(network: &Network) -> Recorder {
 pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<(), String> {
     same("flows", &fast.flows.raw, &reference.flows.raw)?;
     same("ports", &fast.ports.raw, &reference.ports.raw)?;
+    same("memories", &fast.memories.raw, &reference.memories.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;
     same("ABR", &fast.abr, &reference.abr)?;
     // Compare the remaining fields, which are short.
     if fast != reference {
         let shown = |result: &RunResult| {
-            let (flows, ports, contracts, abr) = (TiVec::new(), TiVec::new(), Vec::new(), Vec::new());
-            format!("{:?}", RunResult { flows, ports, contracts, abr, ..result.clone() })
+            let (flows, ports, memories) = (TiVec::new(), TiVec::new(), TiVec::new());
+            let (contracts, abr) = (Vec::new(), Vec::new());
+            format!("{:?}", RunResult { flows, ports, memories, contracts, abr, ..result.clone() })
         };
         return Err(format!("totals: fast {}; reference {}", shown(fast), shown(reference)));
     }

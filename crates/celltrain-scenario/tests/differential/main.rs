@@ -8,6 +8,7 @@ mod beginning;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
+mod memories;
 mod stand;
 mod steps;
 pub(crate) mod text;
@@ -19,13 +20,15 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use celltrain_core::engine::Engine;
+use celltrain_core::network::Network;
+use celltrain_core::rng::Stream;
 use celltrain_core::units::Duration;
 use celltrain_scenario::{Scenario, build, read_toml};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use serde_json::{Value, json};
 
-use compare::{ON_THREADS, compare, on_threads};
+use compare::{ON_THREADS, compare, compare_on, on_threads};
 use text::text;
 
 /// Runs on two threads, because it is the longest of these tests.
@@ -146,6 +149,21 @@ fn any_steps_and_injections_are_the_same_run_where_ports_are_crowded() {
 }
 
 #[test]
+fn both_engines_agree_where_ports_share_memories() {
+    agree_with_memories(draw::any_network(), cases(), RngSeed::Fixed(18), |network| compare_on(&network));
+}
+
+#[test]
+fn both_engines_agree_where_the_ports_of_a_mesh_share_memories() {
+    agree_with_memories(draw::meshes::meshes(), cases() / 5, RngSeed::Fixed(19), |network| compare_on(&network));
+}
+
+#[test]
+fn any_steps_and_injections_are_the_same_run_where_ports_share_memories() {
+    agree_with_memories(draw::any_network(), cases() / 5, RngSeed::Fixed(20), steps::agree_on);
+}
+
+#[test]
 fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
     let config = Config { cases: 60, rng_seed: RngSeed::Fixed(10), failure_persistence: None, ..Config::default() };
     let same = TestRunner::new(config).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
@@ -232,6 +250,31 @@ fn check_on(
             folder().join("NAME.toml").display(),
             text(&scenario)
         ),
+        Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
+    }
+}
+
+/// Checks networks whose switches were given memories.
+fn agree_with_memories(
+    scenarios: impl Strategy<Value = Scenario>,
+    cases: u32,
+    rng_seed: RngSeed,
+    check: fn(Network) -> Result<(), String>,
+) {
+    let config =
+        Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
+    let outcome = TestRunner::new(config).run(&(scenarios, any::<u64>()), |(scenario, seed)| {
+        let mut network = build::network(&scenario, scenario.seed);
+        memories::add(&mut network, &mut Stream::new(seed, "memories"));
+        check(network).map_err(TestCaseError::fail)
+    });
+    match outcome {
+        Ok(()) => {}
+        Err(TestError::Fail(difference, (scenario, seed))) => {
+            let mut network = build::network(&scenario, scenario.seed);
+            memories::add(&mut network, &mut Stream::new(seed, "memories"));
+            panic!("the engines differ: {difference}\n\n{}\n{:#?}", text(&scenario), network.memories)
+        }
         Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
     }
 }

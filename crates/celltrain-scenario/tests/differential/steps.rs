@@ -23,8 +23,12 @@ enum Action {
 /// Checks that steps do not change the run, and that both engines give the same deliveries, snapshots and results with
 /// injections. The measuring window is also random.
 pub(crate) fn agree(scenario: &Scenario) -> Result<(), String> {
-    let mut network = build::network(scenario, scenario.seed);
-    let mut rng = Stream::new(scenario.seed, "steps");
+    agree_on(build::network(scenario, scenario.seed))
+}
+
+/// [`agree`] on a network.
+pub(crate) fn agree_on(mut network: Network) -> Result<(), String> {
+    let mut rng = Stream::new(network.seed, "steps");
     let mut bound = || Duration { picoseconds: below(network.duration.picoseconds.max(1), &mut rng) };
     let (one, other) = (bound(), bound());
     network.measure = MeasureWindow { from: Some(one.min(other)), to: Some(one.max(other)) };

@@ -113,7 +113,7 @@ impl<'a> Engine<'a> {
     /// Returns the results up to the horizon, which the run must have reached.
     pub(in crate::engine) fn snapshot(&mut self, token: &CancellationToken<'_>) -> Outcome {
         self.close(token)?;
-        self.result(self.port_ends(), true, token)
+        self.result(self.port_ends(), &self.memory_states(), true, token)
     }
 
     /// Moves the horizon, and releases the cells that were held back.

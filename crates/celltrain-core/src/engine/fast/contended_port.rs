@@ -6,8 +6,9 @@ use super::egress::{Egress, ToHosts};
 use super::fabric::{Downstream, Fabric};
 use super::fifo::Fifo;
 use super::ingress::{Among, Batch, CellIngress};
+use super::memory_ports::MemoryPorts;
 use super::output::{Arrival, Output};
-use super::plan::PortIndex;
+use super::plan::{MemoryPlace, PortIndex};
 use super::results::PortEnd;
 use super::train_port::TrainPort;
 use crate::cell::{Cell, Run};
@@ -24,9 +25,30 @@ pub(super) enum ContendedPort {
     Queues(QueuePort),
     /// Each cell is processed before it arrives, when the port upstream sends it.
     AtOnce(AtOnceIndex),
+    /// The first port of a memory, which has the work of all of them.
+    Memory(Box<MemoryPorts>),
+    /// Another port of the memory whose first port this is, and its place there.
+    InMemory(PortIndex, MemoryPlace),
 }
 
 impl ContendedPort {
+    /// Returns the port that does the work of this one, whose number is `own`.
+    pub(super) fn at_work(&self, own: PortIndex) -> PortIndex {
+        match *self {
+            ContendedPort::InMemory(first, _) => first,
+            _ => own,
+        }
+    }
+
+    /// Returns the first port of the memory in which this one is, whose number is `own`, and its place there.
+    pub(super) fn in_memory(&self, own: PortIndex) -> Option<(PortIndex, MemoryPlace)> {
+        match *self {
+            ContendedPort::Memory(_) => Some((own, MemoryPlace::default())),
+            ContendedPort::InMemory(first, place) => Some((first, place)),
+            _ => None,
+        }
+    }
+
     /// Settles everything before `until`, or only a part of it if all of it could delay a check for cancellation too
     /// long. Everything before `since` is already settled. `batch` must be empty, and is empty again afterwards.
     #[inline(always)]
@@ -59,20 +81,31 @@ impl ContendedPort {
                 let output = &port.output;
                 (until, output.free_at(), port.ingress.next_to_matter, output.effect_of_waiting())
             }
-            ContendedPort::AtOnce(_) => return Worked { reached: until, next_effect: None },
+            ContendedPort::Memory(ports) => {
+                let until = ports.ingress.reach(until, downstream.links, |first| first);
+                ports.work(until, batch, downstream);
+                (until, Time::default(), ports.ingress.next_to_matter, ports.effect_of_waiting())
+            }
+            ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {
+                return Worked { reached: until, next_effect: None };
+            }
         };
         downstream.links.set_free_at(number, free_at);
         let effect_of_next = next_arrival.map(|arrival| downstream.links.effect_of(number, arrival));
         Worked { reached, next_effect: effect_of_next.into_iter().chain(effect_of_waiting).min() }
     }
 
-    /// Takes the arrivals recorded for the port's allocator since the last call.
+    /// Takes the arrivals recorded for the port's allocator since the last call. `link` is the port's.
     #[inline]
-    pub(super) fn take_arrivals(&mut self, note: impl FnMut(Arrival)) {
-        if let ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) = self
-            && output.timing.notes
-        {
-            output.arrivals.drain(..).for_each(note);
+    pub(super) fn take_arrivals(&mut self, link: LinkIndex, mut note: impl FnMut(LinkIndex, Arrival)) {
+        match self {
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
+                if output.timing.notes {
+                    output.arrivals.drain(..).for_each(|arrival| note(link, arrival));
+                }
+            }
+            ContendedPort::Memory(ports) => ports.take_arrivals(note),
+            ContendedPort::Stream(_) | ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
         }
     }
 
@@ -83,7 +116,8 @@ impl ContendedPort {
                 output.look_at(until);
             }
             ContendedPort::Stream(port) => port.fifo.look_at(until),
-            ContendedPort::AtOnce(_) => {}
+            ContendedPort::Memory(ports) => ports.look_at(),
+            ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
         }
     }
 
@@ -95,6 +129,7 @@ impl ContendedPort {
             }
             ContendedPort::Stream(port) => port.fifo.start_range(),
             ContendedPort::AtOnce(_) => unreachable!("{UNWATCHED}"),
+            ContendedPort::Memory(_) | ContendedPort::InMemory(..) => unreachable!("{ASKED_ITSELF}"),
         }
     }
 
@@ -106,6 +141,7 @@ impl ContendedPort {
             }
             ContendedPort::Stream(port) => port.fifo.view(),
             &ContendedPort::AtOnce(port) => at_once[port].fifo.view(),
+            ContendedPort::Memory(_) | ContendedPort::InMemory(..) => unreachable!("{ASKED_ITSELF}"),
         }
     }
 
@@ -120,6 +156,7 @@ impl ContendedPort {
             }
             ContendedPort::Stream(port) => PortEnd::in_order(port.fifo.state()),
             &ContendedPort::AtOnce(port) => PortEnd::in_order(at_once[port].fifo.state()),
+            ContendedPort::Memory(_) | ContendedPort::InMemory(..) => unreachable!("{ASKED_ITSELF}"),
         }
     }
 
@@ -140,7 +177,12 @@ impl ContendedPort {
                 port.output.set_horizon(horizon);
                 port.egress.to_hosts.set_horizon(horizon);
             }
-            ContendedPort::AtOnce(_) => {}
+            ContendedPort::Memory(ports) => {
+                for port in ports.ports_mut() {
+                    port.egress.to_hosts.set_horizon(horizon);
+                }
+            }
+            ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
         }
     }
 
@@ -163,10 +205,17 @@ impl ContendedPort {
                 fifo.look_at(fabric.horizon + Span(1));
                 to_hosts.report_partial_frames(fabric);
             }
+            ContendedPort::Memory(ports) => {
+                for port in ports.ports_mut() {
+                    port.egress.to_hosts.report_partial_frames(downstream.fabric);
+                }
+            }
+            ContendedPort::InMemory(..) => {}
         }
     }
 }
 
+const ASKED_ITSELF: &str = "a port in a memory is asked itself";
 const UNWATCHED: &str = "no queue is looked at where a port takes cells at once";
 
 /// A buffer as probes see it.

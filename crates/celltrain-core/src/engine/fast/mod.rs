@@ -16,6 +16,7 @@ mod fabric;
 mod fifo;
 mod ingress;
 mod links;
+mod memory_ports;
 mod nic;
 mod output;
 pub mod output_buffer;
@@ -42,8 +43,9 @@ use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
+use crate::memory::{PoolConfig, longest_queue_drop};
 use crate::network::{LinkTimes, Network, Routing};
-use crate::probe::Probe;
+use crate::probe::{Nothing, Probe};
 use crate::rate_control::{Place, RateControl};
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
@@ -153,7 +155,30 @@ impl<'a> Engine<'a> {
         }
         engine.schedule_starts();
         engine.schedule_ticks();
+        engine.predict(mode, token)?;
         Ok(engine)
+    }
+
+    /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records.
+    fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
+        let needs = |pool: &PoolConfig| pool.policy.needs_predictions();
+        for (number, memory) in self.network.memories.iter_enumerated() {
+            for pool in memory.pools.keys().filter(|&pool| needs(&memory.pools[pool])) {
+                let mut network = self.network.clone();
+                let pools = network.memories.iter_mut().flat_map(|memory| &mut memory.pools);
+                for pool in pools.filter(|pool| needs(pool)) {
+                    pool.policy = longest_queue_drop::Config::default().into();
+                }
+                let mut recorded = Engine::new(&network, mode, None, None, token)?;
+                recorded.memory_ports(number).record();
+                let end = recorded.end;
+                recorded.advance(Advance::to(end), &mut Nothing, &Progress::default(), token)?;
+                recorded.close(token)?;
+                let losses = recorded.memory_ports(number).take_record();
+                self.memory_ports(number).predict(pool, losses);
+            }
+        }
+        Ok(())
     }
 
     fn step(&mut self, key: Key, probe: &mut impl Probe, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
@@ -257,7 +282,7 @@ impl<'a> Engine<'a> {
         let link = self.fabric.plan.contended[port];
         let (mut downstream, ports, batch) = self.downstream();
         let Worked { reached, next_effect } = ports[port].work(port, link, since, until, batch, &mut downstream);
-        self.ports[port].take_arrivals(|Arrival { run, first, period }| {
+        self.ports[port].take_arrivals(link, |link, Arrival { run, first, period }| {
             let vc = self.routing.vcs[link][run.last.label()];
             self.fabric.rate_control.on_arrival(link, vc, run, first, period);
         });
@@ -285,9 +310,13 @@ impl<'a> Engine<'a> {
                 let Role::Contended(port) = self.fabric.plan.roles[place.link] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
-                self.work(port, now, token)?;
-                self.ports[port].look_at(now);
-                let queue = self.ports[port].view(&self.at_once).occupancy;
+                self.work(self.ports[port].at_work(port), now, token)?;
+                let queue = if let Some(port) = self.in_memory(port) {
+                    port.occupancy
+                } else {
+                    self.ports[port].look_at(now);
+                    self.ports[port].view(&self.at_once).occupancy
+                };
                 self.fabric.rate_control.write(vc, number, place, queue, now);
             }
         }

@@ -13,9 +13,9 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use crate::index::{Label, LinkIndex, NodeIndex, VcIndex, indices};
+use crate::index::{Label, LinkIndex, MemoryIndex, NodeIndex, VcIndex, indices};
 use crate::network::{LinkTimes, Network, Next, NodeKind, Routing};
 use crate::rate_control::{Place, RateControl};
 use crate::units::Span;
@@ -27,6 +27,9 @@ indices! {
     ShapedIndex;
 
     PortIndex;
+
+    /// A port among those of its memory.
+    MemoryPlace;
 
     /// A lane: a queue of frames in transit.
     LaneIndex;
@@ -69,10 +72,12 @@ pub(super) enum StageEnd {
         link: LinkIndex,
         vc: VcIndex,
     },
+    /// A contended port; if it is in a memory, the first port of that memory.
     Port {
         port: PortIndex,
-        /// Number of the input at the port.
+        /// Number of the input among those of the port, or of all ports of its memory.
         input: u32,
+        /// The VC's label at the port, or among the VCs of all ports of its memory.
         label: Label,
     },
 }
@@ -153,11 +158,51 @@ pub(super) struct RmEnd {
     pub(super) lane: RmLaneIndex,
 }
 
+/// The ports of one memory. Admission at one of them depends on the others, so they are settled together: the first has
+/// the events of all, and cells for all of them come in on its inputs.
+pub(super) struct MemoryPlan {
+    /// Its ports, in order.
+    pub(super) ports: TiVec<MemoryPlace, LinkIndex>,
+    /// The first of them.
+    pub(super) lead: PortIndex,
+    /// The links that feed them, in order.
+    pub(super) upstream: Vec<LinkIndex>,
+    /// The label that the first VC of each port has among the VCs of all of them.
+    pub(super) first_labels: TiVec<MemoryPlace, Label>,
+}
+
+impl MemoryPlan {
+    fn new(routing: &Routing, upstream: &UpstreamLinks, mut ports: Vec<LinkIndex>, lead: PortIndex) -> Self {
+        ports.sort_unstable();
+        let mut vcs = 0;
+        let first_label = |&port: &LinkIndex| {
+            let first = Label::from(vcs);
+            vcs += routing.vcs[port].len();
+            first
+        };
+        let first_labels = ports.iter().map(first_label).collect();
+        let mut feeding: Vec<LinkIndex> = ports.iter().flat_map(|&port| upstream.of(port)).copied().collect();
+        feeding.sort_unstable();
+        feeding.dedup();
+        Self { ports: ports.into(), lead, upstream: feeding, first_labels }
+    }
+
+    /// Returns the end of a stage that leads from one link to a port.
+    fn stage_end(&self, from: LinkIndex, place: MemoryPlace, label: Label) -> StageEnd {
+        let input = self.upstream.binary_search(&from).expect("a VC goes from the one to the other");
+        let label = Label::new(self.first_labels[place].number() + label.number());
+        StageEnd::Port { port: self.lead, input: index(input), label }
+    }
+}
+
 pub(super) struct Plan {
     pub(super) roles: TiVec<LinkIndex, Role>,
     pub(super) upstream: UpstreamLinks,
     pub(super) hosts: TiVec<NicIndex, LinkIndex>,
     pub(super) contended: TiVec<PortIndex, LinkIndex>,
+    pub(super) memories: TiVec<MemoryIndex, MemoryPlan>,
+    /// By link: the memory of its port, and its place there. Empty if there are no memories.
+    in_memory: TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>>,
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
     /// By link and label; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
@@ -192,6 +237,8 @@ impl Plan {
             upstream: UpstreamLinks::new(network),
             hosts: TiVec::new(),
             contended: TiVec::new(),
+            memories: TiVec::new(),
+            in_memory: in_memory(network),
             shaped: TiVec::new(),
             stages: TiVec::with_capacity(network.links.len()),
             passed: TiVec::with_capacity(network.links.len()),
@@ -210,6 +257,7 @@ impl Plan {
             } else if !routing.merging[link].contains(&true)
                 && is_transparent(network, times, link, plan.upstream.of(link))
                 && !traced.contains(&link)
+                && plan.in_memory(link).is_none()
             {
                 Role::Transparent
             } else {
@@ -217,10 +265,22 @@ impl Plan {
             };
             plan.roles.push(role);
         }
+        for memory in &network.memories {
+            let lead = *memory.ports.iter().min().expect("a memory has ports");
+            let Role::Contended(lead) = plan.roles[lead] else {
+                unreachable!("a port in a memory counts as contended")
+            };
+            plan.memories.push(MemoryPlan::new(routing, &plan.upstream, memory.ports.clone(), lead));
+        }
         for link in network.links.keys() {
             plan.add_stages(routing, rate_control, times, link, &partition_of);
         }
         plan
+    }
+
+    /// Returns the memory of a port, and its place there.
+    pub(super) fn in_memory(&self, link: LinkIndex) -> Option<(MemoryIndex, MemoryPlace)> {
+        *self.in_memory.get(link)?
     }
 
     /// Returns where a VC's RM cells leave it, which must be in this stage.
@@ -281,6 +341,10 @@ impl Plan {
                         match self.roles[link] {
                             Role::Transparent => passed_ports.passed.push(Passed { link, label, lead }),
                             Role::Contended(port) => {
+                                // Not a method: the lanes are borrowed.
+                                if let Some(&Some((memory, place))) = self.in_memory.get(link) {
+                                    break self.memories[memory].stage_end(came_in, place, label);
+                                }
                                 let input = self.upstream.input(link, came_in);
                                 break StageEnd::Port { port, input, label };
                             }
@@ -305,6 +369,20 @@ impl Plan {
             self.rm_ways.push(rm_ways);
         }
     }
+}
+
+/// Returns, by link, the memory of its port and its place there.
+fn in_memory(network: &Network) -> TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>> {
+    let links = if network.memories.is_empty() { 0 } else { network.links.len() };
+    let mut in_memory = ti_vec![None; links];
+    for (number, memory) in network.memories.iter_enumerated() {
+        let mut ports = memory.ports.clone();
+        ports.sort_unstable();
+        for (place, port) in MemoryPlace::counting().zip(ports) {
+            in_memory[port] = Some((number, place));
+        }
+    }
+    in_memory
 }
 
 fn index(i: usize) -> u32 {

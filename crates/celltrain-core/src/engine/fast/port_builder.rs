@@ -7,15 +7,17 @@ use super::egress::{Egress, Hop, HopEnd, PartialFrames, ToHosts};
 use super::fifo::Fifo;
 use super::ingress::CellIngress;
 use super::links::{Ingress, Links, Stream};
+use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
 use super::output::{Output, Timing};
 use super::output_buffer::OutputBuffer;
-use super::plan::{NicIndex, PortIndex, Role, Stage, StageEnd};
+use super::plan::{MemoryPlace, MemoryPlan, NicIndex, PortIndex, Role, Stage, StageEnd};
 use super::port_plan::{PortBuilder, PortMode, PortOptions, PortPlan};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::contracts::Edge;
-use crate::index::{Label, LinkIndex, VcIndex};
+use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::memory::{CellClasses, Memory};
 use crate::network::Vc;
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
@@ -44,16 +46,29 @@ impl PortBuilder<'_> {
     ) -> Result<PortSet, Interrupted> {
         let mut set = PortSet::default();
         for &link in &self.plan.contended {
+            if let Some((memory, place)) = self.plan.in_memory(link) {
+                if place == MemoryPlace::default() {
+                    self.add_memory(&mut set, memory, options, rate_control, token)?;
+                } else {
+                    self.add_port_of_memory(&mut set, memory, place);
+                }
+                continue;
+            }
             let draft = self.draft(link, options, rate_control, token)?;
             self.add_port(&mut set, link, draft, options);
         }
         // The next port may be any port, so all must exist before.
         for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
-            if let ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) =
-                port
-            {
-                let hops = self.plan.stages[link].iter_enumerated();
-                egress.hops = hops.map(|(label, stage)| self.hop(&set.links, link, label, stage)).collect();
+            match port {
+                ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
+                    egress.hops = self.hops(&set.links, link);
+                }
+                ContendedPort::Memory(ports) => {
+                    for port in ports.ports_mut() {
+                        port.egress.hops = self.hops(&set.links, port.link());
+                    }
+                }
+                ContendedPort::Trains(_) | ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
             }
         }
         Ok(set)
@@ -109,7 +124,7 @@ impl PortBuilder<'_> {
         let Draft { policy, queues, timing, plan, reason } = draft;
         let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
         let Timing { cell_time, longest_lead, latest_start, every_cell_matters, .. } = timing;
-        let draws = |purpose| rng::Stream::new(network.seed, &format!("port/{}/{purpose}", network.links[link].name));
+        let draws = |purpose| self.draws("port", &network.links[link].name, purpose);
         let ties = TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], draws("ties"));
         let upstream = self.plan.upstream.of(link);
         let at_node: Vec<u32> = upstream.iter().map(|&from| routing.input[from]).collect();
@@ -118,11 +133,11 @@ impl PortBuilder<'_> {
             let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
             buffer.merging(&routing.merging[link]).scheduled(queues)
         };
-        let first_stream = |links: &mut Links| links.add_streams(self.streams(link, set.ports.next_key(), &timing));
+        let first_stream = |links: &mut Links| {
+            links.add_streams(self.streams(link, upstream, set.ports.next_key(), every_cell_matters))
+        };
         let cells = |first_stream, ties, at_node| {
-            let spacing = upstream.iter().map(|&from| self.times[from].cell_time);
-            let least_spacing = spacing.min().unwrap_or(cell_time);
-            CellIngress::new(ties, first_stream, at_node, least_spacing, every_cell_matters)
+            CellIngress::new(ties, first_stream, at_node, self.least_spacing(upstream, cell_time), every_cell_matters)
         };
         let to_hosts = || ToHosts { link, cell_time, longest_lead, latest_start, frames: PartialFrames::new(vcs) };
         let egress = || Egress { hops: TiVec::new(), to_hosts: to_hosts() };
@@ -150,10 +165,78 @@ impl PortBuilder<'_> {
                 let number = set.at_once.push_and_get_key(port);
                 (Ingress::AtOnce(number), ContendedPort::AtOnce(number))
             }
+            PortPlan::Memory => unreachable!("ports of a memory are added together"),
         };
         set.links.add_port(ingress, timing.least_lead);
         set.ports.push(port);
         set.plans.push((plan, reason));
+    }
+
+    /// Adds the first port of a memory, which settles all of them.
+    fn add_memory(
+        &self,
+        set: &mut PortSet,
+        memory: MemoryIndex,
+        options: PortOptions,
+        rate_control: &mut RateControl,
+        token: &CancellationToken<'_>,
+    ) -> Result<(), Interrupted> {
+        let &Self { network, routing, times, .. } = self;
+        let MemoryPlan { ports, upstream, .. } = &self.plan.memories[memory];
+        let config = &network.memories[memory];
+        let classes = CellClasses::of(network, routing, config);
+        let (mut built, mut vcs) = (TiVec::with_capacity(ports.len()), TiVec::new());
+        let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
+        for (place, &link) in ports.iter_enumerated() {
+            let Draft { policy, queues, timing, .. } = self.draft(link, options, rate_control, token)?;
+            let Timing { cell_time, longest_lead, latest_start, marks_above, notes, .. } = timing;
+            assert!(!routing.merging[link].contains(&true), "no VCs merge in a memory");
+            least_lead = least_lead.min(timing.least_lead);
+            every_cell_matters |= timing.every_cell_matters;
+            let class = |label| classes.get(link, label);
+            let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: notes };
+            vcs.extend(routing.vcs[link].keys().map(arriving));
+            let frames = PartialFrames::new(routing.vcs[link].len());
+            let to_hosts = ToHosts { link, cell_time, longest_lead, latest_start, frames };
+            built.push(MemoryPort::new(
+                network.links[link].buffer,
+                routing.vcs[link].keys().map(class).collect(),
+                (policy, self.draws("port", &network.links[link].name, "policy")),
+                queues,
+                marks_above,
+                Egress { hops: TiVec::new(), to_hosts },
+            ));
+        }
+        let first = ports[MemoryPlace::default()];
+        let draws = self.draws("memory", &config.name, "ties");
+        let ties = TieBreaker::new(network.tie_order, routing.inputs[network.links[first].from], draws);
+        let at_node: Vec<u32> = upstream.iter().map(|&from| routing.input[from]).collect();
+        let streams = self.streams(first, upstream, set.ports.next_key(), every_cell_matters);
+        let row = set.links.add_streams(streams);
+        let spacing = self.least_spacing(upstream, times[first].cell_time);
+        let ingress = CellIngress::new(ties, row, at_node, spacing, every_cell_matters);
+        let rules = Rules::of(config, network.service_order == ServiceOrder::BeforeArrivals);
+        let cell_times = ports.iter().map(|&link| times[link].cell_time);
+        let unit = Memory::with_times(config, times, self.clock, network.seed);
+        let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
+        set.links.add_port(Ingress::Streams(row), least_lead);
+        set.ports.push(ContendedPort::Memory(Box::new(unit)));
+        set.plans.push(self.memory_plan(memory));
+        Ok(())
+    }
+
+    /// Adds a port of a memory whose first port has been added.
+    fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
+        let first = self.plan.memories[memory].lead;
+        let Ingress::Streams(row) = set.links.ingress[first] else { unreachable!("cells come to memories in streams") };
+        // Cells for it come to the first port.
+        set.links.add_port(Ingress::Streams(row), Span(0));
+        set.ports.push(ContendedPort::InMemory(first, place));
+        set.plans.push(self.memory_plan(memory));
+    }
+
+    fn draws(&self, of: &str, name: &str, purpose: &str) -> rng::Stream {
+        rng::Stream::new(self.network.seed, &format!("{of}/{name}/{purpose}"))
     }
 
     /// Returns the times that determine a port's behaviour.
@@ -188,14 +271,30 @@ impl PortBuilder<'_> {
         }
     }
 
-    /// Returns the streams of a port, in the order of its inputs.
-    fn streams(&self, link: LinkIndex, port: PortIndex, timing: &Timing) -> impl Iterator<Item = Stream> {
-        self.plan.upstream.of(link).iter().map(move |&from| {
+    /// Returns the streams of a port, in the order of the links that feed it.
+    fn streams(
+        &self,
+        link: LinkIndex,
+        upstream: &[LinkIndex],
+        port: PortIndex,
+        every_cell_matters: bool,
+    ) -> impl Iterator<Item = Stream> {
+        upstream.iter().map(move |&from| {
             if self.has(self.beginning(from)) && !self.has(link) {
                 return Stream::elsewhere(port);
             }
-            Stream::new(port, !self.brings_cells(from), timing.every_cell_matters)
+            Stream::new(port, !self.brings_cells(from), every_cell_matters)
         })
+    }
+
+    /// Returns the least time between cells of one of these links.
+    fn least_spacing(&self, upstream: &[LinkIndex], otherwise: Span) -> Span {
+        upstream.iter().map(|&from| self.times[from].cell_time).min().unwrap_or(otherwise)
+    }
+
+    fn hops(&self, links: &Links, link: LinkIndex) -> TiVec<Label, Hop> {
+        let hops = self.plan.stages[link].iter_enumerated();
+        hops.map(|(label, stage)| self.hop(links, link, label, stage)).collect()
     }
 
     /// Returns where a VC's cells go next from a port of single cells.

@@ -12,7 +12,7 @@ use super::plan::{Plan, Role};
 use super::port_builder::PortSet;
 use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted};
-use crate::index::LinkIndex;
+use crate::index::{LinkIndex, MemoryIndex};
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::rate_control::RateControl;
 use crate::scheduler::BacklogSensitivity;
@@ -47,6 +47,8 @@ pub(super) enum PortPlan {
     Queues,
     /// [`AtOncePort`](super::contended_port::AtOncePort): single cells, each processed before it arrives.
     AtOnce,
+    /// [`MemoryPorts`](super::memory_ports::MemoryPorts): single cells, together with the other ports of its memory.
+    Memory,
 }
 
 /// How a port of trains may process several cells at once.
@@ -115,6 +117,9 @@ impl PortBuilder<'_> {
         is_plain: bool,
         PortOptions { mode, is_looked_at }: PortOptions,
     ) -> (PortPlan, String) {
+        if let Some((memory, _)) = self.plan.in_memory(link) {
+            return self.memory_plan(memory);
+        }
         let upstream = self.plan.upstream.of(link);
         let can_gain = timing.every_cell_matters || upstream.iter().any(|&from| self.brings_cells(from));
         let is_far = timing.least_lead.0 >= timing.cell_time.0.saturating_mul(FAR);
@@ -145,6 +150,16 @@ impl PortBuilder<'_> {
                 (cells, "another contended port feeds it or follows, so single cells come or go".into())
             }
         }
+    }
+
+    /// Returns the code that runs for the ports of a memory.
+    pub(super) fn memory_plan(&self, memory: MemoryIndex) -> (PortPlan, String) {
+        let (name, ports) = (&self.network.memories[memory].name, self.plan.memories[memory].ports.len());
+        let why = match ports {
+            1 => format!("it has memory {name} alone"),
+            ports => format!("it shares memory {name}, whose {ports} ports are settled together"),
+        };
+        (PortPlan::Memory, why)
     }
 
     /// Returns whether the cells on a link come from a contended port, one by one. A transparent port has one feeder,
@@ -240,6 +255,7 @@ impl PortPlan {
             PortPlan::Stream => "stream",
             PortPlan::Queues => "queues",
             PortPlan::AtOnce => "at once",
+            PortPlan::Memory => "memory",
         }
     }
 }

@@ -1,13 +1,15 @@
 //! Results of the fast engine at its horizon, and the view of probes during the run.
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::contended_port::BufferView;
+use super::contended_port::{BufferView, ContendedPort};
 use super::fabric::Fabric;
-use super::plan::{Passed, PortIndex, Role, StageEnd};
+use super::memory_ports::{MemoryPort, MemoryPorts};
+use super::plan::{MemoryPlan, Passed, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome};
 use crate::cancellation::CancellationToken;
-use crate::index::{Label, LinkIndex, VcIndex};
+use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::memory::MemoryState;
 use crate::metrics::FinalState;
 use crate::port::{PortCounters, PortState};
 use crate::probe::Queues;
@@ -27,10 +29,43 @@ impl Engine<'_> {
             match self.fabric.plan.roles[link] {
                 Role::Host(number) => self.nics[number].start_range(now),
                 Role::Shaped(_) => self.fabric.rate_control.port_mut(link).expect("its role says so").start_range(),
-                Role::Contended(number) => self.ports[number].start_range(),
+                Role::Contended(number) => match self.in_memory_mut(number) {
+                    Some(port) => port.start_range(),
+                    None => self.ports[number].start_range(),
+                },
                 Role::Transparent => unreachable!("ports whose range is read count as contended"),
             }
         }
+    }
+
+    /// Returns a port that is in a memory.
+    pub(super) fn in_memory(&self, port: PortIndex) -> Option<&MemoryPort> {
+        let (first, place) = self.ports[port].in_memory(port)?;
+        let ContendedPort::Memory(ports) = &self.ports[first] else { unreachable!("{HAS_THE_MEMORY}") };
+        Some(ports.port(place))
+    }
+
+    fn in_memory_mut(&mut self, port: PortIndex) -> Option<&mut MemoryPort> {
+        let (first, place) = self.ports[port].in_memory(port)?;
+        let ContendedPort::Memory(ports) = &mut self.ports[first] else { unreachable!("{HAS_THE_MEMORY}") };
+        Some(&mut ports.ports_mut()[place])
+    }
+
+    /// Returns the ports of a memory.
+    pub(super) fn memory_ports(&mut self, memory: MemoryIndex) -> &mut MemoryPorts {
+        let ContendedPort::Memory(ports) = &mut self.ports[self.fabric.plan.memories[memory].lead] else {
+            unreachable!("{HAS_THE_MEMORY}")
+        };
+        ports
+    }
+
+    /// Returns the states of all memories.
+    pub(super) fn memory_states(&self) -> TiVec<MemoryIndex, MemoryState> {
+        let state = |memory: &MemoryPlan| {
+            let ContendedPort::Memory(ports) = &self.ports[memory.lead] else { unreachable!("{HAS_THE_MEMORY}") };
+            ports.state()
+        };
+        self.fabric.plan.memories.iter().map(state).collect()
     }
 
     pub(super) fn port_ends(&self) -> TiVec<LinkIndex, PortEnd> {
@@ -40,7 +75,10 @@ impl Engine<'_> {
                 let port = self.fabric.rate_control.port(link).expect("its role says so");
                 PortEnd { state: port.state(), leave_later: TiVec::new() }
             }
-            Role::Contended(number) => self.ports[number].end(&self.at_once),
+            Role::Contended(number) => match self.in_memory(number) {
+                Some(port) => port.end(),
+                None => self.ports[number].end(&self.at_once),
+            },
             Role::Transparent => {
                 let vcs = self.routing.vcs[link].len();
                 let (counters, waiting) = (ti_vec![PortCounters::default(); vcs], ti_vec![0; vcs]);
@@ -50,11 +88,12 @@ impl Engine<'_> {
         self.fabric.plan.roles.iter_enumerated().map(end).collect()
     }
 
-    /// Computes the results up to the horizon from the states of the ports. `is_whole` is false if only one partition
-    /// is covered.
+    /// Computes the results up to the horizon from the states of the ports and memories. `is_whole` is false if only one
+    /// partition is covered.
     pub(super) fn result(
         &self,
         mut ends: TiVec<LinkIndex, PortEnd>,
+        memories: &TiSlice<MemoryIndex, MemoryState>,
         is_whole: bool,
         token: &CancellationToken<'_>,
     ) -> Outcome {
@@ -104,7 +143,7 @@ impl Engine<'_> {
             clock,
             end: *horizon,
             ports,
-            memories: (&[] as &[_]).as_ref(),
+            memories,
             deadlock: None,
             end_systems,
             on_links,
@@ -115,6 +154,8 @@ impl Engine<'_> {
         if is_whole { state.measure() } else { state.measure_partition() }
     }
 }
+
+const HAS_THE_MEMORY: &str = "the first port of a memory has it";
 
 pub(super) struct PortEnd {
     pub(super) state: PortState,
@@ -145,7 +186,10 @@ impl Seen<'_> {
     }
 
     fn contended(&self, port: PortIndex) -> BufferView<'_> {
-        self.engine.ports[port].view(&self.engine.at_once)
+        match self.engine.in_memory(port) {
+            Some(port) => port.view(),
+            None => self.engine.ports[port].view(&self.engine.at_once),
+        }
     }
 }
 

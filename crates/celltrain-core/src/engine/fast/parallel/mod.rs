@@ -28,7 +28,8 @@ use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
 use crate::end_systems::partition::{EndMessages, Ends};
-use crate::index::{FlowIndex, LinkIndex};
+use crate::index::{FlowIndex, LinkIndex, MemoryIndex};
+use crate::memory::MemoryState;
 use crate::metrics::RunResult;
 use crate::network::{LinkTimes, Network};
 use crate::probe::Nothing;
@@ -71,7 +72,7 @@ pub(in crate::engine) fn run(
         for bound in network.window(engine.clock).into_iter().flatten() {
             engine.run_partition(bound, &mut windows, progress, token)?;
             engine.close(token)?;
-            snapshots.push(engine.result(engine.port_ends(), false, token)?);
+            snapshots.push(engine.result(engine.port_ends(), &engine.memory_states(), false, token)?);
         }
         engine.run_partition(engine.end, &mut windows, progress, token)?;
         engine.close(token)?;
@@ -341,10 +342,10 @@ impl Engine<'_> {
 
     /// Returns the result, once the other partitions have ended.
     fn result_with(&mut self, others: Vec<EndedPartition>, token: &CancellationToken<'_>) -> Outcome {
-        let mut ends = self.port_ends();
+        let (mut ends, mut memories) = (self.port_ends(), self.memory_states());
         let partitioning = self.partition.expect("it is one of several").partitioning;
         for (partition, number) in others.into_iter().zip(1..) {
-            let EndedPartition { ports, late, end_systems, edge } = partition;
+            let EndedPartition { ports, memories: of_partition, late, end_systems, edge } = partition;
             for (((mine, theirs), (late_here, late)), link) in ends
                 .iter_mut()
                 .zip(ports)
@@ -356,18 +357,24 @@ impl Engine<'_> {
                     *late_here = late;
                 }
             }
+            let all = self.fabric.plan.memories.iter().zip(&mut memories).zip(of_partition);
+            for ((memory, mine), theirs) in all {
+                if partitioning.of(self.network.links[self.fabric.plan.contended[memory.lead]].from) == number {
+                    *mine = theirs;
+                }
+            }
             let (network, there) = (self.network, Partition { partitioning, number });
             self.fabric.end_systems.take_over(end_systems, &simulated_by(network, there));
             self.edge.take_over(edge, |vc| there.has(network.source(vc)));
         }
         self.fabric.end_systems.fold_all_sights();
-        self.result(ends, true, token)
+        self.result(ends, &memories, true, token)
     }
 
     fn into_ended(self) -> EndedPartition {
-        let ports = self.port_ends();
+        let (ports, memories) = (self.port_ends(), self.memory_states());
         let Engine { fabric: Fabric { late, end_systems, .. }, edge, .. } = self;
-        EndedPartition { ports, late: late.counts, end_systems, edge }
+        EndedPartition { ports, memories, late: late.counts, end_systems, edge }
     }
 }
 
@@ -385,6 +392,7 @@ fn simulated_by(network: &Network, partition: Partition<'_>) -> Ends {
 /// The final counts of a partition.
 struct EndedPartition {
     ports: TiVec<LinkIndex, PortEnd>,
+    memories: TiVec<MemoryIndex, MemoryState>,
     late: TiVec<LinkIndex, Vec<u64>>,
     end_systems: EndSystems,
     edge: Edge,

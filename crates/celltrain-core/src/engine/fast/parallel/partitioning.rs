@@ -54,7 +54,10 @@ impl Partitioning {
         ParallelOptions { threads, at_any_cost }: ParallelOptions,
         token: &CancellationToken<'_>,
     ) -> Result<Option<Self>, Interrupted> {
-        if plan.controls || !plan.shaped.is_empty() || !network.memories.is_empty() || asks_outside(network) {
+        // Each partition would make the run that predicts losses.
+        let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);
+        let predicts = pools.any(|pool| pool.policy.needs_predictions());
+        if plan.controls || predicts || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }
         let connectivity = Connectivity::between_nodes(network, plan, takes_cells);

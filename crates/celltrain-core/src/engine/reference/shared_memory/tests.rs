@@ -93,8 +93,11 @@ fn outputs_of(network: &Network) -> Vec<LinkIndex> {
     to_hosts.map(|(link, _)| link).filter(|&link| network.links[link].name.contains("->out")).collect()
 }
 
+/// Returns the result of both engines, which must agree.
 fn run(network: &Network) -> RunResult {
-    Engine::Reference.run_to_end(network)
+    let [fast, reference] = Engine::ALL.map(|engine| engine.run_to_end(network));
+    assert_eq!(fast, reference, "the engines agree");
+    fast
 }
 
 #[test]

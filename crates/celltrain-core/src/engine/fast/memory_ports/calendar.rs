@@ -1,0 +1,160 @@
+//! The transmitters of the ports of a memory: which of them are busy, and when the next is free.
+
+use typed_index_collections::TiVec;
+
+use crate::engine::fast::links::NEVER;
+use crate::engine::fast::plan::MemoryPlace;
+use crate::units::{Span, Time};
+
+/// The busy ports, by the time when they will be free, then by place.
+///
+/// A port that starts a cell is free a cell time later. So ports of one rate become free in the order in which they
+/// start, and a list for each rate is a sorted one.
+pub(super) struct Calendar {
+    /// By place: the list of its rate.
+    rate_of: TiVec<MemoryPlace, u32>,
+    rates: Vec<Rate>,
+}
+
+/// The busy ports of one rate, in a ring.
+struct Rate {
+    cell_time: Span,
+    /// A power of two of places, one of them free at least; a free one has [`NEVER`].
+    ring: Box<[(Time, MemoryPlace)]>,
+    first: usize,
+    end: usize,
+}
+
+const FREE: (Time, MemoryPlace) = (NEVER, MemoryPlace::new(0));
+
+impl Calendar {
+    /// Creates the calendar of idle ports with these cell times.
+    pub(super) fn new(cell_times: impl ExactSizeIterator<Item = Span>) -> Self {
+        let ports = cell_times.len();
+        let mut rates: Vec<Rate> = Vec::new();
+        let rate_of = |cell_time| {
+            let known = rates.iter().position(|rate| rate.cell_time == cell_time);
+            let rate = known.unwrap_or_else(|| {
+                let ring = vec![FREE; (ports + 1).next_power_of_two()].into();
+                rates.push(Rate { cell_time, ring, first: 0, end: 0 });
+                rates.len() - 1
+            });
+            u32::try_from(rate).expect("no more rates than ports")
+        };
+        Self { rate_of: cell_times.map(rate_of).collect(), rates }
+    }
+
+    /// Returns the first instant at which a busy port is free, or [`NEVER`].
+    #[inline]
+    pub(super) fn first(&self) -> Time {
+        match &self.rates[..] {
+            [rate] => rate.first().0,
+            rates => rates.iter().map(|rate| rate.first().0).min().unwrap_or(NEVER),
+        }
+    }
+
+    /// Takes the first port that is free at `now`; none was free before.
+    #[inline]
+    pub(super) fn take_at(&mut self, now: Time) -> Option<MemoryPlace> {
+        let due = match &mut self.rates[..] {
+            [rate] => rate,
+            rates => rates.iter_mut().min_by_key(|rate| rate.first())?,
+        };
+        let (time, place) = due.first();
+        if time != now {
+            return None;
+        }
+        due.take_first();
+        Some(place)
+    }
+
+    /// Makes an idle port busy from `now` on.
+    #[inline]
+    pub(super) fn start(&mut self, place: MemoryPlace, now: Time) {
+        self.rates[self.rate_of[place] as usize].start(place, now);
+    }
+
+    /// Returns the first instant at which one of the busy ports that `matter` is free.
+    pub(super) fn first_of(&self, matters: impl Fn(MemoryPlace) -> bool) -> Option<Time> {
+        let first = |rate: &Rate| rate.busy().find(|&(_, place)| matters(place)).map(|(time, _)| time);
+        self.rates.iter().filter_map(first).min()
+    }
+}
+
+impl Rate {
+    #[inline]
+    fn place(&self, i: usize) -> usize {
+        i & (self.ring.len() - 1)
+    }
+
+    #[inline]
+    fn first(&self) -> (Time, MemoryPlace) {
+        self.ring[self.first]
+    }
+
+    #[inline]
+    fn take_first(&mut self) {
+        self.ring[self.first] = FREE;
+        self.first = self.place(self.first + 1);
+    }
+
+    #[inline]
+    fn start(&mut self, place: MemoryPlace, now: Time) {
+        let free = (now + self.cell_time, place);
+        let mut at = self.end;
+        self.end = self.place(self.end + 1);
+        debug_assert_ne!(self.end, self.first, "a port is busy once");
+        // If service comes before arrivals, ports start twice in an instant.
+        while at != self.first {
+            let before = self.place(at + self.ring.len() - 1);
+            if self.ring[before] < free {
+                break;
+            }
+            self.ring[at] = self.ring[before];
+            at = before;
+        }
+        self.ring[at] = free;
+    }
+
+    fn busy(&self) -> impl Iterator<Item = (Time, MemoryPlace)> {
+        let busy = self.place(self.end + self.ring.len() - self.first);
+        (0..busy).map(|i| self.ring[self.place(self.first + i)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Stream;
+
+    #[test]
+    fn ports_become_free_in_order_of_time_and_place() {
+        let mut rng = Stream::new(1, "calendar");
+        for rates in 1..4 {
+            let cell_times: Vec<Span> = (0..8).map(|_| Span([3, 5, 7][rng.below(rates) as usize])).collect();
+            let mut calendar = Calendar::new(cell_times.iter().copied());
+            let mut free_at: Vec<Option<Time>> = vec![None; cell_times.len()];
+            for now in (0..500).map(Time) {
+                let due = |free_at: &[Option<Time>]| free_at.iter().position(|&free| free == Some(now));
+                while let Some(place) = calendar.take_at(now) {
+                    assert_eq!(Some(usize::from(place)), due(&free_at));
+                    free_at[usize::from(place)] = None;
+                }
+                assert_eq!(due(&free_at), None);
+                for _ in 0..2 {
+                    for place in (0..cell_times.len()).filter(|_| rng.below(3) == 0).collect::<Vec<_>>() {
+                        if free_at[place].is_none() {
+                            calendar.start(MemoryPlace::from(place), now);
+                            free_at[place] = Some(now + cell_times[place]);
+                        }
+                    }
+                }
+                assert_eq!(calendar.first(), free_at.iter().flatten().min().copied().unwrap_or(NEVER));
+                let odd = |place: usize| place % 2 == 1;
+                let first_odd =
+                    free_at.iter().enumerate().filter(|&(place, _)| odd(place)).filter_map(|(_, &free)| free);
+                assert_eq!(calendar.first_of(|place| odd(usize::from(place))), first_odd.min());
+            }
+        }
+    }
+}

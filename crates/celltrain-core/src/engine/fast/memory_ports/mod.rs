@@ -1,0 +1,410 @@
+//! The ports of one memory, settled together.
+//!
+//! A cell that leaves one port makes room for another port's, and the memory may remove a cell of any port. So all
+//! arrivals and departures at these ports are taken in the total order: one by one, in order of time, and within an
+//! instant as `docs/design/shared-memory.md` says. The unit takes the cells of all its ports from its own streams, and
+//! hands each departure on when all that happens up to that instant is known.
+
+mod calendar;
+mod port;
+mod recorder;
+
+use typed_index_collections::{TiSlice, TiVec};
+
+use super::fabric::Downstream;
+use super::ingress::{Among, Batch, CellIngress};
+use super::output::Arrival;
+use super::plan::MemoryPlace;
+use crate::cell::{Cell, Run};
+use crate::events::Loss;
+use crate::index::{Label, LinkIndex};
+use crate::memory::{
+    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, PolicyScope, PoolIndex, Removal,
+};
+use crate::policy::View;
+use crate::port::FrameOutcome;
+use crate::port::admission::Verdict;
+use crate::units::{Span, Time};
+use calendar::Calendar;
+pub(super) use port::MemoryPort;
+use recorder::Recorder;
+
+/// The ports of one memory.
+pub(super) struct MemoryPorts {
+    pub(super) ingress: CellIngress,
+    least_lead: Span,
+    switch: Switch,
+}
+
+/// The ports without the links that feed them.
+struct Switch {
+    memory: Memory,
+    ports: TiVec<MemoryPlace, MemoryPort>,
+    /// By label among the VCs of all ports.
+    vcs: TiVec<Label, ArrivingVc>,
+    /// By queue of the memory: its port, if it is on the egress side.
+    port_of_queue: Vec<Option<MemoryPlace>>,
+    calendar: Calendar,
+    /// Idle ports at which a cell has arrived in this instant, and ports that are served in this instant. Empty between
+    /// instants.
+    to_start: Vec<MemoryPlace>,
+    rules: Rules,
+    /// Arrivals noted for the allocators of ports, and not yet taken.
+    arrivals: Vec<(LinkIndex, Arrival)>,
+    /// Records the cells that are lost, for predictions.
+    recorder: Option<Recorder>,
+}
+
+/// A VC that crosses the memory.
+#[derive(Clone, Copy)]
+pub(super) struct ArrivingVc {
+    pub(super) place: MemoryPlace,
+    /// Its label at its port.
+    pub(super) label: Label,
+    pub(super) class: CellClass,
+    /// True if its arrivals are noted, because the port has an allocator.
+    pub(super) is_noted: bool,
+}
+
+/// The rules of the memory's ports that do not change during a run.
+#[derive(Clone, Copy)]
+pub(super) struct Rules {
+    /// Departures come before the arrivals of their instant.
+    pub(super) serve_first: bool,
+    /// A frame whose first cell finds no place is refused whole.
+    pub(super) refuses_whole_frames: bool,
+    /// The policies of the ports see the memory.
+    pub(super) policies_see_memory: bool,
+}
+
+impl Rules {
+    pub(super) fn of(config: &MemoryConfig, serve_first: bool) -> Self {
+        Self {
+            serve_first,
+            refuses_whole_frames: config.frames == FrameAdmission::Whole,
+            policies_see_memory: config.policies_see == PolicyScope::Memory,
+        }
+    }
+}
+
+/// Result of the search for a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// The cell has a place in the memory, and is counted there.
+    Found,
+    NotFound,
+    /// A cell of its own frame was removed, and the port's policy refuses the rest of that frame.
+    FrameCut,
+}
+
+impl MemoryPorts {
+    /// Creates the unit of these ports, whose cells have an effect elsewhere no sooner than `least_lead` after their
+    /// start.
+    pub(super) fn new(
+        config: &MemoryConfig,
+        memory: Memory,
+        ingress: CellIngress,
+        mut ports: TiVec<MemoryPlace, MemoryPort>,
+        vcs: TiVec<Label, ArrivingVc>,
+        cell_times: impl ExactSizeIterator<Item = Span>,
+        (least_lead, rules): (Span, Rules),
+    ) -> Self {
+        let place = |link: LinkIndex| ports.iter().position(|port| port.link() == link).map(MemoryPlace::from);
+        let port_of_queue = config.queues.iter().map(|queue| place(queue.link)).collect();
+        let pushes_out = config.pools.iter().any(|pool| pool.policy.pushes_out());
+        for port in &mut ports {
+            port.tracks_cuts = pushes_out;
+        }
+        if rules.policies_see_memory && ports.iter().any(|port| port.counts_vcs) {
+            for port in &mut ports {
+                port.counts_vcs = true;
+            }
+        }
+        let calendar = Calendar::new(cell_times);
+        let (to_start, arrivals) = Default::default();
+        Self {
+            ingress,
+            least_lead,
+            switch: Switch { memory, ports, vcs, port_of_queue, calendar, to_start, rules, arrivals, recorder: None },
+        }
+    }
+
+    /// Settles everything before `until`.
+    #[inline(never)]
+    pub(super) fn work(&mut self, until: Time, batch: &mut Batch, downstream: &mut Downstream<'_>) {
+        let Self { ingress, switch, .. } = self;
+        ingress.take_batch(until, downstream.links, batch);
+        ingress.hand_over(batch, |now, cell, Among { is_first, is_last }| {
+            if is_first {
+                switch.settle(now, downstream);
+                if switch.rules.serve_first {
+                    switch.serve(now, downstream);
+                }
+            }
+            switch.arrive(now, cell);
+            if is_last {
+                switch.end_instant(now, downstream);
+            }
+        });
+        switch.settle(until, downstream);
+        // Nobody reads them here.
+        while switch.memory.next_pause_change().is_some() {}
+    }
+
+    /// Returns the earliest effect elsewhere of the cells that wait.
+    pub(super) fn effect_of_waiting(&self) -> Option<Time> {
+        let Switch { calendar, ports, .. } = &self.switch;
+        Some(calendar.first_of(|place| ports[place].occupancy > 0)? + self.least_lead)
+    }
+
+    /// Passes on the arrivals noted for the ports' allocators since the last call.
+    pub(super) fn take_arrivals(&mut self, mut note: impl FnMut(LinkIndex, Arrival)) {
+        self.switch.arrivals.drain(..).for_each(|(link, arrival)| note(link, arrival));
+    }
+
+    /// Brings the counts of all ports up to date.
+    pub(super) fn look_at(&mut self) {
+        self.switch.ports.iter_mut().for_each(MemoryPort::count_waiting);
+    }
+
+    pub(super) fn port(&self, place: MemoryPlace) -> &MemoryPort {
+        &self.switch.ports[place]
+    }
+
+    pub(super) fn ports_mut(&mut self) -> &mut TiSlice<MemoryPlace, MemoryPort> {
+        &mut self.switch.ports
+    }
+
+    /// Starts to record which of the cells that arrive are lost.
+    pub(super) fn record(&mut self) {
+        self.switch.recorder = Some(Recorder::default());
+    }
+
+    /// Returns the record: by arrival, true if the cell was lost.
+    pub(super) fn take_record(&mut self) -> Vec<bool> {
+        self.switch.recorder.take().map(Recorder::into_losses).unwrap_or_default()
+    }
+
+    /// Gives the policy of a pool predictions: by arrival, true if Longest Queue Drop loses the cell.
+    pub(super) fn predict(&mut self, pool: PoolIndex, losses: Vec<bool>) {
+        self.switch.memory.predict(pool, losses.into());
+    }
+
+    /// Returns the state of the memory.
+    pub(super) fn state(&self) -> MemoryState {
+        self.switch.memory.state()
+    }
+}
+
+impl Switch {
+    /// Settles the instants before `until`, in which nothing arrives.
+    #[inline]
+    fn settle(&mut self, until: Time, downstream: &mut Downstream<'_>) {
+        loop {
+            let departure = self.calendar.first();
+            let now = self.memory.next_time().map_or(departure, |action| departure.min(action));
+            if now >= until {
+                return;
+            }
+            self.end_instant(now, downstream);
+        }
+    }
+
+    /// Does the service of an instant, and lets the memory's policies act.
+    #[inline]
+    fn end_instant(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        self.serve(now, downstream);
+        if self.memory.next_time().is_some_and(|time| time <= now) {
+            while let Some(removal) = self.memory.on_time(now) {
+                self.remove(removal, None, now);
+            }
+        }
+    }
+
+    /// Starts a transmission at every port that is free and has a cell, in order of the ports.
+    #[inline(never)]
+    fn serve(&mut self, now: Time, downstream: &mut Downstream<'_>) {
+        while let Some(place) = self.calendar.take_at(now) {
+            self.to_start.push(place);
+        }
+        self.to_start.sort_unstable();
+        for i in 0..self.to_start.len() {
+            self.start(self.to_start[i], now, downstream);
+        }
+        self.to_start.clear();
+    }
+
+    /// Makes a free port send its next cell, if one waits.
+    #[inline(always)]
+    fn start(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
+        let port = &mut self.ports[place];
+        let Some(cell) = port.take() else {
+            port.is_busy = false;
+            return;
+        };
+        let class = port.class(cell.label());
+        self.memory.leave(class, now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.leave(class.egress);
+        }
+        self.calendar.start(place, now);
+        port.egress.send_first_to_hosts(cell, now, downstream);
+    }
+
+    /// Offers a cell that arrives.
+    #[inline]
+    fn arrive(&mut self, now: Time, cell: Cell) {
+        let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
+        let cell = cell.relabelled(label);
+        if is_noted {
+            let arrival = Arrival { run: Run { last: cell, cells: 1 }, first: now, period: Span(0) };
+            self.arrivals.push((self.ports[place].link(), arrival));
+        }
+        if cell.is_rm() {
+            self.arrive_rm(now, place, cell, class);
+            return;
+        }
+        let port = &mut self.ports[place];
+        let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
+        let admits_all = if self.rules.policies_see_memory {
+            // A VC may hold more than X, which is the cells of one pool.
+            !port.admission.may_refuse_frames()
+        } else {
+            port.occupancy < port.admission.asked_from()
+        };
+        let arrived = port.admission.on_cell(cell, admits_all);
+        let passes = arrived.passes() || (arrived.starts() && self.judge_frame(now, place, cell));
+        if !passes {
+            self.arrive_unwelcome(now, place, cell, class);
+            return;
+        }
+        match self.make_room(now, place, cell, class) {
+            Room::Found => self.enqueue(place, cell),
+            Room::NotFound if starts => {
+                self.ports[place].admission.refuse_frame(label);
+                self.refuse(now, place, cell, class, true);
+            }
+            Room::NotFound => self.refuse(now, place, cell, class, true),
+            Room::FrameCut => self.refuse(now, place, cell, class, false),
+        }
+    }
+
+    /// Puts a cell that has a place in the memory into its port's queue.
+    #[inline(always)]
+    fn enqueue(&mut self, place: MemoryPlace, cell: Cell) {
+        let port = &mut self.ports[place];
+        port.enqueue(cell);
+        if !port.is_busy {
+            port.is_busy = true;
+            self.to_start.push(place);
+        }
+    }
+
+    /// Offers a resource management cell. It belongs to no frame, so it is lost only for lack of room.
+    #[cold]
+    fn arrive_rm(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
+        self.ports[place].admission.on_cells_between(cell.label(), 1);
+        match self.make_room(now, place, cell, class) {
+            Room::Found => self.enqueue(place, cell),
+            Room::NotFound => self.ports[place].admission.lose_rm(cell.label()),
+            Room::FrameCut => unreachable!("a resource management cell belongs to no frame"),
+        }
+    }
+
+    /// Asks the policy of a port about the frame whose first cell arrives. Returns whether it may enter.
+    #[inline(never)]
+    fn judge_frame(&mut self, now: Time, place: MemoryPlace, cell: Cell) -> bool {
+        let sees_memory = self.rules.policies_see_memory;
+        let of_all = sees_memory.then(|| self.ports.iter().map(|port| port.counts.active_vcs).sum());
+        let port = &mut self.ports[place];
+        let view = View {
+            occupancy: if sees_memory { self.memory.seen_by_policies() } else { port.occupancy },
+            capacity: port.capacity,
+            active_vcs: of_all.unwrap_or(port.counts.active_vcs),
+            per_vc: &port.counts.per_vc,
+            tagged: cell.tagged(),
+            now,
+        };
+        port.admission.judge_frame(&view, cell.label())
+    }
+
+    /// Finds a place for a cell that has just arrived, as [`Switch::find_place`] does.
+    #[inline(always)]
+    fn make_room(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+        self.memory.arrive(class, now);
+        let room = self.find_place(now, place, cell, class);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.arrive(class.egress, room == Room::Found);
+        }
+        room
+    }
+
+    /// Finds a place for a cell, and removes others if the memory's policy says so.
+    #[inline(always)]
+    fn find_place(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+        match self.memory.try_enter(class, now) {
+            Attempt::Entered => Room::Found,
+            Attempt::Refused(..) => Room::NotFound,
+            Attempt::PushOut(removal) => self.push_out(removal, now, place, cell, class),
+        }
+    }
+
+    /// Removes waiting cells until an arriving cell has a place, or none can be removed.
+    #[inline(never)]
+    fn push_out(&mut self, mut removal: Removal, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+        loop {
+            self.remove(removal, Some((place, cell)), now);
+            if !cell.is_rm() && !self.wants(place, cell) {
+                return Room::FrameCut;
+            }
+            removal = match self.memory.try_enter(class, now) {
+                Attempt::Entered => return Room::Found,
+                Attempt::Refused(..) => return Room::NotFound,
+                Attempt::PushOut(next) => next,
+            };
+        }
+    }
+
+    /// Returns whether a cell that has arrived enters its port if there is a place for it.
+    fn wants(&self, place: MemoryPlace, cell: Cell) -> bool {
+        self.ports[place].admission.fate(cell) != FrameOutcome::Refused
+    }
+
+    /// Removes a waiting cell. `arriving`: the cell that it makes room for, and its port.
+    #[inline(never)]
+    fn remove(&mut self, Removal { queue, end }: Removal, arriving: Option<(MemoryPlace, Cell)>, now: Time) {
+        let place = self.port_of_queue[usize::from(queue)].expect("cells are removed from queues at ports");
+        let arriving = arriving.filter(|&(to, _)| to == place).map(|(_, cell)| cell);
+        let port = &mut self.ports[place];
+        let cell = port.remove(end, arriving, |class| class.egress == Some(queue));
+        self.memory.push_out(port.class(cell.label()), now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.remove(queue, end);
+        }
+    }
+
+    /// Offers a cell of a frame that its port refuses or has cut. The last cell may enter all the same.
+    #[cold]
+    fn arrive_unwelcome(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
+        let room = if self.wants(place, cell) { self.make_room(now, place, cell, class) } else { Room::FrameCut };
+        self.refuse(now, place, cell, class, room == Room::NotFound);
+    }
+
+    /// Decides about a cell that finds no place, or whose frame is refused. `is_full`: it finds none.
+    #[cold]
+    fn refuse(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass, is_full: bool) {
+        let port = &mut self.ports[place];
+        let mut verdict = port.admission.verdict(cell, is_full, false);
+        if verdict == Verdict::PushOut {
+            port.push_out_front(cell, |class| self.memory.push_out(class, now));
+            let is_full = self.wants(place, cell) && self.find_place(now, place, cell, class) != Room::Found;
+            verdict = self.ports[place].admission.final_verdict(cell, is_full);
+        }
+        match verdict {
+            Verdict::Enter => self.enqueue(place, cell),
+            Verdict::Refuse(Loss::NoRoom { cuts: true }) => self.ports[place].note_cut(cell),
+            Verdict::Refuse(_) => {}
+            Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! One port of a memory: its queue, its admission, and the cells that leave it.
+
+use std::collections::VecDeque;
+
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use crate::cell::{Cell, FrameNumber};
+use crate::engine::fast::contended_port::BufferView;
+use crate::engine::fast::egress::Egress;
+use crate::engine::fast::results::PortEnd;
+use crate::index::{Label, LinkIndex};
+use crate::memory::{CellClass, QueueEnd};
+use crate::policy::BufferPolicy;
+use crate::port::admission::{Admission, is_of_frame};
+use crate::port::{CellQueues, PortState};
+use crate::queue_range::QueueTracker;
+use crate::rng::Stream;
+use crate::scheduler::Service;
+use crate::scheduler::waiting::Counts;
+
+/// A port of a memory. A cell's start is certain once everything that arrives up to that instant is known, because the
+/// memory may remove cells from any port.
+pub(in crate::engine::fast) struct MemoryPort {
+    /// Cells waiting.
+    pub(in crate::engine::fast) occupancy: u32,
+    /// True if it sends a cell, or has one that it will send in this instant.
+    pub(super) is_busy: bool,
+    /// True if every cell is counted by VC, because a policy reads these counts; otherwise they are made when needed.
+    pub(super) counts_vcs: bool,
+    /// Data cells that start while more cells wait are marked (EFCI).
+    pub(super) marks_above: Option<u32>,
+    waiting: Waiting,
+    tracker: QueueTracker,
+    pub(super) counts: Counts,
+    pub(super) admission: Admission,
+    /// By label: the queues that count a VC's cells.
+    classes: TiVec<Label, CellClass>,
+    /// True if the memory may remove waiting cells.
+    pub(super) tracks_cuts: bool,
+    /// By label: frames that have lost a cell for want of room and may still have cells waiting.
+    cut_frames: TiVec<Label, Vec<FrameNumber>>,
+    pub(super) capacity: u32,
+    pub(in crate::engine::fast) egress: Egress,
+}
+
+/// The waiting cells.
+enum Waiting {
+    /// First in, first out.
+    Fifo(VecDeque<Cell>),
+    /// As a scheduler decides.
+    Scheduled(Box<CellQueues>),
+}
+
+impl MemoryPort {
+    /// Creates an empty port with its policy and, if it is not first in, first out, a scheduler's queues.
+    pub(in crate::engine::fast) fn new(
+        capacity: Option<u32>,
+        classes: TiVec<Label, CellClass>,
+        (policy, rng): (Box<dyn BufferPolicy>, Stream),
+        queues: Option<Service>,
+        marks_above: Option<u32>,
+        egress: Egress,
+    ) -> Self {
+        let vcs = classes.len();
+        Self {
+            occupancy: 0,
+            is_busy: false,
+            counts_vcs: policy.reads_counts(),
+            marks_above,
+            waiting: match queues {
+                Some(service) => Waiting::Scheduled(Box::new(CellQueues::new(service))),
+                None => Waiting::Fifo(VecDeque::new()),
+            },
+            tracker: QueueTracker::default(),
+            counts: Counts::new(vcs),
+            admission: Admission::new(vcs, policy, rng),
+            classes,
+            tracks_cuts: false,
+            cut_frames: ti_vec![Vec::new(); vcs],
+            capacity: capacity.unwrap_or(u32::MAX),
+            egress,
+        }
+    }
+
+    pub(in crate::engine::fast) fn link(&self) -> LinkIndex {
+        self.egress.to_hosts.link
+    }
+
+    #[inline]
+    pub(super) fn class(&self, label: Label) -> CellClass {
+        self.classes[label]
+    }
+
+    /// Puts a cell that has a place in the memory into its queue.
+    #[inline]
+    pub(super) fn enqueue(&mut self, cell: Cell) {
+        self.occupancy += 1;
+        self.tracker.rise(self.occupancy);
+        if self.counts_vcs {
+            self.counts.put(cell.label(), 1);
+        }
+        if let Some(follower) = self.admission.follower() {
+            follower.on_enter(cell.label(), 1);
+        }
+        match &mut self.waiting {
+            Waiting::Fifo(cells) => cells.push_back(cell),
+            Waiting::Scheduled(queues) => queues.push(cell),
+        }
+    }
+
+    /// Takes the next cell to be sent.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<Cell> {
+        if self.occupancy == 0 {
+            return None;
+        }
+        let cell = match &mut self.waiting {
+            Waiting::Fifo(cells) => cells.pop_front().expect("cells that wait are in the queue"),
+            Waiting::Scheduled(queues) => queues.pop(),
+        };
+        self.count_out(cell);
+        if let Some(follower) = self.admission.follower() {
+            follower.on_leave(1);
+        }
+        if self.tracks_cuts && !cell.is_rm() {
+            // Cells of a VC leave in order.
+            self.cut_frames[cell.label()].retain(|&frame| frame >= cell.frame);
+        }
+        Some(match self.marks_above {
+            Some(most) if !cell.is_rm() && self.occupancy > most => cell.with_efci(true),
+            _ => cell,
+        })
+    }
+
+    #[inline]
+    fn count_out(&mut self, cell: Cell) {
+        self.occupancy -= 1;
+        self.tracker.fall(self.occupancy);
+        if self.counts_vcs {
+            self.counts.take(cell.label(), 1);
+        }
+    }
+
+    /// Notes that the frame of an arriving cell has lost a cell for want of room.
+    pub(super) fn note_cut(&mut self, cell: Cell) {
+        if self.tracks_cuts && !self.cut_frames[cell.label()].contains(&cell.frame) {
+            self.cut_frames[cell.label()].push(cell.frame);
+        }
+    }
+
+    /// Removes a waiting cell at an end of the queue whose VCs `is_in` selects; it holds at least one. `arriving`: the
+    /// cell of this port for which it makes room.
+    pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
+        let Waiting::Fifo(cells) = &mut self.waiting else {
+            unreachable!("cells are removed only where one queue holds all")
+        };
+        let is_in = |cell: &Cell| is_in(self.classes[cell.label()]);
+        let place = match end {
+            QueueEnd::Head => cells.iter().position(is_in),
+            QueueEnd::Tail => cells.iter().rposition(is_in),
+        };
+        let cell = place.and_then(|place| cells.remove(place)).expect("the queue holds a cell");
+        self.count_out(cell);
+        let cuts = !cell.is_rm() && !self.cut_frames[cell.label()].contains(&cell.frame);
+        if cuts {
+            self.cut_frames[cell.label()].push(cell.frame);
+        }
+        self.admission.on_removed(cell, cuts, arriving);
+        cell
+    }
+
+    /// Makes room for `arriving` as under drop from front: removes the waiting cell nearest to transmission that does not
+    /// end a frame, and the waiting rest of its frame but for the last cell. Passes each to `gone`.
+    pub(super) fn push_out_front(&mut self, arriving: Cell, mut gone: impl FnMut(CellClass)) {
+        let Waiting::Fifo(cells) = &mut self.waiting else {
+            unreachable!("cells are pushed out only where one queue holds all")
+        };
+        let data = || cells.iter().filter(|cell| !cell.is_rm());
+        let Some(&victim) = data().find(|cell| !cell.last_cell()).or_else(|| data().next()) else {
+            return; // Nothing can be pushed out: the arriving cell is lost.
+        };
+        let before = cells.len();
+        let class = self.classes[victim.label()];
+        cells.retain(|&cell| {
+            let stays = !is_of_frame(cell, victim) || (!victim.last_cell() && cell.last_cell());
+            if !stays {
+                gone(class);
+            }
+            stays
+        });
+        let pushed_out = u32::try_from(before - cells.len()).expect("a buffer's cells fit 32 bits");
+        self.occupancy -= pushed_out;
+        self.tracker.fall(self.occupancy);
+        if self.counts_vcs {
+            self.counts.take(victim.label(), pushed_out);
+        }
+        self.admission.on_pushed_out(victim, pushed_out, arriving);
+    }
+
+    /// Brings the counts by VC up to date.
+    pub(super) fn count_waiting(&mut self) {
+        if self.counts_vcs {
+            return;
+        }
+        self.counts = Counts::new(self.counts.per_vc.len());
+        match &self.waiting {
+            Waiting::Fifo(cells) => cells.iter().for_each(|cell| self.counts.put(cell.label(), 1)),
+            Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
+        }
+    }
+
+    pub(in crate::engine::fast) fn start_range(&mut self) {
+        self.tracker.start_range(self.occupancy);
+    }
+
+    /// Returns `Y_i`, the waiting cells of each VC.
+    pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
+        &self.counts.per_vc
+    }
+
+    /// Returns what probes see, with the counts up to date.
+    pub(in crate::engine::fast) fn view(&self) -> BufferView<'_> {
+        BufferView { occupancy: self.occupancy, range: self.tracker.range(self.occupancy), per_vc: self.per_vc() }
+    }
+
+    /// Returns the state at the horizon, with the counts up to date.
+    pub(in crate::engine::fast) fn end(&self) -> PortEnd {
+        let state = PortState {
+            counters: self.admission.counters(&self.counts.per_vc).collect(),
+            waiting: self.counts.per_vc.clone(),
+            max_queue: self.tracker.max_queue(),
+            replaced_results: self.admission.replaced_results(),
+        };
+        // A departure becomes known when it happens.
+        PortEnd { state, leave_later: TiVec::new() }
+    }
+}

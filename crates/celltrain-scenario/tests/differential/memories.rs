@@ -1,0 +1,133 @@
+//! Random memories for the switches of a drawn network.
+
+use std::collections::BTreeSet;
+
+use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
+use celltrain_core::memory::{
+    FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, PoolConfig, PoolIndex,
+    QueueConfig, Side, credence, dynamic_threshold, longest_queue_drop, occamy, static_thresholds,
+};
+use celltrain_core::network::{Network, NodeKind, Routing};
+use celltrain_core::rng::Stream;
+use celltrain_core::scheduler::SchedulerConfig;
+use typed_index_collections::TiVec;
+
+/// Gives one or two memories to most switches, with pools and queues of all kinds.
+pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
+    let routing = network.routing();
+    let priorities = 1 + rng.below(3);
+    for vc in &mut network.vcs {
+        vc.priority = u8::try_from(rng.below(priorities)).expect("a priority is small");
+    }
+    let switches: Vec<NodeIndex> = network
+        .nodes
+        .iter_enumerated()
+        .filter(|(_, node)| node.kind == NodeKind::Switch)
+        .map(|(node, _)| node)
+        .collect();
+    for node in switches {
+        let may_share = |link: LinkIndex| network.links[link].from == node && !routing.merging[link].contains(&true);
+        let mut ports: Vec<LinkIndex> = network.links.keys().filter(|&link| may_share(link)).collect();
+        if rng.below(4) == 0 {
+            ports.retain(|_| rng.below(2) == 0);
+        }
+        rng.shuffle(&mut ports);
+        let second = if rng.below(4) == 0 { ports.split_off(ports.len() / 2) } else { Vec::new() };
+        for ports in [ports, second].into_iter().filter(|ports| !ports.is_empty()) {
+            let memory = memory(network, &routing, ports, rng);
+            for &port in &memory.ports {
+                network.links[port].buffer = Some(memory.cells);
+            }
+            network.memories.push(memory);
+        }
+    }
+}
+
+fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut Stream) -> MemoryConfig {
+    let most = [12, 100, 2000][rng.below(3) as usize];
+    let cells = 1 + rng.below(most);
+    // Virtual queues must hold as many cells as the real one.
+    let follows_cells = ports.iter().any(|&port| {
+        let link = &network.links[port];
+        link.policy.build(link.buffer, &network.vc_names(routing, port)).follower().is_some()
+    });
+    let is_fifo = ports.iter().all(|&port| network.links[port].scheduler == SchedulerConfig::default());
+    let may_push_out = is_fifo && !follows_cells;
+    let sides: &[Side] = match rng.below(4) {
+        0 => &[Side::Ingress],
+        1 => &[Side::Egress, Side::Ingress],
+        _ => &[Side::Egress],
+    };
+    let (mut pools, mut queues) = (TiVec::new(), TiVec::new());
+    for &side in sides {
+        let first: PoolIndex = pools.next_key();
+        for number in 0..=rng.below(3) {
+            let cells = 1 + rng.below(cells);
+            pools.push(PoolConfig {
+                name: format!("{side:?} {number}"),
+                side,
+                cells,
+                headroom: (side == Side::Ingress && rng.below(2) == 0).then(|| rng.below(20)),
+                policy: policy(side == Side::Egress && may_push_out, cells, rng),
+            });
+        }
+        for (link, priority) in queues_of(network, routing, &ports, side) {
+            let pool = PoolIndex::new(first.number() + rng.below(pools.next_key().number() - first.number()));
+            let per_queue = pools[pool].policy.per_queue();
+            queues.push(QueueConfig {
+                link,
+                priority,
+                pool,
+                reserve: if rng.below(2) == 0 { 0 } else { rng.below(10) },
+                alpha: (per_queue.alpha && rng.below(2) == 0).then(|| ALPHAS[rng.below(5) as usize]),
+                threshold: (per_queue.threshold && rng.below(2) == 0).then(|| rng.below(cells)),
+                lossless: (side == Side::Ingress && rng.below(2) == 0).then(|| Lossless {
+                    headroom: rng.below(30),
+                    xon: rng.below(10),
+                    xon_offset: (rng.below(2) == 0).then(|| rng.below(10)),
+                    pause_at: [PauseAt::Headroom, PauseAt::Threshold][rng.below(2) as usize],
+                }),
+            });
+        }
+    }
+    MemoryConfig {
+        name: format!("of {}", network.links[ports[0]].name),
+        cells,
+        ports,
+        pools,
+        queues,
+        frames: [FrameAdmission::Cells, FrameAdmission::Whole][rng.below(2) as usize],
+        policies_see: if follows_cells || rng.below(2) == 0 { PolicyScope::Port } else { PolicyScope::Memory },
+        pauses: Pauses::default(),
+    }
+}
+
+const ALPHAS: [f64; 5] = [0.125, 0.5, 1.0, 2.0, 8.0];
+
+fn policy(may_push_out: bool, cells: u32, rng: &mut Stream) -> MemoryPolicyConfig {
+    use longest_queue_drop::Variant;
+    let mut samples = MemoryPolicyConfig::samples();
+    samples.extend(ALPHAS.map(|alpha| {
+        let arriving_cell = dynamic_threshold::ArrivingCell::Counted;
+        dynamic_threshold::Config { alpha, arriving_cell }.into()
+    }));
+    let threshold = format!("{} cells", 1 + rng.below(cells)).parse().ok();
+    samples.push(static_thresholds::Config { threshold }.into());
+    samples.push(longest_queue_drop::Config { variant: Variant::HeadHighest }.into());
+    samples.extend([0.1, 0.5].map(|flips| credence::Config { flips }.into()));
+    samples.push(occamy::Config { alpha: 1.0, burst: 1 + rng.below(4), rate: None }.into());
+    let pushes_out = |policy: &MemoryPolicyConfig| policy.pushes_out() || policy.needs_predictions();
+    samples.retain(|policy| may_push_out || !pushes_out(policy));
+    let choice = rng.below(u32::try_from(samples.len()).expect("there are few policies"));
+    samples.swap_remove(choice as usize)
+}
+
+/// Returns the links and priorities of the VCs that cross these ports, on a side of the switch.
+fn queues_of(network: &Network, routing: &Routing, ports: &[LinkIndex], side: Side) -> BTreeSet<(LinkIndex, u8)> {
+    let queue = |port: LinkIndex, vc: VcIndex| {
+        let vc = &network.vcs[vc];
+        let place = vc.path.iter().position(|&link| link == port).expect("the VC crosses the port");
+        (if side == Side::Egress { port } else { vc.path[place - 1] }, vc.priority)
+    };
+    ports.iter().flat_map(|&port| routing.vcs[port].iter().map(move |&vc| queue(port, vc))).collect()
+}
