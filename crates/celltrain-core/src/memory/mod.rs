@@ -19,6 +19,8 @@ pub mod dynamic_threshold;
 pub mod longest_queue_drop;
 pub mod static_thresholds;
 
+pub mod slotted;
+
 pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
 };
