@@ -23,7 +23,7 @@ pub mod game;
 pub mod search;
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
@@ -102,7 +102,7 @@ impl SlottedMemory {
             }
         }
         while self.policy.next_time().is_some_and(|time| time <= self.now()) {
-            if let Some(victim) = self.ask(|policy, view| policy.on_time(view)) {
+            if let Some(victim) = self.ask(MemoryPolicy::on_time) {
                 self.push_out(victim);
             }
         }
@@ -224,6 +224,11 @@ pub fn sent(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burst
 }
 
 /// Returns the largest number of cells that any schedule sends if these bursts arrive.
+pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
+    best_schedule(cells, ports, bursts).iter().map(|burst| u64::from(burst.cells)).sum()
+}
+
+/// Returns the arrivals that a best schedule takes of these bursts. It sends all of them, and no schedule sends more.
 ///
 /// A cell that arrives in slot a and is sent in slot d takes a place in the slots a to d. So a schedule is a set of
 /// intervals, at most M of which contain any slot, and no two intervals of a port end in the same slot.
@@ -232,26 +237,49 @@ pub fn sent(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burst
 ///    let m(d) be the cell that it sends in slot d. Some best schedule uses only intervals \[m(d), d\]. To see this,
 ///    change a best schedule slot by slot, so that m(d) is used for d or not at all. If d is used with another cell x,
 ///    that cell arrived no later than m(d), as m(d) was the last arrival left: exchange x and m(d). If d is not used and
-///    m(d) is sent at a later slot, send it at d. Neither change takes a place in a slot where none was taken before.
+///    m(d) is sent at a later slot, send it at d. Neither change makes more intervals contain any slot.
 /// 2. *The most intervals of which no slot is in more than M* are found by a greedy algorithm: in the order of their
 ///    starts, remove the interval that ends last whenever M + 1 intervals contain a slot (Faigle and Nawijn, "Note on
 ///    Scheduling Intervals On-Line", Discrete Applied Mathematics 58, 1995; Carlisle and Lloyd, "On the k-Coloring of
 ///    Intervals", Discrete Applied Mathematics 59, 1995).
-pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
-    // Number of intervals by start and end.
-    let mut intervals: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
+    // By slot and port.
+    let mut schedule: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    let mut take = |slot, port| *schedule.entry((slot, port)).or_default() += 1;
+    // Intervals that contain the present slot: end, start and port.
+    let mut present: BTreeSet<(u32, u32, u32)> = BTreeSet::new();
+    for (start, end, port) in intervals(cells, ports, bursts) {
+        while let Some(&(_, slot, port)) = present.first().filter(|first| first.0 < start) {
+            present.pop_first();
+            take(slot, port);
+        }
+        present.insert((end, start, port));
+        if present.len() > cells as usize {
+            present.pop_last();
+        }
+    }
+    for (_, slot, port) in present {
+        take(slot, port);
+    }
+    schedule.into_iter().map(|((slot, port), cells)| Burst { slot, port, cells }).collect()
+}
+
+/// Returns the intervals of an infinite memory whose ports send the cell that arrived last: start, end and port, in
+/// order.
+fn intervals(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<(u32, u32, u32)> {
     let mut by_port = vec![Vec::new(); ports as usize];
     for burst in bursts.iter().filter(|burst| burst.cells > 0) {
         by_port[burst.port as usize].push(burst);
     }
-    for bursts in by_port {
+    let mut intervals = Vec::new();
+    for (port, bursts) in (0..).zip(by_port) {
         // Cells that wait, by slot of arrival. More cells of a slot than the memory holds never all find a place.
         let mut waiting: Vec<(u32, u32)> = Vec::new();
         let mut slot = 0;
         let mut send_until = |waiting: &mut Vec<(u32, u32)>, end: Option<u32>| {
             while end.is_none_or(|end| slot < end) {
                 let Some((arrival, left)) = waiting.last_mut() else { break };
-                *intervals.entry((*arrival, slot)).or_default() += 1;
+                intervals.push((*arrival, slot, port));
                 *left -= 1;
                 if *left == 0 {
                     waiting.pop();
@@ -269,29 +297,8 @@ pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
         }
         send_until(&mut waiting, None);
     }
-    let mut sent = 0;
-    // Number of intervals that contain the present slot, by their ends.
-    let mut taken: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut used = 0;
-    for ((start, end), count) in intervals {
-        while let Some(first) = taken.first_entry().filter(|first| *first.key() < start) {
-            let left = first.remove();
-            used -= left;
-            sent += u64::from(left);
-        }
-        *taken.entry(end).or_default() += count;
-        used += count;
-        while used > cells {
-            let mut last = taken.last_entry().expect("more intervals than places");
-            let removed = (*last.get()).min(used - cells);
-            used -= removed;
-            *last.get_mut() -= removed;
-            if *last.get() == 0 {
-                last.remove();
-            }
-        }
-    }
-    sent + u64::from(used)
+    intervals.sort_unstable();
+    intervals
 }
 
 #[cfg(test)]

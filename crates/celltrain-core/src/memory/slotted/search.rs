@@ -49,7 +49,7 @@ impl Pattern {
             let time = f64::from(cells) / (f64::from(ports - number) - 0.5);
             PatternPort { fill: cells.div_ceil(ports), stop: rounded(time - origin) }
         };
-        Self { cells, ports: (0..ports).map(port).collect(), period: cells / 3, rounds }
+        Self { cells, ports: (0..ports).map(port).collect(), period: cells * 2 / 5, rounds }
     }
 
     /// Returns the number of ports of both sets.

@@ -59,6 +59,17 @@ proptest! {
         prop_assert_eq!(optimum(cells, ports, &bursts), u64::from(most), "{:?}", bursts);
     }
 
+    /// The arrivals of the best schedule are among those offered, and all of them find a place.
+    #[test]
+    fn the_best_schedule_can_be_carried_out(cells in 1..40u32, bursts in bursts(60, 6, 40, 60)) {
+        let schedule = best_schedule(cells, 6, &bursts);
+        prop_assert!(loses_nothing(cells, 6, &schedule));
+        for taken in schedule {
+            let offered = bursts.iter().filter(|burst| (burst.slot, burst.port) == (taken.slot, taken.port));
+            prop_assert!(taken.cells <= offered.map(|burst| burst.cells).sum());
+        }
+    }
+
     /// No policy is better than the optimum, and none breaks its published bound.
     #[test]
     fn no_policy_breaks_its_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
@@ -72,6 +83,12 @@ proptest! {
             prop_assert!(found.is_none_or(|ratio| ratio.value() <= bound), "{policy:?} {found:?} {bound}");
         }
     }
+}
+
+/// Returns whether all arrivals find places if every cell is taken while there is one.
+fn loses_nothing(cells: u32, ports: u32, bursts: &[Burst]) -> bool {
+    let arrived: u64 = bursts.iter().map(|burst| u64::from(burst.cells)).sum();
+    sent(&complete_sharing::Config {}.into(), cells, ports, bursts) == arrived
 }
 
 /// Returns policies and the published upper bounds of their ratios.
@@ -101,7 +118,9 @@ fn the_search_keeps_to_the_bounds_and_finds_what_it_is_to_find() {
 
 #[test]
 fn longest_queue_drop_sends_less_than_the_optimum_over_1_40() {
-    let pattern = Pattern::staggered(1600, 64, 12);
+    let pattern = Pattern::staggered(800, 64, 8);
+    let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
+    assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));
     for variant in [Variant::TailLowest, Variant::HeadHighest] {
         let found = pattern.ratio(&longest_queue_drop::Config { variant }.into()).unwrap().value();
         assert!((1.40..1.707).contains(&found), "{found}");
@@ -113,7 +132,7 @@ fn longest_queue_drop_sends_less_than_the_optimum_over_1_40() {
 fn a_longer_round_approaches_the_limit() {
     let policy = longest_queue_drop::Config::default().into();
     let [small, large] = [64, 128].map(|ports| {
-        let pattern = Pattern { period: 8000, ..Pattern::staggered(4000, ports, 1) };
+        let pattern = Pattern { period: 3200, ..Pattern::staggered(1600, ports, 1) };
         let bursts = pattern.bursts();
         let sent = sent(&policy, pattern.cells, pattern.all_ports(), &bursts);
         [optimum(pattern.cells, pattern.all_ports(), &bursts), sent].map(|cells| cells as f64)
