@@ -23,12 +23,12 @@ pub mod game;
 pub mod search;
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::{MemoryPolicy, MemoryPolicyConfig, PoolInfo, PoolQueue, PushOut, QueueInfo, Verdict, View};
+use super::{MemoryPolicy, MemoryPolicyConfig, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueInfo, Verdict, View};
 use crate::units::{Span, Time};
 
 /// Cells that arrive for one port, one directly after the other. An arrival sequence is a list of bursts in the order
@@ -48,9 +48,13 @@ pub struct SlottedMemory {
     cells: u32,
     used: u32,
     queues: TiVec<PoolQueue, u32>,
+    /// The cells of each queue, by their places in `lost`.
+    waiting: TiVec<PoolQueue, VecDeque<usize>>,
     policy: Box<dyn MemoryPolicy>,
     slot: u32,
     sent: u64,
+    /// By arrival.
+    lost: Vec<bool>,
 }
 
 impl SlottedMemory {
@@ -68,9 +72,13 @@ impl SlottedMemory {
         Self::with_policy(policy.build(&PoolInfo { cells, queues }), cells, ti_vec![0; queues.len()])
     }
 
-    /// Creates a memory of this many cells with a policy of its own, whose queues hold these cells.
+    /// Creates a memory of this many cells with a policy of its own, whose queues hold these cells. They count as the
+    /// first arrivals, in the order of their queues.
     pub fn with_policy(policy: Box<dyn MemoryPolicy>, cells: u32, queues: TiVec<PoolQueue, u32>) -> Self {
-        Self { cells, used: queues.iter().sum(), queues, policy, slot: 0, sent: 0 }
+        let mut numbers = 0..;
+        let waiting = queues.iter().map(|&held| numbers.by_ref().take(held as usize).collect()).collect();
+        let lost = vec![false; numbers.start];
+        Self { cells, used: queues.iter().sum(), queues, waiting, policy, slot: 0, sent: 0, lost }
     }
 
     /// Offers an arriving cell to the policy. Returns whether it entered.
@@ -82,13 +90,18 @@ impl SlottedMemory {
         loop {
             match self.ask(|policy, view| policy.admit(view, queue, 1)) {
                 Verdict::Admit => break,
-                Verdict::Refuse => return false,
+                Verdict::Refuse => {
+                    self.lost.push(true);
+                    return false;
+                }
                 Verdict::PushOut(victim) => self.push_out(victim),
             }
         }
         assert!(self.used < self.cells, "a policy admits only what fits");
         self.queues[queue] += 1;
         self.used += 1;
+        self.waiting[queue].push_back(self.lost.len());
+        self.lost.push(false);
         self.ask(|policy, view| policy.entered(view, queue, 1));
         true
     }
@@ -98,7 +111,7 @@ impl SlottedMemory {
         for queue in self.queues.keys() {
             if self.queues[queue] > 0 {
                 self.sent += 1;
-                self.remove(queue);
+                self.remove(queue, QueueEnd::Head);
             }
         }
         while self.policy.next_time().is_some_and(|time| time <= self.now()) {
@@ -116,8 +129,14 @@ impl SlottedMemory {
         }
     }
 
-    /// Ends slots until the memory is empty.
-    pub fn drain(&mut self) {
+    /// Lets bursts arrive, and ends slots until the memory is empty.
+    pub fn run(&mut self, bursts: &[Burst]) {
+        for burst in bursts {
+            self.advance_to(burst.slot);
+            for _ in 0..burst.cells {
+                self.offer(burst.port);
+            }
+        }
         while self.used > 0 {
             self.end_slot();
         }
@@ -133,20 +152,32 @@ impl SlottedMemory {
         self.used
     }
 
+    /// Returns whether each cell was refused or pushed out, in the order of arrival.
+    pub fn lost(&self) -> &[bool] {
+        &self.lost
+    }
+
     /// Returns the number of cells sent so far.
     pub fn sent(&self) -> u64 {
         self.sent
     }
 
-    fn push_out(&mut self, PushOut { queue, .. }: PushOut) {
-        assert!(self.queues[queue] > 0, "a queue that loses a cell holds one");
-        self.remove(queue);
+    fn push_out(&mut self, PushOut { queue, end }: PushOut) {
+        let cell = self.remove(queue, end);
+        self.lost[cell] = true;
     }
 
-    fn remove(&mut self, queue: PoolQueue) {
+    /// Removes a cell, and returns its place in `lost`.
+    fn remove(&mut self, queue: PoolQueue, end: QueueEnd) -> usize {
+        let waiting = &mut self.waiting[queue];
+        let cell = match end {
+            QueueEnd::Head => waiting.pop_front(),
+            QueueEnd::Tail => waiting.pop_back(),
+        };
         self.queues[queue] -= 1;
         self.used -= 1;
         self.ask(|policy, view| policy.left(view, queue, 1));
+        cell.expect("a queue that loses a cell holds one")
     }
 
     fn now(&self) -> Time {
@@ -213,13 +244,7 @@ pub fn ratio(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burs
 /// Returns the number of cells that a policy sends if these bursts arrive.
 pub fn sent(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
     let mut memory = SlottedMemory::new(policy, cells, ports);
-    for burst in bursts {
-        memory.advance_to(burst.slot);
-        for _ in 0..burst.cells {
-            memory.offer(burst.port);
-        }
-    }
-    memory.drain();
+    memory.run(bursts);
     memory.sent()
 }
 

@@ -52,9 +52,16 @@ impl Pattern {
         Self { cells, ports: (0..ports).map(port).collect(), period: cells * 2 / 5, rounds }
     }
 
-    /// Returns the number of ports of both sets.
+    /// Creates one round in which the first port fills the memory, and cells arrive for all ports in every slot. A policy
+    /// that lets the first port keep all places sends one cell a slot.
+    pub fn dominated(cells: u32, ports: u32, period: u32) -> Self {
+        let port = |number: u32| PatternPort { fill: if number == 0 { cells } else { 0 }, stop: period };
+        Self { cells, ports: (0..ports).map(port).collect(), period, rounds: 1 }
+    }
+
+    /// Returns the number of ports of all sets.
     pub fn all_ports(&self) -> u32 {
-        2 * self.set()
+        self.rounds.min(2) * self.set()
     }
 
     /// Returns its arrivals.

@@ -127,6 +127,15 @@ fn longest_queue_drop_sends_less_than_the_optimum_over_1_40() {
     }
 }
 
+#[test]
+fn complete_sharing_with_n_ports_sends_little_more_than_an_nth_of_the_optimum() {
+    for ports in [2, 3, 8] {
+        let pattern = Pattern::dominated(16, ports, 1600);
+        let found = pattern.ratio(&complete_sharing::Config {}.into()).unwrap().value();
+        assert!(found > 0.98 * f64::from(ports) && found <= f64::from(ports), "{ports}: {found}");
+    }
+}
+
 /// Twice as many ports make one long round longer by a factor of two, and what that adds has the ratio of the limit.
 #[test]
 fn a_longer_round_approaches_the_limit() {
