@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use celltrain_core::aal5::CellFormat;
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::events::{Event, FrameStep, Observer};
 use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
@@ -71,6 +72,10 @@ impl<'a> Watch<'a> {
         let Destination { sink, about, tells_fates, stopped } = into;
         let CaptureChoice { kind, looks_at, of } = choice;
         let chosen = of.of(network).map_err(|wrong| wrong.to_string())?;
+        if kind.of_cells() && network.aal5.cell != CellFormat::ATM {
+            let size = network.aal5.cell.size;
+            return Err(format!("cells of {size} bytes cannot be captured; leave [cell] out, or capture packets"));
+        }
         let routing = network.routing();
         let circuits = circuits(network, &routing, *kind)?;
         let hosts = if kind.of_cells() { [false; 2] } else { *looks_at };

@@ -36,6 +36,36 @@ pub enum Encapsulation {
     VcMux,
 }
 
+/// The cells of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellFormat {
+    /// Bytes of a cell on the wire.
+    pub size: u64,
+    /// Bytes of a cell that carry a frame.
+    pub payload: u64,
+}
+
+impl CellFormat {
+    /// Cells of ATM.
+    pub const ATM: Self = Self { size: CELL_BYTES, payload: CELL_PAYLOAD };
+
+    /// Creates cells that are all payload, as switches count their memory in.
+    pub const fn of_memory(size: u64) -> Self {
+        Self { size, payload: size }
+    }
+
+    /// Returns the bits of a cell on the wire.
+    pub fn bits(self) -> u64 {
+        self.size.saturating_mul(8)
+    }
+
+    /// Returns the cells of a frame, its trailer included. Saturates at `u32::MAX`, far above any limit that a check
+    /// imposes.
+    fn cells_of(self, sdu: u64) -> u32 {
+        u32::try_from(sdu.saturating_add(AAL5_TRAILER).div_ceil(self.payload)).unwrap_or(u32::MAX)
+    }
+}
+
 /// Framing options of the network's end systems.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -45,23 +75,30 @@ pub struct Aal5Options {
     /// Largest frame a receiver collects, without trailer and padding; a longer one is discarded without waiting for
     /// its last cell (ITU-T I.363.5: at most 65535 bytes).
     pub max_sdu: Bytes,
+    /// The cells of the network, which a scenario describes in a table of its own.
+    #[serde(skip, default = "atm")]
+    pub cell: CellFormat,
+}
+
+fn atm() -> CellFormat {
+    CellFormat::ATM
 }
 
 impl Default for Aal5Options {
     fn default() -> Self {
-        Self { encapsulation: Encapsulation::default(), max_sdu: Bytes { bytes: MAX_SDU } }
+        Self { encapsulation: Encapsulation::default(), max_sdu: Bytes { bytes: MAX_SDU }, cell: CellFormat::ATM }
     }
 }
 
 impl Aal5Options {
-    /// Returns the cells of a frame with `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` (section 1.1).
+    /// Returns the cells of a frame with `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` in ATM (section 1.1).
     pub fn segment_cells(&self, payload: u64) -> u32 {
-        cells_of(self.segment_sdu(payload))
+        self.cell.cells_of(self.segment_sdu(payload))
     }
 
     /// Returns the cells of a frame with `payload` bytes of UDP.
     pub fn packet_cells(&self, payload: u64) -> u32 {
-        cells_of(self.packet_sdu(payload))
+        self.cell.cells_of(self.packet_sdu(payload))
     }
 
     /// Returns the bytes that AAL5 carries for `payload` bytes of TCP: with headers, without trailer and padding.
@@ -76,12 +113,13 @@ impl Aal5Options {
 
     /// Returns the cells of a frame with a packet of `bytes`, including the packet's headers.
     pub fn frame_cells(&self, bytes: u64) -> u32 {
-        cells_of(bytes.saturating_add(self.llc()))
+        self.cell.cells_of(bytes.saturating_add(self.llc()))
     }
 
     /// Returns the longest packet that fits a frame of at most `cells` and that a receiver collects.
     pub fn longest_packet(&self, cells: Option<u32>) -> u64 {
-        let in_cells = cells.map_or(u64::MAX, |cells| (u64::from(cells) * CELL_PAYLOAD).saturating_sub(AAL5_TRAILER));
+        let in_cells = cells
+            .map_or(u64::MAX, |cells| u64::from(cells).saturating_mul(self.cell.payload).saturating_sub(AAL5_TRAILER));
         self.max_sdu.bytes.min(MAX_SDU).min(in_cells).saturating_sub(self.llc())
     }
 
@@ -94,19 +132,14 @@ impl Aal5Options {
 
     /// Returns the maximum number of cells a receiver collects before it gives up a frame.
     pub fn max_cells(&self) -> u32 {
-        cells_of(self.max_sdu.bytes)
+        self.cell.cells_of(self.max_sdu.bytes)
     }
 
     /// Returns the largest share of a link's rate that arrives as payload if each frame of `cells` carries `payload`
-    /// bytes: `MSS / (53 cells(MSS))` (section 1.1).
+    /// bytes: `MSS / (53 cells(MSS))` in ATM (section 1.1).
     pub fn payload_share(&self, payload: u64, cells: u32) -> f64 {
-        payload as f64 / (CELL_BYTES * u64::from(cells)) as f64
+        payload as f64 / self.cell.size.saturating_mul(u64::from(cells)) as f64
     }
-}
-
-/// Saturates at `u32::MAX`, far above any limit that a check imposes.
-fn cells_of(sdu: u64) -> u32 {
-    u32::try_from(sdu.saturating_add(AAL5_TRAILER).div_ceil(CELL_PAYLOAD)).unwrap_or(u32::MAX)
 }
 
 /// The frames of a VC that may still have cells in transit, oldest first.

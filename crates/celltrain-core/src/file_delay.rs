@@ -97,7 +97,7 @@ fn percentile(sorted: &[Span], percent: usize) -> f64 {
 mod tests {
     use super::*;
 
-    const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
+    const CLOCK: Clock = Clock::exact(1000);
 
     fn spans(delays: &[u64]) -> Vec<Span> {
         delays.iter().map(|&delay| Span(delay)).collect()

@@ -210,7 +210,7 @@ pub(crate) mod tests {
     const LINK: BitRate = BitRate::from_bits_per_second(155_520_000);
 
     pub(crate) fn clock() -> Clock {
-        Clock::covering([LINK], [])
+        Clock::covering(crate::units::CELL_BITS, [LINK], [])
     }
 
     pub(crate) fn contract(mcr: u64) -> Gfr {

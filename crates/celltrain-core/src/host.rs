@@ -117,7 +117,7 @@ impl Rate {
 mod tests {
     use super::*;
 
-    const CLOCK: Clock = Clock { units_per_second: 1_000_000, exact: true };
+    const CLOCK: Clock = Clock::exact(1_000_000);
 
     #[test]
     fn the_defaults_are_sound_and_change_nothing() {

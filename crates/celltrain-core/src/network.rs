@@ -334,7 +334,7 @@ impl Network {
         let times = times.chain((self.host.processing_times == ProcessingTimes::Fixed).then_some(self.host.processing));
         let paces = over_tcp().filter_map(|flow| flow.tcp.options().pacing_rate);
         let rates = self.links.iter().map(|link| link.rate).chain(paces);
-        let clock = Clock::covering(rates, times.chain([self.duration]));
+        let clock = Clock::covering(self.aal5.cell.bits(), rates, times.chain([self.duration]));
         let controlled = self.vcs.iter().any(|vc| vc.abr.is_some());
         if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
     }

@@ -82,29 +82,40 @@ pub struct Clock {
     pub units_per_second: u64,
     /// True if every cell time and delay it was made for is a whole number of units.
     pub exact: bool,
+    /// Bits of a cell on the wire.
+    pub cell_bits: u64,
 }
 
 impl Clock {
-    /// Returns the coarsest clock on which every cell time at `rates` and every one of `times` is a whole number of
+    /// Returns the coarsest clock on which every time of a cell of `cell_bits` at `rates` and every one of `times` is a whole number of
     /// units. If that needs more than [`MAX_UNITS_PER_SECOND`], returns a rounding clock of picoseconds (`exact` is
     /// false).
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "greatest common divisors are positive; below 2^41 by below 2^64, in 128 bits"
     )]
-    pub fn covering(rates: impl IntoIterator<Item = BitRate>, times: impl IntoIterator<Item = Duration>) -> Clock {
-        let cell_times = rates.into_iter().map(|rate| rate.bits_per_second / gcd(rate.bits_per_second, CELL_BITS));
+    pub fn covering(
+        cell_bits: u64,
+        rates: impl IntoIterator<Item = BitRate>,
+        times: impl IntoIterator<Item = Duration>,
+    ) -> Clock {
+        let cell_times = rates.into_iter().map(|rate| rate.bits_per_second / gcd(rate.bits_per_second, cell_bits));
         let spans = times.into_iter().map(|time| PS_PER_SECOND / gcd(time.picoseconds, PS_PER_SECOND));
         let mut units: u128 = 1;
         for denominator in cell_times.chain(spans) {
             let denominator = u128::from(denominator);
             units = units / gcd(units, denominator) * denominator;
             if units > u128::from(MAX_UNITS_PER_SECOND) {
-                return Clock { units_per_second: PS_PER_SECOND, exact: false };
+                return Clock { units_per_second: PS_PER_SECOND, exact: false, cell_bits };
             }
         }
         let units_per_second = u64::try_from(units).expect("the loop bounds it");
-        Clock { units_per_second, exact: true }
+        Clock { units_per_second, exact: true, cell_bits }
+    }
+
+    /// Creates an exact clock for ATM cells.
+    pub const fn exact(units_per_second: u64) -> Clock {
+        Clock { units_per_second, exact: true, cell_bits: CELL_BITS }
     }
 
     /// Returns the same clock with units `times` times shorter, if it is exact and the result is not too fine.
@@ -118,10 +129,10 @@ impl Clock {
         }
     }
 
-    /// Returns the time of one cell on a link of this rate: 424 bits over the rate, at least one unit.
-    #[expect(clippy::arithmetic_side_effects, reason = "424 by 64 bits, in 128 bits")]
+    /// Returns the time of one cell on a link of this rate: its bits over the rate, at least one unit.
+    #[expect(clippy::arithmetic_side_effects, reason = "64 bits by 64 bits, in 128 bits")]
     pub fn cell_time(&self, rate: BitRate) -> Span {
-        Span(div_round(u128::from(CELL_BITS) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
+        Span(div_round(u128::from(self.cell_bits) * u128::from(self.units_per_second), rate.bits_per_second).max(1))
     }
 
     /// Converts a duration to this clock.
@@ -364,7 +375,7 @@ mod tests {
     fn the_clock_of_the_lan_makes_cell_times_and_delays_whole() {
         let rate: BitRate = "155.52Mbps".parse().unwrap();
         let delay: Duration = "5us".parse().unwrap();
-        let clock = Clock::covering([rate], [delay]);
+        let clock = Clock::covering(CELL_BITS, [rate], [delay]);
         assert!(clock.exact);
         assert_eq!(clock.units_per_second, 97_200_000);
         assert_eq!(clock.cell_time(rate), Span(265));
@@ -374,7 +385,7 @@ mod tests {
     #[test]
     fn rates_without_a_common_unit_are_rounded_and_say_so() {
         let rates = [1_000_000_007, 998_244_353].map(BitRate::from_bits_per_second);
-        let clock = Clock::covering(rates, []);
+        let clock = Clock::covering(CELL_BITS, rates, []);
         assert!(!clock.exact);
         assert_eq!(clock.units_per_second, PS_PER_SECOND);
     }

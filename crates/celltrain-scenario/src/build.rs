@@ -121,7 +121,7 @@ impl<'a> ResolvedScenario<'a> {
             tie_order: scenario.switch.tie_order,
             service_order: scenario.switch.service_order,
             host: scenario.host.clone(),
-            aal5: scenario.aal5.clone(),
+            aal5: scenario.framing(),
             file_size: scenario.measure.file_size,
             measure: MeasureWindow { from: scenario.measure.from, to: scenario.measure.to },
         }

@@ -3,6 +3,7 @@
 //! There is one module for each area. A check gets a scope, which knows the path and collects the faults. Properties
 //! that only the layout shows are checked on [`ResolvedScenario`], from which the network is then built.
 
+mod cells;
 mod edges;
 mod memories;
 mod ports;
@@ -56,6 +57,7 @@ pub fn check(
         let problem = format!("is not a positive time up to {MAX_DURATION}");
         root.at("duration").refuse_text(scenario.duration, problem);
     }
+    cells::check(scenario, &mut root);
     let frames_are_sound = traffic::check(scenario, &mut root);
     let before = root.found().count();
     let laid_out = scenario.topology.check(&mut root)?;

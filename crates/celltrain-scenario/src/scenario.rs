@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use celltrain_core::aal5::Aal5Options;
+use celltrain_core::aal5::{Aal5Options, CELL_BYTES, CellFormat};
 use celltrain_core::abr::Parameters;
 use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::EdgeConfig;
@@ -62,6 +62,9 @@ pub struct Scenario {
     /// Framing.
     #[serde(default)]
     pub aal5: Aal5Options,
+    /// The cells of all links and buffers.
+    #[serde(default)]
+    pub cell: CellOptions,
     /// What is measured beyond the usual.
     #[serde(default)]
     pub measure: MeasureOptions,
@@ -165,6 +168,39 @@ pub struct SwitchOptions {
     /// What single switches have of their own, by the switch's name or a pattern of names.
     #[serde(flatten)]
     pub own: BTreeMap<String, OwnSwitch>,
+}
+
+/// The cells of all links and buffers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct CellOptions {
+    /// Bytes of a cell, on links and in buffers. The last cell of a frame is padded.
+    pub size: Bytes,
+    /// Bytes of it that carry a frame. When absent, 48 of the 53 bytes of ATM, and all of any other size.
+    pub payload: Option<Bytes>,
+}
+
+impl Default for CellOptions {
+    fn default() -> Self {
+        Self { size: Bytes { bytes: CELL_BYTES }, payload: None }
+    }
+}
+
+impl CellOptions {
+    /// Returns the format of the cells.
+    pub fn format(&self) -> CellFormat {
+        // Checks refuse 0.
+        let size = self.size.bytes.max(1);
+        let standard = if size == CELL_BYTES { CellFormat::ATM } else { CellFormat::of_memory(size) };
+        CellFormat { payload: self.payload.map_or(standard.payload, |payload| payload.bytes.max(1)), ..standard }
+    }
+}
+
+impl Scenario {
+    /// Returns the framing of end systems, with the network's cells.
+    pub fn framing(&self) -> Aal5Options {
+        Aal5Options { cell: self.cell.format(), ..self.aal5.clone() }
+    }
 }
 
 /// What is measured beyond the usual. It changes nothing in the run.

@@ -35,7 +35,7 @@ use crate::shaped_port::ShapedPort;
 use crate::units::{BitRate, Clock, Duration, Time};
 
 /// Scripts count microseconds.
-const CLOCK: Clock = Clock { units_per_second: 1_000_000, exact: true };
+const CLOCK: Clock = Clock::exact(1_000_000);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {

@@ -113,7 +113,7 @@ mod tests {
     /// Creates the processing of two sources and their destinations, on a clock of a microsecond.
     fn processing(options: HostOptions) -> Option<Processing> {
         let network = Network { host: options, ..simple_network(2, "1s") };
-        Processing::new(&network, Clock { units_per_second: 1_000_000, exact: true })
+        Processing::new(&network, Clock::exact(1_000_000))
     }
 
     fn taking(microseconds: u64, processing_times: ProcessingTimes) -> Processing {

@@ -2,7 +2,6 @@
 
 use super::{AbrResult, CellTotals, ContractResult, FlowResult, PortResult, QueueResult, Rates, RunResult};
 use crate::network::Network;
-use crate::units::CELL_BITS;
 
 impl RunResult {
     /// Restricts rates, efficiency, fairness, utilisations and counters to the time after the snapshot `before`, if
@@ -20,7 +19,7 @@ impl RunResult {
             own.throughput_mbps = super::mbps(own.received_bytes, seconds);
         }
         for (index, own) in self.ports.iter_mut_enumerated() {
-            let cell_s = CELL_BITS as f64 / network.links[index].rate.bits_per_second as f64;
+            let cell_s = network.aal5.cell.bits() as f64 / network.links[index].rate.bits_per_second as f64;
             own.count_between(before.map(|before| &before.ports[index]), &until.ports[index]);
             let busy = own.counters.forwarded as f64 * (cell_s / seconds);
             own.utilisation = if own.counters.forwarded > 0 { busy.min(1.0) } else { 0.0 };

@@ -14,7 +14,7 @@ use crate::units::{Bytes, Clock, Duration, Span, Time};
 
 const MSS: u64 = 512;
 /// Times are milliseconds.
-const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
+const CLOCK: Clock = Clock::exact(1000);
 /// A round trip, unless a segment is delayed.
 const ROUND_TRIP: u64 = 100;
 const TICK: u64 = 100;

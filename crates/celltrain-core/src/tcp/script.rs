@@ -52,7 +52,7 @@ struct Player {
 /// Sequence number of the stream's first byte: the numbers wrap within the first segments of most scripts.
 const INITIAL: u32 = u32::MAX - 8000;
 /// Scripts count milliseconds.
-const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
+const CLOCK: Clock = Clock::exact(1000);
 
 /// Returns an offset in the stream as read from a 32-bit sequence number; `near` is close to it.
 fn through_number(offset: u64, near: u64) -> u64 {

@@ -543,7 +543,7 @@ mod tests {
     const NOW: Time = Time(0);
 
     fn sender() -> Sender {
-        Sender::new(&TcpConfig::Vanilla(TcpOptions::default()), Clock { units_per_second: 1, exact: true })
+        Sender::new(&TcpConfig::Vanilla(TcpOptions::default()), Clock::exact(1))
     }
 
     #[test]
@@ -569,7 +569,7 @@ mod tests {
             [(AfterIdle::SlowStart, 2, 5.0), (AfterIdle::SlowStart, 3, 1.0), (AfterIdle::KeepWindow, 3, 5.0)]
         {
             let options = TcpOptions { after_idle, ..TcpOptions::default() };
-            let clock = Clock { units_per_second: 1, exact: true };
+            let clock = Clock::exact(1);
             let mut sender = Sender::new(&TcpConfig::Vanilla(options), clock).of_bytes(4 * 512);
             for ack in 1..=4 {
                 while sender.next_segment(NOW).is_some() {}

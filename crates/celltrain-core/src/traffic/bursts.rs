@@ -61,7 +61,7 @@ impl Pauses {
 mod tests {
     use super::*;
 
-    const CLOCK: Clock = Clock { units_per_second: 97_200_000, exact: true };
+    const CLOCK: Clock = Clock::exact(97_200_000);
 
     fn pauses(times: Times, pause: Duration) -> Pauses {
         let config = Config { bytes: Bytes { bytes: 512 }, pause, times };

@@ -14,7 +14,7 @@ pub mod on_off;
 
 use crate::registry;
 use crate::rng::Stream;
-use crate::units::{BitRate, Bytes, CELL_BITS, Clock, Duration, PS_PER_SECOND, Span, Time};
+use crate::units::{BitRate, Bytes, Clock, Duration, PS_PER_SECOND, Span, Time};
 
 registry! {
     /// What a flow has to send, as a scenario names it: one table whose key is the kind's name.
@@ -125,7 +125,7 @@ impl Emissions {
         let mut emissions = Self {
             start,
             clock,
-            bits: u64::from(cells) * CELL_BITS,
+            bits: u64::from(cells) * clock.cell_bits,
             rate: pattern.rate,
             sent: 0,
             burst: start,
@@ -200,7 +200,7 @@ fn packet() -> Bytes {
 mod tests {
     use super::*;
 
-    const CLOCK: Clock = Clock { units_per_second: 97_200_000, exact: true };
+    const CLOCK: Clock = Clock::exact(97_200_000);
 
     fn emissions(traffic: &TrafficConfig) -> Emissions {
         let stream = Stream::new(1, "test");

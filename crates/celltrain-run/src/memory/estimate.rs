@@ -6,7 +6,6 @@
 
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Flow, Network};
-use celltrain_core::units::CELL_BITS;
 use celltrain_scenario::Size;
 
 /// Estimates of the memory of a run, and the numbers behind them.
@@ -78,7 +77,8 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     let options = flow.tcp.options();
     let file = flow.traffic.bytes().map_or(u64::MAX, |file| file.bytes.div_ceil(options.mss.bytes.max(1)));
     let cells = f64::from(flow.frame(&network.aal5).1.max(1));
-    let rate = |&link: &LinkIndex| network.links[link].rate.bits_per_second as f64 / (CELL_BITS as f64 * cells);
+    let rate =
+        |&link: &LinkIndex| network.links[link].rate.bits_per_second as f64 / (network.aal5.cell.bits() as f64 * cells);
     let sent = network.vcs[flow.data_vc].path.first().map_or(0.0, rate) * network.duration.seconds();
     options.window_segments().min(file).min(sent.ceil() as u64)
 }

@@ -9,7 +9,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::LinkIndex;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::policy::formula::PortInfo;
-use celltrain_core::units::{CELL_BITS, Time};
+use celltrain_core::units::Time;
 
 use super::ports::{counts_vcs, crossing, has_settings_by_vc};
 use crate::build::ResolvedScenario;
@@ -52,7 +52,7 @@ pub(super) fn check(
         let port_info = PortInfo {
             name: &of_link.name,
             capacity,
-            cells_per_second: of_link.rate.bits_per_second as f64 / CELL_BITS as f64,
+            cells_per_second: of_link.rate.bits_per_second as f64 / resolved.scenario.cell.format().bits() as f64,
             units_per_second: UNITS_PER_SECOND,
         };
         let end = Time(resolved.scenario.duration.picoseconds);

@@ -7,7 +7,7 @@ use celltrain_core::index::FlowIndex;
 use celltrain_core::tcp::TcpConfig;
 use celltrain_core::tcp::scoreboard::MAX_OPTION_BYTES;
 use celltrain_core::traffic::{Pattern, TrafficConfig};
-use celltrain_core::units::{Bytes, CELL_BITS, Duration};
+use celltrain_core::units::{Bytes, Duration};
 use celltrain_formula::names::is_in_range;
 
 use super::any;
@@ -63,7 +63,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     }
     file_size(scenario, root);
     window(scenario, root);
-    let about_frames = |key: &str| ["tcp.", "aal5.", "flow."].iter().any(|table| key.starts_with(table));
+    let about_frames = |key: &str| ["tcp.", "aal5.", "cell.", "flow."].iter().any(|table| key.starts_with(table));
     let frames_are_sound = !root.found().iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
         each_tcp(scenario, root, |tcp, scope| frames(tcp, scenario, scope));
@@ -107,7 +107,7 @@ fn packets(pattern: &Pattern<'_>, scenario: &Scenario, scope: &mut Scope<'_>) {
         scope.at("rate").refuse_text(rate, format!("is not a positive rate from {MIN_RATE} to {MAX_RATE}"));
     }
     if (1..=MAX_PACKET).contains(&packet.bytes) {
-        let (sdu, cells) = (scenario.aal5.packet_sdu(packet.bytes), scenario.aal5.packet_cells(packet.bytes));
+        let (sdu, cells) = (scenario.framing().packet_sdu(packet.bytes), scenario.framing().packet_cells(packet.bytes));
         collected(packet, sdu, cells, scenario, &mut scope.at("packet"));
     } else {
         scope.at("packet").refuse_text(packet, format!("is outside 1B to {MAX_PACKET}B, as UDP and IP require"));
@@ -127,14 +127,14 @@ fn burst(key: &str, time: Duration, scope: &mut Scope<'_>) {
 /// Checks that a segment fits into a frame that the receiver can collect.
 fn frames(tcp: &TcpConfig, scenario: &Scenario, scope: &mut Scope<'_>) {
     let mss = tcp.options().mss;
-    let (sdu, cells) = (scenario.aal5.segment_sdu(mss.bytes), scenario.aal5.segment_cells(mss.bytes));
+    let (sdu, cells) = (scenario.framing().segment_sdu(mss.bytes), scenario.framing().segment_cells(mss.bytes));
     collected(mss, sdu, cells, scenario, &mut scope.at("mss"));
 }
 
 /// Checks that AAL5 can carry a frame with an SDU of `sdu` bytes, and that a receiver can collect its `cells`. `size`
 /// is the setting at fault.
 fn collected(size: Bytes, sdu: u64, cells: u32, scenario: &Scenario, scope: &mut Scope<'_>) {
-    let most = scenario.aal5.max_cells();
+    let most = scenario.framing().max_cells();
     if cells > most {
         let problem = format!("makes frames of {cells} cells, more than aal5.max_sdu lets a receiver collect ({most})");
         scope.refuse_text(size, problem);
@@ -212,11 +212,11 @@ pub(super) fn frame_cells(resolved: &ResolvedScenario<'_>, flow: FlowIndex) -> [
     let (own, scenario) = (resolved.tables.flows[flow], resolved.scenario);
     let packets = own.and_then(|own| own.traffic.as_ref()).and_then(TrafficConfig::packets);
     if let Some(pattern) = packets {
-        return [scenario.aal5.packet_cells(pattern.packet.bytes), 0];
+        return [scenario.framing().packet_cells(pattern.packet.bytes), 0];
     }
     let tcp = own.and_then(|own| own.tcp.as_ref()).unwrap_or(&scenario.tcp);
     let ack_options = if tcp.selective() { MAX_OPTION_BYTES } else { 0 };
-    [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.aal5.segment_cells(bytes))
+    [tcp.options().mss.bytes, ack_options].map(|bytes| scenario.framing().segment_cells(bytes))
 }
 
 /// Warns of packets that are faster than the host's link: its queue grows without end.
@@ -267,7 +267,7 @@ pub(super) fn timeouts(
         let (timeout, setting) = tcp.options().repeated_timeout();
         let link = &layout.graph.links[route.data[0]];
         let [cells, _] = frame_cells(resolved, FlowIndex::from(number));
-        let bits = CELL_BITS.saturating_mul(u64::from(cells)) as f64;
+        let bits = scenario.cell.format().bits().saturating_mul(u64::from(cells)) as f64;
         let sending = bits / link.rate.bits_per_second as f64;
         if timeout.seconds() >= sending {
             continue;

@@ -1,9 +1,11 @@
 //! Memories that ports share: the network that a scenario means, and the faults of its tables.
 
+use celltrain_core::aal5::CellFormat;
 use celltrain_core::engine::Engine;
 use celltrain_core::index::{LinkIndex, MemoryIndex};
 use celltrain_core::memory::{Lossless, MemoryConfig, PauseAt, PolicyScope, Side};
 use celltrain_core::network::Network;
+use celltrain_core::units::Time;
 
 use super::{messages, read};
 
@@ -195,8 +197,35 @@ fn a_policy_that_removes_cells_needs_queues_from_which_it_can() {
             "[switch.sw.memory.pool.main.",
             "[switch.sw.memory.pool.main]\nside = \"ingress\"\n[switch.sw.memory.pool.main.",
         ),
-        &["longest_queue_drop removes waiting cells, which only a pool on the egress side can"],
+        &["longest_queue_drop removes waiting cells"],
     );
     let port = "[port.default]\nbuffer = \"shared\"\npolicy.tail_drop = {}\nscheduler.round_robin = {}\n";
-    refused(&format!("{drop}{port}"), &["removes waiting cells, but the port sw->host1 has the scheduler round_robin"]);
+    refused(&format!("{drop}{port}"), &["but the port sw->host1 has the scheduler round_robin"]);
+}
+
+#[test]
+fn cells_of_any_size_carry_frames_and_take_their_time_on_the_wire() {
+    let network = network(&format!("[cell]\nsize = \"254B\"\n{MEMORY}"));
+    assert_eq!(network.aal5.cell, CellFormat { size: 254, payload: 254 });
+    // 512 bytes with 40 of TCP and IP, 8 of LLC and 8 of the trailer.
+    assert_eq!(network.aal5.segment_cells(512), 3);
+    let clock = network.clock();
+    assert!(clock.exact);
+    let cell_time = clock.cell_time("155.52Mbps".parse().unwrap());
+    assert!((clock.seconds(Time(cell_time.0)) - 254.0 * 8.0 / 155.52e6).abs() < 1e-12);
+    let result = Engine::Reference.run_to_end(&network);
+    let most = 512.0 / (3.0 * 254.0) * 155.52;
+    assert!(result.flows.iter().all(|flow| flow.goodput_mbps > 0.0 && flow.goodput_mbps <= most));
+    let in_atm = Engine::Reference.run_to_end(&self::network(MEMORY));
+    assert!(result.efficiency <= 1.0 && in_atm.cell_hops > result.cell_hops);
+}
+
+#[test]
+fn faults_of_cells_say_what_would_be_right() {
+    let with = |more: &str| format!("{more}{MEMORY}");
+    refused(&with("[cell]\nsize = \"7B\"\n"), &["cell.size = \"7B\" is outside 8B to 65536B"]);
+    refused(&with("[cell]\nsize = \"64B\"\npayload = \"65B\"\n"), &["cell.payload = \"65B\" is outside 8B to"]);
+    refused(&with("[cell]\nsize = 254\n"), &["cell.size = 254 is not a"]);
+    let gfr = "[cell]\nsize = \"64B\"\n[vc.tcp1.gfr]\nmcr = \"1Mbps\"\nmfs = 12\n";
+    refused(&with(gfr), &["cell.size = \"64B\" is not possible with a guaranteed frame rate"]);
 }

@@ -26,7 +26,7 @@ use celltrain_core::traffic::TrafficConfig;
 use celltrain_core::units::{BitRate, Bytes, Duration};
 use celltrain_scenario::document::join;
 use celltrain_scenario::scenario::{
-    Buffer, FlowOptions, Infinite, MeasureOptions, PortConfig, SwitchOptions, VcOptions, schema,
+    Buffer, CellOptions, FlowOptions, Infinite, MeasureOptions, PortConfig, SwitchOptions, VcOptions, schema,
 };
 use celltrain_scenario::topology::network::{Config as GeneralNetwork, FlowConfig, LinkConfig};
 use celltrain_scenario::topology::{Route, Topology, chain, n_source, star};
@@ -389,7 +389,7 @@ impl Rest {
         let packets = flow.values().filter_map(|flow| Some(flow.traffic.as_ref()?.packets()?.packet.bytes));
         let mss = tcps().map(|tcp| tcp.options().mss.bytes).chain(packets).max().expect("there is one");
         let max_sdu = if self.exact_sdu { Bytes { bytes: mss + 48 } } else { Aal5Options::default().max_sdu };
-        let aal5 = Aal5Options { encapsulation: self.encapsulation, max_sdu };
+        let aal5 = Aal5Options { encapsulation: self.encapsulation, max_sdu, ..Aal5Options::default() };
         let frame = aal5.segment_cells(mss);
         let own_vc = |(flow, acks, options): &(usize, bool, VcOptions)| {
             let mut options = options.clone();
@@ -417,6 +417,7 @@ impl Rest {
             tcp: self.tcp.clone(),
             port: ports.collect(),
             edge: edge.collect(),
+            cell: CellOptions::default(),
             switch: self.switch.clone(),
             host: self.host.clone(),
             aal5,

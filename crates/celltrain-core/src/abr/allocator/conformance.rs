@@ -14,7 +14,7 @@ pub(super) const C: f64 = 100_000.0;
 /// Returns a port of `vcs` ABR VCs on a clock of microseconds.
 pub(super) fn port(vcs: usize) -> PortKind<'static> {
     const VCS: [VcKind; 16] = [VcKind { is_abr: true, above_abr: false, mcr: 0.0, share: C / 16.0 }; 16];
-    PortKind { clock: Clock { units_per_second: 1_000_000, exact: true }, rate: C, capacity: 1000, vcs: &VCS[..vcs] }
+    PortKind { clock: Clock::exact(1_000_000), rate: C, capacity: 1000, vcs: &VCS[..vcs] }
 }
 
 /// Returns a backward RM cell as it reaches the port.

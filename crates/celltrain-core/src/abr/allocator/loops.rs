@@ -10,7 +10,7 @@ use crate::units::{Clock, Span, Time};
 
 /// A step of the loop: 0.1 ms on a clock of microseconds.
 const STEP: u64 = 100;
-const CLOCK: Clock = Clock { units_per_second: 1_000_000, exact: true };
+const CLOCK: Clock = Clock::exact(1_000_000);
 const PCR: f64 = 200_000.0;
 
 /// Links that VCs cross. A VC's cells are at all its links at once; an RM cell, one of 32, is back after `delay` steps.

@@ -7,7 +7,7 @@ const MILLISECOND: Duration = Duration::from_milliseconds(1);
 
 /// Returns the clock of a scenario with ABR: a thousandth of the coarsest unit.
 fn fine_clock(link_rate: BitRate) -> Clock {
-    Clock::covering([link_rate], []).finer(1000)
+    Clock::covering(crate::units::CELL_BITS, [link_rate], []).finer(1000)
 }
 
 fn source(parameters: &Parameters) -> Source {
@@ -181,7 +181,7 @@ proptest! {
     ) {
         prop_assert_eq!(parameters.check(LINK), []);
         // Microseconds: with such a coarse clock, instants often coincide.
-        let clock = Clock { units_per_second: 1_000_000, exact: false };
+        let clock = Clock { exact: false, ..Clock::exact(1_000_000) };
         let mut oracle = Source::new(&parameters, LINK, MILLISECOND, clock);
         let mut ahead = oracle.clone();
         let pcr = ahead.rates.pcr;
@@ -260,7 +260,7 @@ proptest! {
         idle in 0_u64..200_000,
         turn_around in any::<bool>(),
     ) {
-        let clock = Clock { units_per_second: 1_000_000, exact: false };
+        let clock = Clock { exact: false, ..Clock::exact(1_000_000) };
         let mut source = Source::new(&parameters, LINK, MILLISECOND, clock);
         let rm = source.sent(Time(0), Kind::ForwardRm).unwrap();
         for _ in 0..sent_before {

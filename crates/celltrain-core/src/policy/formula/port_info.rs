@@ -1,6 +1,6 @@
 //! Facts that a policy can use about its port.
 
-use crate::units::{BitRate, CELL_BITS, Clock};
+use crate::units::{BitRate, Clock};
 
 /// Properties of a port that stay constant during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,7 @@ impl<'a> PortInfo<'a> {
         Self {
             name,
             capacity: buffer,
-            cells_per_second: rate.bits_per_second as f64 / CELL_BITS as f64,
+            cells_per_second: rate.bits_per_second as f64 / clock.cell_bits as f64,
             units_per_second: clock.units_per_second as f64,
         }
     }

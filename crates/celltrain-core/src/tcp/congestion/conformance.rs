@@ -8,7 +8,7 @@ use crate::tcp::options::{SsthreshRule, TcpOptions, WindowGrowth};
 use crate::units::{Bytes, Clock, Span, Time};
 
 /// Times are in milliseconds.
-const CLOCK: Clock = Clock { units_per_second: 1000, exact: true };
+const CLOCK: Clock = Clock::exact(1000);
 
 #[derive(Clone, Copy, Debug)]
 enum Operation {

@@ -318,7 +318,7 @@ mod tests {
     use crate::units::Bytes;
 
     fn windows(rule: SsthreshRule, cwnd: f64) -> Windows {
-        let clock = Clock { units_per_second: 1000, exact: true };
+        let clock = Clock::exact(1000);
         Windows { cwnd, ..Windows::new(&TcpOptions { ssthresh_rule: rule, ..TcpOptions::default() }, clock) }
     }
 
@@ -367,7 +367,7 @@ mod tests {
                 window_arithmetic: WindowArithmetic::WholeBytes,
                 ..TcpOptions::default()
             };
-            let mut ours = Windows::new(&options, Clock { units_per_second: 1000, exact: true });
+            let mut ours = Windows::new(&options, Clock::exact(1000));
             let mut bsd = Bsd { cwnd: mss, ssthresh: 65_535 / mss * mss, wnd: wnd >> 10 << 10, maxseg: mss };
             for what in happens {
                 match what {
@@ -425,7 +425,7 @@ mod tests {
 
     #[test]
     fn a_window_capped_by_its_field_stops_at_65535_bytes_shifted() {
-        let clock = Clock { units_per_second: 1000, exact: true };
+        let clock = Clock::exact(1000);
         for (receive_window, bytes) in [(60_000, 65_535.0), (600_000, 1_048_560.0)] {
             let receive_window = Bytes { bytes: receive_window };
             let window_growth = WindowGrowth::CappedByField;

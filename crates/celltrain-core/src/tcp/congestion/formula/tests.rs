@@ -3,7 +3,7 @@ use crate::tcp::congestion::{Congestion, Windows};
 use crate::tcp::options::WindowGrowth;
 use crate::units::Bytes;
 
-const MILLISECOND: Clock = Clock { units_per_second: 1000, exact: true };
+const MILLISECOND: Clock = Clock::exact(1000);
 
 type Updates<'a> = &'a [(&'a str, &'a str)];
 
