@@ -6,17 +6,18 @@ use std::env;
 use celltrain_core::memory::slotted::game::two_port_ratio;
 use celltrain_core::memory::slotted::search::{Pattern, search};
 use celltrain_core::memory::{
-    MemoryPolicyConfig, complete_sharing, dynamic_threshold, longest_queue_drop, static_thresholds,
+    MemoryPolicyConfig, complete_sharing, dynamic_threshold, harmonic, longest_queue_drop, static_thresholds,
 };
 
 fn main() {
     let mut numbers = env::args().skip(1).map(|text| text.parse().expect("arguments are whole numbers"));
     let (tries, seed) = (numbers.next().unwrap_or(2000), u64::from(numbers.next().unwrap_or(1)));
 
-    let policies: [MemoryPolicyConfig; 4] = [
+    let policies: [MemoryPolicyConfig; 5] = [
         complete_sharing::Config {}.into(),
         static_thresholds::Config::default().into(),
         dynamic_threshold::Config::default().into(),
+        harmonic::Config {}.into(),
         longest_queue_drop::Config::default().into(),
     ];
     let memories = 2..=8;
@@ -33,6 +34,7 @@ fn main() {
         for (cells, ports) in [(24, 2), (120, 6), (600, 24)] {
             print_found(policy, Pattern::staggered(cells, ports, 8), tries, seed);
         }
+        print_found(policy, Pattern::dominated(120, 12, 6000), 0, seed);
     }
     let longest_queue_drop = longest_queue_drop::Config::default().into();
     print_found(&longest_queue_drop, Pattern::staggered(800, 64, 8), tries, seed);

@@ -25,11 +25,13 @@ pub mod search;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
+use std::sync::Arc;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::{MemoryPolicy, MemoryPolicyConfig, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueInfo, Verdict, View};
-use crate::units::{Span, Time};
+use crate::rng::Stream;
+use crate::units::{Clock, Time};
 
 /// Cells that arrive for one port, one directly after the other. An arrival sequence is a list of bursts in the order
 /// of their slots. Bursts of one slot arrive in the order of the list.
@@ -58,8 +60,8 @@ pub struct SlottedMemory {
 }
 
 impl SlottedMemory {
-    /// Transmission time of a cell, in units of a policy's clock.
-    pub const SLOT: Span = Span(1);
+    /// The clock of a policy: a slot takes one unit, a microsecond.
+    pub const CLOCK: Clock = Clock::exact(1_000_000);
 
     /// Creates an empty memory of this many cells and ports, none of which has settings of its own.
     pub fn new(policy: &MemoryPolicyConfig, cells: u32, ports: u32) -> Self {
@@ -69,16 +71,28 @@ impl SlottedMemory {
 
     /// Creates an empty memory of this many cells for these queues, one a port.
     pub fn with_queues(policy: &MemoryPolicyConfig, cells: u32, queues: &TiSlice<PoolQueue, QueueInfo>) -> Self {
-        Self::with_policy(policy.build(&PoolInfo { cells, queues }), cells, ti_vec![0; queues.len()])
+        Self::holding(policy, cells, queues, ti_vec![0; queues.len()])
     }
 
-    /// Creates a memory of this many cells with a policy of its own, whose queues hold these cells. They count as the
-    /// first arrivals, in the order of their queues.
-    pub fn with_policy(policy: Box<dyn MemoryPolicy>, cells: u32, queues: TiVec<PoolQueue, u32>) -> Self {
+    /// Creates a memory of this many cells whose queues already hold some. Those count as the first arrivals, in the
+    /// order of their queues.
+    pub fn holding(
+        policy: &MemoryPolicyConfig,
+        cells: u32,
+        queues: &TiSlice<PoolQueue, QueueInfo>,
+        held: TiVec<PoolQueue, u32>,
+    ) -> Self {
+        let rng = &Stream::new(1, "memory/slotted");
+        let policy = policy.build(&PoolInfo { cells, queues, clock: Self::CLOCK, rng });
         let mut numbers = 0..;
-        let waiting = queues.iter().map(|&held| numbers.by_ref().take(held as usize).collect()).collect();
+        let waiting = held.iter().map(|&held| numbers.by_ref().take(held as usize).collect()).collect();
         let lost = vec![false; numbers.start];
-        Self { cells, used: queues.iter().sum(), queues, waiting, policy, slot: 0, sent: 0, lost }
+        Self { cells, used: held.iter().sum(), queues: held, waiting, policy, slot: 0, sent: 0, lost }
+    }
+
+    /// Gives the policy predictions: by arrival, true if longest queue drop loses the cell.
+    pub fn predict(&mut self, drops: Arc<[bool]>) {
+        self.policy.predict(drops);
     }
 
     /// Offers an arriving cell to the policy. Returns whether it entered.
@@ -87,6 +101,7 @@ impl SlottedMemory {
     /// If the policy admits a cell for which there is no place, or pushes a cell out of an empty queue.
     pub fn offer(&mut self, port: u32) -> bool {
         let queue = PoolQueue::new(port);
+        self.ask(|policy, view| policy.arrived(view, queue, 1));
         loop {
             match self.ask(|policy, view| policy.admit(view, queue, 1)) {
                 Verdict::Admit => break,
@@ -181,7 +196,7 @@ impl SlottedMemory {
     }
 
     fn now(&self) -> Time {
-        Time(u64::from(self.slot) * Self::SLOT.0)
+        Time(u64::from(self.slot))
     }
 
     fn ask<T>(&mut self, question: impl FnOnce(&mut dyn MemoryPolicy, &View<'_>) -> T) -> T {
@@ -258,11 +273,11 @@ pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
 /// A cell that arrives in slot a and is sent in slot d takes a place in the slots a to d. So a schedule is a set of
 /// intervals, at most M of which contain any slot, and no two intervals of a port end in the same slot.
 ///
-/// 1. *The intervals can be fixed in advance.* Let each port of an infinite memory send the cell that arrived last, and
-///    let m(d) be the cell that it sends in slot d. Some best schedule uses only intervals \[m(d), d\]. To see this,
-///    change a best schedule slot by slot, so that m(d) is used for d or not at all. If d is used with another cell x,
-///    that cell arrived no later than m(d), as m(d) was the last arrival left: exchange x and m(d). If d is not used and
-///    m(d) is sent at a later slot, send it at d. Neither change makes more intervals contain any slot.
+/// 1. *The intervals can be fixed in advance.* Let each port of an infinite memory send the cell that arrived last,
+///    and let m(d) be the cell that it sends in slot d. Some best schedule uses only intervals \[m(d), d\]. To see
+///    this, change a best schedule slot by slot, so that m(d) is used for d or not at all. If d is used with another
+///    cell x, that cell arrived no later than m(d), as m(d) was the last arrival left: exchange x and m(d). If d is
+///    not used and m(d) is sent at a later slot, send it at d. Neither change makes more intervals contain any slot.
 /// 2. *The most intervals of which no slot is in more than M* are found by a greedy algorithm: in the order of their
 ///    starts, remove the interval that ends last whenever M + 1 intervals contain a slot (Faigle and Nawijn, "Note on
 ///    Scheduling Intervals On-Line", Discrete Applied Mathematics 58, 1995; Carlisle and Lloyd, "On the k-Coloring of

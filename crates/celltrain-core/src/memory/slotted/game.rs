@@ -9,7 +9,7 @@
 use typed_index_collections::TiVec;
 
 use super::{Ratio, SlottedMemory};
-use crate::memory::{MemoryPolicyConfig, PoolInfo, PoolQueue, QueueInfo};
+use crate::memory::{MemoryPolicyConfig, PoolQueue, QueueInfo};
 
 /// The cells that two ports hold.
 pub type Queues = [u32; 2];
@@ -23,14 +23,13 @@ pub fn two_port_ratio(policy: &MemoryPolicyConfig, cells: u32) -> Option<Ratio> 
 /// Returns the queues of a policy after an arrival.
 fn after_arrival(policy: &MemoryPolicyConfig, cells: u32, queues: Queues, port: u32) -> Queues {
     let infos: TiVec<PoolQueue, QueueInfo> = (0..2).map(QueueInfo::at_port).collect();
-    let policy = policy.build(&PoolInfo { cells, queues: &infos });
-    let mut memory = SlottedMemory::with_policy(policy, cells, queues.to_vec().into());
+    let mut memory = SlottedMemory::holding(policy, cells, &infos, queues.to_vec().into());
     memory.offer(port);
     [0, 1].map(|port| memory.queues()[PoolQueue::new(port)])
 }
 
-/// Returns the competitive ratio of a rule that maps the queues and the port of an arriving cell to the queues after its
-/// arrival, or `None` if no ratio bounds it.
+/// Returns the competitive ratio of a rule that maps the queues and the port of an arriving cell to the queues after
+/// its arrival, or `None` if no ratio bounds it.
 pub fn ratio_of_rule(cells: u32, rule: impl FnMut(Queues, u32) -> Queues) -> Option<Ratio> {
     let game = Game::new(cells, rule);
     let mut best = Ratio::new(1, 1);

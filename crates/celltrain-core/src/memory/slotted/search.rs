@@ -1,14 +1,14 @@
 //! A search for arrival sequences that are bad for a policy.
 //!
 //! The sequences are rounds of saturated ports that stop one after the other. A port that stops gets one more burst,
-//! of which a policy that does not know the future keeps little. The best schedule keeps one cell of each saturated port
-//! and fills its memory with those bursts, which it sends long after.
+//! of which a policy that does not know the future keeps little. The best schedule keeps one cell of each saturated
+//! port and fills its memory with those bursts, which it sends long after.
 //!
-//! For longest queue drop let M / t ports be saturated t slots after some origin. In the limit of many cells and ports,
-//! its saturated queues hold (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t cells of each last
-//! burst. While t grows by a factor of e, longest queue drop sends x M cells and the best schedule e M. So the ratio of
-//! one long round tends to e / x = 1.5417. With more or fewer ports than M / t, and the same calculation, it is at most
-//! the r for which r ln r - (r - 1) ln (r - 1) = 1, which is 1.5422.
+//! For longest queue drop let M / t ports be saturated t slots after some origin. In the limit of many cells and
+//! ports, its saturated queues hold (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t cells of
+//! each last burst. While t grows by a factor of e, longest queue drop sends x M cells and the best schedule e M. So
+//! the ratio of one long round tends to e / x = 1.5417. With more or fewer ports than M / t, and the same calculation,
+//! it is at most the r for which r ln r - (r - 1) ln (r - 1) = 1, which is 1.5422.
 
 use super::{Burst, Ratio, ratio};
 use crate::memory::MemoryPolicyConfig;
@@ -17,8 +17,8 @@ use crate::rng::Stream;
 /// Cells that arrive in a slot for a saturated port.
 const SATURATION: u32 = 2;
 
-/// Rounds of saturated ports that stop one after the other. The rounds use two sets of ports by turns, so that ports can
-/// send what they hold during the next round.
+/// Rounds of saturated ports that stop one after the other. The rounds use two sets of ports by turns, so that ports
+/// can send what they hold during the next round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// M: cells that fit into the memory.
@@ -41,8 +41,8 @@ pub struct PatternPort {
 }
 
 impl Pattern {
-    /// Creates the rounds that the head of this file describes, with this many ports in a set. Three in ten ports stop at
-    /// once, as the memory of the best schedule is empty at first.
+    /// Creates the rounds that the head of this file describes, with this many ports in a set. Three in ten ports stop
+    /// at once, as the memory of the best schedule is empty at first.
     pub fn staggered(cells: u32, ports: u32, rounds: u32) -> Self {
         let origin = f64::from(cells) / (0.7 * f64::from(ports));
         let port = |number: u32| {
@@ -52,8 +52,8 @@ impl Pattern {
         Self { cells, ports: (0..ports).map(port).collect(), period: cells * 2 / 5, rounds }
     }
 
-    /// Creates one round in which the first port fills the memory, and cells arrive for all ports in every slot. A policy
-    /// that lets the first port keep all places sends one cell a slot.
+    /// Creates one round in which the first port fills the memory, and cells arrive for all ports in every slot. A
+    /// policy that lets the first port keep all places sends one cell a slot.
     pub fn dominated(cells: u32, ports: u32, period: u32) -> Self {
         let port = |number: u32| PatternPort { fill: if number == 0 { cells } else { 0 }, stop: period };
         Self { cells, ports: (0..ports).map(port).collect(), period, rounds: 1 }
@@ -120,9 +120,9 @@ fn rounded(value: f64) -> u32 {
     (value + 0.5) as u32
 }
 
-/// Improves a pattern by hill climbing: `tries` times, changes it at random and keeps the change unless the ratio falls.
-/// Returns the pattern and its ratio, the same on every machine, or `None` if the policy sends no cell of the first
-/// pattern.
+/// Improves a pattern by hill climbing: `tries` times, changes it at random and keeps the change unless the ratio
+/// falls. Returns the pattern and its ratio, the same on every machine, or `None` if the policy sends no cell of the
+/// first pattern.
 pub fn search(policy: &MemoryPolicyConfig, start: Pattern, tries: u32, seed: u64) -> Option<(Pattern, Ratio)> {
     let mut rng = Stream::new(seed, "memory/slotted/search");
     let mut best = start.ratio(policy)?;
