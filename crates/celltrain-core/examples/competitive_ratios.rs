@@ -34,8 +34,8 @@ fn main() {
         for (cells, ports) in [(24, 2), (120, 6), (600, 24)] {
             print_found(policy, Pattern::staggered(cells, ports, 8), tries, seed);
         }
-        print_found(policy, Pattern::dominated(120, 12, 6000), 0, seed);
     }
+    print_found(&complete_sharing::Config {}.into(), Pattern::dominated(120, 12, 6000), 0, seed);
     let longest_queue_drop = longest_queue_drop::Config::default().into();
     print_found(&longest_queue_drop, Pattern::staggered(800, 64, 8), tries, seed);
     print_found(&longest_queue_drop, Pattern { period: 2400, ..Pattern::staggered(8000, 256, 16) }, 0, seed);

@@ -98,7 +98,7 @@ impl SlottedMemory {
     /// Offers an arriving cell to the policy. Returns whether it entered.
     ///
     /// # Panics
-    /// If the policy admits a cell for which there is no place, or pushes a cell out of an empty queue.
+    /// If the policy admits a cell into a full memory, or pushes a cell out of an empty queue.
     pub fn offer(&mut self, port: u32) -> bool {
         let queue = PoolQueue::new(port);
         self.ask(|policy, view| policy.arrived(view, queue, 1));
