@@ -26,6 +26,8 @@ pub mod longest_queue_drop;
 pub mod occamy;
 pub mod static_thresholds;
 
+pub mod slotted;
+
 pub(crate) use accounting::Attempt;
 pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,

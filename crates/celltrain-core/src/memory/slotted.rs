@@ -1,0 +1,345 @@
+//! A slotted model of a shared memory, in which policies are compared with the best schedule that knows the future.
+//!
+//! Source: Aiello, Kesselman and Mansour, "Competitive Buffer Management for Shared-Memory Switches", ACM Transactions
+//! on Algorithms 5(1), 2008, section 2. In every slot any number of cells arrive for any ports, one after the other.
+//! Then every port that has a cell sends one. M cells fit into the memory. After the last arrival the memory empties,
+//! so the number of cells sent is the number that entered and were not pushed out.
+//!
+//! The *ratio* of an arrival sequence is the number of cells of the [`optimum`] over the number of cells of the policy.
+//! The competitive ratio of a policy is the largest ratio of any sequence. [`game`] computes it for two ports, and
+//! [`search`] finds bad sequences for more.
+//!
+//! ```
+//! use celltrain_core::memory::complete_sharing;
+//! use celltrain_core::memory::slotted::{Burst, optimum, sent};
+//!
+//! // One port takes all places, and the other port's cell is refused.
+//! let bursts = [Burst { slot: 0, port: 0, cells: 4 }, Burst { slot: 0, port: 1, cells: 1 }];
+//! assert_eq!(sent(&complete_sharing::Config {}.into(), 4, 2, &bursts), 4);
+//! assert_eq!(optimum(4, 2, &bursts), 4);
+//! ```
+
+pub mod game;
+pub mod search;
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+use super::{MemoryPolicy, MemoryPolicyConfig, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueInfo, Verdict, View};
+use crate::rng::Stream;
+use crate::units::{Clock, Time};
+
+/// Cells that arrive for one port, one directly after the other. An arrival sequence is a list of bursts in the order
+/// of their slots. Bursts of one slot arrive in the order of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Burst {
+    /// Its slot, from 0.
+    pub slot: u32,
+    /// Number of its port.
+    pub port: u32,
+    /// Number of cells.
+    pub cells: u32,
+}
+
+/// A memory whose places all belong to one pool, and whose ports have one queue each.
+pub struct SlottedMemory {
+    cells: u32,
+    used: u32,
+    queues: TiVec<PoolQueue, u32>,
+    /// The cells of each queue, by their places in `lost`.
+    waiting: TiVec<PoolQueue, VecDeque<usize>>,
+    policy: Box<dyn MemoryPolicy>,
+    slot: u32,
+    sent: u64,
+    /// By arrival.
+    lost: Vec<bool>,
+}
+
+impl SlottedMemory {
+    /// The clock of a policy: a slot takes one unit, a microsecond.
+    pub const CLOCK: Clock = Clock::exact(1_000_000);
+
+    /// Creates an empty memory of this many cells and ports, none of which has settings of its own.
+    pub fn new(policy: &MemoryPolicyConfig, cells: u32, ports: u32) -> Self {
+        let queues: TiVec<PoolQueue, QueueInfo> = (0..ports).map(QueueInfo::at_port).collect();
+        Self::with_queues(policy, cells, &queues)
+    }
+
+    /// Creates an empty memory of this many cells for these queues, one a port.
+    pub fn with_queues(policy: &MemoryPolicyConfig, cells: u32, queues: &TiSlice<PoolQueue, QueueInfo>) -> Self {
+        Self::holding(policy, cells, queues, ti_vec![0; queues.len()])
+    }
+
+    /// Creates a memory of this many cells whose queues already hold some. Those count as the first arrivals, in the
+    /// order of their queues.
+    pub fn holding(
+        policy: &MemoryPolicyConfig,
+        cells: u32,
+        queues: &TiSlice<PoolQueue, QueueInfo>,
+        held: TiVec<PoolQueue, u32>,
+    ) -> Self {
+        let rng = &Stream::new(1, "memory/slotted");
+        let policy = policy.build(&PoolInfo { cells, queues, clock: Self::CLOCK, rng });
+        let mut numbers = 0..;
+        let waiting = held.iter().map(|&held| numbers.by_ref().take(held as usize).collect()).collect();
+        let lost = vec![false; numbers.start];
+        Self { cells, used: held.iter().sum(), queues: held, waiting, policy, slot: 0, sent: 0, lost }
+    }
+
+    /// Gives the policy predictions: by arrival, true if longest queue drop loses the cell.
+    pub fn predict(&mut self, drops: Arc<[bool]>) {
+        self.policy.predict(drops);
+    }
+
+    /// Offers an arriving cell to the policy. Returns whether it entered.
+    ///
+    /// # Panics
+    /// If the policy admits a cell into a full memory, or pushes a cell out of an empty queue.
+    pub fn offer(&mut self, port: u32) -> bool {
+        let queue = PoolQueue::new(port);
+        self.ask(|policy, view| policy.arrived(view, queue, 1));
+        loop {
+            match self.ask(|policy, view| policy.admit(view, queue, 1)) {
+                Verdict::Admit => break,
+                Verdict::Refuse => {
+                    self.lost.push(true);
+                    return false;
+                }
+                Verdict::PushOut(victim) => self.push_out(victim),
+            }
+        }
+        assert!(self.used < self.cells, "a policy admits only what fits");
+        self.queues[queue] += 1;
+        self.used += 1;
+        self.waiting[queue].push_back(self.lost.len());
+        self.lost.push(false);
+        self.ask(|policy, view| policy.entered(view, queue, 1));
+        true
+    }
+
+    /// Ends the slot: every port that has a cell sends one.
+    pub fn end_slot(&mut self) {
+        for queue in self.queues.keys() {
+            if self.queues[queue] > 0 {
+                self.sent += 1;
+                self.remove(queue, QueueEnd::Head);
+            }
+        }
+        while self.policy.next_time().is_some_and(|time| time <= self.now()) {
+            if let Some(victim) = self.ask(MemoryPolicy::on_time) {
+                self.push_out(victim);
+            }
+        }
+        self.slot += 1;
+    }
+
+    /// Ends slots until the next arrivals are those of this slot.
+    pub fn advance_to(&mut self, slot: u32) {
+        while self.slot < slot {
+            self.end_slot();
+        }
+    }
+
+    /// Lets bursts arrive, and ends slots until the memory is empty.
+    pub fn run(&mut self, bursts: &[Burst]) {
+        for burst in bursts {
+            self.advance_to(burst.slot);
+            for _ in 0..burst.cells {
+                self.offer(burst.port);
+            }
+        }
+        while self.used > 0 {
+            self.end_slot();
+        }
+    }
+
+    /// Returns the cells of each queue.
+    pub fn queues(&self) -> &TiSlice<PoolQueue, u32> {
+        &self.queues
+    }
+
+    /// Returns the number of cells in the memory.
+    pub fn used(&self) -> u32 {
+        self.used
+    }
+
+    /// Returns whether each cell was refused or pushed out, in the order of arrival.
+    pub fn lost(&self) -> &[bool] {
+        &self.lost
+    }
+
+    /// Returns the number of cells sent so far.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    fn push_out(&mut self, PushOut { queue, end }: PushOut) {
+        let cell = self.remove(queue, end);
+        self.lost[cell] = true;
+    }
+
+    /// Removes a cell, and returns its place in `lost`.
+    fn remove(&mut self, queue: PoolQueue, end: QueueEnd) -> usize {
+        let waiting = &mut self.waiting[queue];
+        let cell = match end {
+            QueueEnd::Head => waiting.pop_front(),
+            QueueEnd::Tail => waiting.pop_back(),
+        };
+        self.queues[queue] -= 1;
+        self.used -= 1;
+        self.ask(|policy, view| policy.left(view, queue, 1));
+        cell.expect("a queue that loses a cell holds one")
+    }
+
+    fn now(&self) -> Time {
+        Time(u64::from(self.slot))
+    }
+
+    fn ask<T>(&mut self, question: impl FnOnce(&mut dyn MemoryPolicy, &View<'_>) -> T) -> T {
+        let view = View { cells: self.cells, used: self.used, queues: &self.queues, now: self.now() };
+        question(&mut *self.policy, &view)
+    }
+}
+
+/// A ratio of whole numbers in lowest terms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ratio {
+    numerator: u64,
+    denominator: u64,
+}
+
+impl Ratio {
+    /// Creates a ratio.
+    ///
+    /// # Panics
+    /// If the denominator is 0.
+    pub fn new(numerator: u64, denominator: u64) -> Self {
+        assert!(denominator > 0, "a ratio has a positive denominator");
+        let (mut divisor, mut rest) = (denominator, numerator);
+        while rest > 0 {
+            (divisor, rest) = (rest, divisor % rest);
+        }
+        Self { numerator: numerator / divisor, denominator: denominator / divisor }
+    }
+
+    /// Returns its value.
+    pub fn value(self) -> f64 {
+        self.numerator as f64 / self.denominator as f64
+    }
+}
+
+impl Ord for Ratio {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.numerator * other.denominator).cmp(&(other.numerator * self.denominator))
+    }
+}
+
+impl PartialOrd for Ratio {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.numerator, self.denominator)
+    }
+}
+
+/// Returns the ratio of the optimum to a policy if these bursts arrive, or `None` if the policy sends no cell.
+pub fn ratio(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burst]) -> Option<Ratio> {
+    let sent = sent(policy, cells, ports, bursts);
+    (sent > 0).then(|| Ratio::new(optimum(cells, ports, bursts), sent))
+}
+
+/// Returns the number of cells that a policy sends if these bursts arrive.
+pub fn sent(policy: &MemoryPolicyConfig, cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
+    let mut memory = SlottedMemory::new(policy, cells, ports);
+    memory.run(bursts);
+    memory.sent()
+}
+
+/// Returns the largest number of cells that any schedule sends if these bursts arrive.
+pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
+    best_schedule(cells, ports, bursts).iter().map(|burst| u64::from(burst.cells)).sum()
+}
+
+/// Returns the arrivals that a best schedule takes of these bursts. It sends all of them, and no schedule sends more.
+///
+/// A cell that arrives in slot a and is sent in slot d takes a place in the slots a to d. So a schedule is a set of
+/// intervals, at most M of which contain any slot, and no two intervals of a port end in the same slot.
+///
+/// 1. *The intervals can be fixed in advance.* Let each port of an infinite memory send the cell that arrived last,
+///    and let m(d) be the cell that it sends in slot d. Some best schedule uses only intervals \[m(d), d\]. To see
+///    this, change a best schedule slot by slot, so that m(d) is used for d or not at all. If d is used with another
+///    cell x, that cell arrived no later than m(d), as m(d) was the last arrival left: exchange x and m(d). If d is
+///    not used and m(d) is sent at a later slot, send it at d. Neither change makes more intervals contain any slot.
+/// 2. *The most intervals of which no slot is in more than M* are found by a greedy algorithm: in the order of their
+///    starts, remove the interval that ends last whenever M + 1 intervals contain a slot (Faigle and Nawijn, "Note on
+///    Scheduling Intervals On-Line", Discrete Applied Mathematics 58, 1995; Carlisle and Lloyd, "On the k-Coloring of
+///    Intervals", Discrete Applied Mathematics 59, 1995).
+pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
+    // By slot and port.
+    let mut schedule: BTreeMap<(u32, u32), u32> = BTreeMap::new();
+    let mut take = |slot, port| *schedule.entry((slot, port)).or_default() += 1;
+    // Intervals that contain the present slot: end, start and port.
+    let mut present: BTreeSet<(u32, u32, u32)> = BTreeSet::new();
+    for (start, end, port) in intervals(cells, ports, bursts) {
+        while let Some(&(_, slot, port)) = present.first().filter(|first| first.0 < start) {
+            present.pop_first();
+            take(slot, port);
+        }
+        present.insert((end, start, port));
+        if present.len() > cells as usize {
+            present.pop_last();
+        }
+    }
+    for (_, slot, port) in present {
+        take(slot, port);
+    }
+    schedule.into_iter().map(|((slot, port), cells)| Burst { slot, port, cells }).collect()
+}
+
+/// Returns the intervals of an infinite memory whose ports send the cell that arrived last: start, end and port, in
+/// order.
+fn intervals(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<(u32, u32, u32)> {
+    let mut by_port = vec![Vec::new(); ports as usize];
+    for burst in bursts.iter().filter(|burst| burst.cells > 0) {
+        by_port[burst.port as usize].push(burst);
+    }
+    let mut intervals = Vec::new();
+    for (port, bursts) in (0..).zip(by_port) {
+        // Cells that wait, by slot of arrival. More cells of a slot than the memory holds never all find a place.
+        let mut waiting: Vec<(u32, u32)> = Vec::new();
+        let mut slot = 0;
+        let mut send_until = |waiting: &mut Vec<(u32, u32)>, end: Option<u32>| {
+            while end.is_none_or(|end| slot < end) {
+                let Some((arrival, left)) = waiting.last_mut() else { break };
+                intervals.push((*arrival, slot, port));
+                *left -= 1;
+                if *left == 0 {
+                    waiting.pop();
+                }
+                slot += 1;
+            }
+            slot = end.unwrap_or(slot);
+        };
+        for burst in bursts {
+            send_until(&mut waiting, Some(burst.slot));
+            match waiting.last_mut() {
+                Some((arrival, left)) if *arrival == burst.slot => *left = cells.min(*left + burst.cells),
+                _ => waiting.push((burst.slot, cells.min(burst.cells))),
+            }
+        }
+        send_until(&mut waiting, None);
+    }
+    intervals.sort_unstable();
+    intervals
+}
+
+#[cfg(test)]
+mod tests;

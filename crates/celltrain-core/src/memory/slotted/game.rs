@@ -1,0 +1,244 @@
+//! The exact competitive ratio of a policy with two ports.
+//!
+//! An adversary chooses the arrivals, and which of them its own memory takes. A state holds the queues of the policy
+//! and of the adversary. An arrival leads to another state. The end of a slot, in which both send, leads to one too.
+//! The memory can empty after any sequence, so the competitive ratio is the largest ratio of cells sent by the
+//! adversary to cells sent by the policy on any cycle of states. It is found by Dinkelbach's method in whole numbers:
+//! while a cycle has a ratio above p / q, take that cycle's ratio as the next p / q.
+
+use typed_index_collections::TiVec;
+
+use super::{Ratio, SlottedMemory};
+use crate::memory::{MemoryPolicyConfig, PoolQueue, QueueInfo};
+
+/// The cells that two ports hold.
+pub type Queues = [u32; 2];
+
+/// Returns the competitive ratio of a policy with two ports and this many cells, or `None` if no ratio bounds it. The
+/// policy's decisions may depend on the cells of the queues, but not on the past or on time.
+pub fn two_port_ratio(policy: &MemoryPolicyConfig, cells: u32) -> Option<Ratio> {
+    ratio_of_rule(cells, |queues, port| after_arrival(policy, cells, queues, port))
+}
+
+/// Returns the queues of a policy after an arrival.
+fn after_arrival(policy: &MemoryPolicyConfig, cells: u32, queues: Queues, port: u32) -> Queues {
+    let infos: TiVec<PoolQueue, QueueInfo> = (0..2).map(QueueInfo::at_port).collect();
+    let mut memory = SlottedMemory::holding(policy, cells, &infos, queues.to_vec().into());
+    memory.offer(port);
+    [0, 1].map(|port| memory.queues()[PoolQueue::new(port)])
+}
+
+/// Returns the competitive ratio of a rule that maps the queues and the port of an arriving cell to the queues after
+/// its arrival, or `None` if no ratio bounds it.
+pub fn ratio_of_rule(cells: u32, rule: impl FnMut(Queues, u32) -> Queues) -> Option<Ratio> {
+    let game = Game::new(cells, rule);
+    let mut best = Ratio::new(1, 1);
+    while let Some((adversary, policy)) = game.better_cycle(best) {
+        if policy == 0 {
+            return None;
+        }
+        best = Ratio::new(adversary, policy);
+    }
+    Some(best)
+}
+
+/// A step from one state to another.
+struct Step {
+    from: u32,
+    to: u32,
+    /// Cells that the adversary sends.
+    adversary: u64,
+    /// Cells that the policy sends.
+    policy: u64,
+}
+
+struct Game {
+    states: usize,
+    steps: Vec<Step>,
+}
+
+impl Game {
+    fn new(cells: u32, mut rule: impl FnMut(Queues, u32) -> Queues) -> Self {
+        let queues: Vec<Queues> = (0..=cells).flat_map(|a| (0..=cells - a).map(move |b| [a, b])).collect();
+        let side = cells as usize + 1;
+        let mut numbers = vec![0; side * side];
+        for (number, [a, b]) in queues.iter().enumerate() {
+            numbers[*a as usize * side + *b as usize] = number;
+        }
+        let number = |[a, b]: Queues| numbers[a as usize * side + b as usize];
+        let state =
+            |policy: usize, adversary: usize| u32::try_from(policy * queues.len() + adversary).expect("few states");
+        let after_arrival: Vec<[usize; 2]> =
+            queues.iter().map(|&queues| [0, 1].map(|port| number(rule(queues, port)))).collect();
+        let after_slot: Vec<(usize, u64)> = queues
+            .iter()
+            .map(|queues| {
+                let sent = queues.iter().map(|&held| u64::from(held > 0)).sum();
+                (number(queues.map(|held| held.saturating_sub(1))), sent)
+            })
+            .collect();
+        let mut steps = Vec::new();
+        for policy in 0..queues.len() {
+            for (adversary, held) in queues.iter().enumerate() {
+                let from = state(policy, adversary);
+                for (port, &next) in after_arrival[policy].iter().enumerate() {
+                    steps.push(Step { from, to: state(next, adversary), adversary: 0, policy: 0 });
+                    if held.iter().sum::<u32>() < cells {
+                        let mut taken = *held;
+                        taken[port] += 1;
+                        steps.push(Step { from, to: state(next, number(taken)), adversary: 0, policy: 0 });
+                    }
+                }
+                let ((policy_next, policy), (next, adversary)) = (after_slot[policy], after_slot[adversary]);
+                steps.push(Step { from, to: state(policy_next, next), adversary, policy });
+            }
+        }
+        steps.retain(|step| step.from != step.to);
+        Self { states: queues.len() * queues.len(), steps }
+    }
+
+    /// Returns the cells that the adversary and the policy send on some cycle whose ratio is above this one.
+    fn better_cycle(&self, ratio: Ratio) -> Option<(u64, u64)> {
+        let gain = |step: &Step| {
+            (ratio.denominator * step.adversary).cast_signed() - (ratio.numerator * step.policy).cast_signed()
+        };
+        // The largest gain of any path to each state, and the last step of that path (Bellman and Ford).
+        let mut gains = vec![0_i64; self.states];
+        let mut last: Vec<Option<usize>> = vec![None; self.states];
+        loop {
+            let mut is_changed = false;
+            for (number, step) in self.steps.iter().enumerate() {
+                let reached = gains[step.from as usize] + gain(step);
+                if reached > gains[step.to as usize] {
+                    gains[step.to as usize] = reached;
+                    last[step.to as usize] = Some(number);
+                    is_changed = true;
+                }
+            }
+            if !is_changed {
+                return None;
+            }
+            if let Some(sums) = self.cycle(&last) {
+                return Some(sums);
+            }
+        }
+    }
+
+    /// Returns the sums over a cycle of last steps, if there is one.
+    fn cycle(&self, last: &[Option<usize>]) -> Option<(u64, u64)> {
+        // The start of the walk that visited a state first.
+        let mut visited_from = vec![usize::MAX; self.states];
+        for start in 0..self.states {
+            let mut state = start;
+            while visited_from[state] == usize::MAX {
+                visited_from[state] = start;
+                let Some(step) = last[state] else { break };
+                state = self.steps[step].from as usize;
+            }
+            if visited_from[state] == start && last[state].is_some() {
+                let (mut adversary, mut policy, first) = (0, 0, state);
+                loop {
+                    let step = &self.steps[last[state].expect("states of a cycle have a last step")];
+                    adversary += step.adversary;
+                    policy += step.policy;
+                    state = step.from as usize;
+                    if state == first {
+                        return Some((adversary, policy));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::longest_queue_drop::{self, Variant};
+    use crate::memory::{complete_sharing, static_thresholds};
+
+    /// The queue that loses a cell if both are longest.
+    #[derive(Clone, Copy)]
+    enum Tie {
+        First,
+        Second,
+        Arriving,
+        Other,
+    }
+
+    /// Returns the queues of longest queue drop after an arrival. The arriving cell counts in the length of its queue.
+    fn longest_queue_drop(cells: u32, tie: Tie, mut queues: Queues, port: u32) -> Queues {
+        queues[port as usize] += 1;
+        if queues[0] + queues[1] > cells {
+            let tied = match tie {
+                Tie::First => 0,
+                Tie::Second => 1,
+                Tie::Arriving => port,
+                Tie::Other => 1 - port,
+            };
+            let longest = if queues[0] == queues[1] { tied as usize } else { usize::from(queues[1] > queues[0]) };
+            queues[longest] -= 1;
+        }
+        queues
+    }
+
+    /// Kobayashi, Miyazaki and Okabe's (4 M - 4) / (3 M - 2) for an even M. For an odd M the port that gets the smaller
+    /// half of the memory can always be the one whose cells the adversary stores.
+    fn expected(cells: u32) -> Ratio {
+        let [all, half] = [cells - 1, cells / 2].map(u64::from);
+        Ratio::new(2 * all, all + half)
+    }
+
+    #[test]
+    fn longest_queue_drop_with_two_ports_has_the_published_ratio() {
+        let published = [(2, Ratio::new(1, 1)), (4, Ratio::new(6, 5)), (6, Ratio::new(5, 4)), (8, Ratio::new(14, 11))];
+        for (cells, ratio) in published {
+            let m = u64::from(cells);
+            assert_eq!(ratio, Ratio::new(4 * m - 4, 3 * m - 2));
+            for variant in [Variant::TailLowest, Variant::HeadHighest] {
+                let policy = longest_queue_drop::Config { variant }.into();
+                assert_eq!(two_port_ratio(&policy, cells), Some(ratio), "{cells} {variant:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_ratio_depends_on_the_smaller_half_of_the_memory_and_not_on_ties() {
+        for cells in 2..=11 {
+            for tie in [Tie::First, Tie::Second, Tie::Arriving, Tie::Other] {
+                let found = ratio_of_rule(cells, |queues, port| longest_queue_drop(cells, tie, queues, port));
+                assert_eq!(found, Some(expected(cells)), "{cells}");
+            }
+        }
+        assert_eq!(expected(11), Ratio::new(4, 3));
+    }
+
+    #[test]
+    fn the_policy_follows_the_rule() {
+        for (variant, tie) in [(Variant::TailLowest, Tie::First), (Variant::HeadHighest, Tie::Second)] {
+            let policy = longest_queue_drop::Config { variant }.into();
+            for cells in 1..=7 {
+                for (a, b) in (0..=cells).flat_map(|a| (0..=cells - a).map(move |b| (a, b))) {
+                    for port in [0, 1] {
+                        let expected = longest_queue_drop(cells, tie, [a, b], port);
+                        assert_eq!(after_arrival(&policy, cells, [a, b], port), expected, "{cells}: {a} {b} {port}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn complete_sharing_and_an_equal_division_send_half_of_the_optimum() {
+        for cells in [2, 4, 6, 8] {
+            assert_eq!(two_port_ratio(&complete_sharing::Config {}.into(), cells), Some(Ratio::new(2, 1)));
+            assert_eq!(two_port_ratio(&static_thresholds::Config::default().into(), cells), Some(Ratio::new(2, 1)));
+        }
+    }
+
+    #[test]
+    fn a_policy_that_refuses_every_cell_has_no_ratio() {
+        assert_eq!(ratio_of_rule(3, |queues, _| queues), None);
+    }
+}

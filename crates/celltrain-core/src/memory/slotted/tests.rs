@@ -1,0 +1,344 @@
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::search::{Pattern, search};
+use super::*;
+use crate::memory::dynamic_threshold::{self, ArrivingCell};
+use crate::memory::longest_queue_drop::{self, Variant};
+use crate::memory::{complete_sharing, credence, harmonic};
+
+/// Random bursts, in the order of their slots.
+fn bursts(slots: u32, ports: u32, cells: u32, most: usize) -> impl Strategy<Value = Vec<Burst>> {
+    let burst = (0..slots, 0..ports, 1..=cells).prop_map(|(slot, port, cells)| Burst { slot, port, cells });
+    prop::collection::vec(burst, 1..=most).prop_map(|mut bursts| {
+        bursts.sort_by_key(|burst| burst.slot);
+        bursts
+    })
+}
+
+/// Tries every number of cells that a schedule can take of every burst.
+struct Exhaustive<'a> {
+    cells: u32,
+    bursts: &'a [Burst],
+    known: HashMap<(usize, Vec<u32>), u32>,
+}
+
+impl Exhaustive<'_> {
+    /// Returns the largest number of cells of the bursts from the n-th on that find a place.
+    fn most(&mut self, n: usize, queues: Vec<u32>) -> u32 {
+        let Some(&burst) = self.bursts.get(n) else { return 0 };
+        if let Some(&known) = self.known.get(&(n, queues.clone())) {
+            return known;
+        }
+        let slots = burst.slot - n.checked_sub(1).map_or(0, |before| self.bursts[before].slot);
+        let held: Vec<u32> = queues.iter().map(|cells| cells.saturating_sub(slots)).collect();
+        let free = self.cells - held.iter().sum::<u32>();
+        let with = |taken: u32| {
+            let mut queues = held.clone();
+            queues[burst.port as usize] += taken;
+            taken + self.most(n + 1, queues)
+        };
+        let most = (0..=burst.cells.min(free)).map(with).max().expect("a burst can be refused");
+        self.known.insert((n, queues), most);
+        most
+    }
+}
+
+proptest! {
+    /// The greedy algorithm is as good as the best of all schedules.
+    #[test]
+    fn the_optimum_is_that_of_an_exhaustive_search(
+        cells in 1..7u32,
+        ports in 1..4u32,
+        bursts in bursts(9, 3, 5, 12),
+    ) {
+        let bursts: Vec<Burst> = bursts.into_iter().filter(|burst| burst.port < ports).collect();
+        let mut exhaustive = Exhaustive { cells, bursts: &bursts, known: HashMap::new() };
+        let most = exhaustive.most(0, vec![0; ports as usize]);
+        prop_assert_eq!(optimum(cells, ports, &bursts), u64::from(most), "{:?}", bursts);
+    }
+
+    /// The arrivals of the best schedule are among those offered, and all of them find a place.
+    #[test]
+    fn the_best_schedule_can_be_carried_out(cells in 1..40u32, bursts in bursts(60, 6, 40, 60)) {
+        let schedule = best_schedule(cells, 6, &bursts);
+        prop_assert!(loses_nothing(cells, 6, &schedule));
+        for taken in schedule {
+            let offered = bursts.iter().filter(|burst| (burst.slot, burst.port) == (taken.slot, taken.port));
+            prop_assert!(taken.cells <= offered.map(|burst| burst.cells).sum());
+        }
+    }
+
+    /// No policy is better than the optimum, and none breaks its published bound.
+    #[test]
+    fn no_policy_breaks_its_bound(cells in 1..40u32, ports in 2..7u32, bursts in bursts(60, 6, 40, 60)) {
+        let bursts: Vec<Burst> = bursts.into_iter().filter(|burst| burst.port < ports).collect();
+        for policy in MemoryPolicyConfig::samples() {
+            let found = ratio(&policy, cells, ports, &bursts);
+            prop_assert!(found.is_none_or(|ratio| ratio >= Ratio::new(1, 1)), "{policy:?}");
+        }
+        for (policy, bound) in bounds(cells, ports) {
+            let found = ratio(&policy, cells, ports, &bursts);
+            prop_assert!(found.is_none_or(|ratio| ratio.value() <= bound), "{policy:?} {found:?} {bound}");
+        }
+    }
+}
+
+/// Returns whether all arrivals find places if every cell is taken while there is one.
+fn loses_nothing(cells: u32, ports: u32, bursts: &[Burst]) -> bool {
+    let arrived: u64 = bursts.iter().map(|burst| u64::from(burst.cells)).sum();
+    sent(&complete_sharing::Config {}.into(), cells, ports, bursts) == arrived
+}
+
+/// Returns policies and the published upper bounds of their ratios.
+fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
+    let n = f64::from(ports);
+    let mut bounds = vec![(complete_sharing::Config {}.into(), n + 1.0)];
+    // With fewer cells some ranks have no place at all, and the bound does not hold.
+    if f64::from(cells) >= n * (1..=ports).map(|k| 1.0 / f64::from(k)).sum::<f64>() {
+        bounds.push((harmonic::Config {}.into(), 2.0 + n.ln()));
+    }
+    // Kobayashi, Miyazaki and Okabe 2007.
+    let k = (1..=ports).map(|k| cells / k + k - 1).min().expect("a switch has ports");
+    let with_few_cells = 2.0 - f64::from(k) / f64::from(cells);
+    for variant in [Variant::TailLowest, Variant::HeadHighest] {
+        bounds.push((longest_queue_drop::Config { variant }.into(), with_few_cells.min(1.707)));
+    }
+    bounds
+}
+
+#[test]
+fn harmonic_breaks_its_bound_if_the_memory_is_small() {
+    // H_4 = 25/12, so a lone queue stops at 48/25 cells.
+    let bursts = [Burst { slot: 0, port: 0, cells: 4 }];
+    let found = ratio(&harmonic::Config {}.into(), 4, 4, &bursts).unwrap();
+    assert!(found == Ratio::new(4, 1) && found.value() > 2.0 + 4_f64.ln());
+}
+
+#[test]
+fn the_search_keeps_to_the_bounds_and_finds_what_it_is_to_find() {
+    let start = Pattern::staggered(60, 6, 4);
+    for (policy, bound) in bounds(start.cells, start.all_ports()) {
+        let first = start.ratio(&policy).unwrap();
+        let (pattern, found) = search(&policy, start.clone(), 60, 1).unwrap();
+        assert!(first < found && found.value() <= bound, "{policy:?}: {first} {found} {bound}");
+        assert_eq!(pattern.ratio(&policy), Some(found));
+        assert_eq!(search(&policy, start.clone(), 60, 1), Some((pattern, found)), "the same seed finds the same");
+    }
+}
+
+#[test]
+fn longest_queue_drop_sends_less_than_the_optimum_over_1_40() {
+    let pattern = Pattern::staggered(800, 64, 8);
+    let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
+    assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));
+    for variant in [Variant::TailLowest, Variant::HeadHighest] {
+        let found = pattern.ratio(&longest_queue_drop::Config { variant }.into()).unwrap().value();
+        assert!((1.40..1.707).contains(&found), "{found}");
+    }
+}
+
+#[test]
+fn complete_sharing_with_n_ports_sends_little_more_than_an_nth_of_the_optimum() {
+    for ports in [2, 3, 8] {
+        let pattern = Pattern::dominated(16, ports, 1600);
+        let found = pattern.ratio(&complete_sharing::Config {}.into()).unwrap().value();
+        assert!(found > 0.98 * f64::from(ports) && found <= f64::from(ports), "{ports}: {found}");
+    }
+}
+
+/// More than the lower bound of Bochkov and others, 1.44546, by arrivals whose best schedule can be carried out.
+#[test]
+#[ignore = "long: the nightly job runs it"]
+fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
+    let pattern = Pattern { period: 2400, ..Pattern::staggered(8000, 256, 12) };
+    let schedule = best_schedule(pattern.cells, pattern.all_ports(), &pattern.bursts());
+    assert!(loses_nothing(pattern.cells, pattern.all_ports(), &schedule));
+    let found = pattern.ratio(&longest_queue_drop::Config::default().into()).unwrap().value();
+    assert!((1.4455..1.707).contains(&found), "{found}");
+}
+
+/// Twice as many ports make one long round longer by a factor of two. The cells of the longer part have the ratio of the
+/// limit.
+#[test]
+fn a_longer_round_approaches_the_limit() {
+    let policy = longest_queue_drop::Config::default().into();
+    let [small, large] = [64, 128].map(|ports| {
+        let pattern = Pattern { period: 3200, ..Pattern::staggered(1600, ports, 1) };
+        let bursts = pattern.bursts();
+        let sent = sent(&policy, pattern.cells, pattern.all_ports(), &bursts);
+        [optimum(pattern.cells, pattern.all_ports(), &bursts), sent].map(|cells| cells as f64)
+    });
+    let ratio = (large[0] - small[0]) / (large[1] - small[1]);
+    assert!((1.52..1.57).contains(&ratio), "{ratio}");
+}
+
+/// The sequence behind (4 M - 4) / (3 M - 2) for M = 4: in each of two rounds of three slots port 0 gets four cells,
+/// and port 1 a cell in every slot. The best schedule takes three cells for port 0, and all but one of port 1.
+#[test]
+fn a_port_that_is_always_busy_costs_longest_queue_drop_the_cells_of_the_other() {
+    let mut bursts = vec![Burst { slot: 0, port: 1, cells: 1 }];
+    for slot in 0..6 {
+        bursts.push(Burst { slot, port: 1, cells: 1 });
+        if slot % 3 == 0 {
+            bursts.push(Burst { slot, port: 0, cells: 4 });
+        }
+    }
+    assert_eq!(optimum(4, 2, &bursts), 2 * (3 + 3));
+    let policy = longest_queue_drop::Config::default().into();
+    assert_eq!(sent(&policy, 4, 2, &bursts), 2 * 2 + 7);
+}
+
+/// Returns what queues with these alphas hold after many slots in which more cells arrive for each than fit.
+fn saturated(cells: u32, alphas: &[f64], arriving_cell: ArrivingCell) -> Vec<u32> {
+    let policy = dynamic_threshold::Config { alpha: 1.0, arriving_cell }.into();
+    let infos: TiVec<PoolQueue, QueueInfo> =
+        (0..).zip(alphas).map(|(port, &alpha)| QueueInfo { alpha: Some(alpha), ..QueueInfo::at_port(port) }).collect();
+    let mut memory = SlottedMemory::with_queues(&policy, cells, &infos);
+    for slot in 0..2 * cells {
+        memory.advance_to(slot);
+        for _ in 0..cells {
+            (0..).zip(alphas).for_each(|(port, _)| {
+                memory.offer(port);
+            });
+        }
+    }
+    memory.queues().raw.to_vec()
+}
+
+/// Choudhury and Hahne's fixed point for unequal alpha, `alpha_i` B / (1 + A) with A = the sum of all alphas. When no
+/// further cell enters, F places are free, and a queue holds more than `alpha_i` F - 1 cells (`alpha_i` (F - 1) - 1 if
+/// the arriving cell counts). It holds at most `alpha_i` (F + S), as the S ports sent a cell each. The sum of both
+/// gives the bounds of F.
+#[test]
+fn saturated_queues_with_unequal_alphas_settle_at_the_fixed_point() {
+    let cases: [&[f64]; 5] = [&[1.0], &[1.0, 0.5], &[2.0, 1.0, 0.25], &[8.0, 8.0, 0.5], &[0.125, 0.25, 0.5, 1.0]];
+    for alphas in cases {
+        for arriving_cell in [ArrivingCell::NotCounted, ArrivingCell::Counted] {
+            for cells in [96, 97, 200] {
+                let held = saturated(cells, alphas, arriving_cell);
+                let (b, s, sum) = (f64::from(cells), alphas.len() as f64, alphas.iter().sum::<f64>());
+                let counted = if arriving_cell == ArrivingCell::Counted { 1.0 } else { 0.0 };
+                let free = b - f64::from(held.iter().sum::<u32>());
+                assert!((b - s * sum) / (1.0 + sum) <= free && free < (b + s + counted * sum) / (1.0 + sum));
+                for (&alpha, held) in alphas.iter().zip(held) {
+                    let held = f64::from(held);
+                    assert!(held > alpha * (free - counted) - 1.0, "{alphas:?} {cells}: {held} of {free}");
+                    assert!(held <= alpha * (free + s), "{alphas:?} {cells}: {held} of {free}");
+                    let error = held - alpha * b / (1.0 + sum);
+                    assert!(error.abs() <= 1.0 + alpha * (s + counted), "{alphas:?} {cells}: {error}");
+                }
+            }
+        }
+    }
+}
+
+/// Without departures the fixed point holds to the cell. Cells arrive for S queues in turn. If the arriving cell does
+/// not count, queue i (from 0) stops at alpha (B + S - i) / (1 + alpha S), rounded down; if it counts, at alpha (B + S
+/// - 1 - i) / (1 + alpha S), rounded down.
+#[test]
+fn queues_that_fill_in_turn_stop_at_the_fixed_point_to_the_cell() {
+    // Alpha is p / 2^q, so that whole numbers say it.
+    for (p, q) in [(1_u32, 0), (1, 1), (1, 3), (3, 1), (2, 0), (8, 0)] {
+        for (cells, queues) in [(1, 1), (97, 1), (96, 2), (97, 3), (500, 7), (8000, 8)] {
+            for arriving_cell in [ArrivingCell::NotCounted, ArrivingCell::Counted] {
+                let alpha = f64::from(p) / f64::from(1 << q);
+                let policy = dynamic_threshold::Config { alpha, arriving_cell }.into();
+                let mut memory = SlottedMemory::new(&policy, cells, queues);
+                for _ in 0..cells {
+                    (0..queues).for_each(|queue| {
+                        memory.offer(queue);
+                    });
+                }
+                let counted = u32::from(arriving_cell == ArrivingCell::Counted);
+                let expected = |queue| p * (cells + queues - counted - queue) / ((1 << q) + p * queues);
+                let expected: Vec<u32> = (0..queues).map(expected).collect();
+                assert_eq!(memory.queues().raw, expected, "{alpha} {cells} {arriving_cell:?}");
+            }
+        }
+    }
+}
+
+/// Queues with unequal alphas that are filled one after the other, as tests of real switches do: each stops at
+/// `alpha_i` (B - used) / (1 + `alpha_i`), rounded down, where `used` is what the queues before it hold.
+#[test]
+fn queues_filled_one_after_the_other_stop_at_what_is_left_to_the_cell() {
+    let powers = [(1_u32, 0), (1, 1), (4, 0), (1, 3), (1, 0)];
+    let infos: TiVec<PoolQueue, QueueInfo> = (0..)
+        .zip(powers)
+        .map(|(port, (p, q))| QueueInfo { alpha: Some(f64::from(p) / f64::from(1 << q)), ..QueueInfo::at_port(port) })
+        .collect();
+    let policy = dynamic_threshold::Config { alpha: 1.0, arriving_cell: ArrivingCell::Counted }.into();
+    for cells in [1, 96, 1009, 8000] {
+        let mut memory = SlottedMemory::with_queues(&policy, cells, &infos);
+        let mut used = 0;
+        for (port, (p, q)) in (0..).zip(powers) {
+            while memory.offer(port) {}
+            let expected = p * (cells - used) / ((1 << q) + p);
+            assert_eq!(memory.queues()[PoolQueue::new(port)], expected, "{cells} {port}");
+            used += expected;
+        }
+    }
+}
+
+/// A slot's arrivals, cell by cell.
+fn arrivals(bursts: &[Burst]) -> impl Iterator<Item = (u32, u32)> {
+    bursts.iter().flat_map(|burst| (0..burst.cells).map(|_| (burst.slot, burst.port)))
+}
+
+/// Returns the number of cells that `FollowLQD` of the Credence paper sends: thresholds are the queues of a virtual
+/// longest queue drop, and a cell enters if there is a place and its queue stays within its threshold.
+fn follow_lqd(cells: u32, ports: u32, arrivals: impl Iterator<Item = (u32, u32)>) -> u64 {
+    let (mut queues, mut thresholds) = (vec![0_u32; ports as usize], vec![0_u32; ports as usize]);
+    let (mut now, mut entered) = (0, 0);
+    for (slot, port) in arrivals {
+        while now < slot && queues.iter().chain(&thresholds).any(|&held| held > 0) {
+            queues.iter_mut().chain(&mut thresholds).for_each(|held| *held = held.saturating_sub(1));
+            now += 1;
+        }
+        now = slot;
+        let port = port as usize;
+        thresholds[port] += 1;
+        if thresholds.iter().sum::<u32>() > cells {
+            let longest = thresholds.iter().copied().max().expect("a switch has ports");
+            *thresholds.iter_mut().find(|threshold| **threshold == longest).expect("one is longest") -= 1;
+        }
+        if queues.iter().sum::<u32>() < cells && queues[port] < thresholds[port] {
+            queues[port] += 1;
+            entered += 1;
+        }
+    }
+    entered
+}
+
+proptest! {
+    /// Credence's bound, min(1.707 eta, N). The error eta is the ratio of longest queue drop to `FollowLQD` without
+    /// the cells that are predicted to be lost (Addanki, Pacut and Schmid 2024, definition 1).
+    #[test]
+    fn credence_keeps_to_its_bound(
+        cells in 1..40u32,
+        ports in 2..7u32,
+        bursts in bursts(60, 6, 40, 60),
+        flips in prop_oneof![Just(0.0), Just(1.0), 0.0..1.0],
+        seed in any::<u64>(),
+    ) {
+        let bursts: Vec<Burst> = bursts.into_iter().filter(|burst| burst.port < ports).collect();
+        prop_assume!(!bursts.is_empty());
+        let mut memory = SlottedMemory::new(&longest_queue_drop::Config::default().into(), cells, ports);
+        memory.run(&bursts);
+        let mut rng = Stream::new(seed, "flips");
+        let predicted: Vec<bool> = memory.lost().iter().map(|&is_lost| is_lost != (rng.unit() < flips)).collect();
+
+        let kept = arrivals(&bursts).zip(&predicted).filter(|(_, is_lost)| !**is_lost).map(|(arrival, _)| arrival);
+        let followed = follow_lqd(cells, ports, kept);
+        let eta = memory.sent() as f64 / followed as f64;
+        prop_assert!(flips > 0.0 || eta == 1.0, "perfect predictions: {eta}");
+
+        let mut credence = SlottedMemory::new(&credence::Config::default().into(), cells, ports);
+        credence.predict(predicted.into());
+        credence.run(&bursts);
+        let ratio = optimum(cells, ports, &bursts) as f64 / credence.sent() as f64;
+        prop_assert!(ratio <= (1.707 * eta).min(f64::from(ports)), "{ratio} {eta}");
+    }
+}
