@@ -95,18 +95,11 @@ class Headroom:
 
     __pydantic_config__ = STRICT
 
-    speed: Positive
-    cable: str
     size: Count
     xoff: Count
     xon: Count = 0
     xon_offset: Count | None = None
     dynamic_th: Annotated[int, Ge(-10), Le(10)]
-
-    @property
-    def key(self) -> str:
-        """Its name in profiles and test files, such as `800000_5m`."""
-        return f"{self.speed}_{self.cable}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +114,8 @@ class Switch:
     pool: dict[str, Pool]
     profile: dict[str, Profile]
     port: tuple[Ports, ...]
-    headroom: tuple[Headroom, ...] = ()
+    headroom: dict[str, Headroom] = field(default_factory=dict)
+    """Settings of lossless groups by speed and length of cable, such as `800000_5m`."""
 
     @property
     def port_count(self) -> int:
@@ -314,10 +308,12 @@ def _toml(switch: Switch, head: str) -> Iterator[str]:
         for name, one in table[kind].items():
             yield f"\n[{kind}.{_key(name)}]\n"
             yield from (f"{key} = {_value(value)}\n" for key, value in one.items() if (key, value) != ("xoff", 0))
-    for kind in ("port", "headroom"):
-        for one in table.get(kind, []):
-            yield f"\n[[{kind}]]\n"
-            yield from (f"{key} = {_value(value)}\n" for key, value in one.items() if value not in ({}, []))
+    for one in table["port"]:
+        yield "\n[[port]]\n"
+        yield from (f"{key} = {_value(value)}\n" for key, value in one.items() if value != {})
+    if table["headroom"]:
+        yield "\n[headroom]\n"
+        yield from (f"{_key(key)} = {_value(one)}\n" for key, one in table["headroom"].items())
 
 
 def _key(name: str) -> str:

@@ -246,10 +246,8 @@ class Calculator:
         for name in (f"pg_lossless_{profile}_profile", profile):
             if name in switch.profile and switch.profile[name].xoff:
                 return self.division.of_group(name, switch.profile[name])
-        for row in switch.headroom:
-            if row.key == profile and rows:
-                pool = rows[0].limits.shared.pool
-                return self.division.of_group(profile, _profile_of(row, pool))
+        if profile in switch.headroom and rows:
+            return self.division.of_group(profile, _profile_of(switch.headroom[profile], rows[0].limits.shared.pool))
         return None
 
     def queue(self, number: int, *, is_lossy: bool) -> Limits | None:

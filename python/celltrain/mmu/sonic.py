@@ -47,7 +47,7 @@ class Tables:
         self.tables: dict[str, dict[str, Any]] = {}
         self.places: dict[str, Place] = {}
         self.faults: list[Fault] = []
-        self.lookup: list[dict[str, Any]] = []
+        self.lookup: dict[str, dict[str, Any]] = {}
         self._files: dict[tuple[str, str], tuple[str, str]] = {}
 
     def read(self) -> None:
@@ -144,18 +144,19 @@ class Tables:
             if not words:
                 continue
             row = dict(zip(heads, words, strict=False))
-            place = f"headroom.{len(self.lookup)}"
-            made: dict[str, Any] = {"cable": row.pop("cable", "")}
+            name = f"{row.pop('speed', '')}_{row.pop('cable', '')}"
+            place = f"headroom.{name}"
+            self.places[place] = Place(str(path), number, name)
+            self.lookup[name] = {}
             for key, value in row.items():
                 ours = "dynamic_th" if key == "threshold" else key
-                self.places[f"{place}.{ours}"] = Place(str(path), number, key)
+                self.places[f"{place}.{ours}"] = Place(str(path), number, f"{name}.{key}")
                 if re.fullmatch(r"-?\d{1,15}", value):
-                    made[ours] = int(value)
+                    self.lookup[name][ours] = int(value)
                 else:
+                    key = f"{name}.{key}"
                     fault = Fault.of("is not a whole number", file=str(path), line=number, key=key, value=value)
                     self.faults.append(fault)
-            self.places[place] = Place(str(path), number, "row")
-            self.lookup.append(made)
 
 
 def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any], Source]:
@@ -300,19 +301,14 @@ def _add_lossless(read: Tables, table: dict[str, Any], one: dict[str, Any], *, i
     """Adds the lossless groups that SONiC makes from speed and cable to a port without any."""
     pause = one.get("pause", list(LOSSLESS) if is_port else [])
     taken = {number for key in one["groups"] for number in numbers(key, MOST_GROUP) or ()}
-    row = next(
-        (row for row in read.lookup if (row.get("speed"), row["cable"]) == (one.get("speed"), one.get("cable"))), None
-    )
-    if row is None or set(pause) & taken or LOSSLESS_POOL not in table["pool"]:
+    found = f"{one.get('speed')}_{one.get('cable')}"
+    if found not in read.lookup or set(pause) & taken or LOSSLESS_POOL not in table["pool"]:
         return
-    name = f"pg_lossless_{row['speed']}_{row['cable']}_profile"
-    made = {key: value for key, value in row.items() if key not in ("speed", "cable")}
+    name = f"pg_lossless_{found}_profile"
     if name not in table["profile"]:
-        table["profile"][name] = {"pool": LOSSLESS_POOL, **made}
-        number = read.lookup.index(row)
-        for key in made:
-            read.places[f"profile.{name}.{key}"] = read.places[f"headroom.{number}.{key}"]
-        read.places[f"profile.{name}"] = read.places[f"headroom.{number}"]
+        table["profile"][name] = {"pool": LOSSLESS_POOL, **read.lookup[found]}
+        for key in ("", *(f".{key}" for key in read.lookup[found])):
+            read.places[f"profile.{name}{key}"] = read.places[f"headroom.{found}{key}"]
     one["groups"].update(dict.fromkeys(_ranges(pause), name))
 
 
