@@ -69,11 +69,9 @@ def thresholds(
     if check is not None:
         compared = of_loaded_file(loaded, chip, check, section)
         facts = compared.to_dict()
-        output.show(
-            answer=lambda: facts,
-            rows=lambda: facts["entries"],
-            blocks=lambda: [Line(text=line) for line in compared.lines()],
-        )
+        output.show(answer=lambda: facts, rows=lambda: facts["entries"], blocks=lambda: [])
+        if output.form == "text":
+            shell.say("\n".join(compared.lines()))
         output.wrote()
         return shell.NO if compared.wrong else shell.DONE
     found = of_loaded(loaded, chip, port=port, group=group, queue=queue, in_turn=in_turn or 0)
@@ -85,9 +83,10 @@ def thresholds(
             Line(text=f"{found.switch or configuration.name}: {in_words(chip)}"),
             found.grid(),
             *([] if turns is None else [turns]),
-            *(Line(text=line) for line in found.words()),
         ],
     )
+    if output.form == "text":
+        shell.say("\n".join(["", *found.words()]))
     output.wrote()
     return shell.DONE
 

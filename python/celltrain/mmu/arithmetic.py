@@ -14,9 +14,10 @@ from typing import Any
 
 from celltrain.errors import Fault, InputError
 from celltrain.mmu import generations
-from celltrain.mmu.configuration import MOST_GROUP, MOST_QUEUE, Loaded, Pool, Ports, Profile, load, names_of, numbers
+from celltrain.mmu.configuration import Loaded, Pool, Ports, Profile, load, names_of
 from celltrain.mmu.generations import Generation
 from celltrain.mmu.reading import refuse
+from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.text import shown
@@ -186,7 +187,7 @@ class Thresholds(Carded):
         return grid
 
     def in_turn_grid(self) -> Grid | None:
-        """Returns the thresholds of groups that are filled one after the other; None if none were asked for."""
+        """Returns the thresholds of groups that are filled one after the other, if the answer has them."""
         rows = [row for row in self.rows if row.in_turn]
         if not rows:
             return None

@@ -17,15 +17,13 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge, Le
 
 from celltrain.errors import Fault, InputError
+from celltrain.mmu import sonic
 from celltrain.mmu.generations import Count, Generation, Positive, generation, of_switch
 from celltrain.mmu.reading import STRICT, Source, read_toml, refuse, table_of
+from celltrain.mmu.sonic import MOST_GROUP, MOST_PORTS, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
 from celltrain.text import among, nearest, shown
 
-#: Priorities of priority groups and numbers of queues.
-MOST_GROUP, MOST_QUEUE = 7, 19
-#: Ports of a switch.
-MOST_PORTS = 4096
 _SERIES = re.compile(r"(?P<stem>\D*)(?P<first>\d{1,6}) to (?P=stem)(?P<last>\d{1,6}) by (?P<step>\d{1,4})")
 
 
@@ -169,8 +167,6 @@ def load(path: str | os.PathLike[str], *, cable: str | None = None) -> Loaded:
     Raises:
         InputError: If it cannot be used; lists every fault.
     """
-    from celltrain.mmu import sonic
-
     place = Path(path)
     table, source = sonic.read_folder(place, cable) if place.is_dir() else read_toml(place, what="configuration")
     return of_table(table, source)
@@ -178,8 +174,6 @@ def load(path: str | os.PathLike[str], *, cable: str | None = None) -> Loaded:
 
 def read_sonic(folder: Path, name: str | None = None, cable: str | None = None) -> Switch:
     """Reads a folder with files of SONiC, with the generation of this name; raises `InputError`."""
-    from celltrain.mmu import sonic
-
     table, source = sonic.read_folder(folder, cable)
     if name is not None:
         table["generation"] = generation(name).short
@@ -191,19 +185,6 @@ def of_table(table: Mapping[str, Any], source: Source) -> Loaded:
     switch = table_of(Switch, table, source)
     refuse([*_of_pools(switch, source), *_of_ports(switch, source)])
     return Loaded(switch=switch, source=source)
-
-
-def numbers(text: str, most: int) -> range | None:
-    """Returns the priorities or queues of a key such as `3` or `3-4`; None if it is not one.
-
-    >>> numbers("3-4", 7), numbers("4-3", 7)
-    (range(3, 5), None)
-    """
-    match = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", text)
-    if match is None:
-        return None
-    first, last = int(match[1]), int(match[2] or match[1])
-    return range(first, last + 1) if first <= last <= most else None
 
 
 def names_of(ports: Ports) -> Iterator[str]:

@@ -15,8 +15,9 @@ from typing import Any
 
 from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
 from celltrain.mmu.arithmetic import Division, Limits, Row, of_loaded
-from celltrain.mmu.configuration import Headroom, Loaded, Profile, load, numbers
+from celltrain.mmu.configuration import Headroom, Loaded, Profile, load
 from celltrain.mmu.generations import Generation
+from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.model.shipped import read_text
@@ -238,7 +239,7 @@ class Calculator:
         """Returns the thresholds of a lossless group at a speed and length of cable, such as `800000_5m`."""
         rows = [row for row in self.rows if row.limits.pause is not None]
         here = [row for row in rows if profile is None or f"{row.speed}_{row.cable}" == profile]
-        of_group = [row for row in here if priority in (numbers(row.group or "", 7) or ())]
+        of_group = [row for row in here if priority in (numbers(row.group or "", MOST_GROUP) or ())]
         if of_group or profile is None:
             return of_group[0].limits if of_group and _agree(of_group) else None
         # Profiles that no port has now.
@@ -252,7 +253,7 @@ class Calculator:
 
     def queue(self, number: int, *, is_lossy: bool) -> Limits | None:
         """Returns the thresholds of a queue."""
-        rows = [row for row in self.rows if row.queue is not None and number in (numbers(row.queue, 19) or ())]
+        rows = [row for row in self.rows if row.queue is not None and number in (numbers(row.queue, MOST_QUEUE) or ())]
         rows = [row for row in rows if not is_lossy or row.limits.drop is not None]
         return rows[0].limits if rows and _agree(rows) else None
 

@@ -37,7 +37,7 @@ class Memory:
 
 @dataclass(frozen=True, kw_only=True)
 class PoolRule:
-    """How many cells of one memory a pool's bytes are, and which of them are shared."""
+    """The shared cells of a pool in one memory."""
 
     __pydantic_config__ = STRICT
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.mmu.configuration import MOST_GROUP, MOST_PORTS, numbers
 from celltrain.mmu.generations import of_switch
 from celltrain.mmu.reading import Place, Source, refuse
 from celltrain.model import files
@@ -20,6 +19,10 @@ from celltrain.model.shipped import read_text
 from celltrain.text import among
 
 CONFIG, LOOKUP, PORTS = "config_db.json", "pg_profile_lookup.ini", "port_config.ini"
+#: Priorities of priority groups and numbers of queues.
+MOST_GROUP, MOST_QUEUE = 7, 19
+#: Ports of a switch.
+MOST_PORTS = 4096
 #: Keys of entries of the tables that are read.
 KEYS = {
     "BUFFER_POOL": {"size", "type", "mode", "xoff"},
@@ -169,7 +172,9 @@ def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any],
     read = Tables(folder)
     read.read()
     table: dict[str, Any] = {"name": _name(read), "pool": {}, "profile": {}, "port": [], "headroom": read.lookup}
-    if (chip := of_switch(table["name"])) is not None:
+    # Folders of device types have the name of the hardware, perhaps with a folder of profiles inside.
+    chips = (of_switch(name) for name in (table["name"], *reversed(folder.resolve().parts)))
+    if (chip := next(filter(None, chips), None)) is not None:
         table["generation"] = chip.short
     for kind in ("pool", "profile"):
         of_sonic = f"BUFFER_{kind.upper()}"
@@ -186,6 +191,19 @@ def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any],
     return table, Source(file=str(folder), places=read.places)
 
 
+def numbers(text: str, most: int) -> range | None:
+    """Returns the priorities or queues of a key such as `3` or `3-4`; None if it is not one.
+
+    >>> numbers("3-4", 7), numbers("4-3", 7)
+    (range(3, 5), None)
+    """
+    match = re.fullmatch(r"(\d{1,3})(?:-(\d{1,3}))?", text)
+    if match is None:
+        return None
+    first, last = int(match[1]), int(match[2] or match[1])
+    return range(first, last + 1) if first <= last <= most else None
+
+
 def _text(path: Path) -> str:
     try:
         return read_text(path, what="configuration")
@@ -194,10 +212,10 @@ def _text(path: Path) -> str:
 
 
 def _name(read: Tables) -> str:
-    """Returns the hardware of the switch: from its metadata, or the names of the folders."""
+    """Returns the hardware of the switch from its metadata, or else the name of the folder."""
     metadata = read.tables.get("DEVICE_METADATA", {}).get("localhost", {})
     known = metadata.get("hwsku") if isinstance(metadata, dict) else None
-    return str(known) if known else "/".join(read.folder.resolve().parts[-2:])
+    return known if isinstance(known, str) and known else read.folder.resolve().name
 
 
 def _entry(read: Tables, table: str, name: str, entry: Any) -> dict[str, Any]:
