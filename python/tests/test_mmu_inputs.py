@@ -139,6 +139,25 @@ def test_the_files_of_a_type_of_switches_need_only_a_length_of_cables(device, ce
     assert {row["egress_drop_cells"] for row in answer["rows"]} == {125563, None}
 
 
+def test_without_priorities_that_pause_groups_3_and_4_are_lossless(switch, celltrain):
+    table = config_db()
+    table["PORT_QOS_MAP"] = {"global": {"dscp_to_tc_map": "AZURE"}}
+    write(switch, table)
+    assert lossless(celltrain("mmu", "thresholds", switch, "--json").json["rows"])["group"] == "3-4"
+    table["PORT_QOS_MAP"] = {name: {"pfc_enable": "2,3,4,6"} for name in table["PORT"]}
+    write(switch, table)
+    rows = celltrain("mmu", "thresholds", switch, "--json").json["rows"]
+    assert [row["group"] for row in rows if row["pause_cells"]] == ["2-4", "6"]
+
+
+def test_keys_of_a_chassis_name_the_port_before_the_priorities(switch, celltrain):
+    table = config_db()
+    table["BUFFER_QUEUE"] = {f"host|asic0|{key}": value for key, value in table["BUFFER_QUEUE"].items()}
+    write(switch, table)
+    rows = celltrain("mmu", "thresholds", switch, "--json").json["rows"]
+    assert [row["queue"] for row in rows if row["egress_drop_cells"]] == ["0-2"]
+
+
 def test_one_port_group_and_queue_can_be_chosen(toml, celltrain):
     answer = celltrain("mmu", "thresholds", toml, "--port", "Ethernet8", "--group", 3, "--queue", 1, "--json").json
     assert [(row["group"], row["queue"]) for row in answer["rows"]] == [("3-4", None), (None, "0-2")]
@@ -262,6 +281,7 @@ def faulty(table: str, entry: str, **values: str | None) -> dict:
         (faulty("BUFFER_PG", "Ethernet0|0-1", profile="ingress_lossy_profile"), ["a second time"]),
         (faulty("BUFFER_PG", "Ethernet0|1", profile="egress_lossy_profile"), ["is a profile of an egress pool"]),
         (faulty("BUFFER_PG", "Ethernet0|1", profile="ingress_losy_profile"), ["did you mean ingress_lossy_profile?"]),
+        (faulty("BUFFER_PG", "3-4", profile="ingress_lossy_profile"), ["3-4", "names no port; write a key such as"]),
         (faulty("BUFFER_PG", "Ethernet5|1", profile="ingress_lossy_profile"), ["Ethernet5 is not a port"]),
         (faulty("PORT", "Ethernet0", speed="fast"), ["speed = fast is not a whole number of Mb/s"]),
         (faulty("PORT_QOS_MAP", "Ethernet0", pfc_enable="9"), ["priority above 7"]),

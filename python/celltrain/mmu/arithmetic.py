@@ -291,15 +291,8 @@ def of_loaded(
     every = list(_rows(Division(loaded, chip), in_turn))
     known = [name for ports in loaded.switch.port for name in names_of(ports)]
     if port is not None and port not in known:
-        raise InputError(
-            [
-                Fault.of_option(
-                    "port",
-                    port,
-                    f"is not a port of {loaded.source.file}; the first is {known[0] if known else 'missing'}",
-                )
-            ]
-        )
+        hint = f"the first one is {known[0]}" if known else "it has none"
+        raise InputError([Fault.of_option("port", port, f"is not a port of {loaded.source.file}; {hint}")])
     wants_both = group is None and queue is None
     rows = tuple(
         row

@@ -118,7 +118,7 @@ def check(
 
     Raises:
         InputError: If one of the two cannot be used.
-        MissingExtraError: If PyYAML is not installed; JSON does not need it.
+        MissingExtraError: If PyYAML is not installed.
     """
     loaded = load(configuration)
     return of_loaded_file(loaded, loaded.generation(generation), Path(file), section)
@@ -152,7 +152,7 @@ class Document:
         try:
             import yaml
         except ImportError as error:
-            raise MissingExtraError("test files in YAML need PyYAML: pip install 'celltrain[mmu]'") from error
+            raise MissingExtraError("test files need PyYAML: pip install 'celltrain[mmu]'") from error
         try:
             root = yaml.compose(text, Loader=yaml.SafeLoader)
             left = [MOST_VALUES]

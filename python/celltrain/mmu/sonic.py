@@ -259,7 +259,11 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
     origin: dict[tuple[str, str, str], tuple[str, str]] = {}
     for kind, of_sonic in (("groups", "BUFFER_PG"), ("queues", "BUFFER_QUEUE")):
         for key, entry in read.tables.get(of_sonic, {}).items():
-            names, _, priorities = key.partition("|")
+            # A chassis has keys such as `host|asic0|Ethernet0|3-4`.
+            names, _, priorities = key.rpartition("|")
+            names = names.rpartition("|")[2]
+            if not names:
+                read.fault("names no port; write a key such as Ethernet0|3-4", key, of_sonic, key)
             made = _entry(read, of_sonic, key, {}) if not isinstance(entry, dict) else entry
             for other in made.keys() - KEYS[of_sonic] - OTHER_KEYS:
                 read.fault(f"is not a key of {of_sonic}; choose profile", made[other], of_sonic, key, other)
@@ -310,7 +314,7 @@ def _port(read: Tables, name: str, entry: Any, cable: str | None) -> dict[str, A
         if any(number > MOST_GROUP for number in pause):
             read.fault(f"has a priority above {MOST_GROUP}", enabled, "PORT_QOS_MAP", name, "pfc_enable")
         one["pause"] = pause
-    elif maps:
+    elif any(isinstance(row, dict) and "pfc_enable" in row for row in maps.values()):
         one["pause"] = []
     return {**one, "groups": {}, "queues": {}}
 
