@@ -54,6 +54,9 @@ CALLS = [
     "study",
     "why",
     "read_events",
+    "mmu.thresholds",
+    "mmu.check",
+    "mmu.load",
 ]
 ANSWERS = [
     "RunResult",
@@ -62,6 +65,8 @@ ANSWERS = [
     "Report",
     "Tuned",
     "Why",
+    "mmu.Thresholds",
+    "mmu.Checked",
     "EventLog",
     "Events",
     "Capture",

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import celltrain as ct
 from celltrain import mmu
 from celltrain.mmu.arithmetic import Thresholds, of_loaded
 from celltrain.mmu.configuration import of_table
 from celltrain.mmu.generations import generation, known, of_switch
 from celltrain.mmu.reading import Source
+from celltrain.mmu.simulation import scenario
 
 DATA = Path(__file__).parent / "mmu"
 
@@ -183,3 +185,30 @@ def test_a_file_is_read_as_python_reads_it(tmp_path):
     file.write_text(loaded.switch.to_toml(head="A switch."))
     assert mmu.load(file).switch == loaded.switch
     assert mmu.thresholds(file, group=3).rows[0].limits.pause == 142285
+
+
+def test_a_scenario_fills_groups_in_turn_up_to_their_headroom():
+    """Sources send a cell each 10 ns, and each starts when the one before it has filled its group and its headroom."""
+    limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
+    table = scenario(limits, groups=2)
+    assert [flow["start"] for flow in table["flow"].values()] == ["0ns", f"{10 * (142285 + 2853 + 10)}ns"]
+    memory = table["switch"]["switch"]["memory"]
+    assert memory["cells"] == 284502 + 35360 + 2 * 34
+    assert memory["pool"]["shared"]["policy"] == {"dynamic_threshold": {"alpha": 1.0, "arriving_cell": "counted"}}
+    [group] = memory["queue"]
+    assert (group["reserve"], group["headroom"], group["ports"]) == (34, 2853, ["source1->switch", "source2->switch"])
+
+
+def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
+    """Without the memory: an endless buffer takes the cells, but for the one in service."""
+    limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
+    table = scenario(limits, groups=2)
+    del table["switch"], table["vc"]
+    table["port"]["switch->sink"]["buffer"] = 1_000_000
+    with pytest.warns(ct.CelltrainWarning, match="carried nothing"):
+        result = ct.run(ct.Scenario.model_validate(table))
+    sent = {port["name"]: port["forwarded_cells"] for port in result.to_dict()["ports"]}
+    fills = [cells + 2853 + 10 for cells in limits.in_turn(2)]
+    # The last cells are under way.
+    assert sent["source1->switch"] == pytest.approx(sum(fills), abs=3)
+    assert sent["source2->switch"] == pytest.approx(fills[1], abs=3)
