@@ -169,6 +169,19 @@ def test_the_answer_is_a_table_in_words_in_json_and_in_pandas():
     assert list(found.to_pandas()["egress_drop_cells"].dropna()) == [142259]
 
 
+def test_ports_of_many_settings_are_divided_evenly_among_the_memories():
+    table = tomahawk5(TH5[0])
+    names = table["port"][0]["names"]
+    table["port"] = [{**table["port"][0], "names": [name], "speed": number + 1} for number, name in enumerate(names)]
+    assert {row.limits.pause for row in calculated(table, "th5").rows if row.group} == {142285}
+
+
+def test_the_memory_with_most_ports_is_described():
+    table = tomahawk5(TH5[0])
+    table["port"][0]["names"] = table["port"][0]["names"][:-1]
+    assert calculated(table, "th5").rows[0].limits.pause == 142285
+
+
 def test_a_large_switch_has_as_many_rows_as_settings():
     names = [f"Ethernet{number}" for number in range(128)]
     table = tomahawk5(TH5[2])

@@ -132,7 +132,8 @@ def test_a_folder_and_the_file_made_from_it_have_the_same_thresholds(switch, tom
 
 def test_the_files_of_a_type_of_switches_need_only_a_length_of_cables(device, celltrain):
     is_refused(
-        celltrain("mmu", "thresholds", device, "--generation", "th5"), ["port_config", "CABLE_LENGTH", "--cable"][1:]
+        celltrain("mmu", "thresholds", device, "--generation", "th5"),
+        ["port_config.ini: PORT.Ethernet0", "CABLE_LENGTH", "--cable"],
     )
     answer = celltrain("mmu", "thresholds", device, "--generation", "th5", "--cable", "5m", "--json").json
     assert lossless(answer["rows"])["pause_cells"] == 125589

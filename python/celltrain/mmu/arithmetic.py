@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -362,12 +362,14 @@ class Division:
         )
         if not profile.xoff:
             is_limited = profile.alpha is not None or share < shared.cells
-            return _with(limits, drop=share + reserve + 1 if is_limited else None)
+            return replace(limits, drop=share + reserve + 1 if is_limited else None)
         usable = min(headroom, shared.headroom) if shared.headroom else headroom
         pause = share + reserve
         offset = profile.xon_offset
         resume = None if offset is None else self.chip.cells(offset, rounding="up", of_all=False)
-        return _with(limits, pause=pause, resume=resume, headroom=headroom, drop=pause + usable + self.chip.group.drop)
+        return replace(
+            limits, pause=pause, resume=resume, headroom=headroom, drop=pause + usable + self.chip.group.drop
+        )
 
     def of_queue(self, name: str, profile: Profile) -> Limits:
         """Returns the thresholds of a queue."""
@@ -407,17 +409,22 @@ class Division:
         if pool.type == "ingress":
             if rule.includes_headroom and headroom:
                 steps.append(Step(cells=-headroom, words=f"less headroom ({pool.xoff:,} bytes)"))
-            steps += self._taken(name, has_headroom=bool(headroom))
+            # If the memories cannot have equal ports, the one with the fewest shared cells is described.
+            memories = range(chip.memory.count)
+            taken = (list(self._taken(name, number, has_headroom=bool(headroom))) for number in memories)
+            steps += min(taken, key=lambda steps: sum(step.cells for step in steps))
         return Shared(pool=name, cells=sum(step.cells for step in steps), headroom=headroom, steps=tuple(steps))
 
-    def _taken(self, name: str, *, has_headroom: bool) -> Iterator[Step]:
-        """Yields the cells that priority groups and ports take from an ingress pool in one memory."""
+    def _taken(self, name: str, memory: int, *, has_headroom: bool) -> Iterator[Step]:
+        """Yields the cells that priority groups and ports take from an ingress pool in a memory."""
         rule = self.chip.pool
         counts: dict[str, int] = {}
-        ports_in_memory = 0
+        before, ports_in_memory = 0, 0
         for ports in self.switch.port:
-            in_memory = -(-len(list(names_of(ports))) // self.chip.memory.count)
-            ports_in_memory += in_memory
+            # Ports take turns: the port of number n is in the memory n modulo their number.
+            count = len(list(names_of(ports)))
+            in_memory = len(range((memory - before) % self.chip.memory.count, count, self.chip.memory.count))
+            before, ports_in_memory = before + count, ports_in_memory + in_memory
             for key, profile in ports.groups.items():
                 if self.switch.profile[profile].pool == name:
                     counts[profile] = counts.get(profile, 0) + in_memory * len(numbers(key, MOST_GROUP) or ())
@@ -435,10 +442,6 @@ class Division:
         if rule.port_cells:
             words = f"less the queues of {ports_in_memory} ports, {rule.port_cells} each"
             yield Step(cells=-ports_in_memory * rule.port_cells, words=words)
-
-
-def _with(limits: Limits, **parts: int | None) -> Limits:
-    return Limits(**{**vars(limits), **parts})
 
 
 def _rows(division: Division, in_turn: int) -> Iterator[Row]:

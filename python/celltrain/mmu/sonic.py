@@ -136,6 +136,7 @@ class Tables:
                 heads = words if "name" in words else heads
             elif words:
                 self.tables.setdefault("PORT", {})[words[0]] = dict(zip(heads, words, strict=False))
+                self._files["PORT", words[0]] = (str(path), "")
 
     def _add_lookup(self, path: Path) -> None:
         heads = ["speed", "cable", "size", "xon", "xoff", "threshold", "xon_offset"]
