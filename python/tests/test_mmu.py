@@ -13,8 +13,11 @@ from celltrain.mmu.arithmetic import Thresholds, of_loaded
 from celltrain.mmu.configuration import of_table
 from celltrain.mmu.generations import generation, known, of_switch
 from celltrain.mmu.reading import Source
-from celltrain.mmu.simulation import scenario
+from celltrain.mmu.simulation import scenario, simulate
+from celltrain.model.measures import EVENTS
 
+#: The engine has memories that ports share.
+HAS_MEMORIES = "memories" in EVENTS
 DATA = Path(__file__).parent / "mmu"
 
 
@@ -204,7 +207,7 @@ def test_a_scenario_fills_groups_in_turn_up_to_their_headroom():
     """Sources send a cell each 10 ns, and each starts when the one before it has filled its group and its headroom."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
-    assert [flow["start"] for flow in table["flow"].values()] == ["0ns", f"{10 * (142285 + 2853 + 10)}ns"]
+    assert [flow["start"] for flow in table["flow"].values()] == ["0ns", f"{10 * (142285 + 2853 + 100)}ns"]
     memory = table["switch"]["switch"]["memory"]
     assert memory["cells"] == 284502 + 35360 + 2 * 34
     assert memory["pool"]["shared"]["policy"] == {"dynamic_threshold": {"alpha": 1.0, "arriving_cell": "counted"}}
@@ -213,7 +216,7 @@ def test_a_scenario_fills_groups_in_turn_up_to_their_headroom():
 
 
 def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
-    """Without the memory: an endless buffer takes the cells, but for the one in service."""
+    """Without the memory: an endless buffer takes the cells."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
     del table["switch"], table["vc"]
@@ -221,7 +224,20 @@ def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
     with pytest.warns(ct.CelltrainWarning, match="carried nothing"):
         result = ct.run(ct.Scenario.model_validate(table))
     sent = {port["name"]: port["forwarded_cells"] for port in result.to_dict()["ports"]}
-    fills = [cells + 2853 + 10 for cells in limits.in_turn(2)]
     # The last cells are under way.
-    assert sent["source1->switch"] == pytest.approx(sum(fills), abs=3)
-    assert sent["source2->switch"] == pytest.approx(fills[1], abs=3)
+    fills = [cells + 2853 + 100 for cells in limits.in_turn(2)]
+    assert [sent["source1->switch"], sent["source2->switch"]] == pytest.approx(fills, abs=3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_MEMORIES, reason="this core has no shared memories")
+@pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
+def test_the_published_thresholds_are_those_of_a_run(row):
+    """A source fills one group after the other; the events of the memory say where each pauses and is full."""
+    turns = [int(one["pfc_cells"]) for one in IN_TURN if one["topology"] == row["topology"]] or [int(row["pfc_cells"])]
+    simulated = simulate(calculated(tomahawk5(row), "th5", in_turn=len(turns)))
+    group, queue = simulated.fills[0], simulated.fills[-1]
+    assert (group.pause_simulated, group.full_simulated) == (int(row["pfc_cells"]), int(row["ingress_drop_cells"]) - 1)
+    assert queue.full_simulated == int(row["lossy_egress_drop_cells"]) - 1
+    assert [fill.pause_simulated for fill in simulated.fills if fill.group is not None] == turns
+    assert simulated.agrees

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import options, shell
+from celltrain.cli import options, progress, shell
+
+if TYPE_CHECKING:
+    from celltrain.mmu.arithmetic import Thresholds
 
 HELP = "Calculate thresholds of a switch's shared packet memory, in cells."
 
@@ -32,6 +35,7 @@ def thresholds(
     group: Annotated[int | None, {"parser": options.whole(0, 7)}] = None,
     queue: Annotated[int | None, {"parser": options.whole(0, 19)}] = None,
     in_turn: Annotated[int | None, {"parser": options.whole(1, 10_000)}] = None,
+    simulate: bool = False,
     check: Path | None = None,
     section: str | None = None,
     csv: options.Csv = None,
@@ -49,6 +53,7 @@ def thresholds(
         in_turn (N): Also fill N groups one after the other.
 
     Comparison:
+        simulate: Fill each group and queue in a run, cell by cell, and compare; exit with 1 if it differs.
         check (FILE): Compare with this test file (sonic-mgmt's qos_params, YAML or JSON); exit with 1 if it differs.
         section (NAME): Section of that file, such as topo-ft2-64. [default: its only one]
     """
@@ -64,6 +69,10 @@ def thresholds(
         raise InputError(
             [Fault.saying("--section selects a part of the file of --check: add --check", key="--section")]
         )
+    if simulate and check is not None:
+        raise InputError(
+            [Fault.saying("--simulate and --check are two comparisons: give one of them", key="--simulate")]
+        )
     loaded = load(configuration, cable=cable)
     chip = loaded.generation(generation)
     if check is not None:
@@ -75,6 +84,8 @@ def thresholds(
         output.wrote()
         return shell.NO if compared.wrong else shell.DONE
     found = of_loaded(loaded, chip, port=port, group=group, queue=queue, in_turn=in_turn or 0)
+    if simulate:
+        return _simulate(found, output)
     turns = found.in_turn_grid()
     output.show(
         answer=found.to_dict,
@@ -89,6 +100,18 @@ def thresholds(
         shell.say("\n".join(["", *found.words()]))
     output.wrote()
     return shell.DONE
+
+
+def _simulate(found: Thresholds, output: shell.Output) -> int:
+    """Prints the cells of the arithmetic beside the cells of runs."""
+    from celltrain.mmu.simulation import simulate
+
+    with progress.waiting("filling groups and queues") as tell:
+        simulated = simulate(found, progress=tell)
+    facts = simulated.to_dict()
+    output.show(answer=lambda: facts, rows=lambda: facts["fills"], blocks=lambda: [simulated.grid()])
+    output.wrote()
+    return shell.DONE if simulated.agrees else shell.NO
 
 
 @shell.command("celltrain mmu generations", "celltrain mmu generations --json", "celltrain mmu generations --csv -")
