@@ -44,11 +44,13 @@ class Fill:
     full: int
     """Cells that it holds when the first cell is lost."""
     full_simulated: int | None
+    engines_agree: bool
+    """True if both engines gave the same run."""
 
     @property
     def agrees(self) -> bool:
-        """True if the run and the arithmetic give the same cells."""
-        return (self.pause, self.full) == (self.pause_simulated, self.full_simulated)
+        """True if the runs and the arithmetic give the same cells."""
+        return self.engines_agree and (self.pause, self.full) == (self.pause_simulated, self.full_simulated)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -118,7 +120,10 @@ def filled(row: Row) -> Iterator[Fill]:
         # That nothing is delivered is the purpose of the run.
         warnings.simplefilter("ignore", CelltrainWarning)
         model = Scenario.model_validate(scenario(limits, groups=groups))
-        events = run(model, events=Events(folder, kinds=["memories"])).events["memories"].to_pylist()
+        # Events of memories come from the reference engine.
+        reference = run(model, events=Events(folder, kinds=["memories"]))
+        events = reference.events["memories"].to_pylist()
+        is_same = run(model).fingerprint == reference.fingerprint
     headroom_left = limits.shared.headroom or groups * (limits.headroom or 0)
     for number, cells in enumerate(limits.in_turn(groups)):
         headroom = min(limits.headroom or 0, headroom_left)
@@ -137,6 +142,7 @@ def filled(row: Row) -> Iterator[Fill]:
             pause_simulated=first["paused"],
             full=cells + headroom,
             full_simulated=first["refused"],
+            engines_agree=is_same,
         )
 
 
