@@ -103,7 +103,7 @@ def thresholds(
 
 
 def _simulate(found: Thresholds, output: shell.Output) -> int:
-    """Prints the cells of the arithmetic beside the cells of runs."""
+    """Prints the cells of the arithmetic and those of runs."""
     from celltrain.mmu.simulation import simulate
 
     with progress.waiting("filling groups and queues") as tell:
