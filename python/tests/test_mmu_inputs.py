@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from conftest import Command, is_refused
+
+from celltrain.mmu import simulation
 
 POOLS = {
     "BUFFER_POOL": {
@@ -403,3 +407,40 @@ def test_arguments_of_import_that_do_not_belong_together_are_refused(arguments, 
 def test_two_topologies_in_one_folder_are_refused(device, celltrain):
     (device / "buffers_defaults_t1.j2").write_text(json.dumps(POOLS))
     is_refused(celltrain("import", "sonic", device), ["buffers_defaults_lt2.j2 and buffers_defaults_t1.j2"])
+
+
+@dataclass
+class Ran:
+    """The part of a run's result that a comparison reads."""
+
+    events: dict[str, pa.Table]
+    fingerprint: str = "same"
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_runs_are_compared_with_the_arithmetic(late, toml, celltrain, monkeypatch):
+    """A run that pauses a cell late is a difference. `test_mmu.py` has runs of the engines."""
+
+    def run(model, *, events=None):
+        is_group = "ingress" in str(model)
+        port, held = ("source1->switch", (125589 + late, 128442)) if is_group else ("switch->sink", (None, 125562))
+        rows = [
+            {"event": event, "port": port, "priority": 3, "held": cells}
+            for event, cells in zip(("paused", "refused"), held, strict=True)
+            if cells is not None
+        ]
+        return Ran(events={"memories": pa.Table.from_pylist(rows)})
+
+    monkeypatch.setattr(simulation, "run", run)
+    monkeypatch.setattr(simulation, "Events", lambda *_, **__: None)
+    monkeypatch.setattr(simulation.Scenario, "model_validate", lambda table: table)
+    answer = celltrain("mmu", "thresholds", toml, "--simulate")
+    assert answer.code == late
+    assert ("125590" in answer.out, "NO" in answer.out) == (bool(late), bool(late))
+    facts = celltrain("mmu", "thresholds", toml, "--simulate", "--json").json
+    assert [fill["full_simulated"] for fill in facts["fills"]] == [128442, 125562]
+    assert facts["agrees"] == (not late)
+
+
+def test_two_comparisons_at_once_are_refused(toml, celltrain):
+    is_refused(celltrain("mmu", "thresholds", toml, "--simulate", "--check", toml), ["give one of them"])
