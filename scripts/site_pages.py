@@ -55,6 +55,9 @@ CALLS = [
     "study",
     "why",
     "read_events",
+    "mmu.thresholds",
+    "mmu.check",
+    "mmu.load",
 ]
 ANSWERS = [
     "RunResult",
@@ -63,6 +66,8 @@ ANSWERS = [
     "Report",
     "Tuned",
     "Why",
+    "mmu.Thresholds",
+    "mmu.Checked",
     "EventLog",
     "Events",
     "Capture",

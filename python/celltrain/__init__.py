@@ -16,7 +16,8 @@ simulates one scenario, `compare` several with the same seeds. `check` finds fau
 run published tables and studies; `vet` tests a policy. `episodes` lists when a flow was in trouble, `why` explains one
 of these times, and `read_events` reads recorded events. A `Cancel` ends any of these calls from another thread. Buffer
 policies are in `ct.policies`, TCP variants in `ct.tcp`, rate control in `ct.abr`, networks in `ct.topologies`, all
-other tables of a scenario in `ct.models`, exceptions in `ct.errors`. Every class is also an attribute of `ct` itself.
+other tables of a scenario in `ct.models`, exceptions in `ct.errors`. `ct.mmu` calculates thresholds of switches that
+share their packet memory. Every class is also an attribute of `ct` itself.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ import lazy_loader
 # The first use of a name imports its module, which `__init__.pyi` declares.
 _attribute, _, _stubbed = lazy_loader.attach_stub(__name__, __file__)
 
-#: Submodules with a scenario's classes: grouped by subject, or all of them.
-_SUBMODULES = ("abr", "errors", "models", "policies", "tcp", "topologies")
+#: Submodules: a scenario's classes, grouped by subject or all of them, errors, and thresholds of switches.
+_SUBMODULES = ("abr", "errors", "mmu", "models", "policies", "tcp", "topologies")
 #: The classes that completion lists under `celltrain`; the others are listed in the submodules.
 _LISTED = ("CelltrainError", "CelltrainWarning", "Epd", "InputError", "Port", "Scenario", "SelectiveDrop", "TailDrop")
 #: Deprecated aliases.

@@ -1,5 +1,6 @@
 from . import abr as abr
 from . import errors as errors
+from . import mmu as mmu
 from . import models as models
 from . import policies as policies
 from . import tcp as tcp

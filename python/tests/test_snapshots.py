@@ -41,6 +41,9 @@ store --help
 report --help
 check --help
 import --help
+mmu --help
+mmu thresholds --help
+mmu generations
 list --help
 explain --help
 schema --help

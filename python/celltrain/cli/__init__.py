@@ -34,6 +34,7 @@ COMMANDS = (
     "report",
     "check",
     "import",
+    "mmu",
     "list",
     "explain",
     "schema",

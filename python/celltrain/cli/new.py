@@ -1,9 +1,13 @@
-"""`celltrain new` and `celltrain import`: make a scenario, from a shipped one or from a graph."""
+"""`celltrain new` and `celltrain import`: make a scenario, from a shipped one or from a graph.
+
+`celltrain import sonic` makes the buffer configuration of a switch for `celltrain mmu`.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +15,11 @@ import typer
 
 from celltrain.cli import completing, options, shell
 from celltrain.text import shown
+
+#: In place of a file: the buffer configuration of a switch with SONiC.
+SONIC = "sonic"
+#: Arguments that apply to it.
+OF_SONIC = {"file", "folder", "generation", "cable", "out", "as_json"}
 
 
 @shell.command(
@@ -64,10 +73,21 @@ def new(
 @shell.command(
     "celltrain import net.graphml --flows 20 --delay 1ms --out net.toml",
     "celltrain import net.json --rate-attribute bandwidth --rate-unit Mbps",
-    "celltrain import net.graphml --name-attribute label --both-ways --json",
+    "celltrain import sonic /etc/sonic --out switch.toml",
 )
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph: GraphML, or JSON with nodes and links.")],
+    context: typer.Context,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="A graph: GraphML, or JSON with nodes and links. Or sonic, to read the buffer configuration in FOLDER.",
+        ),
+    ],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="After sonic: a folder with SONiC's files, such as config_db.json."),
+    ] = None,
     rate_attribute: str = "rate",
     delay_attribute: str = "delay",
     rate_unit: str | None = None,
@@ -85,10 +105,17 @@ def import_(
     buffer: Annotated[int, {"parser": options.whole(1)}] = 1000,
     duration: str = "1s",
     settings: Annotated[list[str] | None, options.setting("Write this setting as well. May be repeated.")] = None,
+    generation: str | None = None,
+    cable: str | None = None,
     out: Annotated[Path | None, {"names": ["--out", "-o"]}] = None,
     as_json: options.Json = False,
 ) -> None:
     """Make a scenario from a graph: its nodes are switches, flows join hosts at them, every port has EPD.
+
+    Switch:
+        generation (NAME): After sonic: generation of the chip, as celltrain mmu generations lists them.
+            [default: by the name of the hardware]
+        cable (LENGTH): After sonic: length of cables that the folder does not say, such as 5m.
 
     Graph:
         rate_attribute (NAME): Attribute with an edge's rate.
@@ -113,6 +140,16 @@ def import_(
     Output:
         out (SCENARIO): TOML file to write. [default: standard output]
     """
+    from celltrain.errors import Fault, InputError
+
+    if folder is not None or str(file) == SONIC:
+        if folder is None or str(file) != SONIC:
+            problem = "reads one graph, or sonic and a folder: celltrain import sonic FOLDER"
+            raise InputError([Fault.of_option("FILE", shown(file if folder is None else folder), problem)])
+        _refuse(context, context.params.keys() - OF_SONIC, "applies to graphs only")
+        _import_sonic(folder, generation=generation, cable=cable, out=out, as_json=as_json)
+        return
+    _refuse(context, {"generation", "cable"}, "applies to celltrain import sonic FOLDER only")
     from celltrain.model.graph import import_graph
     from celltrain.model.overrides import single
     from celltrain.model.scenario import read, save, table, to_toml
@@ -152,6 +189,39 @@ def import_(
     written = None if out is None else shown(out)
     answer = {"scenario": scenario.to_dict(), "written": written}
     shell.Output.of(as_json=as_json).tell(answer, f"wrote {written}: {counts}")
+
+
+def _import_sonic(folder: Path, *, generation: str | None, cable: str | None, out: Path | None, as_json: bool) -> None:
+    """Writes the buffer configuration in a folder with files of SONiC."""
+    from celltrain.mmu.configuration import read_sonic
+
+    switch = read_sonic(folder, generation, cable)
+    text = switch.to_toml(
+        head=f"Made by celltrain import sonic {shown(folder.name)}; docs/shared-memory.md explains it."
+    )
+    if out is not None:
+        with shell.writing(out):
+            out.write_text(text, encoding="utf-8")
+    elif not as_json:
+        typer.echo(text, nl=False)
+        return
+    written = None if out is None else shown(out)
+    counts = f"{len(switch.pool)} pools, {len(switch.profile)} profiles, {switch.port_count} ports"
+    answer = {"configuration": switch.to_dict(), "written": written}
+    shell.Output.of(as_json=as_json).tell(answer, f"wrote {written}: {counts}")
+
+
+def _refuse(context: typer.Context, names: AbstractSet[str], problem: str) -> None:
+    """Refuses options that were given and do not apply."""
+    from celltrain.errors import Fault, InputError
+
+    given = [
+        name
+        for name in sorted(names)
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+    ]
+    if given:
+        raise InputError([Fault.of_option(f"--{given[0].replace('_', '-')}", context.params[given[0]], problem)])
 
 
 COMMANDS = {"new": new, "import": import_}

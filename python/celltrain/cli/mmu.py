@@ -1,0 +1,140 @@
+"""`celltrain mmu`: thresholds of switches that share their packet memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from celltrain.cli import options, progress, shell
+
+if TYPE_CHECKING:
+    from celltrain.mmu.arithmetic import Thresholds
+
+HELP = "Calculate thresholds of a switch's shared packet memory, in cells."
+
+Configuration = Annotated[
+    Path,
+    typer.Argument(
+        metavar="CONFIG", help="Buffer configuration: a file of celltrain import sonic, or a folder with SONiC's files."
+    ),
+]
+
+
+@shell.command(
+    "celltrain mmu thresholds switch.toml",
+    "celltrain mmu thresholds /etc/sonic --generation th5 --port Ethernet0 --group 3",
+    "celltrain mmu thresholds switch.toml --check qos_params.th5.yaml --section topo-ft2-64",
+)
+def thresholds(
+    configuration: Configuration,
+    generation: str | None = None,
+    cable: str | None = None,
+    port: str | None = None,
+    group: Annotated[int | None, {"parser": options.whole(0, 7)}] = None,
+    queue: Annotated[int | None, {"parser": options.whole(0, 19)}] = None,
+    in_turn: Annotated[int | None, {"parser": options.whole(1, 10_000)}] = None,
+    simulate: bool = False,
+    check: Path | None = None,
+    section: str | None = None,
+    csv: options.Csv = None,
+    as_json: options.Json = False,
+) -> int:
+    """Print the cell at which each priority group pauses and drops, and each queue drops, with the arithmetic.
+
+    Switch:
+        generation (NAME): Generation of the chip: see celltrain mmu generations. A file with its rules works too.
+            [default: the one that CONFIG names]
+        cable (LENGTH): Length of cables that a folder does not say, such as 5m.
+        port (NAME): Only this port.
+        group (N): Only the priority group of this priority.
+        queue (N): Only this queue.
+        in_turn (N): Also fill N groups one after the other.
+
+    Comparison:
+        simulate: Fill each group and queue in a run, cell by cell, and compare; exit with 1 if it differs.
+        check (FILE): Compare with this test file (sonic-mgmt's qos_params, YAML or JSON); exit with 1 if it differs.
+        section (NAME): Section of that file, such as topo-ft2-64. [default: its only one]
+    """
+    from celltrain.errors import Fault, InputError
+    from celltrain.mmu.arithmetic import of_loaded
+    from celltrain.mmu.configuration import load
+    from celltrain.mmu.expected import of_loaded_file
+    from celltrain.mmu.generations import in_words
+    from celltrain.model.grids import Line
+
+    output = shell.Output.of(as_json=as_json, csv=csv)
+    if section is not None and check is None:
+        raise InputError(
+            [Fault.saying("--section selects a part of the file of --check: add --check", key="--section")]
+        )
+    if simulate and check is not None:
+        raise InputError(
+            [Fault.saying("--simulate and --check are two comparisons: give one of them", key="--simulate")]
+        )
+    loaded = load(configuration, cable=cable)
+    chip = loaded.generation(generation)
+    if check is not None:
+        compared = of_loaded_file(loaded, chip, check, section)
+        facts = compared.to_dict()
+        output.show(answer=lambda: facts, rows=lambda: facts["entries"], blocks=lambda: [])
+        if output.form == "text":
+            shell.say("\n".join(compared.lines()))
+        output.wrote()
+        return shell.NO if compared.wrong else shell.DONE
+    found = of_loaded(loaded, chip, port=port, group=group, queue=queue, in_turn=in_turn or 0)
+    if simulate:
+        return _simulate(found, output)
+    turns = found.in_turn_grid()
+    output.show(
+        answer=found.to_dict,
+        rows=lambda: [row.to_dict() for row in found.rows],
+        blocks=lambda: [
+            Line(text=f"{found.switch or configuration.name}: {in_words(chip)}"),
+            found.grid(),
+            *([] if turns is None else [turns]),
+        ],
+    )
+    if output.form == "text":
+        shell.say("\n".join(["", *found.words()]))
+    output.wrote()
+    return shell.DONE
+
+
+def _simulate(found: Thresholds, output: shell.Output) -> int:
+    """Prints the cells of the arithmetic and those of runs."""
+    from celltrain.mmu.simulation import simulate
+
+    with progress.waiting("filling groups and queues") as tell:
+        simulated = simulate(found, progress=tell)
+    facts = simulated.to_dict()
+    output.show(answer=lambda: facts, rows=lambda: facts["fills"], blocks=lambda: [simulated.grid()])
+    output.wrote()
+    return shell.DONE if simulated.agrees else shell.NO
+
+
+@shell.command("celltrain mmu generations", "celltrain mmu generations --json", "celltrain mmu generations --csv -")
+def generations(csv: options.Csv = None, as_json: options.Json = False) -> None:
+    """List the generations of chips whose rules are known."""
+    from celltrain.mmu.generations import FOLDER, known
+
+    rows = [
+        {
+            "name": one.short,
+            "generation": one.name,
+            "cell_bytes": one.memory.cell_bytes,
+            "memories": one.memory.count,
+            "egress": one.queue is not None,
+            "file": str(FOLDER / f"{stem}.toml"),
+        }
+        for stem, one in known().items()
+    ]
+    grid = shell.grid("name", "generation", "cell (bytes)", "memories", "egress drop", left=("name", "generation"))
+    for row in rows:
+        texts = (row["name"], row["generation"], row["cell_bytes"], row["memories"], "yes" if row["egress"] else "no")
+        grid.add_row(*map(str, texts))
+    shell.Output.of(as_json=as_json, csv=csv).show(answer=lambda: rows, rows=lambda: rows, blocks=lambda: [grid])
+
+
+COMMANDS = {"thresholds": thresholds, "generations": generations}

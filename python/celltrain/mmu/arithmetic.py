@@ -1,0 +1,480 @@
+"""The cells at which priority groups pause and queues drop, from a switch's buffer configuration.
+
+The rules of a generation of chips are in `generations/`. B: cells of a pool that are shared in one memory. alpha: share of
+the free cells that a group or queue may use. A lone group gets alpha B / (1 + alpha) cells (Choudhury and Hahne, 1998).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from celltrain.errors import Fault, InputError
+from celltrain.mmu import generations
+from celltrain.mmu.configuration import Loaded, Pool, Ports, Profile, load, names_of
+from celltrain.mmu.generations import Generation
+from celltrain.mmu.reading import refuse
+from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
+from celltrain.model.arguments import checked
+from celltrain.model.grids import Card, Carded, Grid
+from celltrain.text import shown
+
+#: Groups that may be filled one after the other.
+MOST_IN_TURN = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """A term of a sum, in words."""
+
+    cells: int
+    words: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """The shared cells of a pool in one memory."""
+
+    pool: str
+    cells: int
+    """B."""
+    headroom: int
+    """Cells of headroom that the groups of this memory share; 0 if each has its own."""
+    steps: tuple[Step, ...]
+    """The sum that gives B."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """The thresholds of a priority group or queue that is filled alone. All numbers are cells of its memory."""
+
+    profile: str
+    shared: Shared
+    reserve: int
+    alpha: Fraction | None
+    """None with a static threshold."""
+    share: int
+    """Cells of the pool that it gets."""
+    counts_arriving_cell: bool
+    pause: int | None = None
+    """Last cell before the sender is paused; None without headroom."""
+    resume: int | None = None
+    """Cells below the threshold at which the sender may go on."""
+    headroom: int | None = None
+    drop: int | None = None
+    """First cell lost; None if it loses none, or if the rule is not known."""
+
+    @property
+    def partial(self) -> int | None:
+        """Cells of the shared headroom for the last group, after all others have a full headroom."""
+        return self.shared.headroom % self.headroom if self.headroom and self.shared.headroom else None
+
+    @property
+    def filling(self) -> int | None:
+        """Number of groups that use up the shared headroom."""
+        return -(-self.shared.headroom // self.headroom) if self.headroom and self.shared.headroom else None
+
+    def in_turn(self, groups: int) -> list[int]:
+        """Returns the threshold of each of several groups that are filled one after the other."""
+        found, used = [], 0
+        for _ in range(groups):
+            share = self._share(used)
+            found.append(share + self.reserve)
+            used += share
+        return found
+
+    def together(self, groups: int) -> int:
+        """Returns the threshold of each of several groups that are filled to the same level."""
+        if self.alpha is None:
+            return self.share + self.reserve
+        return int(self.alpha * self.shared.cells / (1 + self.alpha * groups)) + self.reserve
+
+    def _share(self, used: int) -> int:
+        left = self.shared.cells - used
+        if self.alpha is None:
+            return max(min(self.share, left), 0)
+        return share_of(left, self.alpha, counts_arriving_cell=self.counts_arriving_cell)
+
+
+def share_of(free: int, alpha: Fraction, *, counts_arriving_cell: bool) -> int:
+    """Returns the cells that a group gets of free cells.
+
+    A cell is admitted while the group, with the cell, has at most alpha times the free cells: those without the cell if
+    `counts_arriving_cell`, else those before it.
+
+    >>> share_of(13071, Fraction(1), counts_arriving_cell=False), share_of(216871, Fraction(1), counts_arriving_cell=True)
+    (6536, 108435)
+    """
+    return int(alpha * (free if counts_arriving_cell else free + 1) / (1 + alpha))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """The thresholds of a priority group, or of a queue, of ports with the same settings."""
+
+    ports: tuple[str, ...]
+    speed: int | None
+    cable: str | None
+    group: str | None
+    """Priorities of the group; None for a queue."""
+    queue: str | None
+    limits: Limits
+    in_turn: tuple[int, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the row of the JSON answer."""
+        limits = self.limits
+        return {
+            "ports": list(self.ports),
+            "speed_mbps": self.speed,
+            "cable": self.cable,
+            "group": self.group,
+            "queue": self.queue,
+            "profile": limits.profile,
+            "pool": limits.shared.pool,
+            "alpha": None if limits.alpha is None else float(limits.alpha),
+            "reserve_cells": limits.reserve,
+            "shared_cells": limits.shared.cells,
+            "share_cells": limits.share,
+            "pause_cells": limits.pause,
+            "ingress_drop_cells": limits.drop if self.group is not None else None,
+            "egress_drop_cells": limits.drop if self.queue is not None else None,
+            "headroom_cells": limits.headroom,
+            "headroom_partial_cells": limits.partial,
+            "headroom_groups": limits.filling,
+            "in_turn_cells": list(self.in_turn),
+        }
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Thresholds(Carded):
+    """The thresholds of a switch's priority groups and queues."""
+
+    switch: str
+    generation: Generation
+    rows: tuple[Row, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the answer of `celltrain mmu thresholds --json`."""
+        pools = {row.limits.shared.pool: row.limits.shared for row in self.rows}
+        return {
+            "switch": self.switch,
+            "generation": self.generation.name,
+            "memories": self.generation.memory.count,
+            "cell_bytes": self.generation.memory.cell_bytes,
+            "pools": [asdict(shared) for shared in pools.values()],
+            "rows": [row.to_dict() for row in self.rows],
+        }
+
+    def to_pandas(self) -> Any:
+        """Returns a DataFrame with a row for each group and queue; needs pandas."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([row.to_dict() for row in self.rows]).to_pandas()
+
+    def grid(self) -> Grid:
+        """Returns the table for people."""
+        heads = ["ports", "group or queue", "pause", "ingress drop", "egress drop", "headroom", "partial"]
+        grid = Grid(heads=heads, left=(0, 1), keys=2)
+        for row in self.rows:
+            made, cells = row.to_dict(), ("pause", "ingress_drop", "egress_drop", "headroom", "headroom_partial")
+            kind = f"group {row.group}" if row.group is not None else f"queue {row.queue}"
+            numbers = [made[f"{name}_cells"] for name in cells]
+            grid.add_row(_ports_in_words(row), kind, *("-" if one is None else str(one) for one in numbers))
+        return grid
+
+    def in_turn_grid(self) -> Grid | None:
+        """Returns the thresholds of groups that are filled one after the other, if the answer has them."""
+        rows = [row for row in self.rows if row.in_turn]
+        if not rows:
+            return None
+        grid = Grid(heads=["group in turn", *(f"{_ports_in_words(row)}, group {row.group}" for row in rows)])
+        for number, cells in enumerate(zip(*(row.in_turn for row in rows), strict=True), 1):
+            grid.add_row(str(number), *map(str, cells))
+        return grid
+
+    def words(self) -> list[str]:
+        """Returns the arithmetic in words, a line for each sum."""
+        pools = {row.limits.shared.pool: row.limits.shared for row in self.rows}
+        lines = []
+        for shared in pools.values():
+            lines.append(f"{shown(shared.pool)}, one memory of {self.generation.memory.count}:")
+            lines += [f"  {step.cells:>9,}  {step.words}" for step in shared.steps]
+            if len(shared.steps) > 1:
+                lines.append(f"  {shared.cells:>9,}  shared")
+        seen = set()
+        for row in self.rows:
+            text = list(self._row_in_words(row))
+            if text and tuple(text) not in seen:
+                kind = f"group {row.group}" if row.group is not None else f"queue {row.queue}"
+                lines += [f"{_ports_in_words(row)}, {kind} ({shown(row.limits.profile)}):", *text]
+                seen.add(tuple(text))
+        return lines
+
+    def _row_in_words(self, row: Row) -> Iterator[str]:
+        limits, rule = row.limits, self.generation.threshold
+        if limits.alpha is None:
+            if row.group is not None and limits.pause is None:
+                yield f"  {limits.share + limits.reserve:>9,}  static threshold and reserve: no more than the pool has"
+            elif row.queue is not None:
+                yield f"  {limits.share + limits.reserve:>9,}  static threshold: the ingress side decides before it"
+            return
+        free = f"{limits.shared.cells:,}" if rule.counts_arriving_cell else f"({limits.shared.cells:,} + 1)"
+        yield f"  {limits.share:>9,}  {limits.alpha / (1 + limits.alpha)} of {free}, rounded down (alpha {limits.alpha})"
+        yield f"  {limits.reserve:>9,}  and the reserve"
+        if limits.pause is not None:
+            yield f"  {limits.pause:>9,}  cells before the pause"
+        if limits.headroom is not None:
+            yield f"  {limits.headroom:>9,}  and the headroom"
+        if limits.drop is not None:
+            kind = "first cell lost at the ingress" if row.group is not None else "first cell lost at the egress"
+            yield f"  {limits.drop:>9,}  {kind}"
+        if row.queue is not None and limits.drop is None:
+            yield f"             the egress drop of {shown(self.generation.name)} is not confirmed by public numbers"
+        if limits.partial is not None and limits.filling is not None:
+            yield (
+                f"  {limits.partial:>9,}  headroom partial: {limits.shared.headroom:,} for {limits.filling - 1} groups of"
+                f" {limits.headroom:,} and a last one"
+            )
+
+    def _card(self) -> Card:
+        lines = [generations.in_words(self.generation)]
+        return Card(title=self.switch or "switch", lines=lines, grids=[self.grid()], notes=self.words())
+
+    def __repr__(self) -> str:
+        return f"Thresholds(switch={self.switch!r}, generation={self.generation.name!r}, {len(self.rows)} rows)"
+
+
+@checked()
+def thresholds(
+    configuration: str | os.PathLike[str],
+    *,
+    generation: str | None = None,
+    port: str | None = None,
+    group: int | None = None,
+    queue: int | None = None,
+    in_turn: int = 0,
+) -> Thresholds:
+    """Calculates the cell at which each priority group pauses its sender and drops, and each queue drops.
+
+    Args:
+        configuration: TOML file, or folder with files of SONiC.
+        generation: Name of the chip's generation, such as `tomahawk5`, or a file with its rules. By default the one that
+            the configuration names.
+        port: Only this port.
+        group: Only the priority group of this priority.
+        queue: Only this queue.
+        in_turn: Number of groups that are filled one after the other.
+
+    Raises:
+        InputError: If the configuration cannot be used; lists every fault.
+    """
+    loaded = load(configuration)
+    return of_loaded(loaded, loaded.generation(generation), port=port, group=group, queue=queue, in_turn=in_turn)
+
+
+def of_loaded(
+    loaded: Loaded,
+    chip: Generation,
+    *,
+    port: str | None = None,
+    group: int | None = None,
+    queue: int | None = None,
+    in_turn: int = 0,
+) -> Thresholds:
+    """Returns the thresholds of a configuration that has been read; raises `InputError`."""
+    if not 0 <= in_turn <= MOST_IN_TURN:
+        raise InputError([Fault.of_option("in_turn", in_turn, f"is not from 0 to {MOST_IN_TURN}")])
+    every = list(_rows(Division(loaded, chip), in_turn))
+    known = [name for ports in loaded.switch.port for name in names_of(ports)]
+    if port is not None and port not in known:
+        hint = f"the first one is {known[0]}" if known else "it has none"
+        raise InputError([Fault.of_option("port", port, f"is not a port of {loaded.source.file}; {hint}")])
+    wants_both = group is None and queue is None
+    rows = tuple(
+        row
+        for row in every
+        if (port is None or port in row.ports)
+        and (
+            wants_both
+            or (row.group is not None and group is not None and group in (numbers(row.group, MOST_GROUP) or ()))
+            or (row.queue is not None and queue is not None and queue in (numbers(row.queue, MOST_QUEUE) or ()))
+        )
+    )
+    if not rows:
+        raise InputError(
+            [
+                Fault.of_file(
+                    loaded.source.file, "has no such priority group or queue; leave out --group and --queue to see all"
+                )
+            ]
+        )
+    return Thresholds(switch=loaded.switch.name, generation=chip, rows=rows)
+
+
+class Division:
+    """The division of the memory of a configured switch; raises `InputError` if the memory is too small."""
+
+    def __init__(self, loaded: Loaded, chip: Generation) -> None:
+        self.loaded, self.switch, self.chip = loaded, loaded.switch, chip
+        faults = []
+        self.pools: dict[str, Shared] = {}
+        for name, pool in self.switch.pool.items():
+            if pool.size > chip.memory.bytes:
+                problem = f"is larger than the memory of {chip.name}, {chip.memory.bytes} bytes"
+                faults.append(loaded.source.fault(f"pool.{name}.size", problem, pool.size))
+                continue
+            shared = self._shared(name, pool)
+            if shared.cells <= 0:
+                taken = ", ".join(f"{-step.cells} {step.words}" for step in shared.steps[1:])
+                problem = f"is {shared.steps[0].cells} cells of one memory, and all are taken: {taken}"
+                faults.append(loaded.source.fault(f"pool.{name}.size", problem, pool.size))
+            self.pools[name] = shared
+        refuse(faults)
+
+    def reserve(self, profile: Profile, *, is_queue: bool = False) -> int:
+        """Returns the reserve of a group or queue in cells."""
+        size, rule = profile.size, self.chip.group
+        if is_queue and self.chip.queue is not None:
+            return self.chip.cells(size, rounding=self.chip.queue.reserve_rounding, of_all=False)
+        if rule.reserve_includes_headroom and profile.xoff:
+            size = max(size - profile.xoff, 0)
+        return self.chip.cells(size, rounding=rule.reserve_rounding, of_all=False)
+
+    def headroom(self, profile: Profile) -> int:
+        """Returns the headroom of a lossless group in cells."""
+        return self.chip.cells(profile.xoff or 0, rounding=self.chip.group.headroom_rounding, of_all=False)
+
+    def of_group(self, name: str, profile: Profile) -> Limits:
+        """Returns the thresholds of a priority group."""
+        shared, reserve, headroom = self.pools[profile.pool], self.reserve(profile), self.headroom(profile)
+        share = self._share(profile, shared)
+        limits = Limits(
+            profile=name,
+            shared=shared,
+            reserve=reserve,
+            alpha=profile.alpha,
+            share=share,
+            counts_arriving_cell=self.chip.threshold.counts_arriving_cell,
+        )
+        if not profile.xoff:
+            is_limited = profile.alpha is not None or share < shared.cells
+            return replace(limits, drop=share + reserve + 1 if is_limited else None)
+        usable = min(headroom, shared.headroom) if shared.headroom else headroom
+        pause = share + reserve
+        offset = profile.xon_offset
+        resume = None if offset is None else self.chip.cells(offset, rounding="up", of_all=False)
+        return replace(
+            limits, pause=pause, resume=resume, headroom=headroom, drop=pause + usable + self.chip.group.drop
+        )
+
+    def of_queue(self, name: str, profile: Profile) -> Limits:
+        """Returns the thresholds of a queue."""
+        rule = self.chip.queue
+        pool = profile.pool
+        if rule is not None and rule.pool == "ingress":
+            inner = [one for one, settings in self.switch.pool.items() if settings.type == "ingress"]
+            pool = max(inner, key=lambda one: self.switch.pool[one].size, default=pool)
+        shared, reserve = self.pools[pool], self.reserve(profile, is_queue=True)
+        share = self._share(profile, shared)
+        drop = None if rule is None or profile.alpha is None else share + reserve + rule.drop
+        return Limits(
+            profile=name,
+            shared=shared,
+            reserve=reserve,
+            alpha=profile.alpha,
+            share=share,
+            counts_arriving_cell=self.chip.threshold.counts_arriving_cell,
+            drop=drop,
+        )
+
+    def _share(self, profile: Profile, shared: Shared) -> int:
+        if profile.alpha is not None:
+            return share_of(shared.cells, profile.alpha, counts_arriving_cell=self.chip.threshold.counts_arriving_cell)
+        return min(self.chip.cells(profile.static_th or 0, rounding="down", of_all=False), shared.cells)
+
+    def _shared(self, name: str, pool: Pool) -> Shared:
+        """Returns the shared cells of a pool in one memory."""
+        chip, rule = self.chip, self.chip.pool
+        steps = [
+            Step(
+                cells=chip.cells(pool.size, rounding=rule.rounding, of_all=True),
+                words=f"cells of one memory ({pool.size:,} bytes)",
+            )
+        ]
+        headroom = chip.cells(pool.xoff, rounding=rule.rounding, of_all=True)
+        if pool.type == "ingress":
+            if rule.includes_headroom and headroom:
+                steps.append(Step(cells=-headroom, words=f"less headroom ({pool.xoff:,} bytes)"))
+            # If the memories cannot have equal ports, the one with the fewest shared cells is described.
+            memories = range(chip.memory.count)
+            taken = (list(self._taken(name, number, has_headroom=bool(headroom))) for number in memories)
+            steps += min(taken, key=lambda steps: sum(step.cells for step in steps))
+        return Shared(pool=name, cells=sum(step.cells for step in steps), headroom=headroom, steps=tuple(steps))
+
+    def _taken(self, name: str, memory: int, *, has_headroom: bool) -> Iterator[Step]:
+        """Yields the cells that priority groups and ports take from an ingress pool in a memory."""
+        rule = self.chip.pool
+        counts: dict[str, int] = {}
+        before, ports_in_memory = 0, 0
+        for ports in self.switch.port:
+            # Ports take turns: the port of number n is in the memory n modulo their number.
+            count = len(list(names_of(ports)))
+            in_memory = len(range((memory - before) % self.chip.memory.count, count, self.chip.memory.count))
+            before, ports_in_memory = before + count, ports_in_memory + in_memory
+            for key, profile in ports.groups.items():
+                if self.switch.profile[profile].pool == name:
+                    counts[profile] = counts.get(profile, 0) + in_memory * len(numbers(key, MOST_GROUP) or ())
+        for key, groups in counts.items():
+            profile_of = self.switch.profile[key]
+            reserve, headroom = self.reserve(profile_of), self.headroom(profile_of)
+            if rule.includes_reserves and reserve:
+                yield Step(
+                    cells=-groups * reserve, words=f"less the reserves of {groups} groups, {reserve} each ({key})"
+                )
+            if rule.includes_headroom and headroom and not has_headroom:
+                yield Step(
+                    cells=-groups * headroom, words=f"less the headroom of {groups} groups, {headroom:,} each ({key})"
+                )
+        if rule.port_cells:
+            words = f"less the queues of {ports_in_memory} ports, {rule.port_cells} each"
+            yield Step(cells=-ports_in_memory * rule.port_cells, words=words)
+
+
+def _rows(division: Division, in_turn: int) -> Iterator[Row]:
+    """Yields the rows of all groups and queues."""
+    switch = division.switch
+    groups: dict[str, Limits] = {}
+    queues: dict[str, Limits] = {}
+    for ports in switch.port:
+        for key, name in _in_order(ports, "groups"):
+            if name not in groups:
+                groups[name] = division.of_group(name, switch.profile[name])
+            limits = groups[name]
+            turns = tuple(limits.in_turn(in_turn)) if limits.pause is not None else ()
+            yield _row(ports, limits, group=key, in_turn=turns)
+        for key, name in _in_order(ports, "queues"):
+            if name not in queues:
+                queues[name] = division.of_queue(name, switch.profile[name])
+            yield _row(ports, queues[name], queue=key)
+
+
+def _in_order(ports: Ports, kind: str) -> Sequence[tuple[str, str]]:
+    return sorted(getattr(ports, kind).items(), key=lambda item: int(item[0].partition("-")[0]))
+
+
+def _row(
+    ports: Ports, limits: Limits, *, group: str | None = None, queue: str | None = None, in_turn: tuple[int, ...] = ()
+) -> Row:
+    names = tuple(names_of(ports))
+    return Row(
+        ports=names, speed=ports.speed, cable=ports.cable, group=group, queue=queue, limits=limits, in_turn=in_turn
+    )
+
+
+def _ports_in_words(row: Row) -> str:
+    count = len(row.ports)
+    return shown(row.ports[0]) if count == 1 else f"{shown(row.ports[0])} and {count - 1} more" if count else "no port"

@@ -1,0 +1,307 @@
+"""The buffer configuration of a switch: pools, profiles, and the profile of every priority group and queue.
+
+It is read from a file of its own, which `celltrain import sonic` writes, or from a folder with files of SONiC.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge, Le
+
+from celltrain.errors import Fault, InputError
+from celltrain.mmu import sonic
+from celltrain.mmu.generations import Count, Generation, Positive, generation, of_switch
+from celltrain.mmu.reading import STRICT, Source, read_toml, refuse, table_of
+from celltrain.mmu.sonic import MOST_GROUP, MOST_PORTS, MOST_QUEUE, numbers
+from celltrain.model.arguments import checked
+from celltrain.text import among, nearest, shown
+
+_SERIES = re.compile(r"(?P<stem>\D*)(?P<first>\d{1,6}) to (?P=stem)(?P<last>\d{1,6}) by (?P<step>\d{1,4})")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool:
+    """A share of the packet memory. Sizes are those of all memories of the switch together."""
+
+    __pydantic_config__ = STRICT
+
+    type: Literal["ingress", "egress"]
+    size: Positive
+    """Bytes."""
+    xoff: Count = 0
+    """Bytes of headroom that all lossless groups share; 0 if each has a headroom of its own."""
+    mode: Literal["dynamic", "static"] = "dynamic"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """Settings of priority groups or queues."""
+
+    __pydantic_config__ = STRICT
+
+    pool: str
+    size: Count = 0
+    """Bytes that each group or queue has reserved."""
+    xoff: Count | None = None
+    """Bytes of headroom; None for lossy groups, and for queues."""
+    xon: Count | None = None
+    """Bytes below which a paused group resumes."""
+    xon_offset: Count | None = None
+    """Bytes below the threshold at which a paused group resumes."""
+    dynamic_th: Annotated[int, Ge(-10), Le(10)] | None = None
+    """Binary logarithm of alpha."""
+    static_th: Count | None = None
+    """Threshold in bytes."""
+
+    @property
+    def alpha(self) -> Fraction | None:
+        """The share of the free cells that a group or queue may use; None with a static threshold."""
+        return None if self.dynamic_th is None else Fraction(2) ** self.dynamic_th
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """Ports with the same settings."""
+
+    __pydantic_config__ = STRICT
+
+    names: tuple[str, ...]
+    """Names of ports; `Ethernet0 to Ethernet504 by 8` is a series of names."""
+    speed: Positive | None = None
+    """Mb/s."""
+    cable: str | None = None
+    """Length of the cable, such as 5m."""
+    pause: tuple[Annotated[int, Ge(0), Le(MOST_GROUP)], ...] | None = None
+    """Priorities that may pause the sender; None if they are those whose profile has headroom."""
+    groups: dict[str, str] = field(default_factory=dict)
+    """Profile of each priority group, such as `3-4`."""
+    queues: dict[str, str] = field(default_factory=dict)
+    """Profile of each queue."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Headroom:
+    """A row of `pg_profile_lookup.ini`: the settings of lossless groups at a speed and length of cable."""
+
+    __pydantic_config__ = STRICT
+
+    size: Count
+    xoff: Count
+    xon: Count = 0
+    xon_offset: Count | None = None
+    dynamic_th: Annotated[int, Ge(-10), Le(10)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switch:
+    """The buffer configuration of a switch."""
+
+    __pydantic_config__ = STRICT
+
+    name: str = ""
+    generation: str | None = None
+    """Name of the chip's generation."""
+    pool: dict[str, Pool]
+    profile: dict[str, Profile]
+    port: tuple[Ports, ...]
+    headroom: dict[str, Headroom] = field(default_factory=dict)
+    """Settings of lossless groups by speed and length of cable, such as `800000_5m`."""
+
+    @property
+    def port_count(self) -> int:
+        """Number of ports."""
+        return sum(len(list(names_of(ports))) for ports in self.port)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the configuration as plain tables and lists, without keys that have no value."""
+        table: dict[str, Any] = _without_none(asdict(self))
+        return table
+
+    def to_toml(self, *, head: str = "") -> str:
+        """Writes the configuration as text, in the form that `load` reads."""
+        return "".join(_toml(self, head))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """A configuration, and the places of its values in its files."""
+
+    switch: Switch
+    source: Source
+
+    def generation(self, name: str | None = None) -> Generation:
+        """Returns the generation of this name, or the one that the configuration names; raises `InputError`."""
+        if name is not None:
+            return generation(name)
+        if self.switch.generation is not None:
+            try:
+                return generation(self.switch.generation)
+            except InputError as error:
+                problem = error.faults[0].problem
+                raise InputError([self.source.fault("generation", problem, self.switch.generation)]) from None
+        found = of_switch(self.switch.name)
+        if found is None:
+            problem = (
+                "does not say which generation of chips the switch has; add --generation NAME, or a line generation"
+            )
+            raise InputError([Fault.of_file(self.source.file, problem)])
+        return found
+
+
+@checked()
+def load(path: str | os.PathLike[str], *, cable: str | None = None) -> Loaded:
+    """Reads the buffer configuration of a switch: a TOML file, or a folder with files of SONiC.
+
+    Args:
+        path: The file or folder.
+        cable: Length of the cables that a folder does not have, such as `5m`.
+
+    Raises:
+        InputError: If it cannot be used; lists every fault.
+    """
+    place = Path(path)
+    table, source = sonic.read_folder(place, cable) if place.is_dir() else read_toml(place, what="configuration")
+    return of_table(table, source)
+
+
+def read_sonic(folder: Path, name: str | None = None, cable: str | None = None) -> Switch:
+    """Reads a folder with files of SONiC, with the generation of this name; raises `InputError`."""
+    table, source = sonic.read_folder(folder, cable)
+    if name is not None:
+        table["generation"] = generation(name).short
+    return of_table(table, source).switch
+
+
+def of_table(table: Mapping[str, Any], source: Source) -> Loaded:
+    """Checks the tables of a configuration; raises `InputError`."""
+    switch = table_of(Switch, table, source)
+    refuse([*_of_pools(switch, source), *_of_ports(switch, source)])
+    return Loaded(switch=switch, source=source)
+
+
+def names_of(ports: Ports) -> Iterator[str]:
+    """Yields the names of ports, with series written out.
+
+    >>> list(names_of(Ports(names=("Ethernet0 to Ethernet16 by 8", "Ethernet512"))))
+    ['Ethernet0', 'Ethernet8', 'Ethernet16', 'Ethernet512']
+    """
+    for name in ports.names:
+        if series := _SERIES.fullmatch(name):
+            first, last, step = (int(series[part]) for part in ("first", "last", "step"))
+            for number in range(first, last + 1, max(step, 1)):
+                yield f"{series['stem']}{number}"
+        else:
+            yield name
+
+
+def _of_pools(switch: Switch, source: Source) -> Iterator[Fault]:
+    for name, pool in switch.pool.items():
+        if pool.xoff >= pool.size:
+            problem = f"is not less than the pool's size, {pool.size}; the headroom is a part of the memory"
+            yield source.fault(f"pool.{name}.xoff", problem, pool.xoff)
+        if pool.xoff and pool.type == "egress":
+            yield source.fault(
+                f"pool.{name}.xoff", "is headroom of an egress pool; only ingress pools have it", pool.xoff
+            )
+    for name, profile in switch.profile.items():
+        path = f"profile.{name}"
+        if profile.pool not in switch.pool:
+            yield source.fault(f"{path}.pool", f"is not a pool; {among(profile.pool, switch.pool)}", profile.pool)
+        elif switch.pool[profile.pool].type == "egress" and profile.xoff is not None:
+            problem = "is headroom of queues; only priority groups, of an ingress pool, have headroom: remove it"
+            yield source.fault(f"{path}.xoff", problem, profile.xoff)
+        if profile.dynamic_th is None and profile.static_th is None:
+            yield source.fault(path, "has no threshold; add dynamic_th or static_th")
+        if profile.dynamic_th is not None and profile.static_th is not None:
+            problem = "cannot be combined with dynamic_th; give one of them"
+            yield source.fault(f"{path}.static_th", problem, profile.static_th)
+        if profile.xon and not profile.xoff:
+            problem = "is the end of a pause, but the profile has no headroom; add xoff, or remove xon"
+            yield source.fault(f"{path}.xon", problem, profile.xon)
+
+
+def _of_ports(switch: Switch, source: Source) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for index, ports in enumerate(switch.port):
+        for name in names_of(ports):
+            if name in seen:
+                yield source.fault(f"port.{index}.names", "is in two places; a port has one set of profiles", name)
+            seen.add(name)
+            if len(seen) > MOST_PORTS:
+                yield source.fault(f"port.{index}.names", f"are more than {MOST_PORTS} ports, which no switch has")
+                return
+        yield from _of_priorities(switch, source, f"port.{index}.groups", ports.groups, "ingress", MOST_GROUP)
+        yield from _of_priorities(switch, source, f"port.{index}.queues", ports.queues, "egress", MOST_QUEUE)
+        for key, name in ports.groups.items():
+            profile = switch.profile.get(name)
+            if ports.pause is None or profile is None:
+                continue
+            paused = [group for group in numbers(key, MOST_GROUP) or () if group in ports.pause]
+            if profile.xoff and not paused:
+                listed = ", ".join(map(str, ports.pause)) or "none"
+                problem = f"has headroom, but the group is lossy: the priorities with pause are {listed}"
+                yield source.fault(f"port.{index}.groups.{key}", problem, name)
+            if paused and not profile.xoff:
+                problem = f"has no headroom, but priority {paused[0]} pauses its sender; use a profile with xoff"
+                yield source.fault(f"port.{index}.groups.{key}", problem, name)
+
+
+def _of_priorities(
+    switch: Switch, source: Source, path: str, profiles: Mapping[str, str], side: str, most: int
+) -> Iterator[Fault]:
+    """Yields the faults of the groups or queues of ports."""
+    seen: set[int] = set()
+    for key, name in profiles.items():
+        found = numbers(key, most)
+        if found is None:
+            yield source.fault(f"{path}.{key}", f"is not a number, or a range such as 3-4, from 0 to {most}")
+        elif seen & set(found):
+            yield source.fault(f"{path}.{key}", f"has {min(seen & set(found))} a second time; it has one profile")
+        seen |= set(found or ())
+        if name not in switch.profile:
+            hint = f"; did you mean {near}?" if (near := nearest(name, switch.profile)) else ""
+            yield source.fault(f"{path}.{key}", f"is not a profile{hint}", name)
+        elif (pool := switch.pool.get(switch.profile[name].pool)) is not None and pool.type != side:
+            problem = f"is a profile of an {pool.type} pool; use one of an {side} pool"
+            yield source.fault(f"{path}.{key}", problem, name)
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_none(one) for key, one in value.items() if one is not None}
+    return [_without_none(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _toml(switch: Switch, head: str) -> Iterator[str]:
+    """Yields the lines of a configuration: a table for each pool and profile, and for ports with the same settings."""
+    table = switch.to_dict()
+    yield "".join(f"# {shown(line)}".rstrip() + "\n" for line in head.splitlines())
+    yield from (f"{key} = {_value(table[key])}\n" for key in ("name", "generation") if table.get(key))
+    for kind in ("pool", "profile"):
+        for name, one in table[kind].items():
+            yield f"\n[{kind}.{_key(name)}]\n"
+            yield from (f"{key} = {_value(value)}\n" for key, value in one.items() if (key, value) != ("xoff", 0))
+    for one in table["port"]:
+        yield "\n[[port]]\n"
+        yield from (f"{key} = {_value(value)}\n" for key, value in one.items() if value != {})
+    if table["headroom"]:
+        yield "\n[headroom]\n"
+        yield from (f"{_key(key)} = {_value(one)}\n" for key, one in table["headroom"].items())
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,349 @@
+"""Compares thresholds with the numbers that a test file expects, in the form of sonic-mgmt's `tests/qos/files`.
+
+A file has tables such as `xoff_1` in a profile such as `800000_5m`, in a section (a topology), in a chip:
+`qos_params: {th5: {topo-ft2-64: {800000_5m: {xoff_1: {pg: 3, pkts_num_trig_pfc: 142285}}}}}`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
+from celltrain.mmu.arithmetic import Division, Limits, Row, of_loaded
+from celltrain.mmu.configuration import Headroom, Loaded, Profile, load
+from celltrain.mmu.generations import Generation
+from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
+from celltrain.model.arguments import checked
+from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.shipped import read_text
+from celltrain.text import among, shortened, shown
+
+#: Values of a file: an alias can name a table again and again.
+MOST_VALUES = 200_000
+#: Levels of tables and lists.
+MOST_DEPTH = 20
+_PROFILE = re.compile(r"\d+_\d+m")
+_TEST = re.compile(r"(pcbb_)?xo(ff|n)_\d+|lossy_queue_\d+|hdrm_pool_size|wm_\w+")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """A number of the file, and the one that follows from the configuration."""
+
+    line: int
+    key: str
+    """Its path in the file."""
+    expected: int
+    calculated: int | None
+    """None if the configuration has no such group, queue or headroom."""
+    margin: int = 0
+    """Difference that the test of the switch allows."""
+
+    @property
+    def follows(self) -> bool:
+        """True if the configuration gives the number."""
+        return self.expected == self.calculated
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Checked(Carded):
+    """Result of a comparison with a test file."""
+
+    file: str
+    section: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def wrong(self) -> tuple[Entry, ...]:
+        """Entries that do not follow from the configuration."""
+        return tuple(entry for entry in self.entries if not entry.follows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the answer of `celltrain mmu thresholds --check FILE --json`."""
+        entries = [{**asdict(entry), "follows": entry.follows} for entry in self.entries]
+        return {"file": self.file, "section": self.section, "entries": entries, "wrong": len(self.wrong)}
+
+    def to_pandas(self) -> Any:
+        """Returns a DataFrame with a row for each entry; needs pandas."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.to_dict()["entries"]).to_pandas()
+
+    def lines(self) -> list[str]:
+        """Returns a line for each entry that does not follow from the configuration, and a last one with the counts."""
+        found = []
+        for entry in self.wrong:
+            place = f"{self.file}:{entry.line}: {entry.key} = {entry.expected}"
+            if entry.calculated is None:
+                found.append(f"{place} does not follow: the configuration has no such group, queue or headroom")
+                continue
+            far = entry.expected - entry.calculated
+            within = f", within the margin of {entry.margin}" if abs(far) <= entry.margin else ""
+            found.append(f"{place} does not follow: the configuration gives {entry.calculated} ({far:+}{within})")
+        count = len(self.entries)
+        found.append(f"{count - len(self.wrong)} of {count} entries of {self.section} follow from the configuration")
+        return found
+
+    def _card(self) -> Card:
+        grid = Grid(heads=["entry", "expected", "calculated", "follows"], left=(0, 3))
+        for entry in self.entries:
+            calculated = "-" if entry.calculated is None else str(entry.calculated)
+            grid.add_row(entry.key, str(entry.expected), calculated, "yes" if entry.follows else "NO")
+        return Card(title=f"{self.file}, {self.section}", lines=self.lines()[-1:], grids=[grid])
+
+    def __repr__(self) -> str:
+        return f"Checked(file={self.file!r}, section={self.section!r}, {len(self.wrong)} of {len(self.entries)} wrong)"
+
+
+@checked()
+def check(
+    configuration: str | os.PathLike[str],
+    file: str | os.PathLike[str],
+    *,
+    generation: str | None = None,
+    section: str | None = None,
+) -> Checked:
+    """Compares the thresholds of a configuration with the numbers of a test file.
+
+    Args:
+        configuration: TOML file, or folder with files of SONiC.
+        file: Test file in the form of sonic-mgmt's `qos_params`, as YAML or JSON.
+        generation: Name of the chip's generation. By default the one that the configuration names.
+        section: Section of the file, such as `topo-ft2-64`. By default its only one.
+
+    Raises:
+        InputError: If one of the two cannot be used.
+        MissingExtraError: If PyYAML is not installed.
+    """
+    loaded = load(configuration)
+    return of_loaded_file(loaded, loaded.generation(generation), Path(file), section)
+
+
+def of_loaded_file(loaded: Loaded, chip: Generation, path: Path, section: str | None) -> Checked:
+    """Compares a configuration that has been read; raises `InputError`."""
+    name, table = _section(Document.read(path), chip, section)
+    entries = tuple(_entries(table, Calculator(loaded, chip), name))
+    if not entries:
+        problem = "has no number to compare, such as pkts_num_trig_pfc in a table xoff_1"
+        raise InputError([Fault.of(problem, file=shown(path), key=name)])
+    return Checked(file=shown(path), section=name, entries=entries)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A value of the file with its line; a table or list has documents inside."""
+
+    file: str
+    line: int
+    value: Any
+
+    @classmethod
+    def read(cls, path: Path) -> Document:
+        """Reads a file; raises `InputError`."""
+        try:
+            text = read_text(path, what="test")
+        except ScenarioError as error:
+            raise InputError(error.faults) from None
+        try:
+            import yaml
+        except ImportError as error:
+            raise MissingExtraError("test files need PyYAML: pip install 'celltrain[mmu]'") from error
+        try:
+            # libyaml is ten times as fast.
+            root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+            left = [MOST_VALUES]
+            return cls._of_node(root, shown(path), yaml, left, MOST_DEPTH)
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            line = None if mark is None else mark.line + 1
+            problem = f"is not YAML ({shortened(str(getattr(error, 'problem', None) or error))})"
+            raise InputError([Fault.of(problem, file=shown(path), line=line)]) from None
+
+    @classmethod
+    def _of_node(cls, node: Any, file: str, yaml: Any, left: list[int], depth: int) -> Document:
+        """Returns the document of a node of PyYAML."""
+        left[0] -= 1
+        if left[0] < 0 or depth < 0:
+            problem = f"has more than {MOST_VALUES:,} values, or more than {MOST_DEPTH} levels"
+            raise InputError([Fault.of_file(file, problem)])
+        if node is None:
+            return cls(file, 1, None)
+        line, value = node.start_mark.line + 1, node.value
+        if isinstance(node, yaml.MappingNode):
+            value = {
+                key.value: cls._of_node(one, file, yaml, left, depth - 1)
+                for key, one in value
+                if isinstance(key.value, str)
+            }
+        elif isinstance(node, yaml.SequenceNode):
+            value = [cls._of_node(one, file, yaml, left, depth - 1) for one in value]
+        elif node.tag == "tag:yaml.org,2002:int" and re.fullmatch(r"[+-]?[0-9]{1,15}", value):
+            value = int(value)
+        return cls(file, line, value)
+
+    @property
+    def tables(self) -> dict[str, Document]:
+        """The tables of a table."""
+        inner = self.value if isinstance(self.value, dict) else {}
+        return {key: one for key, one in inner.items() if isinstance(one.value, dict)}
+
+
+def _section(root: Document, chip: Generation, wanted: str | None) -> tuple[str, Document]:
+    """Returns the section to compare and its name; raises `InputError`."""
+    chips = root.tables.get("qos_params", root).tables
+    inner = chips[chip.short].tables if chip.short in chips else None
+    if inner is None:
+        # A file of one chip, of sections, or of the tests of one section.
+        sections = dict(_sections("", root))
+    else:
+        sections = {name: one for name, one in inner.items() if dict(_sections(name, one))}
+    if not sections:
+        problem = "has no table of tests such as xoff_1; it needs the form of sonic-mgmt's qos_params"
+        raise InputError([Fault.of_file(root.file, problem)])
+    if wanted is not None:
+        found = [
+            name
+            for name in sections
+            if wanted in (name, name.rpartition(".")[2], name.rpartition(".")[2].removeprefix("topo-"))
+        ]
+        if not found:
+            raise InputError([Fault.of_option("section", wanted, f"is not in {root.file}; {among(wanted, sections)}")])
+        return found[0], sections[found[0]]
+    if len(sections) > 1:
+        problem = f"has {len(sections)} sections; choose one with --section: {', '.join(sections)}"
+        raise InputError([Fault.of_file(root.file, problem)])
+    return next(iter(sections.items()))
+
+
+def _sections(name: str, table: Document) -> Iterator[tuple[str, Document]]:
+    """Yields the tables that have profiles or tests."""
+    if any(_PROFILE.fullmatch(key) or _TEST.fullmatch(key) for key in table.tables):
+        yield name or "the file", table
+        return
+    for key, one in table.tables.items():
+        yield from _sections(f"{name}.{key}" if name else key, one)
+
+
+class Calculator:
+    """The numbers that follow from a configuration, for the tests of a profile."""
+
+    def __init__(self, loaded: Loaded, chip: Generation) -> None:
+        self.division, self.chip = Division(loaded, chip), chip
+        self.rows = of_loaded(loaded, chip).rows
+
+    def group(self, profile: str | None, priority: int) -> Limits | None:
+        """Returns the thresholds of a lossless group at a speed and length of cable, such as `800000_5m`."""
+        rows = [row for row in self.rows if row.limits.pause is not None]
+        here = [row for row in rows if profile is None or f"{row.speed}_{row.cable}" == profile]
+        of_group = [row for row in here if priority in (numbers(row.group or "", MOST_GROUP) or ())]
+        if of_group or profile is None:
+            return of_group[0].limits if of_group and _agree(of_group) else None
+        # Profiles that no port has now.
+        switch = self.division.switch
+        for name in (f"pg_lossless_{profile}_profile", profile):
+            if name in switch.profile and switch.profile[name].xoff:
+                return self.division.of_group(name, switch.profile[name])
+        if profile in switch.headroom and rows:
+            return self.division.of_group(profile, _profile_of(switch.headroom[profile], rows[0].limits.shared.pool))
+        return None
+
+    def queue(self, number: int, *, is_lossy: bool) -> Limits | None:
+        """Returns the thresholds of a queue."""
+        rows = [row for row in self.rows if row.queue is not None and number in (numbers(row.queue, MOST_QUEUE) or ())]
+        rows = [row for row in rows if not is_lossy or row.limits.drop is not None]
+        return rows[0].limits if rows and _agree(rows) else None
+
+
+def _agree(rows: list[Row]) -> bool:
+    """Returns whether rows have the same thresholds."""
+    return len({(row.limits.pause, row.limits.drop, row.limits.reserve) for row in rows}) == 1
+
+
+def _profile_of(row: Headroom, pool: str) -> Profile:
+    return Profile(
+        pool=pool, size=row.size, xoff=row.xoff, xon=row.xon, xon_offset=row.xon_offset, dynamic_th=row.dynamic_th
+    )
+
+
+def _entries(section: Document, calculator: Calculator, name: str) -> Iterator[Entry]:
+    """Yields the entries of a section: the tests of each profile, and those of all profiles."""
+    for key, table in section.tables.items():
+        if _PROFILE.fullmatch(key):
+            for test, one in table.tables.items():
+                if _TEST.fullmatch(test):
+                    yield from _of_test(one, test, f"{name}.{key}.{test}", key, calculator)
+        elif _TEST.fullmatch(key):
+            profiles = [other for other in section.tables if _PROFILE.fullmatch(other)]
+            yield from _of_test(table, key, f"{name}.{key}", profiles[0] if profiles else None, calculator)
+
+
+def _of_test(table: Document, test: str, path: str, profile: str | None, calculator: Calculator) -> Iterator[Entry]:
+    """Yields the entries of a test such as `xoff_1`."""
+    values: Mapping[str, Document] = table.value
+    margin = _number(values, "pkts_num_margin", _number(values, "margin", 0))
+    cell = calculator.chip.memory.cell_bytes
+    if _number(values, "packet_size", 0) > cell:
+        # The test counts packets of several cells.
+        return
+    priority = _number(values, "pg", _number(values, "queue", 3))
+    group = calculator.group(profile, priority)
+    queue = calculator.queue(_number(values, "queue", 0), is_lossy="lossy" in test and "lossless" not in test)
+
+    def entry(key: str, one: Document, calculated: int | None) -> Entry:
+        return Entry(line=one.line, key=f"{path}.{key}", expected=one.value, calculated=calculated, margin=margin)
+
+    for key, one in values.items():
+        if key == "pkts_num_trig_pfc_multi" and isinstance(one.value, list):
+            turns = [] if group is None else group.in_turn(len(one.value))
+            for place, number in enumerate(one.value):
+                if isinstance(number.value, int):
+                    yield entry(f"{key}[{place}]", number, turns[place] if turns else None)
+        if not isinstance(one.value, int):
+            continue
+        if key == "cell_size":
+            yield entry(key, one, cell)
+        elif test == "hdrm_pool_size":
+            if key in _HEADROOM_POOL:
+                made = (
+                    None
+                    if group is None
+                    else _HEADROOM_POOL[key](group, _number(values, "pgs_num", 1), calculator.chip)
+                )
+                yield entry(key, one, made)
+        elif key in _OF_GROUP:
+            yield entry(key, one, None if group is None else _OF_GROUP[key](group, calculator.chip))
+        elif key == "pkts_num_trig_egr_drp":
+            yield entry(key, one, None if queue is None else queue.drop)
+        elif key == "pkts_num_fill_min" and test == "wm_pg_shared_lossless":
+            yield entry(key, one, None if group is None else group.reserve)
+        elif key == "pkts_num_fill_min" and test.startswith("wm_q_shared"):
+            yield entry(key, one, None if queue is None else queue.reserve)
+
+
+def _number(values: Mapping[str, Document], key: str, default: int) -> int:
+    found = values[key].value if key in values else default
+    return found if isinstance(found, int) else default
+
+
+def _pause_of_pool(group: Limits, groups: int, chip: Generation) -> int | None:
+    return group.together(groups) if chip.group.headroom_test == "together" else group.pause
+
+
+#: Numbers of a lossless group.
+_OF_GROUP: dict[str, Callable[[Limits, Generation], int | None]] = {
+    "pkts_num_trig_pfc": lambda group, _: group.pause,
+    "pkts_num_trig_ingr_drp": lambda group, _: group.drop,
+    "pkts_num_dismiss_pfc": lambda group, _: group.resume,
+}
+#: Numbers of the groups that use up a shared headroom.
+_HEADROOM_POOL: dict[str, Callable[[Limits, int, Generation], int | None]] = {
+    "pkts_num_trig_pfc": _pause_of_pool,
+    "pkts_num_hdrm_full": lambda group, _, __: group.headroom,
+    "pkts_num_hdrm_partial": lambda group, _, __: group.partial,
+    "pgs_num": lambda group, _, __: group.filling,
+}

@@ -1,0 +1,157 @@
+"""Generations of switch chips: how each divides its packet memory. One file a generation, in `generations/`."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from annotated_types import Ge
+
+from celltrain.errors import Fault, InputError
+from celltrain.mmu.reading import STRICT, read_toml, table_of
+from celltrain.text import among, shown
+
+FOLDER = Path(__file__).parent / "generations"
+
+Positive = Annotated[int, Ge(1)]
+Count = Annotated[int, Ge(0)]
+Rounding = Literal["down", "up"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Memory:
+    """The packet memory of a chip."""
+
+    __pydantic_config__ = STRICT
+
+    count: Positive
+    """Number of equal memories; each serves an equal part of the ports and of every pool."""
+    cell_bytes: Positive
+    bytes: Positive
+    """Size of all memories together: no pool is larger."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolRule:
+    """The shared cells of a pool in one memory."""
+
+    __pydantic_config__ = STRICT
+
+    rounding: Rounding
+    """Rounding of the pool's bytes, divided by the cell's bytes and the number of memories."""
+    includes_headroom: bool
+    """True if the size of a pool counts the headroom, which is not shared."""
+    includes_reserves: bool
+    """True if the size of a pool counts the reserves of the priority groups, which are not shared."""
+    port_cells: Count
+    """Cells that each port takes from the pool in any configuration."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupRule:
+    """Reserve and headroom of a priority group, and its first lost cell."""
+
+    __pydantic_config__ = STRICT
+
+    reserve_rounding: Rounding
+    headroom_rounding: Rounding
+    reserve_includes_headroom: bool
+    """True if the size of a lossless profile counts its headroom."""
+    drop: Count
+    """Number of the first cell lost, counted from the last cell of the headroom."""
+    headroom_test: Literal["in turn", "together"]
+    """How the published test of the headroom pool fills the groups: one after the other, or all to the same level."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ThresholdRule:
+    """The dynamic threshold: alpha times the free cells."""
+
+    __pydantic_config__ = STRICT
+
+    counts_arriving_cell: bool
+    """True if the free cells are counted as if the arriving cell had been admitted."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueueRule:
+    """Lossy queues on the egress side."""
+
+    __pydantic_config__ = STRICT
+
+    pool: Literal["own", "ingress"]
+    """The cells that lossy queues share: those of their own pool, or those of the ingress pool."""
+    reserve_rounding: Rounding
+    drop: Count
+    """Number of the first cell lost, counted from the last cell below the threshold."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Generation:
+    """A generation of chips.
+
+    >>> generation("th5").memory.cell_bytes
+    254
+    """
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    short: str
+    """Its name in the test files of sonic-mgmt."""
+    switches: tuple[str, ...]
+    """Parts of the names of switches and chips that are of this generation."""
+    memory: Memory
+    pool: PoolRule
+    group: GroupRule
+    threshold: ThresholdRule
+    queue: QueueRule | None = None
+    """None if the rule of lossy queues is not confirmed."""
+
+    def cells(self, size: int, *, rounding: Rounding, of_all: bool) -> int:
+        """Returns bytes as cells: of one memory if the bytes are a share of all memories, else of the cell's size."""
+        unit = self.memory.cell_bytes * (self.memory.count if of_all else 1)
+        return size // unit if rounding == "down" else -(-size // unit)
+
+
+@cache
+def known() -> dict[str, Generation]:
+    """Returns all generations that come with celltrain, by their file's name."""
+    return {path.stem: _read(path) for path in sorted(FOLDER.glob("*.toml"))}
+
+
+def generation(name: str | os.PathLike[str]) -> Generation:
+    """Returns a generation by its name, its short name or the path of its file; raises `InputError`."""
+    text = os.fspath(name)
+    if text.endswith(".toml"):
+        return _read(Path(text))
+    wanted = _plain(text)
+    for stem, one in known().items():
+        if wanted in (_plain(stem), _plain(one.name), _plain(one.short)):
+            return one
+    names = [one.short for one in known().values()]
+    raise InputError([Fault.of_option("generation", text, f"is not a known generation; {among(text, names)}")])
+
+
+def of_switch(name: str) -> Generation | None:
+    """Returns the generation of a switch by the name of its hardware; None if it is not known."""
+    found = [one for one in known().values() if any(_plain(part) in _plain(name) for part in one.switches)]
+    return found[0] if len(found) == 1 else None
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()
+
+
+def _read(path: Path) -> Generation:
+    return table_of(Generation, *read_toml(path, what="generation"))
+
+
+def in_words(one: Generation) -> str:
+    """Describes a generation in a line."""
+    count = "one memory" if one.memory.count == 1 else f"{one.memory.count} memories"
+    return f"{shown(one.name)} ({count}, cells of {one.memory.cell_bytes} bytes)"

@@ -1,0 +1,243 @@
+"""Thresholds of switches: the published ones follow from their configurations, to the cell."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+import celltrain as ct
+from celltrain import mmu
+from celltrain.mmu.arithmetic import Thresholds, of_loaded
+from celltrain.mmu.configuration import of_table
+from celltrain.mmu.generations import generation, known, of_switch
+from celltrain.mmu.reading import Source
+from celltrain.mmu.simulation import scenario, simulate
+from celltrain.model.measures import EVENTS
+
+#: The engine has memories that ports share.
+HAS_MEMORIES = "memories" in EVENTS
+DATA = Path(__file__).parent / "mmu"
+
+
+def read(name: str) -> list[dict[str, str]]:
+    with (DATA / name).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+TH5 = read("th5-thresholds.csv")
+IN_TURN = read("th5-groups-in-turn.csv")
+OTHERS = read("other-chips.csv")
+
+
+def calculated(table: dict, chip: str, *, in_turn: int = 0) -> Thresholds:
+    return of_loaded(of_table(table, Source(file="test")), generation(chip), in_turn=in_turn)
+
+
+def tomahawk5(row: dict[str, str]) -> dict:
+    """The configuration of a section: ports with two lossless groups, and management ports without."""
+    ports = 2 * int(row["ports_per_memory"])
+    management = 2 * int(row["management_ports_per_memory"])
+    table = {
+        "pool": {
+            "ingress": {"type": "ingress", "size": int(row["pool_bytes"]), "xoff": int(row["xoff_bytes"])},
+            "egress": {"type": "egress", "size": int(row["pool_bytes"]), "mode": "static"},
+        },
+        "profile": {
+            "lossless": {
+                "pool": "ingress",
+                "size": int(row["reserve_bytes"]),
+                "xoff": int(row["headroom_bytes"]),
+                "dynamic_th": 0,
+            },
+            "lossy": {"pool": "egress", "size": 1778, "dynamic_th": 0},
+        },
+        "port": [
+            {
+                "names": [f"Ethernet{number}" for number in range(ports)],
+                "groups": {"3-4": "lossless"},
+                "queues": {"0-2": "lossy"},
+            }
+        ],
+    }
+    if management:
+        table["port"].append({"names": [f"Management{number}" for number in range(management)]})
+    return table
+
+
+def numbers(found: Thresholds) -> dict[str, int | None]:
+    """The published numbers of the first lossless group and the first lossy queue."""
+    group = next(row.limits for row in found.rows if row.limits.pause is not None)
+    queue = next((row.limits for row in found.rows if row.queue is not None), None)
+    return {
+        "pfc_cells": group.pause,
+        "ingress_drop_cells": group.drop,
+        "lossy_egress_drop_cells": None if queue is None else queue.drop,
+        "headroom_full_cells": group.headroom,
+        "headroom_partial_cells": group.partial,
+    }
+
+
+@pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
+def test_the_thresholds_of_tomahawk_5_follow_from_their_configurations(row):
+    found = numbers(calculated(tomahawk5(row), "th5"))
+    assert found == {name: int(row[name]) for name in found}
+
+
+@pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
+def test_groups_filled_in_turn_pause_at_the_published_cells(topology):
+    expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
+    row = next(row for row in TH5 if row["topology"] == topology)
+    found = calculated(tomahawk5(row), "th5", in_turn=len(expected))
+    assert list(found.rows[0].in_turn) == expected
+
+
+@pytest.mark.parametrize("row", OTHERS, ids=lambda row: f"{row['generation']}-{row['section']}")
+def test_the_thresholds_of_other_chips_follow_from_their_configurations(row):
+    table = {
+        "pool": {"ingress": {"type": "ingress", "size": int(row["pool_bytes"]), "xoff": int(row["xoff_bytes"])}},
+        "profile": {
+            "lossless": {
+                "pool": "ingress",
+                "size": int(row["reserve_bytes"]),
+                "xoff": int(row["headroom_bytes"]),
+                "dynamic_th": int(row["dynamic_th"]),
+            }
+        },
+        "port": [
+            {"names": [f"Ethernet{port}" for port in range(int(row["groups"]) // 2)], "groups": {"3-4": "lossless"}}
+        ],
+    }
+    if row["lossy_pool_bytes"]:
+        table["pool"]["egress"] = {"type": "egress", "size": int(row["lossy_pool_bytes"])}
+        size, threshold = int(row["lossy_reserve_bytes"]), int(row["lossy_dynamic_th"])
+        table["profile"]["lossy"] = {"pool": "egress", "size": size, "dynamic_th": threshold}
+        table["port"][0]["queues"] = {"0": "lossy"}
+    found = calculated(table, row["generation"])
+    published = {name: int(row[name]) for name in numbers(found) if row[name]}
+    assert {name: value for name, value in numbers(found).items() if name in published} == published
+    if row["equal_groups"]:
+        assert found.rows[0].limits.together(int(row["equal_groups"])) == int(row["equal_pfc_cells"])
+
+
+@pytest.mark.parametrize(
+    ("chip", "xoff", "headroom", "partial"), [("th2", 7827456, 682 * 208, 542), ("td3", 1622016, 362 * 256, 182)]
+)
+def test_the_last_group_gets_the_rest_of_the_headroom_pool(chip, xoff, headroom, partial):
+    table = {
+        "pool": {"ingress": {"type": "ingress", "size": 4 * xoff, "xoff": xoff}},
+        "profile": {"lossless": {"pool": "ingress", "size": 0, "xoff": headroom, "dynamic_th": 0}},
+        "port": [{"names": ["Ethernet0"], "groups": {"3": "lossless"}}],
+    }
+    assert calculated(table, chip).rows[0].limits.partial == partial
+
+
+def test_management_ports_take_cells_of_their_memory():
+    without = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits.shared.cells
+    found = calculated(tomahawk5({**TH5[0], "management_ports_per_memory": "1"}), "th5").rows[0].limits.shared.cells
+    assert found == without - 70
+
+
+def test_a_group_never_gets_more_than_its_alpha_allows():
+    """At every level up to the threshold the next cell fits, and the one after it does not."""
+    table = tomahawk5({**TH5[2], "pool_bytes": "12000000", "xoff_bytes": "1000000", "ports_per_memory": "2"})
+    for chip in ("th5", "td2"):
+        for power in range(-7, 4):
+            table["profile"]["lossless"]["dynamic_th"] = power
+            limits = calculated(table, chip).rows[0].limits
+            arriving = 1 if limits.counts_arriving_cell else 0
+
+            def fits(cell, limits=limits, arriving=arriving):
+                return cell <= limits.alpha * (limits.shared.cells - cell + 1 - arriving)
+
+            assert fits(limits.share)
+            assert not fits(limits.share + 1)
+
+
+def test_every_generation_is_found_by_its_names():
+    for stem, one in known().items():
+        assert generation(stem) == generation(one.name) == generation(one.short) == one
+        assert all(of_switch(f"x86_64-{name}-r0") == one for name in one.switches)
+
+
+def test_the_answer_is_a_table_in_words_in_json_and_in_pandas():
+    found = calculated(tomahawk5(TH5[0]), "th5", in_turn=2)
+    text = str(found)
+    for words in ("142285", "1/2 of 284,502", "less headroom", "less the queues of 32 ports, 70 each", "12 groups"):
+        assert words in text
+    assert "142285" in found._repr_html_()
+    rows = found.to_dict()["rows"]
+    assert [rows[0]["pause_cells"], rows[0]["in_turn_cells"]] == [142285, [142285, 71159]]
+    assert list(found.to_pandas()["egress_drop_cells"].dropna()) == [142259]
+
+
+def test_ports_of_many_settings_are_divided_evenly_among_the_memories():
+    table = tomahawk5(TH5[0])
+    names = table["port"][0]["names"]
+    table["port"] = [{**table["port"][0], "names": [name], "speed": number + 1} for number, name in enumerate(names)]
+    assert {row.limits.pause for row in calculated(table, "th5").rows if row.group} == {142285}
+
+
+def test_the_memory_with_most_ports_is_described():
+    table = tomahawk5(TH5[0])
+    table["port"][0]["names"] = table["port"][0]["names"][:-1]
+    assert calculated(table, "th5").rows[0].limits.pause == 142285
+
+
+def test_a_large_switch_has_as_many_rows_as_settings():
+    names = [f"Ethernet{number}" for number in range(128)]
+    table = tomahawk5(TH5[2])
+    table["port"] = [
+        {"names": [name], "speed": 1000 + number, "groups": {str(group): "lossless" for group in range(8)}}
+        for number, name in enumerate(names)
+    ]
+    assert len(calculated(table, "th5").rows) == 128 * 8
+
+
+def test_a_file_is_read_as_python_reads_it(tmp_path):
+    file = tmp_path / "switch.toml"
+    loaded = of_table({**tomahawk5(TH5[0]), "generation": "th5"}, Source(file="test"))
+    file.write_text(loaded.switch.to_toml(head="A switch."))
+    assert mmu.load(file).switch == loaded.switch
+    assert mmu.thresholds(file, group=3).rows[0].limits.pause == 142285
+
+
+def test_a_scenario_fills_groups_in_turn_up_to_their_headroom():
+    """Sources send a cell each 10 ns, and each starts when the one before it has filled its group and its headroom."""
+    limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
+    table = scenario(limits, groups=2)
+    assert [flow["start"] for flow in table["flow"].values()] == ["0ns", f"{10 * (142285 + 2853 + 100)}ns"]
+    memory = table["switch"]["switch"]["memory"]
+    assert memory["cells"] == 284502 + 35360 + 2 * 34
+    assert memory["pool"]["shared"]["policy"] == {"dynamic_threshold": {"alpha": 1.0, "arriving_cell": "counted"}}
+    [group] = memory["queue"]
+    assert (group["reserve"], group["headroom"], group["ports"]) == (34, 2853, ["source1->switch", "source2->switch"])
+
+
+def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
+    """Without the memory: an endless buffer takes the cells."""
+    limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
+    table = scenario(limits, groups=2)
+    del table["switch"], table["vc"]
+    table["port"]["switch->sink"]["buffer"] = 1_000_000
+    with pytest.warns(ct.CelltrainWarning, match="carried nothing"):
+        result = ct.run(ct.Scenario.model_validate(table))
+    sent = {port["name"]: port["forwarded_cells"] for port in result.to_dict()["ports"]}
+    # The last cells are under way.
+    fills = [cells + 2853 + 100 for cells in limits.in_turn(2)]
+    assert [sent["source1->switch"], sent["source2->switch"]] == pytest.approx(fills, abs=3)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_MEMORIES, reason="this core has no shared memories")
+@pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
+def test_the_published_thresholds_are_those_of_a_run(row):
+    """A source fills one group after the other; the events of the memory say where each pauses and is full."""
+    turns = [int(one["pfc_cells"]) for one in IN_TURN if one["topology"] == row["topology"]] or [int(row["pfc_cells"])]
+    simulated = simulate(calculated(tomahawk5(row), "th5", in_turn=len(turns)))
+    group, queue = simulated.fills[0], simulated.fills[-1]
+    assert (group.pause_simulated, group.full_simulated) == (int(row["pfc_cells"]), int(row["ingress_drop_cells"]) - 1)
+    assert queue.full_simulated == int(row["lossy_egress_drop_cells"]) - 1
+    assert [fill.pause_simulated for fill in simulated.fills if fill.group is not None] == turns
+    assert simulated.agrees

@@ -1,0 +1,446 @@
+"""`celltrain mmu` and `celltrain import sonic`: files of SONiC, comparisons, and inputs that are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from conftest import Command, is_refused
+
+from celltrain.mmu import simulation
+
+POOLS = {
+    "BUFFER_POOL": {
+        "ingress_lossless_pool": {"size": "164619432", "type": "ingress", "mode": "dynamic", "xoff": "33690560"},
+        "egress_lossless_pool": {"size": "164619432", "type": "egress", "mode": "static"},
+    },
+    "BUFFER_PROFILE": {
+        "egress_lossy_profile": {"pool": "egress_lossless_pool", "size": "1778", "dynamic_th": "0"},
+        "egress_lossless_profile": {"pool": "egress_lossless_pool", "size": "0", "static_th": "82682080"},
+        "ingress_lossy_profile": {"pool": "ingress_lossless_pool", "size": "0", "static_th": "82682080"},
+    },
+}
+LOOKUP = """\
+# speed cable size xon xoff threshold xon_offset
+  400000 5m 8636 0 400000 0 3556
+  800000 5m 8636 0 724662 0 3556
+"""
+EXPECTED = """\
+qos_params:
+    th5:
+        topo-lt2-p32o64: &lt2
+            800000_5m: &800g
+                hdrm_pool_size:
+                    pgs: [3, 4]
+                    pgs_num: 24
+                    pkts_num_hdrm_full: 2853
+                    pkts_num_hdrm_partial: 701
+                    pkts_num_trig_pfc: 125589
+                    pkts_num_trig_pfc_multi: [125589,
+                        62811, 31423]
+                xoff_1:
+                    pg: 3
+                    pkts_num_margin: 4
+                    pkts_num_trig_ingr_drp: 128443
+                    pkts_num_trig_pfc: 125589
+                lossy_queue_1:
+                    pg: 0
+                    pkts_num_trig_egr_drp: 125563
+                wm_pg_shared_lossless:
+                    cell_size: 254
+                    packet_size: 64
+                    pg: 3
+                    pkts_num_fill_min: 34
+                    pkts_num_trig_pfc: 125589
+                wm_q_shared_lossy:
+                    queue: 0
+                    pkts_num_fill_min: 7
+            400000_5m:
+                xoff_1:
+                    pg: 4
+                    pkts_num_trig_ingr_drp: 127164
+            xon_1:
+                pg: 3
+                pkts_num_dismiss_pfc: 14
+                pkts_num_trig_pfc: 125589
+            cell_size: 254
+"""
+
+
+def config_db(ports: int = 96) -> dict:
+    names = [f"Ethernet{8 * number}" for number in range(ports)]
+    return {
+        **json.loads(json.dumps(POOLS)),
+        "BUFFER_PG": {f"{name}|0": {"profile": "ingress_lossy_profile"} for name in names},
+        "BUFFER_QUEUE": {
+            f"{name}|{queues}": {"profile": f"[BUFFER_PROFILE|{profile}]"}
+            for name in names
+            for queues, profile in (("0-2", "egress_lossy_profile"), ("3-4", "egress_lossless_profile"))
+        },
+        "CABLE_LENGTH": {"AZURE": dict.fromkeys(names, "5m")},
+        "DEVICE_METADATA": {"localhost": {"hwsku": "Arista-7060X6-64PE-B-P32O64"}},
+        "PORT": {name: {"speed": "800000", "lanes": "1"} for name in names},
+        "PORT_QOS_MAP": {name: {"pfc_enable": "3,4"} for name in names},
+    }
+
+
+def write(folder: Path, table: dict) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "config_db.json").write_text(json.dumps(table, indent=4))
+    return folder
+
+
+@pytest.fixture
+def switch(tmp_path: Path) -> Path:
+    """A folder with the configuration database and the headroom of lossless groups."""
+    folder = write(tmp_path / "switch", config_db())
+    (folder / "pg_profile_lookup.ini").write_text(LOOKUP)
+    return folder
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Path:
+    """A folder as SONiC has it for a type of switches, with the template of the buffers rendered."""
+    folder = tmp_path / "device"
+    folder.mkdir()
+    (folder / "buffers_defaults_lt2.j2").write_text(json.dumps(POOLS, indent=4)[1:-2] + ",\n")
+    (folder / "pg_profile_lookup.ini").write_text(LOOKUP)
+    rows = "".join(f"Ethernet{8 * number} 1,2 etp{number} {number} 800000\n" for number in range(96))
+    (folder / "port_config.ini").write_text(f"# name lanes alias index speed\n{rows}")
+    return folder
+
+
+@pytest.fixture
+def toml(switch: Path, celltrain: Command) -> Path:
+    """The configuration file that `celltrain import sonic` makes."""
+    path = switch.parent / "switch.toml"
+    assert celltrain("import", "sonic", switch, "--out", path).code == 0
+    return path
+
+
+def lossless(rows: list[dict]) -> dict:
+    return next(row for row in rows if row["pause_cells"] is not None)
+
+
+def test_a_folder_and_the_file_made_from_it_have_the_same_thresholds(switch, toml, celltrain):
+    answers = [celltrain("mmu", "thresholds", path, "--json").json for path in (switch, toml)]
+    assert answers[0] == answers[1]
+    row = lossless(answers[0]["rows"])
+    assert (row["group"], row["pause_cells"], row["ingress_drop_cells"]) == ("3-4", 125589, 128443)
+    assert 'names = ["Ethernet0 to Ethernet760 by 8"]' in toml.read_text()
+    assert len(toml.read_text().splitlines()) < 50
+
+
+def test_the_files_of_a_type_of_switches_need_only_a_length_of_cables(device, celltrain):
+    is_refused(
+        celltrain("mmu", "thresholds", device, "--generation", "th5"),
+        ["port_config.ini: PORT.Ethernet0", "CABLE_LENGTH", "--cable"],
+    )
+    answer = celltrain("mmu", "thresholds", device, "--generation", "th5", "--cable", "5m", "--json").json
+    assert lossless(answer["rows"])["pause_cells"] == 125589
+    assert {row["egress_drop_cells"] for row in answer["rows"]} == {125563, None}
+
+
+def test_without_priorities_that_pause_groups_3_and_4_are_lossless(switch, celltrain):
+    table = config_db()
+    table["PORT_QOS_MAP"] = {"global": {"dscp_to_tc_map": "AZURE"}}
+    write(switch, table)
+    assert lossless(celltrain("mmu", "thresholds", switch, "--json").json["rows"])["group"] == "3-4"
+    table["PORT_QOS_MAP"] = {name: {"pfc_enable": "2,3,4,6"} for name in table["PORT"]}
+    write(switch, table)
+    rows = celltrain("mmu", "thresholds", switch, "--json").json["rows"]
+    assert [row["group"] for row in rows if row["pause_cells"]] == ["2-4", "6"]
+
+
+def test_keys_of_a_chassis_name_the_port_before_the_priorities(switch, celltrain):
+    table = config_db()
+    table["BUFFER_QUEUE"] = {f"host|asic0|{key}": value for key, value in table["BUFFER_QUEUE"].items()}
+    write(switch, table)
+    rows = celltrain("mmu", "thresholds", switch, "--json").json["rows"]
+    assert [row["queue"] for row in rows if row["egress_drop_cells"]] == ["0-2"]
+
+
+def test_one_port_group_and_queue_can_be_chosen(toml, celltrain):
+    answer = celltrain("mmu", "thresholds", toml, "--port", "Ethernet8", "--group", 3, "--queue", 1, "--json").json
+    assert [(row["group"], row["queue"]) for row in answer["rows"]] == [("3-4", None), (None, "0-2")]
+    is_refused(celltrain("mmu", "thresholds", toml, "--port", "Ethernet9"), ["Ethernet9", "Ethernet0"])
+    is_refused(celltrain("mmu", "thresholds", toml, "--group", 6), ["no such priority group"])
+
+
+def test_groups_in_turn_and_the_arithmetic_are_printed(toml, celltrain):
+    answer = celltrain("mmu", "thresholds", toml, "--in-turn", 3)
+    assert answer.code == 0
+    for words in ("62811", "31423", "-66,320  less headroom", "251,110  shared", "1/2 of 251,110"):
+        assert words in answer.out
+
+
+def test_the_rows_are_written_as_csv(toml, celltrain):
+    lines = celltrain("mmu", "thresholds", toml, "--csv", "-").out.splitlines()
+    assert lines[0].startswith("ports,speed_mbps,cable,group,queue,profile")
+    assert len(lines) == 5
+
+
+def test_a_comparison_follows_from_the_configuration(toml, tmp_path, celltrain):
+    (tmp_path / "expected.yaml").write_text(EXPECTED)
+    answer = celltrain("mmu", "thresholds", toml, "--check", tmp_path / "expected.yaml")
+    assert answer.code == 0, answer.out
+    assert "17 of 17 entries of topo-lt2-p32o64 follow" in answer.out
+
+
+def test_a_comparison_names_every_entry_that_does_not_follow(toml, tmp_path, celltrain):
+    path = tmp_path / "expected.yaml"
+    wrong = EXPECTED.replace("62811", "62810").replace(
+        "pkts_num_trig_ingr_drp: 128443", "pkts_num_trig_ingr_drp: 128446"
+    )
+    path.write_text(wrong.replace("400000_5m", "100000_5m"))
+    answer = celltrain("mmu", "thresholds", toml, "--check", path)
+    assert answer.code == 1
+    assert answer.out.splitlines() == [
+        f"{path}:12: topo-lt2-p32o64.800000_5m.hdrm_pool_size.pkts_num_trig_pfc_multi[1] = 62810 does not follow: the"
+        " configuration gives 62811 (-1)",
+        f"{path}:16: topo-lt2-p32o64.800000_5m.xoff_1.pkts_num_trig_ingr_drp = 128446 does not follow: the"
+        " configuration gives 128443 (+3, within the margin of 4)",
+        f"{path}:33: topo-lt2-p32o64.100000_5m.xoff_1.pkts_num_trig_ingr_drp = 127164 does not follow: the"
+        " configuration has no such group, queue or headroom",
+        "14 of 17 entries of topo-lt2-p32o64 follow from the configuration",
+    ]
+    facts = celltrain("mmu", "thresholds", toml, "--check", path, "--json").json
+    assert facts["wrong"] == sum(not entry["follows"] for entry in facts["entries"]) == 3
+
+
+def test_one_of_several_sections_is_chosen_by_its_name(toml, tmp_path, celltrain):
+    path = tmp_path / "expected.yaml"
+    path.write_text(f"{EXPECTED}        topo-other: *lt2\n")
+    is_refused(celltrain("mmu", "thresholds", toml, "--check", path), ["2 sections", "--section", "topo-other"])
+    is_refused(celltrain("mmu", "thresholds", toml, "--check", path, "--section", "lt3"), ["lt3", "topo-lt2-p32o64"])
+    for name in ("other", "topo-other", "topo-lt2-p32o64"):
+        assert celltrain("mmu", "thresholds", toml, "--check", path, "--section", name).code == 0
+
+
+def test_a_comparison_can_be_json_and_have_one_section_alone(toml, tmp_path, celltrain):
+    path = tmp_path / "expected.json"
+    path.write_text(json.dumps({"xoff_1": {"pg": 3, "pkts_num_trig_pfc": 125589}}))
+    answer = celltrain("mmu", "thresholds", toml, "--check", path)
+    assert (answer.code, answer.out) == (0, "1 of 1 entries of the file follow from the configuration\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [1", ["expected.yaml", "is not YAML"]),
+        ("a: {b: 1}", ["no table of tests such as xoff_1"]),
+        ("xoff_1: {pg: 3}", ["has no number to compare"]),
+        ("", ["no table of tests"]),
+        (
+            "a: &a [1]\n"
+            + "".join(
+                f"{name}: &{name} [*{'a' if name == 'b' else chr(ord(name) - 1)}, "
+                f"*{'a' if name == 'b' else chr(ord(name) - 1)}]\n"
+                for name in "bcdefghijklmnopqrstuvw"
+            ),
+            ["levels"],
+        ),
+    ],
+)
+def test_a_test_file_that_cannot_be_compared_is_refused(text, words, toml, tmp_path, celltrain):
+    path = tmp_path / "expected.yaml"
+    path.write_text(text)
+    is_refused(celltrain("mmu", "thresholds", toml, "--check", path), words)
+
+
+def faulty(table: str, entry: str, **values: str | None) -> dict:
+    """The configuration database with other values in an entry; None removes one."""
+    changed = config_db()
+    one = changed.setdefault(table, {}).setdefault(entry, {})
+    for key, value in values.items():
+        if value is None:
+            del one[key]
+        else:
+            one[key] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        (faulty("BUFFER_POOL", "ingress_lossless_pool", sise="1"), ["sise = 1 is not a key of BUFFER_POOL; did you mean size"]),
+        (faulty("BUFFER_POOL", "ingress_lossless_pool", size="big"), ["size = big is not a whole number of bytes"]),
+        (faulty("BUFFER_POOL", "ingress_lossless_pool", size=None), ["BUFFER_POOL.ingress_lossless_pool.size is missing"]),
+        (faulty("BUFFER_POOL", "ingress_lossless_pool", type="in"), ["type = in is none of 'ingress' or 'egress'"]),
+        (faulty("BUFFER_POOL", "ingress_lossless_pool", size="999999999"), ["999999999 is larger than the memory of Tomahawk 5"]),
+        (faulty("BUFFER_POOL", "ingress_lossless_pool", xoff="164619432"), ["xoff = 164619432 is not less than the pool's size"]),
+        (faulty("BUFFER_POOL", "ingress_lossless_pool", xoff="164619000"), ["all are taken", "less headroom"]),
+        (faulty("BUFFER_POOL", "ingress_lossless_pool", percentage="50"), ["percentage", "dynamic buffers"]),
+        (faulty("BUFFER_POOL", "egress_lossless_pool", xoff="1"), ["is headroom of an egress pool"]),
+        (faulty("BUFFER_PROFILE", "ingress_lossy_profile", pool="x"), ["pool = x is not a pool; choose from"]),
+        (faulty("BUFFER_PROFILE", "ingress_lossy_profile", xoff="100"), ["the group is lossy", "3, 4"]),
+        (faulty("BUFFER_PROFILE", "egress_lossy_profile", xoff="100"), ["is headroom of queues"]),
+        (faulty("BUFFER_PROFILE", "ingress_lossy_profile", xon="100"), ["no headroom; add xoff"]),
+        (faulty("BUFFER_PROFILE", "ingress_lossy_profile", dynamic_th="1"), ["cannot be combined with dynamic_th"]),
+        (faulty("BUFFER_PROFILE", "ingress_lossy_profile", static_th=None), ["has no threshold; add dynamic_th or static_th"]),
+        (faulty("BUFFER_PG", "Ethernet0|3-4", profile="ingress_lossy_profile"), ["3-4 = ingress_lossy_profile has no headroom", "priority 3"]),
+        (faulty("BUFFER_PG", "Ethernet0|9", profile="ingress_lossy_profile"), ["9 is not a number, or a range such as 3-4"]),
+        (faulty("BUFFER_PG", "Ethernet0|0-1", profile="ingress_lossy_profile"), ["a second time"]),
+        (faulty("BUFFER_PG", "Ethernet0|1", profile="egress_lossy_profile"), ["is a profile of an egress pool"]),
+        (faulty("BUFFER_PG", "Ethernet0|1", profile="ingress_losy_profile"), ["did you mean ingress_lossy_profile?"]),
+        (faulty("BUFFER_PG", "3-4", profile="ingress_lossy_profile"), ["3-4", "names no port; write a key such as"]),
+        (faulty("BUFFER_PG", "Ethernet5|1", profile="ingress_lossy_profile"), ["Ethernet5 is not a port"]),
+        (faulty("PORT", "Ethernet0", speed="fast"), ["speed = fast is not a whole number of Mb/s"]),
+        (faulty("PORT_QOS_MAP", "Ethernet0", pfc_enable="9"), ["priority above 7"]),
+        (faulty("BUFFER_POOLS", "x", size="1"), ["BUFFER_POOLS", "did you mean BUFFER_POOL?"]),
+        ({"PORT": {}}, ["has no table BUFFER_POOL"]),
+    ],
+)  # fmt: skip
+def test_a_fault_in_a_configuration_database_is_named_with_its_line(table, words, switch, celltrain):
+    write(switch, table)
+    for command in (("import", "sonic", switch), ("mmu", "thresholds", switch)):
+        answer = celltrain(*command)
+        if command[0] == "import" and answer.code == 0:
+            # The size of the memory is not looked at before thresholds are calculated.
+            continue
+        is_refused(answer, words)
+        if "BUFFER_POOL" in table:
+            assert f"{switch}/config_db.json:" in answer.err
+
+
+def test_the_line_of_a_value_is_its_line_in_the_file(switch, celltrain):
+    write(switch, faulty("BUFFER_PROFILE", "ingress_lossy_profile", dynamic_th="x"))
+    lines = (switch / "config_db.json").read_text().splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if '"dynamic_th": "x"' in text)
+    is_refused(
+        celltrain("import", "sonic", switch),
+        [f"config_db.json:{line}: BUFFER_PROFILE.ingress_lossy_profile.dynamic_th = x"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        (
+            "buffers_defaults_t0.j2",
+            '\n"A": "{{ size }}"',
+            ["t0.j2:2: template = {{ is a template that has not been rendered"],
+        ),
+        ("buffers_defaults_t0.j2", "{% set x = 1 %}", ["t0.j2:1: template = {%"]),
+        ("buffers.json", "[]", ["is not an object of tables"]),
+        ("buffers.json", "{", ["is not JSON"]),
+        ("config_db.json", "\xff", ["is not text in UTF-8"]),
+        (
+            "pg_profile_lookup.ini",
+            "800000 5m 8636 0 many 0",
+            ["lookup.ini:1: 800000_5m.xoff = many is not a whole number"],
+        ),
+        ("pg_profile_lookup.ini", "800000 5m 8636 0", ["lookup.ini:1: 800000_5m.xoff is missing"]),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_with_its_line(name, text, words, switch, celltrain):
+    (switch / name).write_text(text, encoding="latin-1")
+    is_refused(celltrain("import", "sonic", switch), words)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("size = 164619432", "sise = 164619432", ["switch.toml:7: pool.ingress_lossless_pool.sise is not a key here"]),
+        ("xoff = 724662", 'xoff = "many"', ["profile.pg_lossless_800000_5m_profile.xoff = many is not a whole number"]),
+        ("xoff = 724662", "xoff = -1", ["xoff = -1 is below 0"]),
+        ("xoff = 724662\n", "", ["no headroom, but priority 3 pauses"]),
+        ('generation = "th5"', 'generation = "th9"', ["switch.toml:3: generation = th9 is not a known generation", "th5"]),
+        ('generation = "th5"', "", []),
+        ("dynamic_th = 0", "dynamic_th = 99", ["dynamic_th = 99"]),
+        ("dynamic_th = 0", "dynamic_th =", ["switch.toml"]),
+        ('"Ethernet0 to Ethernet760 by 8"', '"Ethernet0 to Ethernet760 by 8", "Ethernet8"', ["Ethernet8 is in two places"]),
+        ('"Ethernet0 to Ethernet760 by 8"', '"Ethernet0 to Ethernet99999 by 1"', ["more than 4096 ports"]),
+    ],
+)  # fmt: skip
+def test_a_fault_in_a_configuration_file_is_named_with_its_line(old, new, words, toml, celltrain):
+    text = toml.read_text()
+    assert old in text
+    toml.write_text(text.replace(old, new, 1))
+    answer = celltrain("mmu", "thresholds", toml)
+    if words:
+        is_refused(answer, words)
+    else:
+        # The name of the hardware says it too.
+        assert answer.code == 0
+
+
+def test_an_unknown_chip_is_refused_with_those_that_are_known(switch, celltrain):
+    table = config_db()
+    table["DEVICE_METADATA"]["localhost"]["hwsku"] = "Unheard-Of"
+    write(switch, table)
+    is_refused(celltrain("mmu", "thresholds", switch), ["which generation of chips", "--generation"])
+    is_refused(celltrain("mmu", "thresholds", switch, "--generation", "th9"), ["th9", "Choose from", "th5"])
+    assert celltrain("mmu", "thresholds", switch, "--generation", "Tomahawk 5").code == 0
+
+
+def test_a_generation_is_one_file(toml, tmp_path, celltrain):
+    rows = celltrain("mmu", "generations", "--json").json
+    file = next(Path(row["file"]) for row in rows if row["name"] == "th5")
+    (tmp_path / "mine.toml").write_text(file.read_text().replace("port_cells = 70", "port_cells = 80"))
+    answer = celltrain("mmu", "thresholds", toml, "--generation", tmp_path / "mine.toml", "--json").json
+    assert lossless(answer["rows"])["shared_cells"] == 251110 - 480
+    (tmp_path / "mine.toml").write_text(file.read_text().replace("port_cells", "port_cell"))
+    is_refused(
+        celltrain("mmu", "thresholds", toml, "--generation", tmp_path / "mine.toml"),
+        ["mine.toml:", "did you mean port_cells"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["sonic"], ["reads one graph, or sonic and a folder"]),
+        (["net.json", "other"], ["reads one graph, or sonic and a folder"]),
+        (["sonic", "nowhere"], ["nowhere: is not a folder"]),
+        (["sonic", ".", "--flows", "3"], ["--flows = 3 applies to graphs only"]),
+        (["net.json", "--generation", "th5"], ["--generation = th5 applies to celltrain import sonic FOLDER only"]),
+    ],
+)
+def test_arguments_of_import_that_do_not_belong_together_are_refused(arguments, words, celltrain):
+    is_refused(celltrain("import", *arguments), words)
+
+
+def test_two_topologies_in_one_folder_are_refused(device, celltrain):
+    (device / "buffers_defaults_t1.j2").write_text(json.dumps(POOLS))
+    is_refused(celltrain("import", "sonic", device), ["buffers_defaults_lt2.j2 and buffers_defaults_t1.j2"])
+
+
+@dataclass
+class Ran:
+    """The part of a run's result that a comparison reads."""
+
+    events: dict[str, pa.Table]
+    fingerprint: str = "same"
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_runs_are_compared_with_the_arithmetic(late, toml, celltrain, monkeypatch):
+    """A run that pauses a cell late is a difference. `test_mmu.py` has runs of the engines."""
+
+    def run(model, *, events=None):
+        is_group = "ingress" in str(model)
+        port, held = ("source1->switch", (125589 + late, 128442)) if is_group else ("switch->sink", (None, 125562))
+        rows = [
+            {"event": event, "port": port, "priority": 3, "held": cells}
+            for event, cells in zip(("paused", "refused"), held, strict=True)
+            if cells is not None
+        ]
+        return Ran(events={"memories": pa.Table.from_pylist(rows)})
+
+    monkeypatch.setattr(simulation, "run", run)
+    monkeypatch.setattr(simulation, "Events", lambda *_, **__: None)
+    monkeypatch.setattr(simulation.Scenario, "model_validate", lambda table: table)
+    answer = celltrain("mmu", "thresholds", toml, "--simulate")
+    assert answer.code == late
+    assert ("125590" in answer.out, "NO" in answer.out) == (bool(late), bool(late))
+    facts = celltrain("mmu", "thresholds", toml, "--simulate", "--json").json
+    assert [fill["full_simulated"] for fill in facts["fills"]] == [128442, 125562]
+    assert facts["agrees"] == (not late)
+
+
+def test_two_comparisons_at_once_are_refused(toml, celltrain):
+    is_refused(celltrain("mmu", "thresholds", toml, "--simulate", "--check", toml), ["give one of them"])
