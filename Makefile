@@ -44,6 +44,7 @@ out/demo/report.txt: .make/built $(SOURCES)
 
 test: lint ## lints, types, Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
 	$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000) cargo test --workspace --quiet
+	$(if $(NIGHTLY),cargo test --package celltrain-core --lib --quiet -- --ignored)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
 	$(if $(NIGHTLY),$(BIN)/python scripts/instruction_guard.py)
 
