@@ -159,8 +159,8 @@ fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
     assert!((1.4455..1.707).contains(&found), "{found}");
 }
 
-/// Twice as many ports make one long round longer by a factor of two. The cells of the longer part have the ratio of the
-/// limit.
+/// Twice as many ports make one long round longer by a factor of two. The cells of the longer part have the ratio of
+/// the limit.
 #[test]
 fn a_longer_round_approaches_the_limit() {
     let policy = longest_queue_drop::Config::default().into();
