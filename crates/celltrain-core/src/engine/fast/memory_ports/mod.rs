@@ -12,7 +12,7 @@ mod recorder;
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::fabric::Downstream;
-use super::ingress::{Among, Batch, CellIngress};
+use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
 use super::output::Arrival;
 use super::plan::MemoryPlace;
 use crate::cell::{Cell, Run};
@@ -21,6 +21,7 @@ use crate::index::{Label, LinkIndex};
 use crate::memory::{
     Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, PolicyScope, PoolIndex, Removal,
 };
+use crate::network::Network;
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
@@ -28,6 +29,14 @@ use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 use recorder::Recorder;
+
+/// Returns whether a batch has a place for the cells of all inputs of each switch with a memory.
+pub(in crate::engine) fn has_room(network: &Network) -> bool {
+    network.memories.iter().all(|memory| {
+        let switch = network.links[memory.ports[0]].from;
+        network.links.iter().filter(|link| link.to == switch).count() <= MOST_MEMORY_INPUTS
+    })
+}
 
 /// The ports of one memory.
 pub(super) struct MemoryPorts {
