@@ -9,7 +9,7 @@ use crate::gfr::{EdgeCounters, Gfr};
 use crate::host::ProcessingTimes;
 use crate::index::VcIndex;
 use crate::memory::{
-    FrameAdmission, MemoryConfig, PolicyScope, PoolConfig, PoolIndex, QueueConfig, Side, complete_sharing,
+    FrameAdmission, MemoryConfig, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, Side, complete_sharing,
 };
 use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
 use crate::network::Network;
@@ -646,6 +646,7 @@ fn the_ports_of_a_memory_are_settled_together() {
         pools: vec![pool].into(),
         frames: FrameAdmission::default(),
         policies_see: PolicyScope::default(),
+        pauses: Pauses::default(),
     });
     let explained = explain_plan(&network, &CancellationToken::never()).unwrap();
     for port in &explained {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use celltrain_core::index::{LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::memory::{
-    FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, PolicyScope, PoolConfig, PoolIndex,
+    FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, PoolConfig, PoolIndex,
     QueueConfig, Side, credence, dynamic_threshold, longest_queue_drop, occamy, static_thresholds,
 };
 use celltrain_core::metrics::RunResult;
@@ -16,9 +16,9 @@ use typed_index_collections::TiVec;
 /// Kinds of memories, of their parts, and of what can happen to their cells.
 pub(crate) const KINDS: &[&str] = &[
     "complete_sharing", "static_thresholds", "dynamic_threshold", "longest_queue_drop", "harmonic", "abm",
-    "abm_occamy", "occamy", "credence", "egress pool", "ingress pool", "reserve", "lossless group", "priority above 0",
-    "whole frames", "policies see the memory", "two memories at a switch", "refused cell", "cell pushed out", "pause",
-    "cell in a headroom",
+    "abm_occamy", "occamy", "credence", "formula", "egress pool", "ingress pool", "reserve", "lossless group",
+    "priority above 0", "whole frames", "policies see the memory", "two memories at a switch", "refused cell",
+    "cell pushed out", "pause", "cell in a headroom",
 ];
 
 /// Returns how often each kind occurs in a network and in its result.
@@ -132,6 +132,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
         pools,
         queues,
         frames: [FrameAdmission::Cells, FrameAdmission::Whole][rng.below(2) as usize],
+        pauses: Pauses::Counted,
         policies_see: if follows_cells || rng.below(2) == 0 { PolicyScope::Port } else { PolicyScope::Memory },
     }
 }

@@ -143,6 +143,7 @@ impl Engine<'_> {
             end: *horizon,
             ports,
             memories,
+            deadlock: None,
             end_systems,
             on_links,
             edge,

@@ -19,7 +19,7 @@ use crate::cell::{Cell, Run};
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
 use crate::memory::{
-    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, PolicyScope, PoolIndex, Removal,
+    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, Pauses, PolicyScope, PoolIndex, Removal,
 };
 use crate::network::Network;
 use crate::policy::View;
@@ -30,11 +30,13 @@ use calendar::Calendar;
 pub(super) use port::MemoryPort;
 use recorder::Recorder;
 
-/// Returns whether a batch has a place for the cells of all inputs of each switch with a memory.
-pub(in crate::engine) fn has_room(network: &Network) -> bool {
+/// Returns whether the fast engine runs the memories of a network: no pause stops a link, and a batch has a place for
+/// the cells of all inputs of each switch with a memory.
+pub(in crate::engine) fn supports(network: &Network) -> bool {
     network.memories.iter().all(|memory| {
         let switch = network.links[memory.ports[0]].from;
-        network.links.iter().filter(|link| link.to == switch).count() <= MOST_MEMORY_INPUTS
+        let inputs = network.links.iter().filter(|link| link.to == switch).count();
+        memory.pauses == Pauses::Counted && inputs <= MOST_MEMORY_INPUTS
     })
 }
 
