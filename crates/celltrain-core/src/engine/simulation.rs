@@ -83,6 +83,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         probe: P,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
+        // Both give the same result.
+        let engine = if fast::supports(network) { engine } else { Engine::Reference };
         let running = match engine {
             Engine::Fast => {
                 let traced = probe.next_snapshot().map(|_| probe.traced_ports());

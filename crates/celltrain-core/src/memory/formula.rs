@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use typed_index_collections::TiVec;
 
-use super::{Configure, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
+use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
 use crate::error::Fault;
 
 /// A policy of your own: a condition that says which cells may enter.
@@ -160,6 +160,10 @@ impl MemoryPolicy for Formula {
         }
         let holds = self.admit.run(&mut self.registers, &mut || 0.0, &mut self.replaced);
         if holds == 0.0 { Verdict::Refuse } else { Verdict::Admit }
+    }
+
+    fn hooks(&self) -> Hooks {
+        Hooks::NONE
     }
 
     fn rule(&self) -> &'static str {

@@ -159,6 +159,23 @@ fn both_engines_agree_where_the_ports_of_a_mesh_share_memories() {
 }
 
 #[test]
+fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
+    let config = Config { rng_seed: RngSeed::Fixed(21), failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    let mut drawn: BTreeMap<&str, u64> = memories::KINDS.iter().map(|&kind| (kind, 0)).collect();
+    for seed in 0..200 {
+        let scenario = draw::any_network().new_tree(&mut runner).expect("a scenario is drawn").current();
+        let mut network = build::network(&scenario, scenario.seed);
+        memories::add(&mut network, &mut Stream::new(seed, "memories"));
+        for (kind, times) in memories::kinds(&network, &Engine::Fast.run_to_end(&network)) {
+            *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += times;
+        }
+    }
+    let rare: Vec<_> = drawn.iter().filter(|&(_, &times)| times < 10).collect();
+    assert!(rare.is_empty(), "too rarely drawn: {rare:?} of {drawn:?}");
+}
+
+#[test]
 fn any_steps_and_injections_are_the_same_run_where_ports_share_memories() {
     agree_with_memories(draw::any_network(), cases() / 5, RngSeed::Fixed(20), steps::agree_on);
 }

@@ -7,10 +7,45 @@ use celltrain_core::memory::{
     FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, PoolConfig, PoolIndex,
     QueueConfig, Side, credence, dynamic_threshold, longest_queue_drop, occamy, static_thresholds,
 };
+use celltrain_core::metrics::RunResult;
 use celltrain_core::network::{Network, NodeKind, Routing};
 use celltrain_core::rng::Stream;
 use celltrain_core::scheduler::SchedulerConfig;
 use typed_index_collections::TiVec;
+
+/// Kinds of memories, of their parts, and of what can happen to their cells.
+pub(crate) const KINDS: &[&str] = &[
+    "complete_sharing", "static_thresholds", "dynamic_threshold", "longest_queue_drop", "harmonic", "abm",
+    "abm_occamy", "occamy", "credence", "formula", "egress pool", "ingress pool", "reserve", "lossless group",
+    "priority above 0", "whole frames", "policies see the memory", "two memories at a switch", "refused cell",
+    "cell pushed out", "pause", "cell in a headroom",
+];
+
+/// Returns how often each kind occurs in a network and in its result.
+pub(crate) fn kinds(network: &Network, result: &RunResult) -> Vec<(&'static str, u64)> {
+    let mut kinds: Vec<(&str, u64)> = Vec::new();
+    let mut nodes = BTreeSet::new();
+    for (memory, result) in network.memories.iter().zip(&result.memories) {
+        let is_second = !nodes.insert(network.links[memory.ports[0]].from);
+        kinds.push(("two memories at a switch", u64::from(is_second)));
+        kinds.push(("whole frames", u64::from(memory.frames == FrameAdmission::Whole)));
+        kinds.push(("policies see the memory", u64::from(memory.policies_see == PolicyScope::Memory)));
+        for pool in &memory.pools {
+            kinds.push((pool.policy.name(), 1));
+            kinds.push((if pool.side == Side::Egress { "egress pool" } else { "ingress pool" }, 1));
+        }
+        for (queue, result) in memory.queues.iter().zip(&result.queues) {
+            kinds.push(("reserve", u64::from(queue.reserve > 0)));
+            kinds.push(("lossless group", u64::from(queue.lossless.is_some())));
+            kinds.push(("priority above 0", u64::from(queue.priority > 0)));
+            kinds.push(("refused cell", result.counters.refused));
+            kinds.push(("cell pushed out", result.counters.pushed_out));
+            kinds.push(("pause", result.counters.pauses));
+            kinds.push(("cell in a headroom", u64::from(result.counters.max_headroom)));
+        }
+    }
+    kinds
+}
 
 /// Gives one or two memories to most switches, with pools and queues of all kinds.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
@@ -97,6 +132,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
         pools,
         queues,
         frames: [FrameAdmission::Cells, FrameAdmission::Whole][rng.below(2) as usize],
+        pauses: Pauses::Counted,
         policies_see: if follows_cells || rng.below(2) == 0 { PolicyScope::Port } else { PolicyScope::Memory },
         pauses: Pauses::default(),
     }

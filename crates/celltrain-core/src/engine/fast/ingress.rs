@@ -30,6 +30,8 @@ pub(super) struct CellIngress {
 const MOST: u64 = if cfg!(test) { 1 << 9 } else { BATCH_CELLS as u64 / 2 };
 /// Maximum number of inputs for which batches are used.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
+/// With more inputs than this, two cells of each are too many for a batch.
+pub(super) const MOST_MEMORY_INPUTS: usize = BATCH_CELLS / 2;
 
 impl CellIngress {
     /// Creates the ingress for the streams from `first_stream` on. `at_node` has the numbers of their links at the

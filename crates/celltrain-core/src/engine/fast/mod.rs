@@ -50,6 +50,7 @@ use crate::rate_control::{Place, RateControl};
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
+pub(super) use memory_ports::supports;
 pub use parallel::ParallelOptions;
 pub(super) use port_plan::explain;
 pub use port_plan::{PortExplanation, PortMode};

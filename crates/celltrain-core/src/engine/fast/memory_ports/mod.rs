@@ -12,15 +12,16 @@ mod recorder;
 use typed_index_collections::{TiSlice, TiVec};
 
 use super::fabric::Downstream;
-use super::ingress::{Among, Batch, CellIngress};
+use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
 use super::output::Arrival;
 use super::plan::MemoryPlace;
 use crate::cell::{Cell, Run};
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
 use crate::memory::{
-    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, PolicyScope, PoolIndex, Removal,
+    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, Pauses, PolicyScope, PoolIndex, Removal,
 };
+use crate::network::Network;
 use crate::policy::View;
 use crate::port::FrameOutcome;
 use crate::port::admission::Verdict;
@@ -28,6 +29,16 @@ use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 use recorder::Recorder;
+
+/// Returns whether the fast engine runs the memories of a network: no pause stops a link, and a batch has a place for
+/// the cells of all inputs of each switch with a memory.
+pub(in crate::engine) fn supports(network: &Network) -> bool {
+    network.memories.iter().all(|memory| {
+        let switch = network.links[memory.ports[0]].from;
+        let inputs = network.links.iter().filter(|link| link.to == switch).count();
+        memory.pauses == Pauses::Counted && inputs <= MOST_MEMORY_INPUTS
+    })
+}
 
 /// The ports of one memory.
 pub(super) struct MemoryPorts {

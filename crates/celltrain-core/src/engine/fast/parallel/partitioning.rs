@@ -10,6 +10,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::ParallelOptions;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::engine::fast::plan::{Plan, PortIndex, Role, StageEnd};
+use crate::engine::fast::supports;
 use crate::index::{LinkIndex, NodeIndex};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
@@ -57,7 +58,7 @@ impl Partitioning {
         // Each partition would make the run that predicts losses.
         let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);
         let predicts = pools.any(|pool| pool.policy.needs_predictions());
-        if plan.controls || predicts || !plan.shaped.is_empty() || asks_outside(network) {
+        if plan.controls || predicts || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
             return Ok(None);
         }
         let connectivity = Connectivity::between_nodes(network, plan, takes_cells);
