@@ -1,6 +1,8 @@
 //! Random scenarios. They shrink towards the first item of each list: fewer nodes and flows, defaults, identical
 //! links.
 
+#[path = "memories.rs"]
+pub(crate) mod memories;
 #[path = "meshes.rs"]
 pub(crate) mod meshes;
 #[path = "overlapping.rs"]
