@@ -475,11 +475,19 @@ impl<'a> Resolver<'a> {
             }
         }
         let Some((_, table)) = self.tables.ports[port] else { return };
+        let follows = || table.policy.build(Some(1), &[]).follower().is_some();
+        if self.options.policies_see == PolicyScope::Memory && follows() {
+            let problem = format!(
+                "is not possible with the policy {} of the port {link}, which follows the cells of its own queue",
+                table.policy.name()
+            );
+            scope.at("policies_see").once(|scope| scope.refuse_text("memory", problem));
+        }
         let removes = pools.iter().find(|pool| pool.policy.pushes_out() || pool.policy.needs_predictions());
         if let Some(pool) = removes {
             let reason = if table.scheduler != SchedulerConfig::default() {
                 Some(format!("the port {link} has the scheduler {}", table.scheduler.name()))
-            } else if table.policy.build(Some(1), &[]).follower().is_some() {
+            } else if follows() {
                 Some(format!("the policy {} of the port {link} follows cells through their queue", table.policy.name()))
             } else {
                 None

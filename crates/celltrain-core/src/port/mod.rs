@@ -349,6 +349,11 @@ impl Port {
     /// Hands the next cell whose VC `may_go` to the transmitter. The port is first in, first out.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
         assert!(self.queues.is_none(), "links pause only ports whose cells wait in one queue");
+        // A stopped port may hold a great many cells, none of which may go.
+        let waits = |(label, &cells): (Label, &u32)| cells > 0 && may_go(label);
+        if !self.per_vc.iter_enumerated().any(waits) {
+            return None;
+        }
         let place = self.fifo.iter().position(|cell| may_go(cell.label()))?;
         let cell = self.fifo.remove(place)?;
         self.fifo.push_front(cell);

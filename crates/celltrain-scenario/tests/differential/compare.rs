@@ -112,6 +112,8 @@ fn recorder(network: &Network) -> Recorder {
 
 pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<(), String> {
     same("flows", &fast.flows.raw, &reference.flows.raw)?;
+    same("memories", &fast.memories.raw, &reference.memories.raw)?;
+    same("deadlocks", fast.deadlock.as_slice(), reference.deadlock.as_slice())?;
     same("ports", &fast.ports.raw, &reference.ports.raw)?;
     same("memories", &fast.memories.raw, &reference.memories.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;

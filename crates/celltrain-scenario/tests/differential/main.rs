@@ -67,6 +67,23 @@ fn events_add_up_to_results_and_both_engines_tell_the_same() {
 }
 
 #[test]
+fn both_engines_agree_where_ports_share_a_memory() {
+    let shared = RefCell::new(0);
+    let scenarios = draw::sharing::with_memories().prop_map(|scenario| {
+        *shared.borrow_mut() += u32::from(!scenario.switch.own.is_empty());
+        scenario
+    });
+    agree_on(scenarios, cases() / 2, RngSeed::Fixed(21));
+    let shared = shared.into_inner();
+    assert!(shared > cases() / 5, "too rarely shared: {shared} of {}", cases() / 2);
+}
+
+#[test]
+fn events_add_up_to_results_where_ports_share_a_memory() {
+    check_on(draw::sharing::with_memories(), cases() / 2, RngSeed::Fixed(22), watch::adds_up);
+}
+
+#[test]
 fn both_engines_agree_where_trains_run_in_step() {
     agree_on(draw::in_step(), cases() / 2, RngSeed::Fixed(6));
 }

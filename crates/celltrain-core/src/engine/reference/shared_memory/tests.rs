@@ -465,3 +465,50 @@ fn groups_that_wait_at_a_port_that_sends_are_not_deadlocked() {
     let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
     assert_eq!(deadlock(led_to, |_| true), Some(vec![(link(1), 3), (link(2), 3)]), "the way to the cycle is not in it");
 }
+
+/// Cells of the shared part of one of two memories of a Tomahawk 5, from the bytes of a configuration, as read off the
+/// tests of sonic-mgmt (`qos_params.th5.yaml`): each port has two reserves and 70 cells of its queues.
+fn tomahawk_5(pool_bytes: u32, xoff_bytes: u32, ports: u32, reserve: u32) -> u32 {
+    pool_bytes / 508 - xoff_bytes / 508 - ports * (2 * reserve + 70)
+}
+
+/// Fills the lossless group of each input one after the other, until its link is paused. Returns the cells at which the
+/// pauses began.
+fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
+    let mut network = star(&vec![0; groups], "100bps", "1s");
+    let outputs = outputs_of(&network);
+    share(&mut network, outputs, 1_000_000, complete_sharing::Config {});
+    let inputs: Vec<LinkIndex> = network.flows.iter().map(|flow| network.vcs[flow.data_vc].path[0]).collect();
+    add_lossless_group(&mut network, 100, PauseAt::Threshold);
+    let memory = &mut network.memories[MemoryIndex::new(0)];
+    memory.pauses = Pauses::Links;
+    memory.pools[PoolIndex::new(1)].cells = shared;
+    let group = QueueConfig { reserve, ..memory.queues.pop().unwrap() };
+    memory.queues.extend(inputs.into_iter().map(|link| QueueConfig { link, ..group.clone() }));
+    // 4.24 us a cell; each group takes half of what the one before took.
+    let (mut start, mut cells) = (Duration::default(), shared);
+    for flow in &mut network.flows {
+        flow.start = start;
+        cells /= 2;
+        start.picoseconds += 5_000_000 * u64::from(cells + reserve + 20);
+    }
+    network.duration = start;
+    let result = run(&network);
+    assert_eq!(result.cells.lost, 0);
+    let queues = &result.memories[MemoryIndex::new(0)].queues.raw[1..];
+    assert!(queues.iter().all(|group| group.counters.pauses == 1));
+    queues.iter().map(|group| group.counters.max_cells - group.counters.max_headroom).collect()
+}
+
+#[test]
+fn the_pauses_of_a_tomahawk_5_come_at_the_cells_of_its_tests() {
+    let ft2 = tomahawk_5(164_733_224, 17_962_880, 32, 34);
+    let expected = [142_285, 71_159, 35_597, 17_815, 8925, 4479, 2257, 1145, 590, 312, 173, 103, 69];
+    assert_eq!(filled_in_turn(ft2, 34, expected.len()), expected, "64PE-B-P64, section 800000_5m");
+    let lt2 = tomahawk_5(164_619_432, 33_690_560, 48, 34);
+    let expected = [
+        125_589, 62_811, 31_423, 15_728, 7881, 3958, 1996, 1015, 524, 279, 157, 95, 65, 49, 42, 38, 36, 35, 34, 34, 34,
+        34,
+    ];
+    assert_eq!(filled_in_turn(lt2, 34, expected.len()), expected, "64PE-B-P32O64, section 800000_5m");
+}
