@@ -28,6 +28,7 @@ FIGURES = DOCS / "images" / "gallery"
 #: Name of each kind of model.
 KINDS = {
     "policies": "Buffer policies: which frames a port admits",
+    "memory_policies": "Memory policies: which cells enter a memory that ports share",
     "schedulers": "Schedulers: what leaves a port next",
     "allocators": "Allocators: the rates a switch gives ABR sources",
     "discards": "Discard in edge devices",

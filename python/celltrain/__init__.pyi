@@ -58,6 +58,8 @@ __version__: str
 
 # The tables of a scenario; scripts/generate_models.py writes what follows.
 from .model.types import Aal5Options as Aal5Options
+from .model.types import Abm as Abm
+from .model.types import AbmOccamy as AbmOccamy
 from .model.types import Abr as Abr
 from .model.types import AdaptiveDiscard as AdaptiveDiscard
 from .model.types import AfterIdle as AfterIdle
@@ -73,6 +75,7 @@ from .model.types import CompleteSharing as CompleteSharing
 from .model.types import Congestion as Congestion
 from .model.types import CongestionFormula as CongestionFormula
 from .model.types import ConstantRate as ConstantRate
+from .model.types import Credence as Credence
 from .model.types import DelayedAcks as DelayedAcks
 from .model.types import Dfba as Dfba
 from .model.types import Dfba1998 as Dfba1998
@@ -106,6 +109,7 @@ from .model.types import GeneralNetwork as GeneralNetwork
 from .model.types import Gfr as Gfr
 from .model.types import Greedy as Greedy
 from .model.types import GuaranteedRate as GuaranteedRate
+from .model.types import Harmonic as Harmonic
 from .model.types import HostOptions as HostOptions
 from .model.types import Infinite as Infinite
 from .model.types import Internetwork as Internetwork
@@ -120,6 +124,7 @@ from .model.types import MinimumRate as MinimumRate
 from .model.types import NewReno as NewReno
 from .model.types import NewRenoHoe as NewRenoHoe
 from .model.types import NSource as NSource
+from .model.types import Occamy as Occamy
 from .model.types import OfferedWindow as OfferedWindow
 from .model.types import OnOff as OnOff
 from .model.types import OutOfOrder as OutOfOrder

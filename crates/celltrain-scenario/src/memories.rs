@@ -391,8 +391,8 @@ impl<'a> Resolver<'a> {
             }
             let mut of_policy = scope.at("policy");
             let mut scope = of_policy.at(policy.name());
-            if policy.pushes_out() && side == Side::Ingress {
-                scope.refuse("removes waiting cells, which only a pool on the egress side can; choose another policy");
+            if (policy.pushes_out() || policy.needs_predictions()) && side == Side::Ingress {
+                scope.refuse("removes waiting cells, or follows a policy that does, which only a pool on the egress side can; choose another policy");
             }
             for fault in policy.check(cells) {
                 scope.refuse_setting(fault);
@@ -442,7 +442,7 @@ impl<'a> Resolver<'a> {
             }
         }
         let Some((_, table)) = self.tables.ports[port] else { return };
-        let removes = pools.iter().find(|pool| pool.policy.pushes_out());
+        let removes = pools.iter().find(|pool| pool.policy.pushes_out() || pool.policy.needs_predictions());
         if let Some(pool) = removes {
             let reason = if table.scheduler != SchedulerConfig::default() {
                 Some(format!("the port {link} has the scheduler {}", table.scheduler.name()))
@@ -452,7 +452,9 @@ impl<'a> Resolver<'a> {
                 None
             };
             if let Some(reason) = reason {
-                let problem = format!("removes waiting cells, but {reason}; choose another policy here or there");
+                let problem = format!(
+                    "removes waiting cells, or follows a policy that does, but {reason}; choose another policy here or there"
+                );
                 let mut of_pools = scope.at("pool");
                 let mut scope = of_pools.at(&pool.name);
                 scope.at("policy").at(pool.policy.name()).once(|scope| scope.refuse(problem));

@@ -18,6 +18,7 @@ Schema = dict[str, Any]
 # Definitions in the schema with the choices of each kind.
 CHOICES = {
     "policies": "Policy",
+    "memory_policies": "MemoryPolicy",
     "schedulers": "Scheduler",
     "allocators": "Allocator",
     "discards": "EdgeDiscard",
@@ -31,6 +32,7 @@ SERVICES = ("abr", "gfr")
 KINDS = (*CHOICES, "services", "papers", "studies", "plans", "scenarios")
 SINGULAR = {
     "policies": "policy",
+    "memory_policies": "memory policy",
     "schedulers": "scheduler",
     "allocators": "allocator",
     "discards": "discard algorithm",

@@ -11,6 +11,8 @@ from celltrain.model.base import Experiment, Keyed, Model, Threshold
 
 __all__ = [
     "Aal5Options",
+    "Abm",
+    "AbmOccamy",
     "Abr",
     "AdaptiveDiscard",
     "AfterIdle",
@@ -26,6 +28,7 @@ __all__ = [
     "Congestion",
     "CongestionFormula",
     "ConstantRate",
+    "Credence",
     "DelayedAcks",
     "Dfba",
     "Dfba1998",
@@ -59,6 +62,7 @@ __all__ = [
     "Gfr",
     "Greedy",
     "GuaranteedRate",
+    "Harmonic",
     "HostOptions",
     "Infinite",
     "Internetwork",
@@ -73,6 +77,7 @@ __all__ = [
     "NSource",
     "NewReno",
     "NewRenoHoe",
+    "Occamy",
     "OfferedWindow",
     "OnOff",
     "OutOfOrder",
@@ -1397,13 +1402,93 @@ class LongestQueueDrop(Model):
     )
 
 
+class Harmonic(Model):
+    """Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
+
+    Source: Kesselman and Mansour 2004, section 3.
+    """
+
+
+class Abm(Model):
+    """ABM as its authors implement it: Dynamic Threshold over the congested queues of a priority, times the drain
+    rate.
+
+    Source: Addanki and others, SIGCOMM 2022, equation 1, and the authors' code.
+    """
+
+    alpha: float = Field(default=0.5, ge=0.0, description="Alpha of queues without their own.")
+    congested: int = Field(
+        default=584,
+        ge=1,
+        description="Cells at which a queue counts as one congested queue; a shorter one counts in proportion.",
+    )
+    interval: str = Field(
+        default="80us",
+        description="Interval in which drain rates are measured: the base round-trip time.",
+        examples=["80us"],
+    )
+
+
+class AbmOccamy(Model):
+    """ABM as the baseline of Occamy: queues count that hold 0.9 of their threshold, at updates in intervals.
+
+    Source: the simulation of Occamy (2025); Addanki and others, SIGCOMM 2022, equation 1.
+    """
+
+    alpha: float = Field(default=2.0, ge=0.0, description="Alpha of queues without their own.")
+    congested: float = Field(
+        default=0.9, le=1.0, ge=0.0, description="Share of its threshold from which a queue counts as congested."
+    )
+    interval: str = Field(default="80us", description="Interval between updates.", examples=["80us"])
+
+
+class Occamy(Model):
+    """Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are
+    expelled.
+
+    Source: Shan and others, 2025.
+    """
+
+    alpha: float = Field(default=8.0, ge=0.0, description="Alpha of queues without their own.")
+    burst: int = Field(default=1, ge=1, description="Cells that can be expelled at once after a pause.")
+    rate: str | None = Field(
+        default=None,
+        description="Rate of the line that the expelled cells would fill; that of the fastest port when absent.",
+        examples=["155.52Mbps"],
+    )
+
+
+class Credence(Model):
+    """Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+
+    Source: Addanki, Pacut and Schmid, NSDI 2024, Algorithm 1.
+    """
+
+    flips: float = Field(
+        default=0.0, le=1.0, ge=0.0, description="Probability that a prediction is flipped; 0 for perfect predictions."
+    )
+
+
 MemoryPolicy: TypeAlias = Annotated[
-    CompleteSharing | StaticThresholds | DynamicThreshold | LongestQueueDrop,
+    CompleteSharing
+    | StaticThresholds
+    | DynamicThreshold
+    | LongestQueueDrop
+    | Harmonic
+    | Abm
+    | AbmOccamy
+    | Occamy
+    | Credence,
     Keyed(
         complete_sharing=CompleteSharing,
         static_thresholds=StaticThresholds,
         dynamic_threshold=DynamicThreshold,
         longest_queue_drop=LongestQueueDrop,
+        harmonic=Harmonic,
+        abm=Abm,
+        abm_occamy=AbmOccamy,
+        occamy=Occamy,
+        credence=Credence,
     ),
 ]
 """The policy of a pool, as a scenario names it: one table whose key is the policy's name."""

@@ -22,11 +22,12 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Delivered, Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::memory::{PoolConfig, longest_queue_drop};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::formula::PortInfo;
 use crate::port::Port;
-use crate::probe::{NetworkView, Probe, Queues};
+use crate::probe::{NetworkView, Nothing, Probe, Queues};
 use crate::queue_range::QueueRange;
 use crate::rate_control::{Place, RateControl};
 use crate::rng::Stream;
@@ -34,7 +35,7 @@ use crate::shaped_port::ShapedPort;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use event_sink::{EventSink, ReportedLosses};
-use shared_memory::SharedMemories;
+use shared_memory::{Recorder, SharedMemories};
 
 pub(super) struct Engine<'a> {
     network: &'a Network,
@@ -144,7 +145,7 @@ impl<'a> Engine<'a> {
             let time = Time::default() + clock.span(flow.start);
             Reverse(Event { time, what: What::Start(index), cell: Cell::NONE })
         };
-        Ok(Self {
+        let mut engine = Self {
             network,
             times: LinkTimes::of(network, clock),
             ports: all(network.links.iter_enumerated().map(port))?.into(),
@@ -160,7 +161,32 @@ impl<'a> Engine<'a> {
             reported_losses: ReportedLosses::default(),
             clock,
             routing,
-        })
+        };
+        engine.predict(token)?;
+        Ok(engine)
+    }
+
+    /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records: by arrival at a
+    /// memory, whether the cell is lost.
+    fn predict(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
+        let needs = |pool: &PoolConfig| pool.policy.needs_predictions();
+        for (number, memory) in self.network.memories.iter_enumerated() {
+            for pool in memory.pools.keys().filter(|&pool| needs(&memory.pools[pool])) {
+                let mut network = self.network.clone();
+                for pool in network.memories.iter_mut().flat_map(|memory| &mut memory.pools).filter(|pool| needs(pool))
+                {
+                    pool.policy = longest_queue_drop::Config::default().into();
+                }
+                let mut run = Engine::new(&network, token)?;
+                run.memories.memories[number].recorder = Some(Recorder::default());
+                let end = network.end(self.clock);
+                run.advance(Advance::to(end), &mut Nothing, &Progress::default(), token)?;
+                let recorder = run.memories.memories[number].recorder.take();
+                let drops = recorder.map(|recorder| recorder.drops).unwrap_or_default();
+                self.memories.memories[number].memory.predict(pool, drops.into());
+            }
+        }
+        Ok(())
     }
 
     /// Keeps the outcomes of packets, for a probe that watches.

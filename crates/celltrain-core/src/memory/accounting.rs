@@ -5,6 +5,7 @@
 //! a cell in its headroom, its next cells go there too until the headroom is empty.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -14,7 +15,8 @@ use super::{
 };
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Routing};
-use crate::units::Time;
+use crate::rng::Stream;
+use crate::units::{Clock, Time};
 
 /// The queues that count a cell, one on each side that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -241,12 +243,12 @@ pub struct Memory {
 impl Memory {
     /// Creates an empty memory of a network.
     pub fn new(config: &MemoryConfig, network: &Network) -> Self {
-        let times = LinkTimes::of(network, network.clock());
-        Self::with_times(config, &times)
+        let clock = network.clock();
+        Self::with_times(config, &LinkTimes::of(network, clock), clock, network.seed)
     }
 
     /// Creates an empty memory of ports with these times.
-    pub fn with_times(config: &MemoryConfig, times: &TiSlice<LinkIndex, LinkTimes>) -> Self {
+    pub fn with_times(config: &MemoryConfig, times: &TiSlice<LinkIndex, LinkTimes>, clock: Clock, seed: u64) -> Self {
         let mut pool_queues: TiVec<PoolIndex, TiVec<PoolQueue, QueueIndex>> = ti_vec![TiVec::new(); config.pools.len()];
         let mut queues = TiVec::with_capacity(config.queues.len());
         for (number, queue) in config.queues.iter_enumerated() {
@@ -279,8 +281,9 @@ impl Memory {
                     threshold: queue.threshold,
                 }
             };
+            let rng = Stream::new(seed, &format!("memory/{}/{}", config.name, pool.name));
             let info: TiVec<PoolQueue, QueueInfo> = queues.iter().map(info).collect();
-            let policy = pool.policy.build(&PoolInfo { cells: pool.cells, queues: &info });
+            let policy = pool.policy.build(&PoolInfo { cells: pool.cells, queues: &info, clock, rng: &rng });
             Pool {
                 side: pool.side,
                 cells: pool.cells,
@@ -297,6 +300,16 @@ impl Memory {
         let pools: TiVec<PoolIndex, Pool> = config.pools.iter().zip(pool_queues).map(pool).collect();
         let has_clock = pools.iter().any(|pool| pool.hooks.clock);
         Self { cells: config.cells, used: 0, max_used: 0, queues, pools, has_clock, pause_changes: VecDeque::new() }
+    }
+
+    /// Tells the policies that a cell arrives. Called once for a cell, before it is [offered](Self::offer).
+    pub fn arrive(&mut self, class: CellClass, now: Time) {
+        for queue in [class.ingress, class.egress].into_iter().flatten() {
+            let Queue { pool, place, .. } = self.queues[queue];
+            let pool = &mut self.pools[pool];
+            let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
+            pool.policy.arrived(&view, place, 1);
+        }
     }
 
     /// Finds a place for an arriving cell and counts it, if there is one.
@@ -506,6 +519,11 @@ impl Memory {
             queue.paused = false;
             self.pause_changes.push_back(PauseChange { queue: number, paused: false });
         }
+    }
+
+    /// Gives the policy of a pool predictions: by arrival, true if Longest Queue Drop loses the cell.
+    pub fn predict(&mut self, pool: PoolIndex, drops: Arc<[bool]>) {
+        self.pools[pool].policy.predict(drops);
     }
 
     /// Returns the next instant at which a policy acts without an arrival or a departure.

@@ -13,10 +13,16 @@
 
 mod accounting;
 mod config;
+mod drain_rate;
 
+pub mod abm;
+pub mod abm_occamy;
 pub mod complete_sharing;
+pub mod credence;
 pub mod dynamic_threshold;
+pub mod harmonic;
 pub mod longest_queue_drop;
+pub mod occamy;
 pub mod static_thresholds;
 
 pub(crate) use accounting::Attempt;
@@ -26,13 +32,15 @@ pub use accounting::{
 pub use config::{FrameAdmission, Lossless, MemoryConfig, PauseAt, PolicyScope, PoolConfig, QueueConfig, Side};
 
 use std::any::Any;
+use std::sync::Arc;
 
 use typed_index_collections::TiSlice;
 
 use crate::error::Fault;
 use crate::index::indices;
 use crate::registry;
-use crate::units::{Span, Time};
+use crate::rng::Stream;
+use crate::units::{Clock, Span, Time};
 
 indices! {
     /// A pool of a memory.
@@ -57,10 +65,25 @@ registry! {
         dynamic_threshold: DynamicThreshold,
         /// Longest Queue Drop: every cell enters; when the pool is full, the longest queue loses one.
         longest_queue_drop: LongestQueueDrop,
+        /// Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
+        harmonic: Harmonic,
+        /// ABM as its authors implement it: Dynamic Threshold over the congested queues of a priority, times the drain
+        /// rate.
+        abm: Abm,
+        /// ABM as the baseline of Occamy: queues count that hold 0.9 of their threshold, at updates in intervals.
+        abm_occamy: AbmOccamy,
+        /// Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are
+        /// expelled.
+        occamy: Occamy,
+        /// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
+        credence: Credence,
     }
 
     /// Returns whether it removes waiting cells.
     pub fn pushes_out(&self) -> bool { |config| config.pushes_out() }
+
+    /// Returns whether it needs predictions of the cells that Longest Queue Drop loses.
+    pub fn needs_predictions(&self) -> bool { |config| config.needs_predictions() }
 
     /// Returns the settings that may differ from queue to queue.
     pub fn per_queue(&self) -> PerQueue { |config| config.per_queue() }
@@ -84,6 +107,11 @@ pub trait Configure {
     /// Returns whether it removes waiting cells: then its pool is on the egress side, and its ports are first in, first
     /// out.
     fn pushes_out(&self) -> bool {
+        false
+    }
+
+    /// Returns whether it needs [predictions](MemoryPolicy::predict).
+    fn needs_predictions(&self) -> bool {
         false
     }
 
@@ -118,6 +146,10 @@ pub struct PoolInfo<'a> {
     pub cells: u32,
     /// Its queues.
     pub queues: &'a TiSlice<PoolQueue, QueueInfo>,
+    /// The clock of the run.
+    pub clock: Clock,
+    /// The random stream of its policy.
+    pub rng: &'a Stream,
 }
 
 /// The properties of a queue that do not change during a run.
@@ -171,12 +203,10 @@ impl View<'_> {
         u32::try_from(self.queues.iter().filter(|&&cells| cells > 0).count()).expect("indices fit 32 bits")
     }
 
-    /// Returns the rank of a queue by length: 1 for the longest. Of equally long queues, the one with the lower index
-    /// ranks first.
+    /// Returns the rank of a queue by length: 1 and the number of longer queues.
     pub fn rank(&self, queue: PoolQueue) -> u32 {
         let own = self.queues[queue];
-        let before = |&(other, &cells): &(PoolQueue, &u32)| cells > own || (cells == own && other < queue);
-        1 + u32::try_from(self.queues.iter_enumerated().filter(before).count()).expect("indices fit 32 bits")
+        1 + u32::try_from(self.queues.iter().filter(|&&cells| cells > own).count()).expect("indices fit 32 bits")
     }
 }
 
@@ -261,6 +291,11 @@ pub trait MemoryPolicy: Any + Send {
         view.fits(cells) && self.threshold(view, queue).is_none_or(is_below)
     }
 
+    /// Records that cells arrive together for `queue`, before it is known where they find a place.
+    fn arrived(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
+        let _ = (view, queue, cells);
+    }
+
     /// Records that cells have entered the shared part. `view` counts them.
     fn entered(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         let _ = (view, queue, cells);
@@ -286,6 +321,12 @@ pub trait MemoryPolicy: Any + Send {
     /// Returns the hooks above that have an effect. Called once, when the memory is built.
     fn hooks(&self) -> Hooks {
         Hooks { cells: true, clock: true }
+    }
+
+    /// Gives it predictions: by arrival at the pool, true if Longest Queue Drop loses the cell. Called once, before the
+    /// run, if the policy needs them.
+    fn predict(&mut self, drops: Arc<[bool]>) {
+        let _ = drops;
     }
 
     /// Returns the condition under which a cell is refused, in words, for event logs.

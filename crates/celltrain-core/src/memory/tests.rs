@@ -20,13 +20,15 @@ impl Pool {
     }
 
     pub(super) fn with_queues(config: &MemoryPolicyConfig, cells: u32, queues: &TiSlice<PoolQueue, QueueInfo>) -> Self {
-        let policy = config.build(&PoolInfo { cells, queues });
+        let (clock, rng) = (Clock::exact(1_000_000), &Stream::new(1, "test"));
+        let policy = config.build(&PoolInfo { cells, queues, clock, rng });
         Self { cells, queues: ti_vec![0; queues.len()], policy, now: Time::default() }
     }
 
     /// Offers a cell. Returns whether it entered.
     pub(super) fn offer(&mut self, queue: u32) -> bool {
         let queue = PoolQueue::new(queue);
+        self.ask(|policy, view| policy.arrived(view, queue, 1));
         loop {
             let verdict = self.ask(|policy, view| policy.admit(view, queue, 1));
             match verdict {
@@ -49,6 +51,24 @@ impl Pool {
     /// Sends a cell.
     pub(super) fn leave(&mut self, queue: u32) {
         self.remove(PoolQueue::new(queue));
+    }
+
+    /// Lets the policy act at `now` and before.
+    pub(super) fn act_at(&mut self, now: Time) {
+        self.now = now;
+        while self.policy.next_time().is_some_and(|time| time <= now) {
+            if let Some(victim) = self.ask(MemoryPolicy::on_time) {
+                self.remove(victim.queue);
+            }
+        }
+    }
+
+    pub(super) fn predict(&mut self, drops: Arc<[bool]>) {
+        self.policy.predict(drops);
+    }
+
+    pub(super) fn threshold(&mut self, queue: u32) -> f64 {
+        self.ask(|policy, view| policy.threshold(view, PoolQueue::new(queue))).expect("the policy has thresholds")
     }
 
     fn remove(&mut self, queue: PoolQueue) {
@@ -121,7 +141,7 @@ fn class(input: u32, output: u32, priority: u32) -> CellClass {
 fn memory(config: &MemoryConfig) -> Memory {
     let links: TiVec<LinkIndex, LinkTimes> =
         (0..LINKS).map(|_| LinkTimes { cell_time: Span(1), delay: Span(0) }).collect();
-    Memory::with_times(config, &links)
+    Memory::with_times(config, &links, Clock::exact(1), 1)
 }
 
 /// A memory that keeps nothing but the parts of every queue, and computes everything else when it is needed.
@@ -138,7 +158,8 @@ impl Model {
         let build = |(pool, settings): (PoolIndex, &PoolConfig)| {
             let queues: TiVec<PoolQueue, QueueInfo> =
                 config.queues.iter().filter(|queue| queue.pool == pool).map(|_| QueueInfo::at_port(0)).collect();
-            settings.policy.build(&PoolInfo { cells: settings.cells, queues: &queues })
+            let (clock, rng) = (Clock::exact(1), &Stream::new(1, "test"));
+            settings.policy.build(&PoolInfo { cells: settings.cells, queues: &queues, clock, rng })
         };
         Self {
             config: config.clone(),
@@ -290,9 +311,9 @@ fn the_pause_at_the_threshold_comes_one_cell_earlier() {
 }
 
 #[test]
-fn the_rank_of_equally_long_queues_follows_their_index() {
+fn equally_long_queues_have_the_same_rank() {
     let queues: TiVec<PoolQueue, u32> = vec![3, 5, 3, 0].into();
     let view = View { cells: 20, used: 11, queues: &queues, now: Time::default() };
-    assert_eq!(queues.keys().map(|queue| view.rank(queue)).collect::<Vec<_>>(), [2, 1, 3, 4]);
+    assert_eq!(queues.keys().map(|queue| view.rank(queue)).collect::<Vec<_>>(), [2, 1, 2, 4]);
     assert_eq!(view.active(), 3);
 }

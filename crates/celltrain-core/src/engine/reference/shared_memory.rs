@@ -1,6 +1,6 @@
 //! Ports that share a memory: admission by the memory, and cells that it removes from other ports.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -8,7 +8,8 @@ use crate::cell::{Cell, FrameNumber};
 use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::memory::{
-    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, PolicyScope, QueueIndex, Refusal, Removal,
+    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, PolicyScope, QueueEnd, QueueIndex, Refusal,
+    Removal,
 };
 use crate::network::{Network, Routing};
 use crate::policy::Decision;
@@ -75,6 +76,33 @@ pub(super) struct SharedMemory<'a> {
     pub(super) ties: TieBreaker,
     /// Frames that have lost a cell for want of room and may still have cells waiting.
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
+    /// Records the cells that are lost, for predictions.
+    pub(super) recorder: Option<Recorder>,
+}
+
+/// Records which of the cells that arrive at a memory are lost.
+#[derive(Default)]
+pub(super) struct Recorder {
+    /// By arrival: true if the cell was lost on arrival or removed later.
+    pub(super) drops: Vec<bool>,
+    /// Numbers of the cells that wait in each queue, in order.
+    waiting: BTreeMap<QueueIndex, VecDeque<usize>>,
+}
+
+impl Recorder {
+    fn arrive(&mut self) -> usize {
+        self.drops.push(false);
+        self.drops.len() - 1
+    }
+
+    fn remove(&mut self, queue: QueueIndex, end: QueueEnd) {
+        let waiting = self.waiting.entry(queue).or_default();
+        let number = match end {
+            QueueEnd::Head => waiting.pop_front(),
+            QueueEnd::Tail => waiting.pop_back(),
+        };
+        self.drops[number.expect("the cell was recorded when it entered")] = true;
+    }
 }
 
 /// The result of making room for an arriving cell.
@@ -102,6 +130,7 @@ impl<'a> SharedMemory<'a> {
             first_port,
             ties: TieBreaker::new(network.tie_order, inputs, stream),
             cut_frames: BTreeMap::new(),
+            recorder: None,
         }
     }
 
@@ -164,7 +193,7 @@ impl<'a> SharedMemory<'a> {
                 }
                 emit(AtMemory::Port(link, occupancy, event));
             });
-            is_full = ports[link].wants(cell) && self.make_room(ports, link, cell, now, &mut emit) != Room::Found;
+            is_full = ports[link].wants(cell) && self.place(ports, link, cell, now, &mut emit) != Room::Found;
             verdict = ports[link].admission_mut().final_verdict(cell, is_full);
         }
         match verdict {
@@ -185,6 +214,27 @@ impl<'a> SharedMemory<'a> {
 
     /// Finds a place for an arriving cell, and removes others if the policy says so.
     fn make_room(
+        &mut self,
+        ports: &mut TiSlice<LinkIndex, Port>,
+        link: LinkIndex,
+        cell: Cell,
+        now: Time,
+        emit: &mut impl FnMut(AtMemory<'_>),
+    ) -> Room {
+        let class = self.classes.get(link, cell.label());
+        self.memory.arrive(class, now);
+        let number = self.recorder.as_mut().map_or(0, Recorder::arrive);
+        let room = self.place(ports, link, cell, now, emit);
+        if let Some((recorder, queue)) = self.recorder.as_mut().zip(class.egress) {
+            match room {
+                Room::Found => recorder.waiting.entry(queue).or_default().push_back(number),
+                Room::NotFound(_) | Room::FrameCut => recorder.drops[number] = true,
+            }
+        }
+        room
+    }
+
+    fn place(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
         link: LinkIndex,
@@ -249,6 +299,9 @@ impl<'a> SharedMemory<'a> {
         let cell = ports[link].remove(end, is_in);
         let label = cell.label();
         self.memory.push_out(self.classes.get(link, label), now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.remove(queue, end);
+        }
         let cuts = !cell.is_rm() && self.cut_frames.entry((link, label)).or_default().insert(cell.frame);
         let arriving = arriving.filter(|&(to, _)| to == link).map(|(_, cell)| cell);
         ports[link].admission_mut().on_removed(cell, cuts, arriving);
@@ -270,7 +323,11 @@ impl<'a> SharedMemory<'a> {
 
     /// Records that a port has handed a cell to its transmitter.
     pub(super) fn leave(&mut self, link: LinkIndex, cell: Cell, now: Time, mut emit: impl FnMut(AtMemory<'_>)) {
-        self.memory.leave(self.classes.get(link, cell.label()), now);
+        let class = self.classes.get(link, cell.label());
+        self.memory.leave(class, now);
+        if let Some((recorder, queue)) = self.recorder.as_mut().zip(class.egress) {
+            recorder.waiting.entry(queue).or_default().pop_front();
+        }
         if let Some(cut) = self.cut_frames.get_mut(&(link, cell.label())).filter(|_| !cell.is_rm()) {
             // Cells of a VC leave in order.
             cut.retain(|&frame| frame >= cell.frame);

@@ -4,8 +4,8 @@ use crate::events::{Event, Observer};
 use crate::index::{FlowIndex, NodeIndex};
 use crate::memory::longest_queue_drop::Variant;
 use crate::memory::{
-    Lossless, MemoryPolicyConfig, PauseAt, PoolConfig, PoolIndex, QueueConfig, Side, complete_sharing,
-    dynamic_threshold, longest_queue_drop, static_thresholds,
+    Lossless, MemoryPolicyConfig, PauseAt, PoolConfig, PoolIndex, QueueConfig, Side, abm, abm_occamy, complete_sharing,
+    credence, dynamic_threshold, harmonic, longest_queue_drop, occamy, static_thresholds,
 };
 use crate::metrics::RunResult;
 use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
@@ -294,4 +294,40 @@ fn with_static_thresholds_a_saturated_port_leaves_room_for_the_others() {
     let queues = result.memories[MemoryIndex::new(0)].queues.raw.clone();
     assert_eq!(queues[0].counters.max_cells, 60);
     assert_eq!(queues[1].counters.max_cells, 40);
+}
+
+#[test]
+fn credence_with_perfect_predictions_loses_no_more_than_longest_queue_drop_loses_in_bursts() {
+    let result = |policy: MemoryPolicyConfig| {
+        let mut network = star(&[0, 0, 0, 1, 2], "99Mbps", "20ms");
+        let outputs = outputs_of(&network);
+        share(&mut network, outputs.clone(), 60, policy);
+        run(&network)
+    };
+    let lost = |result: &RunResult| result.cells.lost + result.cells.discarded;
+    let drop = result(longest_queue_drop::Config::default().into());
+    let [perfect, flipped] = [0.0, 0.5].map(|flips| result(credence::Config { flips }.into()));
+    assert!(lost(&drop) > 0);
+    // The same cells arrive in all runs. Those that perfect predictions refuse would be lost anyway.
+    assert!(lost(&perfect).abs_diff(lost(&drop)) <= 60, "{} and {}", lost(&perfect), lost(&drop));
+    assert!(lost(&flipped) >= lost(&perfect), "{} and {}", lost(&flipped), lost(&perfect));
+    assert_eq!(perfect.cells.lost, perfect.ports.iter().map(|port| port.counters.lost_overflow).sum::<u64>());
+}
+
+#[test]
+fn policies_with_a_clock_act_between_arrivals() {
+    let mut network = star(&[0, 0, 0, 1], "50Mbps", "20ms");
+    let outputs = outputs_of(&network);
+    share(&mut network, outputs.clone(), 200, occamy::Config { alpha: 4.0, ..Default::default() });
+    let result = run(&network);
+    let memory = &result.memories[MemoryIndex::new(0)];
+    assert!(memory.queues.raw[0].counters.pushed_out > 0, "the saturated queue is above its threshold at times");
+    let policies: [MemoryPolicyConfig; 3] =
+        [abm::Config::default().into(), abm_occamy::Config::default().into(), harmonic::Config {}.into()];
+    for policy in policies {
+        let mut network = star(&[0, 0, 0, 1], "50Mbps", "20ms");
+        share(&mut network, outputs.clone(), 200, policy);
+        let result = run(&network);
+        assert!(result.memories[MemoryIndex::new(0)].max_used_cells <= 200);
+    }
 }

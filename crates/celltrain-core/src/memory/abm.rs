@@ -1,0 +1,161 @@
+//! ABM, Active Buffer Management, as its authors implement it: Dynamic Threshold divided by the number of congested
+//! queues of a priority, and multiplied by the drain rate of a queue.
+//!
+//! Source: Addanki, Apostolaki, Ghobadi, Schmid and Vanbever, "ABM: Active Buffer Management in Datacenters", SIGCOMM
+//! 2022, equation 1; the authors' code for what counts. `T_i` = `alpha_i` (B - Q) / `n_p` times the share of its port's
+//! rate at which queue i drained in the last interval. `n_p` is the sum over ports of min(1, `q_i` / congested), at
+//! least 1. The share is between 1 / priorities and 1.
+//! Departures: packets of a flow's first round trip, which have an alpha of 1024 there, are not told apart; give their
+//! queue its own alpha. A queue is congested at 28,000 bytes there, which are 584 cells of 48 bytes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
+
+use super::drain_rate::DrainRates;
+use super::dynamic_threshold::check_alpha;
+use super::{Configure, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, Verdict, View};
+use crate::error::Fault;
+use crate::units::{Duration, Time};
+
+/// ABM as its authors implement it: Dynamic Threshold over the congested queues of a priority, times the drain rate.
+///
+/// Source: Addanki and others, SIGCOMM 2022, equation 1, and the authors' code.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Abm")]
+pub struct Config {
+    /// Alpha of queues without their own.
+    #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
+    pub alpha: f64,
+    /// Cells at which a queue counts as one congested queue; a shorter one counts in proportion.
+    #[schemars(range(min = 1))]
+    pub congested: u32,
+    /// Interval in which drain rates are measured: the base round-trip time.
+    #[schemars(example = "80us")]
+    pub interval: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { alpha: 0.5, congested: 584, interval: Duration::from_microseconds(80) }
+    }
+}
+
+/// ABM as its authors implement it.
+#[derive(Debug)]
+pub struct Abm {
+    alphas: TiVec<PoolQueue, f64>,
+    priorities: TiVec<PoolQueue, u8>,
+    congested: f64,
+    drain_rates: DrainRates,
+}
+
+impl Configure for Config {
+    type Policy = Abm;
+
+    fn per_queue(&self) -> PerQueue {
+        PerQueue { alpha: true, ..PerQueue::default() }
+    }
+
+    fn check(&self, _cells: u32) -> Vec<Fault> {
+        let mut faults = check_alpha(self.alpha);
+        faults.extend(check_interval(self.interval));
+        faults
+    }
+
+    fn build(&self, pool: &PoolInfo<'_>) -> Abm {
+        Abm {
+            alphas: pool.queues.iter().map(|queue| queue.alpha.unwrap_or(self.alpha)).collect(),
+            priorities: pool.queues.iter().map(|queue| queue.priority).collect(),
+            congested: f64::from(self.congested.max(1)),
+            drain_rates: DrainRates::new(pool, pool.clock.span(self.interval)),
+        }
+    }
+}
+
+/// Checks an interval of measurements.
+pub(super) fn check_interval(interval: Duration) -> Option<Fault> {
+    let problem = "is not a time above 0, such as 80us";
+    (interval == Duration::default()).then(|| Fault::new("interval", format!("\"{interval}\""), problem))
+}
+
+impl Abm {
+    /// `n_p`.
+    fn congested_queues(&self, view: &View<'_>, priority: u8) -> f64 {
+        let own = self.priorities.iter().zip(view.queues).filter(|&(&other, _)| other == priority);
+        own.map(|(_, &cells)| (f64::from(cells) / self.congested).min(1.0)).sum::<f64>().max(1.0)
+    }
+}
+
+impl MemoryPolicy for Abm {
+    fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict {
+        if self.has_room(view, queue, cells) { Verdict::Admit } else { Verdict::Refuse }
+    }
+
+    fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
+        let n_p = self.congested_queues(view, self.priorities[queue]);
+        Some(self.alphas[queue] * f64::from(view.free()) / n_p * self.drain_rates.of(queue))
+    }
+
+    fn left(&mut self, _view: &View<'_>, queue: PoolQueue, cells: u32) {
+        self.drain_rates.left(queue, cells);
+    }
+
+    fn next_time(&self) -> Option<Time> {
+        Some(self.drain_rates.next_time())
+    }
+
+    fn on_time(&mut self, _view: &View<'_>) -> Option<PushOut> {
+        self.drain_rates.on_time();
+        None
+    }
+
+    fn rule(&self) -> &'static str {
+        "q_i would exceed alpha_i (B - Q) / n_p times the drain rate"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::QueueInfo;
+    use crate::memory::tests::{Pool, fill};
+    use crate::units::Span;
+
+    #[test]
+    fn one_congested_queue_has_the_threshold_of_dynamic_threshold() {
+        let config = Config { alpha: 1.0, congested: 10, ..Config::default() };
+        assert_eq!(fill(&mut Pool::new(&config.clone().into(), 99, 4), &[2]), [0, 0, 50, 0]);
+        // Two congested queues: q = (99 - 2 q) / 2.
+        let held = fill(&mut Pool::new(&config.into(), 99, 4), &[1, 2]);
+        assert_eq!((held[0], held[3]), (0, 0));
+        assert!(held[1].abs_diff(25) <= 1 && held[2].abs_diff(25) <= 1, "{held:?}");
+    }
+
+    #[test]
+    fn queues_of_another_priority_do_not_count_and_slow_ones_get_less() {
+        let queues: TiVec<PoolQueue, QueueInfo> =
+            [0, 1].map(|priority| QueueInfo { priority, ..QueueInfo::at_port(0) }).into_iter().collect();
+        let config = Config { alpha: 1.0, congested: 1, interval: Duration::from_microseconds(100) };
+        let mut pool = Pool::with_queues(&config.into(), 100, &queues);
+        assert_eq!(fill(&mut pool, &[0]), [50, 0]);
+        assert_eq!(pool.threshold(1), 50.0, "the other priority has no congested queue");
+        // Nothing left in the interval: the least share of two priorities is a half.
+        pool.act_at(Time::default() + Span(100));
+        assert_eq!(pool.threshold(1), 25.0);
+        // A quarter of what the port can send in the next one is less than that.
+        (0..25).for_each(|_| pool.leave(0));
+        pool.act_at(Time::default() + Span(200));
+        assert_eq!(pool.threshold(0), 75.0 / 2.0);
+        // Half of 100 in two rounds of 25 and 33, and 17 more.
+        for cells in [25, 33, 17] {
+            (0..cells).for_each(|_| pool.leave(0));
+            fill(&mut pool, &[0]);
+        }
+        pool.act_at(Time::default() + Span(300));
+        let free = f64::from(100 - pool.held()[0]);
+        assert_eq!(pool.threshold(0), free * 0.75);
+        assert_eq!(pool.threshold(1), free / 2.0, "queue 1 sent nothing");
+    }
+}

@@ -1,0 +1,58 @@
+//! The drain rates of queues, measured in intervals, as both implementations of ABM need them.
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::{PoolInfo, PoolQueue};
+use crate::units::{Span, Time};
+
+/// The share of its port's rate at which each queue was drained in the last interval.
+#[derive(Debug)]
+pub(super) struct DrainRates {
+    interval: Span,
+    next: Time,
+    /// Cells that left since the last interval ended.
+    left: TiVec<PoolQueue, u64>,
+    /// Cells that a port sends in an interval.
+    most: TiVec<PoolQueue, f64>,
+    /// The least share: 1 / the number of priorities of the port.
+    least: TiVec<PoolQueue, f64>,
+    shares: TiVec<PoolQueue, f64>,
+}
+
+impl DrainRates {
+    /// Creates rates for the queues of a pool. Until the first interval ends, every share is 1.
+    pub(super) fn new(pool: &PoolInfo<'_>, interval: Span) -> Self {
+        let interval = interval.max(Span(1));
+        let priorities = |port: u32| pool.queues.iter().filter(|queue| queue.port == port).count();
+        Self {
+            interval,
+            next: Time::default() + interval,
+            left: ti_vec![0; pool.queues.len()],
+            most: pool.queues.iter().map(|queue| interval.0 as f64 / queue.cell_time.0.max(1) as f64).collect(),
+            least: pool.queues.iter().map(|queue| 1.0 / priorities(queue.port).max(1) as f64).collect(),
+            shares: ti_vec![1.0; pool.queues.len()],
+        }
+    }
+
+    pub(super) fn of(&self, queue: PoolQueue) -> f64 {
+        self.shares[queue]
+    }
+
+    pub(super) fn left(&mut self, queue: PoolQueue, cells: u32) {
+        self.left[queue] += u64::from(cells);
+    }
+
+    pub(super) fn next_time(&self) -> Time {
+        self.next
+    }
+
+    /// Ends an interval.
+    pub(super) fn on_time(&mut self) {
+        for ((left, share), (most, least)) in
+            self.left.iter_mut().zip(&mut self.shares).zip(self.most.iter().zip(&self.least))
+        {
+            *share = (std::mem::take(left) as f64 / most).clamp(*least, 1.0);
+        }
+        self.next += self.interval;
+    }
+}

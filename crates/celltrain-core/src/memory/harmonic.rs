@@ -1,0 +1,75 @@
+//! Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
+//!
+//! Source: Kesselman and Mansour, "Harmonic Buffer Management Policy for Shared Memory Switches", Theoretical Computer
+//! Science 324(2-3), 2004, section 3. n is the number of queues of the pool, `H_n` = 1 + 1/2 + ... + 1/n.
+//! Departures: none known. The rank of a queue is 1 and the number of longer ones, so that it holds after the arrival.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Configure, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
+
+/// Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
+///
+/// Source: Kesselman and Mansour 2004, section 3.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Harmonic")]
+pub struct Config {}
+
+/// Harmonic.
+#[derive(Debug)]
+pub struct Harmonic {
+    /// B / `H_n`.
+    longest: f64,
+}
+
+impl Configure for Config {
+    type Policy = Harmonic;
+
+    fn build(&self, pool: &PoolInfo<'_>) -> Harmonic {
+        Harmonic { longest: f64::from(pool.cells) / harmonic_number(pool.queues.len()) }
+    }
+}
+
+/// Returns `H_n`.
+fn harmonic_number(n: usize) -> f64 {
+    (1..=n.max(1)).map(|k| 1.0 / k as f64).sum()
+}
+
+impl MemoryPolicy for Harmonic {
+    fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict {
+        if self.has_room(view, queue, cells) { Verdict::Admit } else { Verdict::Refuse }
+    }
+
+    fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
+        Some(self.longest / f64::from(view.rank(queue)))
+    }
+
+    fn rule(&self) -> &'static str {
+        "q_i would exceed B / (k H_n)"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::tests::{Pool, fill};
+
+    #[test]
+    fn queues_filled_one_after_the_other_hold_the_harmonic_series() {
+        // H_3 = 11/6: 66 / H_3 = 36, and 36 / 2 and 36 / 3 for the next.
+        let mut pool = Pool::new(&Config {}.into(), 66, 3);
+        assert_eq!(fill(&mut pool, &[1]), [0, 36, 0]);
+        assert_eq!(fill(&mut pool, &[2]), [0, 36, 18]);
+        assert_eq!(fill(&mut pool, &[0]), [12, 36, 18]);
+    }
+
+    #[test]
+    fn queues_that_grow_together_stop_each_other_late() {
+        // Equally long queues have rank 1 each, so the first to pass the limit of a lower rank keeps its lead.
+        let held = fill(&mut Pool::new(&Config {}.into(), 66, 3), &[0, 1, 2]);
+        assert!(held.iter().sum::<u32>() <= 66);
+        assert!(held.iter().all(|&cells| cells >= 12), "{held:?}");
+    }
+}
