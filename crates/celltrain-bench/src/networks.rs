@@ -274,7 +274,8 @@ pub(crate) fn shared_memory(hosts: u32, rate: &str, policy: &str, duration: &str
     let mut toml = network.toml(duration).replace("[tcp.newreno]", NEWRENO_OF_A_DATA_CENTRE);
     write!(toml, "\n[switch.sw.memory]\ncells = 8000\npool.main.policy.{policy}\n").expect("a string takes all");
     for name in bursts {
-        write!(toml, "\n[flow.{name}.traffic.bursts]\nbytes = \"40kB\"\npause = \"4ms\"\n").expect("a string takes all");
+        write!(toml, "\n[flow.{name}.traffic.bursts]\nbytes = \"40kB\"\npause = \"4ms\"\n")
+            .expect("a string takes all");
     }
     toml
 }

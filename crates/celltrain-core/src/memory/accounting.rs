@@ -10,8 +10,8 @@ use std::sync::Arc;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use super::{
-    Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd, QueueIndex,
-    QueueInfo, Side, Verdict, View,
+    Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd,
+    QueueIndex, QueueInfo, Side, Verdict, View,
 };
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{LinkTimes, Network, Routing};
@@ -92,6 +92,7 @@ pub(crate) enum Attempt {
 }
 
 /// The reason why a queue has no place for a cell.
+#[derive(Clone, Copy)]
 enum Obstacle {
     Limit(Limit),
     /// A waiting cell, which is to be removed.
@@ -325,7 +326,8 @@ impl Memory {
     }
 
     /// [`Memory::offer`] without the numbers of a refusal.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
     pub(crate) fn try_enter(&mut self, class: CellClass, now: Time) -> Attempt {
         match (class.ingress, class.egress) {
             (Some(queue), None) | (None, Some(queue)) => match self.find_part(queue, now) {
@@ -367,6 +369,7 @@ impl Memory {
     }
 
     /// Counts a cell that finds no place, unless another makes room for it.
+    #[cold]
     fn count_out_of_place(&mut self, queue: QueueIndex, obstacle: Obstacle) -> Attempt {
         match obstacle {
             Obstacle::Limit(limit) => {
@@ -378,7 +381,8 @@ impl Memory {
     }
 
     /// Finds the part of the memory that has a place for a cell of a queue.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
     fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
         let queue = &self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -409,7 +413,8 @@ impl Memory {
         if self.used < self.cells { Ok(Part::Headroom) } else { Err(Obstacle::Limit(Limit::Memory)) }
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
     fn enter(&mut self, number: QueueIndex, part: Part, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];
@@ -427,12 +432,12 @@ impl Memory {
             Part::Headroom => {
                 queue.in_headroom += 1;
                 pool.in_headroom += 1;
+                queue.counters.max_headroom = queue.counters.max_headroom.max(queue.in_headroom);
             }
         }
         let held = queue.in_reserve + pool.shared[queue.place] + queue.in_headroom;
         queue.counters.entered += 1;
         queue.counters.max_cells = queue.counters.max_cells.max(held);
-        queue.counters.max_headroom = queue.counters.max_headroom.max(queue.in_headroom);
         if queue.lossless.is_some() {
             self.pause(number, now);
         }
@@ -481,7 +486,8 @@ impl Memory {
         self.leave(class, now);
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
     fn leave_queue(&mut self, number: QueueIndex, now: Time) {
         let queue = &mut self.queues[number];
         let pool = &mut self.pools[queue.pool];

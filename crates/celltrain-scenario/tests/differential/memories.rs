@@ -19,8 +19,12 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     for vc in &mut network.vcs {
         vc.priority = u8::try_from(rng.below(priorities)).expect("a priority is small");
     }
-    let switches: Vec<NodeIndex> =
-        network.nodes.iter_enumerated().filter(|(_, node)| node.kind == NodeKind::Switch).map(|(node, _)| node).collect();
+    let switches: Vec<NodeIndex> = network
+        .nodes
+        .iter_enumerated()
+        .filter(|(_, node)| node.kind == NodeKind::Switch)
+        .map(|(node, _)| node)
+        .collect();
     for node in switches {
         let may_share = |link: LinkIndex| network.links[link].from == node && !routing.merging[link].contains(&true);
         let mut ports: Vec<LinkIndex> = network.links.keys().filter(|&link| may_share(link)).collect();
@@ -57,7 +61,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
     let (mut pools, mut queues) = (TiVec::new(), TiVec::new());
     for &side in sides {
         let first: PoolIndex = pools.next_key();
-        for number in 0..1 + rng.below(3) {
+        for number in 0..=rng.below(3) {
             let cells = 1 + rng.below(cells);
             pools.push(PoolConfig {
                 name: format!("{side:?} {number}"),

@@ -51,6 +51,16 @@ impl Egress {
         self.send_elsewhere(cell, hop.to, start, downstream);
     }
 
+    /// [`Egress::send`] of a port whose cells mostly go to hosts.
+    #[inline(always)]
+    pub(super) fn send_first_to_hosts(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
+        if self.hops[cell.label()].to == HopEnd::Host {
+            self.to_hosts.send(cell, start, downstream.fabric);
+        } else {
+            self.send(cell, start, downstream);
+        }
+    }
+
     /// Sends cells of a frame that start one after the other.
     #[inline]
     pub(super) fn send_run(&mut self, run: Run, first_start: Time, downstream: &mut Downstream<'_>) {

@@ -287,12 +287,11 @@ impl<'a> Engine<'a> {
                     unreachable!("a port with an allocator counts as contended");
                 };
                 self.work(self.ports[port].at_work(port), now, token)?;
-                let queue = match self.in_memory(port) {
-                    Some(port) => port.occupancy,
-                    None => {
-                        self.ports[port].look_at(now);
-                        self.ports[port].view(&self.at_once).occupancy
-                    }
+                let queue = if let Some(port) = self.in_memory(port) {
+                    port.occupancy
+                } else {
+                    self.ports[port].look_at(now);
+                    self.ports[port].view(&self.at_once).occupancy
                 };
                 self.fabric.rate_control.write(vc, number, place, queue, now);
             }

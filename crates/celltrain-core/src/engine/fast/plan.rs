@@ -266,7 +266,9 @@ impl Plan {
         }
         for memory in &network.memories {
             let lead = *memory.ports.iter().min().expect("a memory has ports");
-            let Role::Contended(lead) = plan.roles[lead] else { unreachable!("a port in a memory counts as contended") };
+            let Role::Contended(lead) = plan.roles[lead] else {
+                unreachable!("a port in a memory counts as contended")
+            };
             plan.memories.push(MemoryPlan::new(routing, &plan.upstream, memory.ports.clone(), lead));
         }
         for link in network.links.keys() {

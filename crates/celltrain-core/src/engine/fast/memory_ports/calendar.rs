@@ -151,7 +151,8 @@ mod tests {
                 }
                 assert_eq!(calendar.first(), free_at.iter().flatten().min().copied().unwrap_or(NEVER));
                 let odd = |place: usize| place % 2 == 1;
-                let first_odd = free_at.iter().enumerate().filter(|&(place, _)| odd(place)).filter_map(|(_, &free)| free);
+                let first_odd =
+                    free_at.iter().enumerate().filter(|&(place, _)| odd(place)).filter_map(|(_, &free)| free);
                 assert_eq!(calendar.first_of(|place| odd(usize::from(place))), first_odd.min());
             }
         }

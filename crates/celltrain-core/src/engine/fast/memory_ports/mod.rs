@@ -201,27 +201,20 @@ impl Switch {
     }
 
     /// Starts a transmission at every port that is free and has a cell, in order of the ports.
-    #[inline]
+    #[inline(never)]
     fn serve(&mut self, now: Time, downstream: &mut Downstream<'_>) {
-        if self.to_start.is_empty() {
-            while let Some(place) = self.calendar.take_at(now) {
-                self.start(place, now, downstream);
-            }
-            return;
-        }
-        let mut to_start = std::mem::take(&mut self.to_start);
         while let Some(place) = self.calendar.take_at(now) {
-            to_start.push(place);
+            self.to_start.push(place);
         }
-        to_start.sort_unstable();
-        for place in to_start.drain(..) {
-            self.start(place, now, downstream);
+        self.to_start.sort_unstable();
+        for i in 0..self.to_start.len() {
+            self.start(self.to_start[i], now, downstream);
         }
-        self.to_start = to_start;
+        self.to_start.clear();
     }
 
     /// Makes a free port send its next cell, if one waits.
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
         let Some(cell) = port.take() else {
@@ -230,7 +223,7 @@ impl Switch {
         };
         self.memory.leave(port.class(cell.label()), now);
         self.calendar.start(place, now);
-        port.egress.send(cell, now, downstream);
+        port.egress.send_first_to_hosts(cell, now, downstream);
     }
 
     /// Offers a cell that arrives.
@@ -272,7 +265,7 @@ impl Switch {
     }
 
     /// Puts a cell that has a place in the memory into its port's queue.
-    #[inline]
+    #[inline(always)]
     fn enqueue(&mut self, place: MemoryPlace, cell: Cell) {
         let port = &mut self.ports[place];
         port.enqueue(cell);
@@ -311,19 +304,28 @@ impl Switch {
     }
 
     /// Finds a place for an arriving cell, and removes others if the memory's policy says so.
-    #[inline]
+    #[inline(always)]
     fn make_room(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
+        match self.memory.try_enter(class, now) {
+            Attempt::Entered => Room::Found,
+            Attempt::Refused(..) => Room::NotFound,
+            Attempt::PushOut(removal) => self.push_out(removal, now, place, cell, class),
+        }
+    }
+
+    /// Removes waiting cells until an arriving cell has a place, or none can be removed.
+    #[inline(never)]
+    fn push_out(&mut self, mut removal: Removal, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         loop {
-            match self.memory.try_enter(class, now) {
+            self.remove(removal, Some((place, cell)), now);
+            if !cell.is_rm() && !self.wants(place, cell) {
+                return Room::FrameCut;
+            }
+            removal = match self.memory.try_enter(class, now) {
                 Attempt::Entered => return Room::Found,
                 Attempt::Refused(..) => return Room::NotFound,
-                Attempt::PushOut(removal) => {
-                    self.remove(removal, Some((place, cell)), now);
-                    if !cell.is_rm() && !self.wants(place, cell) {
-                        return Room::FrameCut;
-                    }
-                }
-            }
+                Attempt::PushOut(next) => next,
+            };
         }
     }
 

@@ -150,12 +150,7 @@ impl MemoryPort {
 
     /// Removes a waiting cell at an end of the queue whose VCs `is_in` selects; it holds at least one. `arriving`: the
     /// cell of this port for which it makes room.
-    pub(super) fn remove(
-        &mut self,
-        end: QueueEnd,
-        arriving: Option<Cell>,
-        is_in: impl Fn(CellClass) -> bool,
-    ) -> Cell {
+    pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells are removed only where one queue holds all")
         };
