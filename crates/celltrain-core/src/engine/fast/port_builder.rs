@@ -217,7 +217,7 @@ impl PortBuilder<'_> {
         let ingress = CellIngress::new(ties, row, at_node, spacing, every_cell_matters);
         let rules = Rules::of(config, network.service_order == ServiceOrder::BeforeArrivals);
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
-        let unit = Memory::with_times(config, times);
+        let unit = Memory::with_times(config, times, network.clock(), network.seed);
         let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
         set.links.add_port(Ingress::Streams(row), least_lead);
         set.ports.push(ContendedPort::Memory(Box::new(unit)));
