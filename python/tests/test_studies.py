@@ -41,7 +41,7 @@ def short() -> Reproduction:
 def test_every_folder_of_studies_with_a_description_is_known() -> None:
     assert STUDY.ids() == sorted(path.parent.name for path in STUDIES.glob("*/study.toml"))
     assert {"different-rtts", "edge-different-rtts", "mixed-tcps", "non-adaptive-traffic"} <= set(STUDY.ids())
-    assert {"packet-discard", "shared-memory-edge", "tagging"} <= set(STUDY.ids())
+    assert {"packet-discard", "shared-memory-edge", "shared-memory-policies", "tagging"} <= set(STUDY.ids())
 
 
 def test_studies_hold_no_code() -> None:

@@ -115,7 +115,6 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     same("memories", &fast.memories.raw, &reference.memories.raw)?;
     same("deadlocks", fast.deadlock.as_slice(), reference.deadlock.as_slice())?;
     same("ports", &fast.ports.raw, &reference.ports.raw)?;
-    same("memories", &fast.memories.raw, &reference.memories.raw)?;
     same("contracts", &fast.contracts, &reference.contracts)?;
     same("ABR", &fast.abr, &reference.abr)?;
     // Compare the remaining fields, which are short.
