@@ -96,8 +96,8 @@ def models() -> str:
         [
             "# Models",
             "",
-            "Every model has a page: what it does, its source, its symbols, parameters, departures from the source, how it was",
-            "validated and its limits. `celltrain list policies` and `celltrain explain fba` say the same.",
+            "Every model has a page with its behaviour, source, symbols, parameters, departures from the source, validation and",
+            "limits. `celltrain list policies` and `celltrain explain fba` print the same descriptions.",
             *(line for kind in CHOICES for line in _kind(kind)),
             "",
             *("```{toctree}", ":hidden:", ":glob:", "", "models/*", "```"),
