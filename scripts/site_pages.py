@@ -124,16 +124,16 @@ def api() -> str:
     tables = [name for name in names if name not in (*errors, *ANSWERS)]
     blocks = (
         ("Calls", "autofunction", CALLS, ""),
-        ("Answers", "autoclass", ANSWERS, "Made by calls alone."),
-        ("Errors and warnings", "autoexception", errors, "[What each is raised for](errors.md)."),
+        ("Answers", "autoclass", ANSWERS, "Only calls create these objects."),
+        ("Errors and warnings", "autoexception", errors, "See [when each is raised](errors.md)."),
         (
             "Tables of a scenario",
             "autoclass",
             tables,
-            "A class for each table of [scenario files](scenarios.md), which has units, defaults and ranges.",
+            "Each table of [scenario files](scenarios.md) has a class. That page has units, defaults and ranges.",
         ),
     )
-    lines = ["# Python", "", "What `import celltrain as ct` brings. Examples in the texts are run by tests."]
+    lines = ["# Python", "", "These are the contents of `import celltrain`. Tests run its examples."]
     for title, directive, listed, text in blocks:
         lines += ["", f"## {title}", *(["", text] if text else []), "", "```{eval-rst}"]
         for name in listed:
