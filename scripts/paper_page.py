@@ -194,7 +194,7 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
     alike = len(set(seeds.values())) == 1
     count = seed_count(answer["seeds"]) if alike else "the seeds"
     parts = [
-        f"Mean of {count} \u00b1 half of the 95 % interval of the mean (Student); "
+        f"Mean of {count} \u00b1 half of its 95 % interval (Student); "
         f"without \u00b1 all seeds gave the same; version {answer['build']['version']}."
     ]
     defined: set[str] = set()

@@ -147,10 +147,13 @@ def tables(space: Space, rows: Sequence[Line]) -> str:
             most = [str(max(some, key=lambda one: one.outstanding)) if some else "" for some in (of_name, near)]
             least = str(min(of_name, key=lambda one: one.goodput_mbps)) if of_name else ""
             body.append([name, str(len(of_name)), least, most[0], str(len(near)), most[1]])
+        where = f"{service} in Table {table}, printed as {goal}, in all {len(searched)} configurations"
         parts += [
-            f"The row of {service} in Table {table}, printed as {goal}, in all {len(searched)} configurations of the joint "
-            "search that have a result there (seed 1, 5 s): the lowest R, the most packets outstanding, the number of "
-            f"configurations within {100 * R_TOLERANCE:.0f} % of the printed R, and the most packets outstanding in these:",
+            f"The row of {where} of the joint search that have a result there (seed 1, 5 s): the lowest R, the most "
+            f"packets outstanding, the number of configurations within {100 * R_TOLERANCE:.0f} % of the printed R, and the "
+            "most packets outstanding in these:"
+            if (table, service) == SEARCHED[0]
+            else f"This table is for {where}:",
             grid(
                 ["recovery", "configurations", "least R", "the most", "near R", "most of these"],
                 body,
