@@ -134,7 +134,6 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
         frames: [FrameAdmission::Cells, FrameAdmission::Whole][rng.below(2) as usize],
         pauses: Pauses::Counted,
         policies_see: if follows_cells || rng.below(2) == 0 { PolicyScope::Port } else { PolicyScope::Memory },
-        pauses: Pauses::default(),
     }
 }
 
