@@ -29,6 +29,8 @@ CHOICES = {
 # Services of a VC, by the keys of their tables.
 SERVICES = ("abr", "gfr")
 KINDS = (*CHOICES, "services", "papers", "studies", "plans", "scenarios")
+#: Kinds of names that can be listed.
+LISTED = (*KINDS, "measures")
 SINGULAR = {
     "policies": "policy",
     "schedulers": "scheduler",

@@ -1,4 +1,4 @@
-"""`celltrain compare`: compares scenarios run with the same seeds."""
+"""`celltrain compare` compares scenarios run with the same seeds, `celltrain vet` a policy with the classics."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import completing, options, progress, shell
+from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
-
 
 #: Measures that are printed and drawn by default.
 USUAL = ("efficiency", "fairness")
@@ -26,16 +25,17 @@ USUAL = ("efficiency", "fairness")
     'celltrain compare lan-tail-drop lan-epd --names "Tail drop,EPD" --plot a.svg',
 )
 def compare(
+    output: shell.Document,
     files: Annotated[
         list[Path],
         typer.Argument(
             metavar="FILE...",
             help="Scenarios: TOML files, or names of shipped ones. The first is what the others are compared with.",
-            autocompletion=completing.scenarios,
+            autocompletion=options.complete_scenarios,
         ),
     ],
-    vary: Annotated[list[str] | None, {"autocompletion": completing.paths}] = None,
-    settings: Annotated[list[str] | None, {"names": ["--set"], "autocompletion": completing.paths}] = None,
+    vary: Annotated[list[str] | None, {"autocompletion": options.complete_paths}] = None,
+    settings: Annotated[list[str] | None, {"names": ["--set"], "autocompletion": options.complete_paths}] = None,
     names: str | None = None,
     seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
     seed: options.FirstSeed = 1,
@@ -46,10 +46,6 @@ def compare(
     width: options.Width = "page",
     style: options.Style = None,
     out: Path | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
-    md: options.Markdown = False,
-    tex: options.Latex = False,
 ) -> int:
     """Run scenarios with the same seeds: means with 95 % intervals, and paired differences from the first.
 
@@ -68,12 +64,11 @@ def compare(
         plot (PICTURE): Draw means with intervals there: .svg, .pdf or .png.
         out (DIR): Write means, differences and all runs there, as CSV and JSON.
     """
-    from celltrain.drawing.pages.words import counted
+    from celltrain.drawing.words import counted
     from celltrain.ensemble.comparing import compare
     from celltrain.ensemble.comparing.figure import check
     from celltrain.model.overrides import as_options, of_options
 
-    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     called = None if names is None else listed([names])
     varied = of_options(vary or [], settings or [])
     if plot is not None:
@@ -82,7 +77,7 @@ def compare(
         said = f"--names has {counted(len(called), 'name')} for {counted(len(files), 'scenario')}; give one for each."
         raise InputError([Fault.saying(said, key="--names", value=names or "")])
     try:
-        with progress.waiting("comparing") as tell:
+        with shell.waiting("comparing") as tell:
             compared = compare(
                 *files,
                 names=called,
@@ -148,4 +143,72 @@ def finish(
     return shell.NO if compared.failures else shell.DONE
 
 
-COMMANDS = {"compare": compare}
+@shell.command(
+    "celltrain vet mine.toml --brief",
+    "celltrain vet fba:z=0.5 --json",
+    "celltrain vet mine.toml --scenarios lan-5,wan-5 --seeds 20 --beside fba",
+)
+def vet(
+    output: shell.Document,
+    policy: Annotated[
+        Path,
+        typer.Argument(
+            metavar="POLICY",
+            help="A TOML file with a table policy, a scenario with one policy, a policy such as fba:z=0.5, or mine.py:Mine.",
+        ),
+    ],
+    settings: Annotated[
+        list[str] | None, options.setting("Use this setting instead of that of POLICY. May be repeated.")
+    ] = None,
+    scenarios: list[str] | None = None,
+    beside: list[str] | None = None,
+    seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
+    seed: options.FirstSeed = 1,
+    jobs: options.Jobs = None,
+    brief: bool = False,
+    html: Path | None = None,
+) -> int:
+    """Check a policy's invariants, and compare it with EPD, Selective Drop and FBA in standard scenarios.
+
+    Ensemble:
+        scenarios (NAMES): Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack,
+            lan-5-random, unequal-rtt. [default: all]
+        beside (NAMES): Policies to compare it with, separated by commas. [default: epd,selective_drop,fba]
+        seeds (N): Runs in each scenario.
+
+    Output:
+        brief: Print failed checks and the means over all scenarios only.
+        html (FILE): Write a page there, with everything.
+    """
+    from celltrain.drawing.html import environment
+    from celltrain.ensemble import vetting
+    from celltrain.ensemble.vetting.standard import policy_of
+    from celltrain.model.files import named
+    from celltrain.model.overrides import single
+
+    if html is not None:
+        environment("report")
+    mine = policy_of(policy, single(settings))
+    with shell.waiting("vetting") as tell:
+        answer = vetting.vet(
+            mine,
+            scenarios=listed(scenarios),
+            beside=listed(beside),
+            seeds=seeds,
+            first_seed=seed,
+            jobs=jobs,
+            progress=tell,
+        )
+    output.show(
+        answer=lambda: answer,
+        rows=lambda: [{"metric": name, **values} for name, values in answer["metrics"].items()],
+        blocks=lambda: vetting.blocks(answer, brief=brief),
+    )
+    if html is not None:
+        with named(html) as file:
+            file.write(vetting.page(answer).encode())
+    output.wrote([] if html is None else [html])
+    return shell.DONE if all(check["holds"] for check in answer["conformance"]) else shell.NO
+
+
+COMMANDS = {"compare": compare, "vet": vet}

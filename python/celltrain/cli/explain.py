@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import completing, options, shell
-from celltrain.cli.catalog import KINDS, SINGULAR, entries, everything
+from celltrain.cli import options, shell
+from celltrain.cli.catalog import KINDS, LISTED, SINGULAR, entries, everything
 from celltrain.errors import Fault, InputError
 from celltrain.model import shipped
 from celltrain.model.grids import Line
@@ -41,23 +41,21 @@ EXPLAINED = (
     "celltrain list policies", "celltrain list scenarios --json", "celltrain list measures --csv measures.csv"
 )
 def list_(
+    output: shell.Table,
     kind: Annotated[
         str | None,
         typer.Argument(
             metavar="KIND",
-            help=f"What to list: {', '.join(completing.KINDS)}. Without it, the kinds.",
-            autocompletion=completing.kinds,
+            help=f"What to list: {', '.join(LISTED)}. Without it, the kinds.",
+            autocompletion=options.complete_kinds,
         ),
     ] = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
 ) -> None:
     """List available models, services, papers, studies, plans, scenarios or measures."""
     from celltrain.text import among
 
-    output = shell.Output.of(as_json=as_json, csv=csv)
     if kind is None:
-        rows = [{"kind": kind, "count": len(_listed(kind))} for kind in completing.KINDS]
+        rows = [{"kind": kind, "count": len(_listed(kind))} for kind in LISTED]
         grid = shell.grid("kind", "how many", left=("kind",))
         for row in rows:
             grid.add_row(str(row["kind"]), f"{row['count']:,}")
@@ -67,8 +65,8 @@ def list_(
         return
     plurals = {singular.replace(" ", "_"): plural for plural, singular in SINGULAR.items()} | {"measure": "measures"}
     wanted = plurals.get(kind, kind)
-    if wanted not in completing.KINDS:
-        problem = f"is not a kind that can be listed; {among(kind, completing.KINDS)}"
+    if wanted not in LISTED:
+        problem = f"is not a kind that can be listed; {among(kind, LISTED)}"
         raise InputError([Fault.of_option("KIND", kind, problem)])
     note = "Of several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md"
     entries_of(wanted, output, note=note if wanted == "measures" else "")
@@ -104,30 +102,29 @@ def _listed(kind: str) -> list[dict[str, str]]:
 
 @shell.command("celltrain explain fba", "celltrain explain vanilla --page", "celltrain explain lan-epd > mine.toml")
 def explain(
+    output: shell.Answer,
     name: Annotated[
         str | None,
         typer.Argument(
             help="A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
             "service (abr, gfr), paper, study, example plan or scenario, a measure, or a term such as 'tail drop'. If two have the name, put the kind "
             "before it: discards/tail_drop.",
-            autocompletion=completing.explained,
+            autocompletion=options.complete_explained,
         ),
     ] = None,
     page: bool = False,
     settings: Annotated[
         list[str] | None, options.setting("Print a scenario with this setting. May be repeated.")
     ] = None,
-    as_json: options.Json = False,
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario.
 
     Options:
         page: Print the whole page of a TCP variant: all parameters, symbols, validation.
     """
-    from celltrain.drawing.pages.words import prose
+    from celltrain.drawing.words import prose
     from celltrain.ensemble.table import measured
 
-    output = shell.Output.of(as_json=as_json)
     if name is None:
         names = {kind: [entry.name for entry in entries(kind)] for kind in KINDS}
         grid = shell.grid("kind", "names", left=("kind", "names"))
@@ -161,7 +158,7 @@ def explain(
     entry, *others = named
     if settings:
         entry = _changed(entry, settings)
-    if as_json:
+    if output.form == "json":
         shell.answer(entry.to_dict())
     elif entry.kind in ("plans", "scenarios"):
         typer.echo(entry.page, nl=False)
@@ -249,7 +246,7 @@ def _markdown(page: str) -> RenderableType:
     "celltrain schema --plan > plan.schema.json",
     "celltrain schema --result > result.schema.json",
 )
-def schema(plan: bool = False, result: bool = False, as_json: options.Json = False) -> None:
+def schema(output: shell.Answer, plan: bool = False, result: bool = False) -> None:
     """Print the JSON Schema of a scenario, a plan or a result, for editors and other programs.
 
     Options:

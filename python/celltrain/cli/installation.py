@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain import _core
-from celltrain.cli import options, progress, shell
+from celltrain.cli import shell
 from celltrain.model.arguments import cores
 from celltrain.model.files import named
 from celltrain.model.grids import Line
@@ -38,7 +38,7 @@ print(_core.measure(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 
 
 @shell.command("celltrain bench", "celltrain bench --quick", "celltrain bench --csv speed.csv")
-def bench(quick: bool = False, csv: options.Csv = None, as_json: options.Json = False) -> None:
+def bench(output: shell.Table, quick: bool = False) -> None:
     """Measure both engines on fixed scenarios, each in a process of its own: the fastest of three runs.
 
     Options:
@@ -46,14 +46,13 @@ def bench(quick: bool = False, csv: options.Csv = None, as_json: options.Json = 
     """
     from celltrain.errors import Fault, InputError
 
-    output = shell.Output.of(as_json=as_json, csv=csv)
     profile = _core.build()["profile"]
     if profile != "release":
         problem = "is not benchmarked: only a release build has meaningful speeds. Install one with: pip install ."
         raise InputError([Fault.of_option("build", profile, problem)])
     titles = {case["scenario"]: case["title"] for case in cases(quick=quick)}
     measured: list[dict[str, Any]] = []
-    with progress.waiting(f"measuring {len(titles)} scenarios on both engines") as tell:
+    with shell.waiting(f"measuring {len(titles)} scenarios on both engines") as tell:
         for row in _measure(list(titles), QUICK_TIMES if quick else TIMES):
             measured.append(row)
             if tell is not None:
@@ -109,10 +108,9 @@ IMPORT_TIME_LIMIT_SECONDS = 0.3
 
 
 @shell.command("celltrain doctor", "celltrain doctor --json", "celltrain doctor --csv doctor.csv")
-def doctor(csv: options.Csv = None, as_json: options.Json = False) -> int:
+def doctor(output: shell.Table) -> int:
     """Check what is installed and whether it works; exit with 1 if something is wrong."""
-    output = shell.Output.of(as_json=as_json, csv=csv)
-    with progress.waiting("looking"):
+    with shell.waiting("looking"):
         findings = list(examine())
     fine = all(finding["fine"] for finding in findings)
     grid = shell.grid("", "what", "found", "", left=("", "what", "found"))
@@ -205,7 +203,7 @@ PAGE = Path(__file__).parent.parent / "lab.html"
 
 
 @shell.command("celltrain lab", "celltrain lab --out lab.html", "celltrain lab --json")
-def lab(out: Path | None = None, as_json: options.Json = False) -> None:
+def lab(output: shell.Answer, out: Path | None = None) -> None:
     """Open the lab in a browser: the simulator in one page, with a buffer to look into and exercises.
 
     Output:
@@ -226,9 +224,9 @@ def lab(out: Path | None = None, as_json: options.Json = False) -> None:
             file.write(page)
     address = (out or PAGE).resolve().as_uri()
     text = f"The lab is {address}: open it in a browser."
-    if out is None and not as_json and webbrowser.open(address):
+    if out is None and output.form != "json" and webbrowser.open(address):
         text = f"The lab is open in a browser: {address}"
-    shell.Output.of(as_json=as_json).tell({"page": address, "bytes": len(page)}, text)
+    output.tell({"page": address, "bytes": len(page)}, text)
 
 
 COMMANDS = {"bench": bench, "doctor": doctor, "lab": lab}

@@ -1,27 +1,34 @@
-"""`celltrain new` and `celltrain import`: make a scenario, from a shipped one or from a graph."""
+"""`celltrain new` and `import` make a scenario, from a shipped one or a graph; `check` finds what is wrong with one."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from celltrain.cli import completing, options, shell
+from celltrain.cli import options, shell
+from celltrain.errors import Fault, InputError
 from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from celltrain.model.network import Network
+    from celltrain.model.overrides import Setting
 
 
 @shell.command(
     "celltrain new mine", "celltrain new far --like wan-epd", "celltrain new mine && celltrain run mine.toml"
 )
 def new(
+    output: shell.Answer,
     name: Annotated[
         str, typer.Argument(metavar="NAME", help="The scenario's name; the file is NAME.toml.", show_default=False)
     ] = "",
-    like: Annotated[str | None, {"autocompletion": completing.shipped_scenarios}] = None,
-    as_json: options.Json = False,
+    like: Annotated[str | None, {"autocompletion": options.complete_shipped}] = None,
 ) -> None:
     """Write a commented scenario to start from: five TCP connections that share the buffer of a switch.
 
@@ -53,7 +60,7 @@ def new(
     except OSError as error:
         raise OutputError([Fault.of_file(str(path), f"cannot be written: {error.strerror}")]) from None
     typed = shown(shlex.quote(str(path)))
-    shell.Output.of(as_json=as_json).tell(
+    output.tell(
         {"file": str(path)},
         f"wrote {shown(path)}",
         f"To run it: celltrain run {typed}",
@@ -67,6 +74,7 @@ def new(
     "celltrain import net.graphml --name-attribute label --both-ways --json",
 )
 def import_(
+    output: shell.Answer,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph: GraphML, or JSON with nodes and links.")],
     rate_attribute: str = "rate",
     delay_attribute: str = "delay",
@@ -86,7 +94,6 @@ def import_(
     duration: str = "1s",
     settings: Annotated[list[str] | None, options.setting("Write this setting as well. May be repeated.")] = None,
     out: Annotated[Path | None, {"names": ["--out", "-o"]}] = None,
-    as_json: options.Json = False,
 ) -> None:
     """Make a scenario from a graph: its nodes are switches, flows join hosts at them, every port has EPD.
 
@@ -144,14 +151,130 @@ def import_(
     if out is not None:
         with shell.writing(out):
             save(scenario, out, head=head)
-    elif not as_json:
+    elif output.form != "json":
         typer.echo(to_toml(scenario, head=head), nl=False)
         return
     network = scenario.to_dict()["topology"]["network"]
     counts = ", ".join(f"{len(network[key])} {key}" for key in ("switches", "hosts", "links", "flows"))
     written = None if out is None else shown(out)
     answer = {"scenario": scenario.to_dict(), "written": written}
-    shell.Output.of(as_json=as_json).tell(answer, f"wrote {written}: {counts}")
+    output.tell(answer, f"wrote {written}: {counts}")
 
 
-COMMANDS = {"new": new, "import": import_}
+@shell.command(
+    "celltrain check mine.toml",
+    "celltrain check policy.toml lan-epd --json",
+    "celltrain check chain-epd --plot chain.png",
+)
+def check(
+    output: shell.Table,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="Scenarios or policies: TOML files, or names of shipped scenarios.",
+            autocompletion=options.complete_scenarios,
+        ),
+    ],
+    settings: options.Settings = None,
+    plot: Path | None = None,
+) -> int:
+    """Find everything that is wrong with scenario and policy files, without a run; exit with 2 if anything is.
+
+    Output:
+        plot (PICTURE): Draw the network of the one FILE there: .png, .svg or .pdf.
+    """
+    from celltrain.model.grids import Line
+    from celltrain.model.overrides import single
+
+    if plot is not None:
+        _can_draw(files, plot)
+    changed = single(settings)
+    checked = [_checked(file, changed) for file in files]
+    faults = [fault for one in checked for fault in one.faults]
+    if plot is not None and not faults:
+        _draw(checked[0], plot)
+    warnings = [{"file": one.file, "message": message} for one in checked for message in one.warnings]
+    if output.form != "json":
+        shell.report(faults, as_json=False)
+        for warning in warnings:
+            shell.complain(f"{warning['file']}: warning: {warning['message']}")
+    output.show(
+        answer=lambda: {
+            "faults": [fault.to_dict() for fault in faults],
+            "warnings": warnings,
+            "networks": [one.answer for one in checked if one.network is not None],
+            "policies": [one.answer for one in checked if one.answer and one.network is None],
+        },
+        rows=lambda: [fault.to_dict() for fault in faults],
+        blocks=lambda: [Line(text=one.summary) for one in checked if not one.faults],
+    )
+    output.wrote([plot] if plot is not None and not faults else [])
+    return shell.BAD_INPUT if faults else shell.DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Checked:
+    """A checked file; `answer` has its network or its policy if it has no faults."""
+
+    file: str
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    network: Network | None = None
+    answer: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """One line about a file without faults."""
+        what = f"the policy {shown(self.answer['name'])}; " if self.network is None else ""
+        count = len(self.warnings)
+        warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
+        return f"{self.file}: {what}{warned if count else 'nothing is wrong'}"
+
+
+def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
+    """Checks a scenario or a policy file."""
+    from celltrain.model.network import Network
+    from celltrain.model.policy_files import is_policy_file
+    from celltrain.model.scenario import read, table
+
+    name = shown(file)
+    if is_policy_file(file):
+        from celltrain.ensemble.vetting.standard import check_file
+
+        try:
+            policy, warnings = check_file(file, settings)
+        except InputError as error:
+            return _Checked(file=name, faults=error.faults)
+        answer: dict[str, Any] = {"file": name, "name": policy.name, "policy": policy.table}
+        return _Checked(file=name, warnings=warnings, answer=answer)
+    reading = read(file, settings, option="--set")
+    if reading.faults:
+        return _Checked(file=name, faults=reading.faults, warnings=reading.warnings)
+    network = Network.of_core(reading.accepted())
+    stay = shell.fixed_thresholds(file, table(reading.accepted())) if settings else []
+    answer = {"file": name, **network.to_dict(), "memory_bytes": reading.memory_bytes}
+    return _Checked(file=name, warnings=[*reading.warnings, *stay], network=network, answer=answer)
+
+
+def _can_draw(files: list[Path], plot: Path) -> None:
+    """Raises `InputError`, before any file is read, if the network cannot be drawn."""
+    from celltrain.drawing.figure import refuse_other, require_matplotlib
+
+    if len(files) != 1:
+        raise InputError([Fault.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")])
+    refuse_other(plot, "--plot")
+    require_matplotlib()
+
+
+def _draw(checked: _Checked, plot: Path) -> None:
+    from celltrain.inspect.network_figure import save
+
+    if checked.network is None:
+        problem = f"Cannot draw {checked.file}: it is a policy, not a network."
+        raise InputError([Fault.saying(problem, key="--plot")])
+    with shell.writing(plot):
+        save(checked.network, plot)
+
+
+COMMANDS = {"new": new, "import": import_, "check": check}

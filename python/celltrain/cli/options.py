@@ -1,16 +1,24 @@
-"""Options that commands share, by their groups in the help: scenario, ensemble, output."""
+"""Options that commands share, by their groups in the help: scenario, ensemble, output; and their completion in a shell.
+
+`celltrain --install-completion` sets completion up.
+"""
 
 from __future__ import annotations
 
+import glob
 import inspect
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from celltrain.cli import completing
+from celltrain.cli import catalog
+from celltrain.errors import CelltrainError
+from celltrain.model import measures, paths, shipped
 from celltrain.model.arguments import MOST_JOBS
 from celltrain.text import shortened
 
@@ -40,6 +48,14 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
         raise typer.BadParameter(f"{shortened(str(text))!r} is not a whole number{wanted}")
 
     return number
+
+
+@dataclass(frozen=True)
+class Several:
+    """Options that a command receives as one object: `Annotated[Made, Several(make, {name: (type, default)})]`."""
+
+    make: Callable[..., Any]
+    options: dict[str, tuple[Any, Any]]
 
 
 def described(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
@@ -72,7 +88,7 @@ _DESCRIPTION = re.compile(r"(\w+)(?: \(([^)]+)\))?: (.+?)(?: \[default: (.+)\])?
 
 def setting(text: str) -> Any:
     """Creates the option `--set`."""
-    return option("PATH=VALUE", text, "--set", panel=SCENARIO, autocompletion=completing.paths)
+    return option("PATH=VALUE", text, "--set", panel=SCENARIO, autocompletion=complete_paths)
 
 
 def listed(texts: list[str] | None) -> list[str] | None:
@@ -84,6 +100,61 @@ def listed(texts: list[str] | None) -> list[str] | None:
     return None if texts is None else [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
+def completer(
+    names: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False
+) -> Callable[[str], list[str]]:
+    """Returns a completion of names: of the last of `several` separated by commas, or also of TOML `files`."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
+        found = [f"{before}{comma}{name}" for name in names() if name.startswith(last)]
+        return [*found, *_files(incomplete)] if files else found
+
+    return complete
+
+
+def _files(incomplete: str) -> list[str]:
+    """Returns TOML files and folders that begin with `incomplete`; a slash is added to folders."""
+    found = sorted(glob.glob(f"{glob.escape(incomplete)}*"))  # noqa: PTH207 -- a path prefix, not a path
+    folders = [f"{path}/" for path in found if os.path.isdir(path)]  # noqa: PTH112
+    return [*folders, *(path for path in found if path.endswith(".toml"))]
+
+
+complete_shipped = completer(shipped.scenarios)
+complete_scenarios = completer(shipped.scenarios, files=True)
+complete_plans = completer(lambda: shipped.names("plan"), files=True)
+complete_kinds = completer(lambda: catalog.LISTED)
+complete_explained = completer(lambda: dict.fromkeys(entry.name for entry in catalog.everything()))
+complete_measures = completer(lambda: (one.name for one in measures.RUN if one.kind != "string"), several=True)
+complete_series = completer(lambda: measures.SERIES, several=True)
+
+
+def complete_flows(context: typer.Context, incomplete: str) -> list[str]:
+    """Completes connections of the scenario already given on the command line."""
+    from celltrain.model import scenario
+    from celltrain.model.network import Network
+
+    file = context.params.get("file")
+    try:
+        flows = () if file is None else Network.of_core(scenario.read(file).accepted()).flows
+    except (CelltrainError, OSError):
+        flows = ()
+    return completer(lambda: (flow.name for flow in flows))(incomplete)
+
+
+def complete_paths(incomplete: str) -> list[str]:
+    """Completes the next step of a path, such as `port.bottleneck.buffer=`; after `=`, values such as `epd`."""
+    path, sign, values = incomplete.partition("=")
+    parent, _, step = path.rpartition(".")
+    try:
+        if sign:
+            return [f"{path}={one}" for one in completer(lambda: paths.choices(path), several=True)(values)]
+        before = f"{parent}." if parent else ""
+        return [f"{before}{one}" for one in completer(lambda: paths.steps(parent))(step)]
+    except CelltrainError:
+        return []
+
+
 #: A whole number above 0.
 Count = Annotated[int | None, {"parser": whole(1)}]
 ScenarioFile = Annotated[
@@ -91,7 +162,7 @@ ScenarioFile = Annotated[
     typer.Argument(
         metavar="FILE",
         help="The scenario: a TOML file, or the name of a shipped one.",
-        autocompletion=completing.scenarios,
+        autocompletion=complete_scenarios,
     ),
 ]
 Settings = Annotated[
@@ -101,7 +172,7 @@ Settings = Annotated[
         "Use this setting instead of the scenario's own. May be repeated.",
         *("--set", "--vary"),
         panel=SCENARIO,
-        autocompletion=completing.paths,
+        autocompletion=complete_paths,
     ),
 ]
 PlanSettings = Annotated[
@@ -118,7 +189,7 @@ Measures = Annotated[
         "Measures, separated by commas; see: celltrain list measures.",
         default="efficiency,fairness",
         panel=ENSEMBLE,
-        autocompletion=completing.measures,
+        autocompletion=complete_measures,
     ),
 ]
 Jobs = Annotated[
@@ -130,15 +201,6 @@ Jobs = Annotated[
         panel=ENSEMBLE,
         parser=whole(1, MOST_JOBS),
     ),
-]
-Dask = Annotated[
-    str | None, option("ADDRESS", "Run on the Dask cluster of this scheduler: tcp://host:8786.", panel=ENSEMBLE)
-]
-SchedulerFile = Annotated[
-    Path | None, option("FILE", "Run on the Dask cluster whose scheduler wrote this file.", panel=ENSEMBLE)
-]
-DaskTimeout = Annotated[
-    str, option("TIME", "How long to wait for the scheduler, such as 60s; a day at most.", panel=ENSEMBLE)
 ]
 Style = Annotated[
     str | None,

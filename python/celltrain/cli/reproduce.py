@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import options, progress, shell
+from celltrain.cli import options, shell
 
 if TYPE_CHECKING:
     from celltrain.papers import Progress, Reproduction
@@ -22,6 +22,7 @@ Runs = Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}]
     "celltrain reproduce comcom-1998 --brief --strict",
 )
 def reproduce(
+    output: shell.Document,
     paper: Annotated[
         str | None, typer.Argument(metavar="PAPER", help="Such as af-96-1269. Without it, list the papers.")
     ] = None,
@@ -33,10 +34,6 @@ def reproduce(
     strict: bool = False,
     brief: bool = False,
     out: Path | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
-    md: options.Markdown = False,
-    tex: options.Latex = False,
 ) -> int:
     """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done.
 
@@ -54,10 +51,9 @@ def reproduce(
         out (DIR): Write answer, page, tables and figures there.
     """
     from celltrain.cli.explain import entries_of
+    from celltrain.papers import reproduce as run
     from celltrain.papers.paper import load
-    from celltrain.papers.run import reproduce as run
 
-    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if paper is None:
         entries_of("papers", output, "To run one: celltrain reproduce af-96-1269 --table 2")
         return shell.DONE
@@ -76,6 +72,7 @@ def reproduce(
     "celltrain study different-rtts --csv rtts.csv",
 )
 def study(
+    output: shell.Document,
     study: Annotated[
         str | None, typer.Argument(metavar="STUDY", help="Such as different-rtts. Without it, list the studies.")
     ] = None,
@@ -85,10 +82,6 @@ def study(
     jobs: options.Jobs = None,
     brief: bool = False,
     out: Path | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
-    md: options.Markdown = False,
-    tex: options.Latex = False,
 ) -> int:
     """Run a study: its tables, and whether the expectations of theory hold. Ctrl-C keeps what is done.
 
@@ -104,10 +97,9 @@ def study(
         out (DIR): Write answer, page, tables and figures there.
     """
     from celltrain.cli.explain import entries_of
+    from celltrain.papers import study as run
     from celltrain.papers.paper import STUDY, load
-    from celltrain.papers.run import study as run
 
-    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if study is None:
         entries_of("studies", output, "To run one: celltrain study different-rtts --duration 1s")
         return shell.DONE
@@ -135,7 +127,7 @@ def _answer(
     if out is not None:
         shell.folder(out)
     latest: list[Progress] = []
-    with progress.runs(name, latest, _bar) as tell:
+    with shell.counting(name, latest, _bar) as tell:
         reproduction = start(tell)
     written: list[Path] = []
     if out is not None:
@@ -154,7 +146,7 @@ def _answer(
 
 
 def _bar(now: Progress) -> tuple[int, int, str]:
-    from celltrain.drawing.pages.words import left
+    from celltrain.drawing.words import left
 
     return now.done, now.total, left(now.remaining_seconds)
 

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from celltrain.cli import completing, options, progress, shell
+from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model.files import making
@@ -34,6 +34,7 @@ MOST_FLOWS, MOST_PORTS = 24, 6
     "celltrain run lan-epd --trace queue,cwnd --plot run.svg",
 )
 def run(
+    output: shell.Document,
     file: options.ScenarioFile,
     settings: options.Settings = None,
     seed: options.Seed = None,
@@ -43,15 +44,11 @@ def run(
     explain_plan: bool = False,
     seeds: Annotated[int | None, {"parser": options.whole(1, options.MOST_RUNS)}] = None,
     fingerprints: bool = False,
-    trace: Annotated[list[str] | None, {"autocompletion": completing.series}] = None,
+    trace: Annotated[list[str] | None, {"autocompletion": options.complete_series}] = None,
     step: str | None = None,
     port: list[str] | None = None,
     out: Path | None = None,
     plot: Path | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
-    md: options.Markdown = False,
-    tex: options.Latex = False,
     events: Path | None = None,
     kinds: list[str] | None = None,
     window: str | None = None,
@@ -94,12 +91,11 @@ def run(
             shows. [default: ip]
         pcap_at (SIDE): Capture point: sender, receiver or both (packets); out, in or both (cells). [default: sender]
     """
-    from celltrain.drawing.axes import refuse_other, require_matplotlib
+    from celltrain.drawing.figure import refuse_other, require_matplotlib
     from celltrain.running.captures import Capture
     from celltrain.running.events import Events
     from celltrain.running.results import run as simulate
 
-    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if explain_plan:
         return _explain_plan(shell.scenario(file, settings), output)
     if plot is not None:
@@ -153,7 +149,7 @@ def run(
         at_ports = port if kind.endswith("cells") else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
     scenario = shell.scenario(file, settings)
-    with ExitStack() as folders, progress.waiting(f"simulating {shown(file)}") as tell:
+    with ExitStack() as folders, shell.waiting(f"simulating {shown(file)}") as tell:
         if out is not None:
             folders.enter_context(making(out))
             shell.folder(out)
@@ -223,7 +219,7 @@ def _ensemble(
     if plot is not None:
         check(plot, "page", None)
     measures = list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES]))
-    with progress.waiting("simulating") as tell:
+    with shell.waiting("simulating") as tell:
         compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, progress=tell)
     return finish(compared, output, plot=plot, out=out, fingerprints=fingerprints or output.form == "json")
 

@@ -5,19 +5,22 @@ from __future__ import annotations
 import csv
 import errno
 import functools
+import inspect
 import io
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from threading import Timer
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 
 import typer
 
-from celltrain.cli.options import described
+from celltrain.cli.options import Csv, Json, Latex, Markdown, Several, described
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
 from celltrain.model.files import named
 from celltrain.model.files import writing as writing
@@ -27,6 +30,7 @@ from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
 
     from celltrain.model.grids import Block, Grid
     from celltrain.model.types import Scenario
@@ -39,23 +43,47 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 PIPE_WIDTH = 240
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def command(*examples: str) -> Callable[[Callable[P, int | None]], Callable[P, None]]:
     """Turns a function into a command with an exit code: the one it returns, or the code of its exception.
+
+    Parameters that are `Several` options become these options.
 
     Args:
         examples: Example commands for the help.
     """
 
     def decorate(function: Callable[P, int | None]) -> Callable[P, None]:
-        about, function.__annotations__ = described(function)
+        about, hints = described(function)
+        own, several = [], {}
+        for name, parameter in inspect.signature(function).parameters.items():
+            metadata = getattr(hints[name], "__metadata__", (None,))
+            if isinstance(metadata[0], Several):
+                several[name] = metadata[0]
+            else:
+                own.append(parameter.replace(annotation=hints[name]))
+        own += [
+            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+            for group in several.values()
+            for name, (kind, default) in group.options.items()
+        ]
 
         @functools.wraps(function)
         def guarded(*args: P.args, **options: P.kwargs) -> None:
-            call = functools.partial(function, *args, **options)
-            raise typer.Exit(_exit_code(call, as_json=bool(options["as_json"])))
+            as_json = bool(options["as_json"])
 
+            def call() -> int | None:
+                made: dict[str, Any] = {}
+                for name, group in several.items():
+                    made[name] = group.make(**{option: options.pop(option) for option in group.options})
+                return function(*args, **options, **made)
+
+            raise typer.Exit(_exit_code(call, as_json=as_json))
+
+        guarded.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+        guarded.__annotations__ = {one.name: one.annotation for one in own}
         epilog = "\n\n".join(["Examples:", *examples]) if examples else None
         guarded.registration = {"help": about, "epilog": epilog}  # type: ignore[attr-defined]
         return guarded
@@ -142,7 +170,7 @@ class Output:
     """File for the table as CSV; `-` is standard output."""
 
     @classmethod
-    def of(cls, *, as_json: bool, csv: Path | None = None, md: bool = False, tex: bool = False) -> Output:
+    def of(cls, *, as_json: bool = False, csv: Path | None = None, md: bool = False, tex: bool = False) -> Output:
         """Creates the format from a command's options. Raises `InputError` if two of them conflict."""
         prints = csv is not None and str(csv) == "-"
         forms = {"--json": as_json, "--md": md, "--tex": tex, "--csv -": prints}
@@ -215,6 +243,13 @@ class Output:
         files = [*paths, *([self.csv] if self.csv is not None and self.form != "csv" else [])]
         for path in files:
             self.note(f"wrote {shown(path)}")
+
+
+_TABLE = {"csv": (Csv, None), "as_json": (Json, False)}
+#: The output of a command that prints an answer, a table as well, or a table for documents as well.
+Answer = Annotated[Output, Several(Output.of, {"as_json": (Json, False)})]
+Table = Annotated[Output, Several(Output.of, _TABLE)]
+Document = Annotated[Output, Several(Output.of, {**_TABLE, "md": (Markdown, False), "tex": (Latex, False)})]
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -308,3 +343,60 @@ def counted(number: float, digits: int = 3) -> str:
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
     complain(f"warning: {message}")
+
+
+#: Commands that take less time show no bar.
+DELAY_SECONDS = 1.0
+
+
+@contextmanager
+def _bar(title: str, *, counts_runs: bool) -> Iterator[tuple[Progress, TaskID] | None]:
+    """Shows a bar with the completed runs, or with a percentage and the time left. Yields None in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    runs = (MofNCompleteColumn(), TextColumn("runs, {task.fields[rest]}", markup=False))
+    columns = runs if counts_runs else (TaskProgressColumn(), TimeRemainingColumn())
+    begin = (TextColumn("{task.description}", markup=False), BarColumn())
+    drawn = Progress(*begin, *columns, console=console(stderr=True), transient=True)
+    start = Timer(DELAY_SECONDS, drawn.start)
+    start.daemon = True
+    start.start()
+    try:
+        yield drawn, drawn.add_task(shown(title), total=None, rest="")
+    finally:
+        start.cancel()
+        start.join()
+        drawn.stop()
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[Callable[[float], None] | None]:
+    """Shows a percentage and the time left. Yields a function that takes the completed fraction, or None in a pipe."""
+    with _bar(title, counts_runs=False) as bar:
+        yield None if bar is None else lambda share: bar[0].update(bar[1], completed=share, total=1.0)
+
+
+@contextmanager
+def counting(
+    title: str, latest: list[T], describe: Callable[[T], tuple[int, int, str]]
+) -> Iterator[Callable[[T], None]]:
+    """Shows the completed and total runs, followed by a text. `latest` receives the latest progress."""
+    with _bar(title, counts_runs=True) as bar:
+
+        def tell(progress: T) -> None:
+            latest[:] = [progress]
+            if bar is not None:
+                completed, total, rest = describe(progress)
+                bar[0].update(bar[1], completed=completed, total=total, rest=rest)
+
+        yield tell

@@ -1,14 +1,20 @@
-"""`celltrain store`: shows, verifies, exports and converts stores."""
+"""`celltrain store` shows, verifies, exports and converts stores, and `celltrain report` writes a page about one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from celltrain.cli import options, shell
+from celltrain.cli.options import listed
 from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from celltrain.ensemble.reports import Report
+    from celltrain.model.grids import Block
 
 HELP = "Look at a sweep's store, verify it, export its rows."
 
@@ -20,13 +26,12 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The store.")]
     "celltrain store show out/sd --json",
     "celltrain store show out/sd --csv means.csv",
 )
-def show(folder: Folder, csv: options.Csv = None, as_json: options.Json = False) -> None:
+def show(output: shell.Table, folder: Folder) -> None:
     """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval."""
     from celltrain.cli.sweep import blocks
     from celltrain.ensemble.store import Store
     from celltrain.model.grids import Line
 
-    output = shell.Output.of(as_json=as_json, csv=csv)
     store = Store.open(folder)
     facts = store.to_dict()
     most = "at most " if store.plan.seeds.until is not None else ""
@@ -47,14 +52,14 @@ def show(folder: Folder, csv: options.Csv = None, as_json: options.Json = False)
     "celltrain store verify out/sd --json",
     "celltrain store verify out/sd && echo sound",
 )
-def verify(folder: Folder, as_json: options.Json = False) -> int:
+def verify(output: shell.Answer, folder: Folder) -> int:
     """Check that every run is there once and is what was written; exit with 1 if not."""
     from celltrain.ensemble.store import Store
 
     store = Store.open(folder, changed=True)
     faults = store.verify()
-    shell.report(faults, as_json=as_json)
-    if not faults and not as_json:
+    shell.report(faults, as_json=output.form == "json")
+    if not faults and output.form != "json":
         shell.say(f"{shown(folder)}: nothing is wrong; {store.totals().runs:,} runs, each once")
     return shell.NO if faults else shell.DONE
 
@@ -65,12 +70,12 @@ def verify(folder: Folder, as_json: options.Json = False) -> int:
     "celltrain store export out/sd --csv --wide --out runs.csv",
 )
 def export(
+    output: shell.Answer,
     folder: Folder,
     parquet: bool = False,
     csv: bool = False,
     out: Path | None = None,
     wide: bool = False,
-    as_json: options.Json = False,
 ) -> None:
     """Write the rows of a store to a file: one row per run and measure.
 
@@ -94,7 +99,6 @@ def export(
     with writing(out):
         (write_parquet if parquet else write_csv)(table, out)
     answer = {"store": shown(folder), "file": shown(out), "rows": len(table)}
-    output = shell.Output.of(as_json=as_json)
     output.tell(answer, f"{len(table):,} rows of {shown(folder)} are in {shown(out)}")
 
 
@@ -104,9 +108,9 @@ def export(
     "celltrain store show out/new",
 )
 def import_(
+    output: shell.Answer,
     folder: Annotated[Path, typer.Argument(metavar="OLD", help="The store of celltrain 0.2.")],
     store: Path,
-    as_json: options.Json = False,
 ) -> None:
     """Make a store from one of celltrain 0.2, which stays as it is.
 
@@ -116,8 +120,143 @@ def import_(
     from celltrain.ensemble.store.import_old import import_store
 
     runs = import_store(folder, store).totals().runs
-    output = shell.Output.of(as_json=as_json)
     output.tell({"store": shown(store), "runs": runs}, f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
 
 
-COMMANDS = {"show": show, "verify": verify, "export": export, "import": import_}
+@shell.command(
+    "celltrain report out/sd",
+    "celltrain report out/sd --front efficiency,-cells.lost",
+    "celltrain report out/sd --measures efficiency --baseline Z=0.5 --tex > table.tex",
+)
+def report(
+    output: shell.Document,
+    folder: Annotated[Path | None, typer.Argument(metavar="STORE", help="The store of a sweep.")] = None,
+    store: Path | None = None,
+    measures: list[str] | None = None,
+    front: str | None = None,
+    front_by: str | None = None,
+    compare: Path | None = None,
+    lines: str | None = None,
+    baseline: str | None = None,
+    out: Path | None = None,
+    style: options.Style = None,
+) -> None:
+    """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front.
+
+    Ensemble:
+        store (STORE): The store, as for celltrain sweep.
+        measures (NAMES): Only these, such as efficiency,fairness; all by default.
+        front (TWO): Measures of the Pareto front; - before one that should be small.
+        front_by (AXES): A front for each combination of these axes, or none. By default one for each network and TCP.
+        compare (STORE2): Show the change from STORE to this store.
+        lines (AXES): Draw measures over the first, coloured by the second, panels by the third.
+        baseline (AXIS=VALUE): Show differences from this value, paired by seed.
+
+    Output:
+        out (DIR): Folder for page, tables and figures. [default: STORE/report]
+    """
+    from celltrain.drawing.figure import require_matplotlib
+    from celltrain.ensemble import reports
+    from celltrain.errors import Fault, InputError
+    from celltrain.model.files import inner
+    from celltrain.model.grids import Line
+
+    if (folder is None) == (store is None):
+        problem = (
+            "names the store of a sweep" if store is None else "names the store, as the argument does: give only one"
+        )
+        raise InputError([Fault.of_option("--store", "" if store is None else shown(store), problem)])
+    store = store or folder
+    assert store is not None, "one of them is given"
+    chosen = listed(measures)
+    if chosen == []:
+        raise InputError([Fault.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")])
+    require_matplotlib()
+    report = reports.report(
+        store,
+        measures=chosen,
+        front=None if front is None else listed([front]),
+        front_by=None if front_by is None else [] if front_by == "none" else listed([front_by]),
+        compare_with=compare,
+        style=style,
+        lines=None if lines is None else listed([lines]),
+        baseline=baseline,
+    )
+    target = shell.folder(inner(store / "report") if out is None else out)
+    with shell.waiting(f"drawing {shown(store)}") as tell, shell.writing(target):
+        written = report.write(target, progress=tell)
+    files = {"files": [shown(path) for path in written]}
+    output.show(
+        answer=lambda: {"store": shown(store), **report.to_dict(), **files},
+        rows=report.summary.to_pylist,
+        blocks=lambda: (Line(text=line) for line in _lines(report)) if output.form == "text" else _table(report),
+    )
+    if output.form != "json":
+        for warning in report.warnings:
+            shell.complain(f"warning: {warning}")
+    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+    output.wrote()
+
+
+def _table(report: Report) -> Iterator[Block]:
+    """Yields a row for each point: means, or differences from the baseline, with half their 95 % intervals."""
+    from celltrain.drawing import words
+    from celltrain.ensemble.comparing.compared import BEYOND, HALF
+    from celltrain.ensemble.reports import MOST_ROWS
+    from celltrain.model.grids import Grid, Line
+
+    data, against = report.data, report.baseline
+    yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
+    varied = [axis for axis in data.axes if len(axis.values) > 1]
+    if fixed := [axis for axis in data.axes if len(axis.values) == 1]:
+        said = ", ".join(f"{shown(axis.name)} = {words.valued(axis.values[0], axis.unit)}" for axis in fixed)
+        yield Line(text=f"set: {said}", is_note=True)
+    if tcp := data.tcp_line():
+        yield Line(text=tcp, is_note=True)
+    if against is not None:
+        yield Line(text=f"Differences from {shown(against.axis.worded)} = {shown(against.name)}", is_note=True)
+    means, points = data.means, list(range(len(data.points)))
+    if against is not None:
+        means, points = against.of_points, [one for one in points if against.axis.levels[one] != against.level]
+    heads = [axis.worded for axis in varied] + [words.measure(one.name, one.unit) for one in data.measures]
+    left = [place for place, axis in enumerate(varied) if axis.words]
+    grid = Grid(heads=heads, left=left, keys=len(varied))
+    formatted = words.estimated if against is None else words.difference
+    for point in points[:MOST_ROWS]:
+        settings = [axis.label(int(axis.levels[point])) for axis in varied]
+        grid.add_row(*settings, *(formatted(float(own.mean[point]), float(own.half[point])) for own in means))
+    yield grid
+    if left_out := len(points) - len(grid.rows):
+        file = "summary.csv" if against is None else "baseline.csv"
+        yield Line(text=f"{words.counted(left_out, 'more point')} in {file} beside the page.", is_note=True)
+    if data.seeds[1] > 1:
+        if against is not None:
+            yield Line(text=BEYOND, is_note=True)
+        yield Line(text=HALF, is_note=True)
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """Yields a summary of the report in a few lines."""
+    from celltrain.drawing.words import counted
+    from celltrain.drawing.words import measure as worded
+
+    data, front, compared = report.data, report.trade_off, report.comparison
+    failed = f", {len(data.failures):,} of them failed" if data.failures else ""
+    missing = f", {data.missing:,} still to be run" if data.missing else ""
+    points = counted(len(data.points), "point")
+    yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
+    if front is not None:
+        two = " vs ".join(worded(data.measures[i].name) for i in (front.x, front.y))
+        each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
+        yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
+    if (against := report.baseline) is not None:
+        for i, level, above, below, known in against.counts():
+            yield (
+                f"{data.measures[i].name}: {against.axis.label(level)} is above {against.name} at {above:,} of "
+                f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
+            )
+    for moved in () if compared is None else compared.measures:
+        yield f"{moved.measure.name}: {moved.beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
+
+
+COMMANDS = {"report": report, "store": {"show": show, "verify": verify, "export": export, "import": import_}}

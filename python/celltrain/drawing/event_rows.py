@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import LONGEST_TITLE, brief, new_axes
+from celltrain.drawing.figure import LONGEST_TITLE, brief, new_axes
 from celltrain.errors import Fault, InputError, NotTracedError
 from celltrain.model.quantities import seconds
 from celltrain.text import nearest, shortened

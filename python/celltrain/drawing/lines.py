@@ -13,20 +13,23 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import INK, PALE, SOFT, legible
 from celltrain.drawing.figure import (
+    INK,
     MOST_ACROSS,
     MOST_MARKS,
+    PALE,
+    SOFT,
     FigureStyle,
     bars,
     colour_of,
     label_outer,
     legend_below,
+    legible,
     marked,
     panelled,
     thinned,
 )
-from celltrain.drawing.pages.words import UNDEFINED, labelled, plain, ruler
+from celltrain.drawing.words import UNDEFINED, labelled, plain, ruler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import (
+from celltrain.drawing.figure import (
     COLOURS,
     INK,
     LONGEST_LABEL,
@@ -21,7 +21,7 @@ from celltrain.drawing.axes import (
     save,
     styled,
 )
-from celltrain.drawing.pages.words import valued
+from celltrain.drawing.words import valued
 from celltrain.errors import Fault, InputError
 from celltrain.model.arguments import checked
 from celltrain.model.files import writing

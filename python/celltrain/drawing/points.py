@@ -11,16 +11,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import COLOURS, GREY, INK, MARKERS, PALE, legible
 from celltrain.drawing.figure import (
     BARS,
+    COLOURS,
+    GREY,
+    INK,
+    MARKERS,
     MOST_ACROSS,
     MOST_MARKS,
+    PALE,
     FigureStyle,
     bars,
     colour_of,
     label_outer,
     legend_below,
+    legible,
     panelled,
     thinned,
 )

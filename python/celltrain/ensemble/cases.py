@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from celltrain import _core
-from celltrain.ensemble.plan.plan import Plan, canonical, canonical_with_memory
+from celltrain.ensemble.plan import Plan, canonical, canonical_with_memory
 from celltrain.errors import ScenarioError
 from celltrain.model.cancel import current
 from celltrain.running import Chunk, Recording, Rows, Task, Worker

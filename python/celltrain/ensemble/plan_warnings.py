@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.pages.words import settings, valued
+from celltrain.drawing.words import settings, valued
 from celltrain.ensemble.cases import trial_run
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
-from celltrain.ensemble.plan import canonical
+from celltrain.ensemble.plan import canonical, tcps
 from celltrain.ensemble.plan.axes import CHECKED_POINTS
-from celltrain.ensemble.plan.plan import tcps
 from celltrain.ensemble.table import means
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.paths import UnknownKeyError, follow

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from celltrain.drawing.pages.words import counted
+from celltrain.drawing.words import counted
 from celltrain.inspect.history import NEVER, Episode, Fates, History, Rows
 from celltrain.inspect.words import DONE, capital, change, instant, loss, rule, span
 from celltrain.text import shown

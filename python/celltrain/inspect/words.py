@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from celltrain.drawing.pages.words import counted
+from celltrain.drawing.words import counted
 from celltrain.text import shown
 
 #: Fates of frames in words, by the event in the table of frames.

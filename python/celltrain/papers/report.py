@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.drawing.pages.html import Inlined, Section, render, sections
-from celltrain.drawing.pages.words import measure
+from celltrain.drawing.html import Inlined, Section, render, sections
+from celltrain.drawing.words import measure
 from celltrain.ensemble.table import arrow
 from celltrain.model.arguments import checked
 from celltrain.model.files import replace, writing

@@ -20,12 +20,11 @@ from celltrain.model.files import replace as write_text
 from celltrain.model.files import writing
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.model.measures import ROWS, SERIES
-from celltrain.model.network import Network
+from celltrain.model.network import Network, tcp_summary
 from celltrain.model.scenario import read, table
 from celltrain.running import tables
 from celltrain.running.captures import Capture
 from celltrain.running.events import EventLog, Events
-from celltrain.running.summary import tcp_summary
 from celltrain.text import as_json, shown
 
 if TYPE_CHECKING:
@@ -340,7 +339,7 @@ class RunResult(Carded):
     @property
     def plot(self) -> Plot:
         """Plots of the recorded series, and diagrams of the events; needs `pip install celltrain[plot]`."""
-        from celltrain.drawing.axes import LONGEST_TITLE, brief
+        from celltrain.drawing.figure import LONGEST_TITLE, brief
         from celltrain.drawing.plot import Plot
 
         name = brief(self.scenario or "scenario", LONGEST_TITLE)

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import refuse_other, require_matplotlib, save, styled
 from celltrain.drawing.diagrams import anatomy, ladder, sequence
 from celltrain.drawing.diagrams.ladder import GONE, TALL
 from celltrain.drawing.event_rows import SIZE, Events, names, texts
+from celltrain.drawing.figure import refuse_other, require_matplotlib, save, styled
 from celltrain.errors import Fault, InputError, OutputError
 from celltrain.model import files
 from celltrain.model.arguments import checked

@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing import event_rows
-from celltrain.drawing.axes import COLOURS, GREY, INK, LOSS, legible, tint_of_flow
 from celltrain.drawing.event_rows import Events, marks, names, numbers, rows_of, texts
+from celltrain.drawing.figure import COLOURS, GREY, INK, LOSS, legible, tint_of_flow
 from celltrain.errors import Fault, InputError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import INK, LOSS, PALE, brief, colour_of_flow, legible, tint_of_flow
 from celltrain.drawing.event_rows import SIZE, Events, finish, marks, names, numbers, one_of, rows_of, texts
+from celltrain.drawing.figure import INK, LOSS, PALE, brief, colour_of_flow, legible, tint_of_flow
 from celltrain.errors import Fault, InputError
 from celltrain.text import described
 

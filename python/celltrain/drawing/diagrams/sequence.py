@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing import event_rows
-from celltrain.drawing.axes import GREY, INK, LOSS, SOFT, colour_of_flow, legible
 from celltrain.drawing.event_rows import MOST_MARKS, Events, marks, names, numbers, rows_of, texts
+from celltrain.drawing.figure import GREY, INK, LOSS, SOFT, colour_of_flow, legible
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.drawing.pages.words import counted, valued
-from celltrain.drawing.pages.words import measure as worded
+from celltrain.drawing.words import counted, valued
+from celltrain.drawing.words import measure as worded
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.comparing.data import Comparison
-from celltrain.ensemble.plan import Plan
-from celltrain.ensemble.plan.plan import canonical
+from celltrain.ensemble.plan import Plan, canonical
 from celltrain.errors import Fault, InputError
 from celltrain.model.quantities import seconds
 from celltrain.text import shown

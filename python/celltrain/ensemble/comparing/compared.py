@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from celltrain import _core
-from celltrain.drawing.pages.words import UNDEFINED, difference, estimated, figure, settings, valued
-from celltrain.drawing.pages.words import measure as worded
+from celltrain.drawing.words import UNDEFINED, difference, estimated, figure, settings, valued
+from celltrain.drawing.words import measure as worded
 from celltrain.ensemble.comparing import comparability
 from celltrain.ensemble.comparing.data import SCENARIO, Comparison
 from celltrain.ensemble.comparing.figure import draw

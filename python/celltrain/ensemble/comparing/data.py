@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.pages.words import valued
+from celltrain.drawing.words import valued
 from celltrain.ensemble.plan import Axis
 from celltrain.ensemble.table import SUMMARY, Measured, arrow, axis_columns, by_measure, differences, means
 from celltrain.running.statistics import Differences, Means

@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.drawing.axes import LONGEST_TITLE, brief, refuse_other, require_matplotlib, save
-from celltrain.drawing.figure import FigureStyle, subtitled
+from celltrain.drawing import words
+from celltrain.drawing.figure import (
+    LONGEST_TITLE,
+    FigureStyle,
+    brief,
+    refuse_other,
+    require_matplotlib,
+    save,
+    subtitled,
+)
 from celltrain.drawing.lines import Group, Panel, Scale, dots, lines
-from celltrain.drawing.pages import words
 from celltrain.ensemble.comparing.data import SCENARIO, Comparison
 from celltrain.ensemble.plan import Axis
 from celltrain.ensemble.table import bounds
 from celltrain.errors import Fault, InputError
 from celltrain.model.files import writing
-from celltrain.running.summary import short_tcp
+from celltrain.model.network import short_tcp
 from celltrain.text import shown
 
 if TYPE_CHECKING:

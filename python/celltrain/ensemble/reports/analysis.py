@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import COLOURS
-from celltrain.drawing.pages import words
+from celltrain.drawing import words
+from celltrain.drawing.figure import COLOURS
 from celltrain.ensemble.reports.data import Axis, Data, joined
 from celltrain.ensemble.table import Measured
 from celltrain.errors import Fault, StoreError

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.pages import words
+from celltrain.drawing import words
 from celltrain.ensemble import table
-from celltrain.ensemble.plan.plan import tcps
+from celltrain.ensemble.plan import tcps
 from celltrain.ensemble.plan_warnings import NETWORKS, lock_step_of_store
 from celltrain.ensemble.store.database import axes_of
 from celltrain.ensemble.table import Measured
 from celltrain.errors import CelltrainError, Fault, StoreError
+from celltrain.model.network import short_tcp, tcp_line
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
-from celltrain.running.summary import short_tcp, tcp_line
 from celltrain.text import among, shown
 
 if TYPE_CHECKING:

@@ -14,11 +14,9 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing import lines, points
-from celltrain.drawing.axes import legible
-from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction
+from celltrain.drawing import lines, points, words
+from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction, legible
 from celltrain.drawing.lines import Scale, spread
-from celltrain.drawing.pages import words
 from celltrain.drawing.points import Coordinate, Map
 from celltrain.ensemble import table
 from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from celltrain.ensemble.store import DATABASE, FORMAT, KIND, LOCK, OLD_MANIFEST, Store, read_parquet
 from celltrain.ensemble.store.database import DAMAGE, Database, Repeat, axes_of, first_line
 from celltrain.ensemble.store.folder import SHA256, Kind, Lock, checksum
-from celltrain.ensemble.store.store import DATABASE, FORMAT, KIND, LOCK, OLD_MANIFEST, Store, read_parquet
 from celltrain.errors import Fault, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.files import UnreadableError, read_bytes

@@ -10,11 +10,10 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from celltrain.ensemble.plan import MAX_RUNS, Plan, Seeds
+from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, digest_of, in_words
 from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, rounded, written
 from celltrain.ensemble.plan.document import Place, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
-from celltrain.ensemble.plan.plan import OUTLINED, check_measures, digest_of, in_words
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.ensemble.table import measured
@@ -306,7 +305,7 @@ class TunePlan(Planned):
 
     def title(self, configuration: int) -> str:
         """Describes a configuration by its values. Leaves out values determined by an earlier axis."""
-        from celltrain.drawing.pages.words import valued
+        from celltrain.drawing.words import valued
 
         points = self.configurations.points
         every = [points.values(index) for index in range(len(points))]

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, TypeAdapter
 
-from celltrain.drawing.axes import INK, PALE, legible, require_matplotlib
+from celltrain.drawing import words
 from celltrain.drawing.figure import (
+    INK,
     MOST_ACROSS,
     MOST_MARKS,
+    PALE,
     Drawing,
     FigureStyle,
     bars,
@@ -25,10 +27,11 @@ from celltrain.drawing.figure import (
     direction,
     label_outer,
     legend_below,
+    legible,
     panelled,
+    require_matplotlib,
 )
-from celltrain.drawing.pages import words
-from celltrain.drawing.pages.html import Inlined, render, write_figure
+from celltrain.drawing.html import Inlined, render, write_figure
 from celltrain.ensemble.table import bounds
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing

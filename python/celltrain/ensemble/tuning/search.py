@@ -15,14 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.pages.words import valued
+from celltrain.drawing.words import valued
 from celltrain.ensemble.cases import Case, Run, execute
-from celltrain.ensemble.coordinator import Coordinator, Progress
-from celltrain.ensemble.plan import Seeds, canonical
-from celltrain.ensemble.plan.plan import compact
+from celltrain.ensemble.plan import Seeds, canonical, compact
 from celltrain.ensemble.plan_warnings import DELIVERED
-from celltrain.ensemble.store import Store
-from celltrain.ensemble.store.store import DATABASE
+from celltrain.ensemble.store import DATABASE, Store
+from celltrain.ensemble.sweeps import Coordinator, Progress
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
 from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna

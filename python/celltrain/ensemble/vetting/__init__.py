@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain import _core
-from celltrain.drawing.pages.html import render, sections
-from celltrain.drawing.pages.words import UNDEFINED, counted, estimated
-from celltrain.ensemble.comparing import Compared, compare
+from celltrain.drawing.html import render, sections
+from celltrain.drawing.words import UNDEFINED, counted, estimated
+from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
 from celltrain.ensemble.comparing.comparability import FEWEST_SEEDS, few
 from celltrain.ensemble.comparing.compared import ends
-from celltrain.ensemble.comparing.run import wrong_seeds
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
 from celltrain.ensemble.table import means
 from celltrain.ensemble.vetting import standard
@@ -35,11 +34,11 @@ from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError,
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, endable, watched
 from celltrain.model.grids import Block, Grid, Line
+from celltrain.model.network import tcp_summary
 from celltrain.model.paths import choices
 from celltrain.model.policy_files import Policy as Named
 from celltrain.model.scenario import Reading
 from celltrain.running.results import run
-from celltrain.running.summary import tcp_summary
 from celltrain.text import among, shown
 
 if TYPE_CHECKING:

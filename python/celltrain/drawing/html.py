@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.pages import words
+from celltrain.drawing import words
 from celltrain.errors import MissingExtraError
 from celltrain.model.files import replace
 from celltrain.model.grids import Block, Grid, Line
