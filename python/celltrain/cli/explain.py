@@ -123,7 +123,7 @@ def explain(
         page: Print the whole page of a TCP variant: all parameters, symbols, validation.
     """
     from celltrain.drawing.words import prose
-    from celltrain.ensemble.table import measured
+    from celltrain.ensemble.cases import measured
 
     if name is None:
         names = {kind: [entry.name for entry in entries(kind)] for kind in KINDS}

@@ -68,7 +68,7 @@ def _worker(
 
 def _seconds(text: str) -> float:
     """Returns the seconds of `--dask-timeout`; raises `InputError`."""
-    from celltrain.model.quantities import seconds
+    from celltrain.model.paths import seconds
 
     with suppress(ValueError):
         if 0 < (value := seconds(text)) <= MOST_SECONDS:
@@ -350,8 +350,8 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
 def blocks(store: Store) -> Iterator[Block]:
     """Yields a table of a small store: by point, the mean of each measure and half the width of its 95 % interval."""
     from celltrain.ensemble import plan_warnings
+    from celltrain.ensemble.cases import measured
     from celltrain.ensemble.plan import tcps
-    from celltrain.ensemble.table import measured
     from celltrain.model.network import tcp_line
 
     plan = store.plan

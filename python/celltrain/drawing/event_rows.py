@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.figure import LONGEST_TITLE, brief, new_axes
 from celltrain.errors import Fault, InputError, NotTracedError
-from celltrain.model.quantities import seconds
+from celltrain.model.paths import seconds
 from celltrain.text import nearest, shortened
 
 if TYPE_CHECKING:

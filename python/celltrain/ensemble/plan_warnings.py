@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing.words import settings, valued
-from celltrain.ensemble.cases import trial_run
+from celltrain.ensemble.cases import means, trial_run
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
 from celltrain.ensemble.plan import canonical, tcps
 from celltrain.ensemble.plan.axes import CHECKED_POINTS
-from celltrain.ensemble.table import means
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.paths import UnknownKeyError, follow
 from celltrain.model.scenario import Reading

@@ -15,7 +15,7 @@ from celltrain.drawing.event_rows import lost_frames, numbers, one_of, rows_of, 
 from celltrain.errors import CancelledError, Fault, InputError, ScenarioError, warn
 from celltrain.model.cancel import Cancel, check, current
 from celltrain.model.network import WITHOUT_TCP, Network
-from celltrain.model.quantities import QUANTITIES
+from celltrain.model.paths import QUANTITIES
 from celltrain.model.scenario import read, table
 from celltrain.running.events import block_of, schema_of
 

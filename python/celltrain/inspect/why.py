@@ -16,7 +16,7 @@ from celltrain.inspect.story import Sentence, sentences_on, sentences_without_ep
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, endable
 from celltrain.model.grids import Card, Carded, Grid
-from celltrain.model.quantities import QUANTITIES
+from celltrain.model.paths import QUANTITIES
 from celltrain.text import shown
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from celltrain import _core
 from celltrain.errors import ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, current, endable
-from celltrain.model.quantities import QUANTITIES
+from celltrain.model.paths import QUANTITIES
 from celltrain.model.scenario import read, table
 from celltrain.text import shortened, shown
 

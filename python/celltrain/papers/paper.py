@@ -23,8 +23,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from celltrain import _core
 from celltrain.errors import PaperError as PaperError
-from celltrain.model.paths import set_key
-from celltrain.model.quantities import seconds
+from celltrain.model.paths import seconds, set_key
 from celltrain.text import described
 
 if sys.version_info >= (3, 11):

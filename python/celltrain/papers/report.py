@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain import _core
 from celltrain.drawing.html import Inlined, Section, render, sections
 from celltrain.drawing.words import measure
-from celltrain.ensemble.table import arrow
+from celltrain.ensemble.cases import arrow
 from celltrain.model.arguments import checked
 from celltrain.model.files import replace, writing
 from celltrain.model.grids import Block, Card, Carded, Grid, Line

@@ -22,13 +22,12 @@ import numpy as np
 
 from celltrain.drawing.words import counted, valued
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import Case, Run, execute
+from celltrain.ensemble.cases import Case, Run, RunTable, execute
 from celltrain.ensemble.comparing.comparability import ADDITIONAL, REPLACED, check_comparable, not_numbers
 from celltrain.ensemble.comparing.compared import Compared
 from celltrain.ensemble.comparing.data import SCENARIO, Failure
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
-from celltrain.ensemble.table import RunTable
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel, endable, watched

@@ -14,7 +14,7 @@ from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.comparing.data import Comparison
 from celltrain.ensemble.plan import Plan, canonical
 from celltrain.errors import Fault, InputError
-from celltrain.model.quantities import seconds
+from celltrain.model.paths import seconds
 from celltrain.text import shown
 
 if TYPE_CHECKING:

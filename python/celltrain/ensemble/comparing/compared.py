@@ -12,10 +12,10 @@ from typing import Any
 from celltrain import _core
 from celltrain.drawing.words import UNDEFINED, difference, estimated, figure, settings, valued
 from celltrain.drawing.words import measure as worded
+from celltrain.ensemble.cases import number
 from celltrain.ensemble.comparing import comparability
 from celltrain.ensemble.comparing.data import SCENARIO, Comparison
 from celltrain.ensemble.comparing.figure import draw
-from celltrain.ensemble.table import number
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
 from celltrain.model.grids import LONGEST_WORD, Block, Card, Carded, Grid, Line

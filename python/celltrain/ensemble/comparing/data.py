@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing.words import valued
+from celltrain.ensemble.cases import SUMMARY, Measured, arrow, axis_columns, by_measure, differences, means
 from celltrain.ensemble.plan import Axis
-from celltrain.ensemble.table import SUMMARY, Measured, arrow, axis_columns, by_measure, differences, means
 from celltrain.running.statistics import Differences, Means
 from celltrain.running.tables import Column
 from celltrain.text import shown

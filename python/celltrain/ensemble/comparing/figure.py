@@ -21,9 +21,9 @@ from celltrain.drawing.figure import (
     subtitled,
 )
 from celltrain.drawing.lines import Group, Panel, Scale, dots, lines
+from celltrain.ensemble.cases import bounds
 from celltrain.ensemble.comparing.data import SCENARIO, Comparison
 from celltrain.ensemble.plan import Axis
-from celltrain.ensemble.table import bounds
 from celltrain.errors import Fault, InputError
 from celltrain.model.files import writing
 from celltrain.model.network import short_tcp

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import MissingExtraError
 from celltrain.model.grammar import AS_IS
-from celltrain.model.paths import Key, choices, set_key
-from celltrain.model.quantities import exact
+from celltrain.model.paths import Key, choices, exact, set_key
 
 if TYPE_CHECKING:
     import numpy as np

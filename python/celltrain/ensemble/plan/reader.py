@@ -33,8 +33,7 @@ from celltrain.errors import PlanError, ScenarioError
 from celltrain.model import overrides
 from celltrain.model.arguments import checked
 from celltrain.model.expressions import MeasureError, check_syntax, needs_series
-from celltrain.model.paths import Key, UnknownKeyError, follow
-from celltrain.model.quantities import exact, seconds
+from celltrain.model.paths import Key, UnknownKeyError, exact, follow, seconds
 from celltrain.model.scenario import no_plan
 from celltrain.model.shipped import named_text
 from celltrain.running import Recording

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from celltrain.drawing import words
 from celltrain.drawing.figure import COLOURS
+from celltrain.ensemble.cases import Measured
 from celltrain.ensemble.reports.data import Axis, Data, joined
-from celltrain.ensemble.table import Measured
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Differences, Means

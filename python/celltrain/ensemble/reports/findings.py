@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.ensemble import plan_warnings
+from celltrain.ensemble.cases import SUMMARY, Measured, arrow, by_measure, number, texts
 from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout, layout
 from celltrain.ensemble.reports.data import Data
-from celltrain.ensemble.table import SUMMARY, Measured, arrow, by_measure, number, texts
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
+from celltrain.ensemble.cases import Measured, measured, store_columns
 from celltrain.ensemble.plan import Axis, Plan, run_key
 from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of, size
 from celltrain.ensemble.store.folder import Kind, Lock, clear, uninterrupted
 from celltrain.ensemble.store.runs import StoredRuns, read, schema
-from celltrain.ensemble.table import Measured, measured, store_columns
 from celltrain.errors import Fault, MissingExtraError, StoreError
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.grids import Card, Carded, Grid

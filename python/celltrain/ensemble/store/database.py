@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from celltrain.ensemble.cases import RunTable
 from celltrain.ensemble.store.folder import sync
-from celltrain.ensemble.table import RunTable
 from celltrain.errors import Fault, InputError, StoreError
 from celltrain.model.files import UnreadableError, json_of
 from celltrain.running import RunRecord

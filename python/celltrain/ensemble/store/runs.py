@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from celltrain.ensemble.cases import SUMMARY, RunTable, arrow, by_measure, means, measured, texts
 from celltrain.ensemble.store.database import Database, axes_of, check_texts, checksums, wrapped
-from celltrain.ensemble.table import SUMMARY, RunTable, arrow, by_measure, means, measured, texts
 from celltrain.errors import Fault, StoreError
 from celltrain.running.tables import Column
 

@@ -10,16 +10,15 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from celltrain.ensemble.cases import measured
 from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, digest_of, in_words
 from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, rounded, written
 from celltrain.ensemble.plan.document import Place, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
-from celltrain.ensemble.table import measured
 from celltrain.errors import Fault
-from celltrain.model.paths import UnknownKeyError, set_key
-from celltrain.model.quantities import exact
+from celltrain.model.paths import UnknownKeyError, exact, set_key
 from celltrain.model.scenario import Reading
 
 if TYPE_CHECKING:

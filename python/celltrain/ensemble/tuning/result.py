@@ -32,7 +32,7 @@ from celltrain.drawing.figure import (
     require_matplotlib,
 )
 from celltrain.drawing.html import Inlined, render, write_figure
-from celltrain.ensemble.table import bounds
+from celltrain.ensemble.cases import bounds
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
 from celltrain.model.grids import Card, Carded, Grid

@@ -26,7 +26,7 @@ from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, put, sync
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.errors import Fault, MissingExtraError, TuneError, warn
 from celltrain.model.files import UnreadableError, linked, read_json
-from celltrain.model.quantities import exact
+from celltrain.model.paths import exact
 from celltrain.text import shown
 
 if TYPE_CHECKING:

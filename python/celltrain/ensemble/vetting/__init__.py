@@ -23,11 +23,11 @@ import numpy as np
 from celltrain import _core
 from celltrain.drawing.html import render, sections
 from celltrain.drawing.words import UNDEFINED, counted, estimated
+from celltrain.ensemble.cases import means
 from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
 from celltrain.ensemble.comparing.comparability import FEWEST_SEEDS, few
 from celltrain.ensemble.comparing.compared import ends
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
-from celltrain.ensemble.table import means
 from celltrain.ensemble.vetting import standard
 from celltrain.ensemble.vetting.standard import PATH, check_policy, policy_of
 from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
