@@ -9,7 +9,7 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
-from celltrain.errors import Fault, InputError
+from celltrain.errors import InputError
 
 if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
@@ -75,7 +75,7 @@ def compare(
         check(plot, width, style)
     if called is not None and len(files) > 1 and len(called) != len(files):
         said = f"--names has {counted(len(called), 'name')} for {counted(len(files), 'scenario')}; give one for each."
-        raise InputError([Fault.saying(said, key="--names", value=names or "")])
+        raise InputError.saying(said, key="--names", value=names or "")
     try:
         with shell.waiting("comparing") as tell:
             compared = compare(

@@ -13,7 +13,7 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.cli.catalog import KINDS, LISTED, SINGULAR, entries, everything
-from celltrain.errors import Fault, InputError
+from celltrain.errors import InputError
 from celltrain.model import shipped
 from celltrain.model.grids import Line
 
@@ -66,8 +66,7 @@ def list_(
     plurals = {singular.replace(" ", "_"): plural for plural, singular in SINGULAR.items()} | {"measure": "measures"}
     wanted = plurals.get(kind, kind)
     if wanted not in LISTED:
-        problem = f"is not a kind that can be listed; {among(kind, LISTED)}"
-        raise InputError([Fault.of_option("KIND", kind, problem)])
+        raise InputError.of_option("KIND", kind, f"is not a kind that can be listed; {among(kind, LISTED)}")
     note = "Of several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md"
     entries_of(wanted, output, note=note if wanted == "measures" else "")
 
@@ -154,7 +153,7 @@ def explain(
         )
         return
     if not named:
-        raise InputError([Fault.of_option("name", name, f"is not a {EXPLAINED}{_advice(wanted)}")])
+        raise InputError.of_option("name", name, f"is not a {EXPLAINED}{_advice(wanted)}")
     entry, *others = named
     if settings:
         entry = _changed(entry, settings)
@@ -185,7 +184,7 @@ def _changed(entry: Entry, settings: list[str]) -> Entry:
 
     if entry.kind != "scenarios":
         problem = f"applies only to scenarios; {entry.name} is one of the {entry.kind}"
-        raise InputError([Fault.of_option("--set", settings[0], problem)])
+        raise InputError.of_option("--set", settings[0], problem)
     scenario = shell.scenario(Path(entry.name), settings)
     assert isinstance(scenario, Scenario), "it has settings of its own"
     return replace(entry, page=to_toml(scenario, head=f"{entry.name} with {', '.join(settings)}."))
@@ -259,7 +258,7 @@ def schema(output: shell.Answer, plan: bool = False, result: bool = False) -> No
 
     # The schema is JSON, with or without --json.
     if plan and result:
-        raise InputError([Fault.of_option("--plan", "", "cannot be combined with --result; give one of them")])
+        raise InputError.of_option("--plan", "", "cannot be combined with --result; give one of them")
     shell.answer(result_schema() if result else json_schema() if plan else json.loads(_core.schema()))
 
 

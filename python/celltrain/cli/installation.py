@@ -44,12 +44,12 @@ def bench(output: shell.Table, quick: bool = False) -> None:
     Options:
         quick: Four of the scenarios, one run each.
     """
-    from celltrain.errors import Fault, InputError
+    from celltrain.errors import InputError
 
     profile = _core.build()["profile"]
     if profile != "release":
         problem = "is not benchmarked: only a release build has meaningful speeds. Install one with: pip install ."
-        raise InputError([Fault.of_option("build", profile, problem)])
+        raise InputError.of_option("build", profile, problem)
     titles = {case["scenario"]: case["title"] for case in cases(quick=quick)}
     measured: list[dict[str, Any]] = []
     with shell.waiting(f"measuring {len(titles)} scenarios on both engines") as tell:

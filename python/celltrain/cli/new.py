@@ -35,30 +35,30 @@ def new(
     Options:
         like (SCENARIO): Copy this shipped scenario instead.
     """
-    from celltrain.errors import Fault, InputError, OutputError
+    from celltrain.errors import InputError, OutputError
     from celltrain.model import shipped
     from celltrain.text import among
 
     if not name:
-        raise InputError([Fault.saying("NAME is missing: celltrain new mine writes mine.toml", key="NAME")])
+        raise InputError.saying("NAME is missing: celltrain new mine writes mine.toml", key="NAME")
     path = Path(name.removesuffix(".toml") + ".toml")
     if not re.fullmatch(r"[\w .+-]+", path.stem):
-        raise InputError([Fault.of_option("NAME", name, "is not a name; use letters, digits, spaces and - _ + .")])
+        raise InputError.of_option("NAME", name, "is not a name; use letters, digits, spaces and - _ + .")
     if like is None:
         text = (Path(__file__).parent / "new.toml").read_text(encoding="utf-8")
     elif (found := shipped.found(like, "scenario", folder=None)) is not None:
         text = found[1]
     else:
         hint = among(like, shipped.names("scenario"))
-        raise InputError([Fault.of_option("--like", like, f"is not a shipped scenario; {hint}")])
+        raise InputError.of_option("--like", like, f"is not a shipped scenario; {hint}")
     text = re.sub(r"(?m)^name = .*$", f'name = "{path.stem}"', text, count=1)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise OutputError([Fault.of_file(str(path), "already exists; choose another name, or delete it")]) from None
+        raise OutputError.of_file(str(path), "already exists; choose another name, or delete it") from None
     except OSError as error:
-        raise OutputError([Fault.of_file(str(path), f"cannot be written: {error.strerror}")]) from None
+        raise OutputError.of_file(str(path), f"cannot be written: {error.strerror}") from None
     typed = shown(shlex.quote(str(path)))
     output.tell(
         {"file": str(path)},
@@ -262,7 +262,7 @@ def _can_draw(files: list[Path], plot: Path) -> None:
     from celltrain.drawing.figure import refuse_other, require_matplotlib
 
     if len(files) != 1:
-        raise InputError([Fault.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")])
+        raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")
     refuse_other(plot, "--plot")
     require_matplotlib()
 
@@ -271,8 +271,7 @@ def _draw(checked: _Checked, plot: Path) -> None:
     from celltrain.inspect.network_figure import save
 
     if checked.network is None:
-        problem = f"Cannot draw {checked.file}: it is a policy, not a network."
-        raise InputError([Fault.saying(problem, key="--plot")])
+        raise InputError.saying(f"Cannot draw {checked.file}: it is a policy, not a network.", key="--plot")
     with shell.writing(plot):
         save(checked.network, plot)
 

@@ -157,7 +157,7 @@ def fixed_thresholds(file: Path, changed: Mapping[str, Any]) -> list[str]:
 def store(store: Path | None, out: Path | None) -> Path | None:
     """Returns the folder given with `--store`, or with `--out`, the option's former name."""
     if store is not None and out is not None:
-        raise InputError([Fault.saying("--out is the former name of --store: give one of them", key="--out")])
+        raise InputError.saying("--out is the former name of --store: give one of them", key="--out")
     return store or out
 
 
@@ -176,9 +176,9 @@ class Output:
         forms = {"--json": as_json, "--md": md, "--tex": tex, "--csv -": prints}
         given = [name for name, wanted in forms.items() if wanted]
         if len(given) > 1:
-            raise InputError([Fault.of_option(given[1], "on", f"cannot be combined with {given[0]}: give one of them")])
+            raise InputError.of_option(given[1], "on", f"cannot be combined with {given[0]}: give one of them")
         if csv is not None and not prints and not csv.suffix and not csv.exists():
-            raise InputError([Fault.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")])
+            raise InputError.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")
         if csv is not None and not prints:
             # Check this before a long run rather than after it.
             with writing(csv):

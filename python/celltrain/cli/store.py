@@ -86,14 +86,14 @@ def export(
         wide: One row per run, one column per measure.
     """
     from celltrain.ensemble.store import Store
-    from celltrain.errors import Fault, InputError
+    from celltrain.errors import InputError
     from celltrain.model.files import writing
     from celltrain.running.tables import write_csv, write_parquet
 
     if parquet == csv:
-        raise InputError([Fault.saying("say how the rows are written: --parquet or --csv")])
+        raise InputError.saying("say how the rows are written: --parquet or --csv")
     if out is None:
-        raise InputError([Fault.of_option("--out", "", "is missing: name the file to write")])
+        raise InputError.of_option("--out", "", "is missing: name the file to write")
     store = Store.open(folder)
     table = store.wide() if wide else store.table()
     with writing(out):
@@ -157,7 +157,7 @@ def report(
     """
     from celltrain.drawing.figure import require_matplotlib
     from celltrain.ensemble import reports
-    from celltrain.errors import Fault, InputError
+    from celltrain.errors import InputError
     from celltrain.model.files import inner
     from celltrain.model.grids import Line
 
@@ -165,12 +165,12 @@ def report(
         problem = (
             "names the store of a sweep" if store is None else "names the store, as the argument does: give only one"
         )
-        raise InputError([Fault.of_option("--store", "" if store is None else shown(store), problem)])
+        raise InputError.of_option("--store", "" if store is None else shown(store), problem)
     store = store or folder
     assert store is not None, "one of them is given"
     chosen = listed(measures)
     if chosen == []:
-        raise InputError([Fault.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")])
+        raise InputError.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")
     require_matplotlib()
     report = reports.report(
         store,

@@ -13,7 +13,7 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.drawing import words
-from celltrain.errors import Fault, InputError
+from celltrain.errors import InputError
 from celltrain.model.grids import Line
 from celltrain.text import shown
 
@@ -51,7 +51,7 @@ def _worker(
     chosen = [option for option, value in where.items() if value is not None]
     if len(chosen) > 1:
         problem = f"selects where to run, as {chosen[0]} does: give only one"
-        raise InputError([Fault.of_option(chosen[1], where[chosen[1]], problem)])
+        raise InputError.of_option(chosen[1], where[chosen[1]], problem)
     wait = _seconds(dask_timeout)
     if dask is None and scheduler_file is None:
         from celltrain.running import Local
@@ -74,7 +74,7 @@ def _seconds(text: str) -> float:
         if 0 < (value := seconds(text)) <= MOST_SECONDS:
             return value
     problem = f"is not a time above 0 and up to {MOST_SECONDS}s (one day), such as 60s or 500ms"
-    raise InputError([Fault.of_option("--dask-timeout", text, problem)])
+    raise InputError.of_option("--dask-timeout", text, problem)
 
 
 def _option(kind: Any, metavar: str, text: str) -> Any:
@@ -127,10 +127,9 @@ def sweep(
     from celltrain.model.overrides import single
 
     if store is None and not dry_run:
-        raise InputError([Fault.of_option("--store", "", "is missing: name a folder for results, or use --dry-run")])
+        raise InputError.of_option("--store", "", "is missing: name a folder for results, or use --dry-run")
     if retry_failed and not resume:
-        problem = "needs --resume: a new store has no failed runs"
-        raise InputError([Fault.of_option("--retry-failed", "given", problem)])
+        raise InputError.of_option("--retry-failed", "given", "needs --resume: a new store has no failed runs")
     _refuse_csv(output, "sweep", dry_run=dry_run)
     what = Plan.load(plan, settings=single(settings))
     latest: list[Progress] = []
@@ -212,7 +211,7 @@ def tune(
 def _refuse_csv(output: shell.Output, what: str, *, dry_run: bool) -> None:
     """Raises `InputError` if there will be no table to write."""
     if dry_run and output.csv is not None:
-        raise InputError([Fault.saying(f"--csv writes the table of a {what}: leave out --dry-run.", key="--csv")])
+        raise InputError.saying(f"--csv writes the table of a {what}: leave out --dry-run.", key="--csv")
 
 
 def _interrupted(output: shell.Output, facts: dict[str, Any], latest: list[Any]) -> int:

@@ -43,11 +43,11 @@ def why(
     Output:
         everything: Print all sentences, or list all times.
     """
-    from celltrain.errors import Fault, InputError
+    from celltrain.errors import InputError
     from celltrain.inspect import why as reasons
 
     if output.csv is not None and at is not None:
-        raise InputError([Fault.saying("--csv writes the list of times: leave out --at.", key="--csv")])
+        raise InputError.saying("--csv writes the list of times: leave out --at.", key="--csv")
     with shell.waiting(f"looking into {shown(file)}") as tell:
         scenario = shell.scenario(file, settings)
         if at is None:

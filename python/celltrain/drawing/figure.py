@@ -83,7 +83,7 @@ FIGURES = (".svg", ".pdf", ".png")
 def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
     """Raises `InputError` if a file name does not end in a figure format."""
     if Path(file).suffix.lower() not in FIGURES:
-        raise InputError([Fault.saying(f"Cannot draw {shown(file)}: use .svg, .pdf or .png.", key=option)])
+        raise InputError.saying(f"Cannot draw {shown(file)}: use .svg, .pdf or .png.", key=option)
 
 
 def require_matplotlib() -> None:
@@ -248,8 +248,7 @@ class FigureStyle:
         except (OSError, ValueError) as error:
             if self.style is None or not _is_file(self.style):
                 raise
-            problem = f"cannot be used as a style ({error})"
-            raise InputError([Fault.of_option("style", self.style, problem)]) from None
+            raise InputError.of_option("style", self.style, f"cannot be used as a style ({error})") from None
 
 
 def _is_file(path: str) -> bool:

@@ -22,7 +22,7 @@ from celltrain.drawing.figure import (
     styled,
 )
 from celltrain.drawing.words import valued
-from celltrain.errors import Fault, InputError
+from celltrain.errors import InputError
 from celltrain.model.arguments import checked
 from celltrain.model.files import writing
 
@@ -141,7 +141,7 @@ class Plot:
 
         names = list(self._series)
         if not names:
-            raise InputError([Fault.saying("No series was recorded: name some in trace, such as queue.", key="plot")])
+            raise InputError.saying("No series was recorded: name some in trace, such as queue.", key="plot")
         # Do not use pyplot, which could open a window or keep the figure in memory.
         with styled():
             figure = Figure(figsize=(8, 4.5 * len(names)), layout="constrained")

@@ -29,11 +29,10 @@ from celltrain.ensemble.plan import Plan, compact, run_key
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
-from celltrain.errors import ClusterError, Fault, PlanError, ScenarioError, warn
+from celltrain.errors import ClusterError, PlanError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.running import Rows, RunRecord, Worker, statistics, worker_of
-from celltrain.text import shown
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -104,9 +103,9 @@ def sweep(
     document = {"axes": over, "paired": paired or None, "sample": sample, "seeds": seeds, "measures": measures}
     plan = base if isinstance(base, Plan) else Plan.of(base, {**document, "series": series, "limits": limits})
     if resume and store is None:
-        raise PlanError([Fault.of_option("resume", True, "needs the store to continue")])
+        raise PlanError.of_option("resume", True, "needs the store to continue")
     if retry_failed and not resume:
-        raise PlanError([Fault.of_option("retry_failed", True, "needs resume=True and the store to continue")])
+        raise PlanError.of_option("retry_failed", True, "needs resume=True and the store to continue")
     where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
@@ -323,7 +322,7 @@ class Coordinator:
                 f"was made by celltrain {manifest['version']} ({manifest['profile']}), but a worker runs {rows.version} "
                 f"({rows.profile}): install the same on all machines"
             )
-            raise ClusterError([Fault.of_file(shown(self._store.path), problem)])
+            raise ClusterError.of_file(self._store.path, problem)
         for record in rows.runs:
             self._keep(record)
         check()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.drawing.event_rows import lost_frames, numbers, one_of, rows_of, texts
-from celltrain.errors import CancelledError, Fault, InputError, ScenarioError, warn
+from celltrain.errors import CancelledError, InputError, ScenarioError, warn
 from celltrain.model.cancel import Cancel, check, current
 from celltrain.model.network import WITHOUT_TCP, Network
 from celltrain.model.paths import QUANTITIES
@@ -260,7 +260,7 @@ class EventRuns:
         accepted = reading.accepted()
         warn(reading.warnings)
         if seed is not None and not 0 <= seed < 1 << 64:
-            raise ScenarioError([Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")])
+            raise ScenarioError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
         settings = table(accepted)
         flows = settings.get("flow", {}).items()
         return cls(

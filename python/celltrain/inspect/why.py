@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.errors import Fault, ScenarioError
+from celltrain.errors import ScenarioError
 from celltrain.inspect.history import NEVER, Episode, EventRuns, History
 from celltrain.inspect.story import Sentence, sentences_on, sentences_without_episode
 from celltrain.model.arguments import checked
@@ -170,10 +170,9 @@ def _instant(at: str, runs: EventRuns) -> Fraction:
     try:
         instant = QUANTITIES["time"].read(at)
     except ValueError as error:
-        raise ScenarioError([Fault.of_option("at", shown(at), f"is not {error}")]) from None
+        raise ScenarioError.of_option("at", shown(at), f"is not {error}") from None
     if instant > runs.duration:
-        problem = f"lies outside the run, which lasts {runs.written_duration}"
-        raise ScenarioError([Fault.of_option("at", shown(at), problem)])
+        raise ScenarioError.of_option("at", shown(at), f"lies outside the run, which lasts {runs.written_duration}")
     return instant
 
 

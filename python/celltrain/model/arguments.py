@@ -220,7 +220,7 @@ class Answer:
 
     def __init__(self, *_: object, **__: object) -> None:
         name = type(self).__name__
-        raise InputError([Fault.of_option(name, "", f"cannot be created directly; it comes from {self._call}")])
+        raise InputError.of_option(name, "", f"cannot be created directly; it comes from {self._call}")
 
     @classmethod
     def _made(cls, **parts: Any) -> Self:

@@ -95,12 +95,12 @@ class Model(BaseModel):
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
         """Makes a table from JSON; raises `ScenarioError`."""
         if not isinstance(json_data, str | bytes | bytearray):
-            raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not a str or bytes of JSON")])
+            raise ScenarioError.of_option("json_data", described(json_data), "is not a str or bytes of JSON")
         try:
             with _refusing(cls):
                 return super().model_validate_json(json_data, **options)
         except UnicodeEncodeError:
-            raise ScenarioError([Fault.of_file(cls.__name__, "is not JSON that can be encoded in UTF-8")]) from None
+            raise ScenarioError.of_file(cls.__name__, "is not JSON that can be encoded in UTF-8") from None
 
     def replace(self, **changes: Any) -> Self:
         """Returns a copy with some fields changed, checked like a new one.
@@ -122,7 +122,7 @@ class Model(BaseModel):
         except PydanticSerializationError:
             # pydantic does not validate copies (`model_copy`, `model_construct`), so they may contain anything.
             problem = "holds a value that a scenario cannot have; make the copy with replace() to see which"
-            raise ScenarioError([Fault.of_file(type(self).__name__, problem)]) from None
+            raise ScenarioError.of_file(type(self).__name__, problem) from None
 
 
 class Experiment(Carded, Model):

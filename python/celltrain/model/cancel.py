@@ -16,7 +16,7 @@ from html import escape
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from celltrain import _core
-from celltrain.errors import CancelledError, Fault, InputError
+from celltrain.errors import CancelledError, InputError
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class Cancel:
 
     def __reduce__(self) -> NoReturn:
         problem = "cannot be copied or pickled: it cancels calls in this process. Pass the same handle to several calls instead"
-        raise InputError([Fault.of_option("Cancel", "", problem)])
+        raise InputError.of_option("Cancel", "", problem)
 
     def __repr__(self) -> str:
         return f"Cancel(cancelled={self.cancelled})"

@@ -104,9 +104,9 @@ def import_graph(
     """
     file = shown(path)
     if flows is not None and not 1 <= flows <= MOST_FLOWS:
-        raise InputError([Fault.of_option("flows", flows, f"is not a number of flows from 1 to {MOST_FLOWS}")])
+        raise InputError.of_option("flows", flows, f"is not a number of flows from 1 to {MOST_FLOWS}")
     if buffer_cells < 1:
-        raise InputError([Fault.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")])
+        raise InputError.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")
     graph = _read(Path(path), file)
     problems = _Problems(file)
     nodes = _nodes(graph, name_attribute, problems)
@@ -377,8 +377,7 @@ def _read(path: Path, file: str) -> Any:
         raise MissingExtraError("importing graphs needs networkx: pip install celltrain[graph]") from error
     form = FORMATS.get(path.suffix.lower())
     if form is None:
-        problem = f"is not a graph in a known format; its name must end in {' or '.join(FORMATS)}"
-        raise InputError([Fault.of_file(file, problem)])
+        raise InputError.of_file(file, f"is not a graph in a known format; its name must end in {' or '.join(FORMATS)}")
     text = read_text(path, what="graph")
     problems = _Problems(file)
     try:
@@ -394,7 +393,7 @@ def _read(path: Path, file: str) -> Any:
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         problem = f"is not {form} that describes a graph ({reason[:200]})"
-    raise InputError([Fault.of_file(file, problem)])
+    raise InputError.of_file(file, problem)
 
 
 def _check_graphml(text: str, problems: _Problems) -> None:

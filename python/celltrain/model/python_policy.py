@@ -113,7 +113,7 @@ class PythonPolicy:
                 of each VC by its number; `random()`, which draws from the port's own random stream.
             vc: Number of the frame's VC at this port; `start` receives the names.
         """
-        raise ScenarioError([Fault.of_option("policy", type(self).__name__, _NO_ADMIT)])
+        raise ScenarioError.of_option("policy", type(self).__name__, _NO_ADMIT)
 
     def _as_model(self) -> Python:
         """Returns the scenario's table for this policy."""
@@ -156,7 +156,7 @@ def compiled(function: Callable[..., Any]) -> Any:
     except ImportError:
         raise MissingExtraError("compiled policies need numba: pip install celltrain[numba]") from None
     if not callable(function):
-        raise InputError([Fault.of_option("function", described(function), "is not a function")])
+        raise InputError.of_option("function", described(function), "is not a function")
     try:
         return Compiled(numba.cfunc(SIGNATURE, error_model="numpy")(function))
     except Exception as error:

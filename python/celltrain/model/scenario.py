@@ -108,7 +108,7 @@ def as_json(scenario: Mapping[str, Any], name: str) -> str:
             Fault.of(BROKEN, file=name, key=key, value=described(text)) for key, text in broken
         ) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise ScenarioError([Fault.of_file(name, f"cannot be written as JSON ({error})")]) from None
+        raise ScenarioError.of_file(name, f"cannot be written as JSON ({error})") from None
     return text
 
 
@@ -141,7 +141,7 @@ def _table_of(scenario: Any) -> dict[str, Any]:
     """Returns the table of a `celltrain.Scenario`; raises `ScenarioError` for other objects."""
     if not hasattr(scenario, "to_dict"):
         problem = "is neither a celltrain.Scenario nor the path of a TOML file"
-        raise ScenarioError([Fault.of_option("scenario", scenario, problem)])
+        raise ScenarioError.of_option("scenario", scenario, problem)
     made: dict[str, Any] = scenario.to_dict()
     return made
 

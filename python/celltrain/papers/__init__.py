@@ -16,7 +16,7 @@ from typing import Any
 
 from celltrain.drawing.words import counted
 from celltrain.ensemble.cases import Case, Run, execute
-from celltrain.errors import CancelledError, Fault, ScenarioError, warn
+from celltrain.errors import CancelledError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.model.expressions import outlined, problem
@@ -207,7 +207,7 @@ def _run(
         nonlocal done
         for record in rows.runs:
             if record.error is not None:
-                raise ScenarioError([Fault.of(f"a run with seed {record.seed} has no result: {record.error}")])
+                raise ScenarioError.of(f"a run with seed {record.seed} has no result: {record.error}")
             for why in record.problems or ():
                 if why is not None:
                     raise PaperError(why)

@@ -98,7 +98,7 @@ class Capture:
         """Returns the engine for this capture: by default the reference engine, which reports losses."""
         if requested == "fast" and self.of_cells:
             problem = "does not report single cells: let celltrain choose the engine, or capture packets at hosts"
-            raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
+            raise ScenarioError.of_option("engine", '"fast"', problem)
         return requested or "reference"
 
     def for_core(self) -> tuple[Any, ...]:
@@ -109,8 +109,7 @@ class Capture:
     def taking(self) -> Iterator[Take]:
         """Yields a function that writes bytes to the file. The file gets its name at the end, also after Ctrl-C."""
         if self.path.exists() or self.path.is_symlink():
-            problem = "already exists; name another file, or delete it"
-            raise OutputError([Fault.of_file(str(self.path), problem)])
+            raise OutputError.of_file(str(self.path), "already exists; name another file, or delete it")
         ended: BaseException | None = None
         self._end = b""
         with making(self.path.parent), writing(self.path), replacing(self.path) as file:

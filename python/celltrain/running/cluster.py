@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import CancelledError as Ended
-from celltrain.errors import ClusterError, Fault, MissingExtraError
+from celltrain.errors import ClusterError, MissingExtraError
 from celltrain.model.cancel import check
 from celltrain.model.files import MAX_BYTES, UnreadableError, read_json
 from celltrain.running.work import Chunk, Rows
@@ -60,7 +60,7 @@ class Cluster:
     def __init__(self, client: Client, note: Callable[[str], object] | None = None) -> None:
         if getattr(client, "asynchronous", False):
             problem = "is asynchronous, but a sweep is not: create it without asynchronous=True"
-            raise ClusterError([Fault.of_option("client", client, problem)])
+            raise ClusterError.of_option("client", client, problem)
         self.chunk_runs = FIRST_RUNS
         self._client, self._note = client, note
         self._address = str(client.scheduler.address)
@@ -199,7 +199,7 @@ class Cluster:
         take(Rows(**_core.build(), runs=(record,)))
 
     def _error(self, problem: str) -> ClusterError:
-        return ClusterError([Fault.of_file(self._address, problem)])
+        return ClusterError.of_file(self._address, problem)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -286,7 +286,7 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         except (OSError, ImportError) as error:
             advice = "start one with dask scheduler, or check that the address is right and can be reached from here"
             problem = f"is not a scheduler that responds ({error}): {advice}"
-            raise ClusterError([Fault.of_option(option, address, problem)]) from None
+            raise ClusterError.of_option(option, address, problem) from None
         try:
             yield client
         finally:
@@ -315,7 +315,7 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
             problem = f"{problem}: it was not written by dask scheduler --scheduler-file"
         # A partly written file may still be completed; anything but a regular file is an error at once.
         if final or time.monotonic() > deadline:
-            raise ClusterError([Fault.of_option("--scheduler-file", shown(path), problem)])
+            raise ClusterError.of_option("--scheduler-file", shown(path), problem)
         time.sleep(0.05)
 
 

@@ -113,7 +113,7 @@ class Events:
         if requested == "fast" and needed:
             reported = ", ".join(name for name in EVENTS if "fast" in EVENTS[name].engines)
             problem = f"does not report {', '.join(needed)}: let celltrain choose the engine, or keep only {reported}"
-            raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
+            raise ScenarioError.of_option("engine", '"fast"', problem)
         return requested or ("reference" if needed else "fast")
 
     def for_core(self) -> tuple[Any, ...]:
@@ -151,7 +151,7 @@ class Events:
         existing = [path for kind in EVENTS for form in FORMATS if _exists(path := self.folder / f"{kind}.{form}")]
         if existing:
             problem = "already exists; name another folder, or delete it"
-            raise OutputError([Fault.of_file(shown(path), problem) for path in existing])
+            raise OutputError([Fault.of_file(path, problem) for path in existing])
 
 
 def _exists(path: Path) -> bool:
@@ -290,11 +290,10 @@ def read_events(folder: str | os.PathLike[str]) -> EventLog:
     path = Path(folder)
     if not path.is_dir():
         problem = "is a file, not a folder of events" if path.exists() else "there is no such folder"
-        raise InputError([Fault.of_file(shown(path), problem)])
+        raise InputError.of_file(path, problem)
     log = EventLog(path)
     if not len(log):
-        problem = "has no tables of events; write them with celltrain run FILE --events DIR"
-        raise InputError([Fault.of_file(shown(path), problem)])
+        raise InputError.of_file(path, "has no tables of events; write them with celltrain run FILE --events DIR")
     return log
 
 
@@ -365,10 +364,10 @@ def _read(path: Path, kind: str) -> pa.Table:
             raise pa.ArrowInvalid("its columns are others")
         return table.cast(schema.with_metadata(table.schema.metadata))
     except files.UnreadableError as error:
-        raise InputError([Fault.of_file(shown(path), error.problem)]) from None
+        raise InputError.of_file(path, error.problem) from None
     except (pa.ArrowException, OSError, ValueError) as error:
         problem = f"is not a table of {kind} that celltrain wrote ({' '.join(str(error).split())[:200]})"
-        raise InputError([Fault.of_file(shown(path), problem)]) from None
+        raise InputError.of_file(path, problem) from None
 
 
 def _parquet(file: Any) -> pa.Table:

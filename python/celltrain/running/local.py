@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.errors import Fault, PlanError
+from celltrain.errors import PlanError
 from celltrain.model.arguments import MOST_JOBS, cores
 from celltrain.model.cancel import Cancel, check, current, ended_by
 from celltrain.model.expressions import STEP, MeasureError, NoValueError, measure, needs_series, wanted
@@ -42,12 +42,10 @@ COMPLAINT = 300
 def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
     """Returns the worker for the arguments of a public call; raises `PlanError` if they contradict each other."""
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise PlanError([Fault.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")])
+        raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
     chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
     if len(chosen) > 1:
-        raise PlanError(
-            [Fault.of_option(chosen[1], "given", f"selects where to run, as {chosen[0]} does: give only one")]
-        )
+        raise PlanError.of_option(chosen[1], "given", f"selects where to run, as {chosen[0]} does: give only one")
     if client is not None:
         from celltrain.running.cluster import Cluster
 

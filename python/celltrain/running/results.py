@@ -326,12 +326,12 @@ class RunResult(Carded):
         times, flows, [delivered] = self.series.raw("delivered")
         if flow is not None and flow not in flows:
             problem = f"is not a flow; choose from {', '.join(map(shown, flows[:9]))}"
-            raise InputError([Fault.of_option("flow", shown(flow), problem)])
+            raise InputError.of_option("flow", shown(flow), problem)
         if len(times) <= statistics.FEWEST_SAMPLES:
             problem = (
                 f"gives {len(times)} samples of the run; use a shorter step, for at least {statistics.FEWEST_SAMPLES}"
             )
-            raise InputError([Fault.of_option("step", "", problem)])
+            raise InputError.of_option("step", "", problem)
         of_all = delivered.sum(axis=1) if flow is None else delivered[:, flows.index(flow)]
         megabits = np.diff(of_all.astype(np.float64)) * 8 / 1e6
         return statistics.steady(times[1:], megabits / np.diff(times))

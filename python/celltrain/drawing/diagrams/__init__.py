@@ -12,11 +12,10 @@ from celltrain.drawing.diagrams import anatomy, ladder, sequence
 from celltrain.drawing.diagrams.ladder import GONE, TALL
 from celltrain.drawing.event_rows import SIZE, Events, names, texts
 from celltrain.drawing.figure import refuse_other, require_matplotlib, save, styled
-from celltrain.errors import Fault, InputError, OutputError
+from celltrain.errors import InputError, OutputError
 from celltrain.model import files
 from celltrain.model.arguments import checked
 from celltrain.model.files import writing
-from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,7 +122,7 @@ class Diagrams:
         refuse_other(target, "out")
         form = target.suffix.removeprefix(".").lower()
         if kind not in ("sequence", "anatomy", "ladder"):
-            raise InputError([Fault.of_option("kind", kind, "is not a diagram; choose from sequence, anatomy, ladder")])
+            raise InputError.of_option("kind", kind, "is not a diagram; choose from sequence, anatomy, ladder")
         _refuse_others(target)
         # Do not use pyplot, which could open a window or keep the figure in memory.
         with styled():
@@ -144,4 +143,4 @@ def _refuse_others(target: Path) -> None:
         is_ours = False
     if not is_ours:
         problem = "already exists and was not drawn by celltrain plot; name another file, or delete it"
-        raise OutputError([Fault.of_file(shown(target), problem)])
+        raise OutputError.of_file(target, problem)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain.drawing import event_rows
 from celltrain.drawing.event_rows import Events, marks, names, numbers, rows_of, texts
 from celltrain.drawing.figure import COLOURS, GREY, INK, LOSS, legible, tint_of_flow
-from celltrain.errors import Fault, InputError
+from celltrain.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,7 +91,7 @@ def _port(port: str | None, known: list[str]) -> str:
     """Returns the port if it is known, or the only one there is."""
     if port is None and len(known) != 1:
         problem = f"is missing; cells were recorded at {', '.join(known[:12]) or 'no port'}"
-        raise InputError([Fault.of_option("port", "", problem)])
+        raise InputError.of_option("port", "", problem)
     return known[0] if port is None else event_rows.one_of("port", "a port of these events", port, known)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing.event_rows import SIZE, Events, finish, marks, names, numbers, one_of, rows_of, texts
 from celltrain.drawing.figure import INK, LOSS, PALE, brief, colour_of_flow, legible, tint_of_flow
-from celltrain.errors import Fault, InputError
+from celltrain.errors import InputError
 from celltrain.text import described
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def draw(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axe
     ports = _ports(own, number) if 0 <= number < 1 << 64 else {}
     if not ports:
         problem = "has no recorded cells; name a frame that crossed a port whose cells were recorded"
-        raise InputError([Fault.of_option("frame", described(number), problem)])
+        raise InputError.of_option("frame", described(number), problem)
     ends = [] if judged is None else rows_of(judged, frame=str(number)).to_pylist()
     end = next(((row["time_s"], row["event"]) for row in ends if row["event"] in ("delivered", "failed")), None)
     visits = [visit for at_port in ports.values() for visit in at_port]

@@ -184,7 +184,7 @@ def _plans(
     called = _names(scenarios) if names is None else list(names)
     if again := next((name for name in called if called.count(name) > 1), None):
         problem = "is the name of two scenarios" if names else "is given twice"
-        raise InputError([Fault.of_option("names" if names else "scenarios", again, problem)])
+        raise InputError.of_option("names" if names else "scenarios", again, problem)
     plans, faults = dict[str, Plan](), list[Fault]()
     for name, scenario in zip(called, scenarios, strict=True):
         try:
@@ -288,9 +288,9 @@ def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple
     """Returns the names of the scenario, or of the values compared in it; raises `InputError` if they do not fit."""
     what = "the one scenario" if axis is None else f"each of the {len(axis)} values of {axis.name}"
     if len(names) != count:
-        raise InputError([Fault.of_option("names", ", ".join(names), f"must be one name for {what}")])
+        raise InputError.of_option("names", ", ".join(names), f"must be one name for {what}")
     if again := next((name for name in names if list(names).count(name) > 1), None):
-        raise InputError([Fault.of_option("names", again, "appears twice; names must differ")])
+        raise InputError.of_option("names", again, "appears twice; names must differ")
     return tuple(names)
 
 
@@ -373,20 +373,20 @@ def _axis(name: str, given: Any) -> Any:
         values = _axis(str(given.get("path", name)), listed)
         return {**plain({key: given[key] for key in given if key != "values"}), "values": _values_of(values)}
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-        raise InputError([Fault.of_option("vary", described(given), f"is not a list of values for {name}")])
+        raise InputError.of_option("vary", described(given), f"is not a list of values for {name}")
     listed = list(given)
     try:
         found = [resolved(name, value) if isinstance(value, str | Policy) else ("", plain(value)) for value in listed]
     except (UnknownKeyError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError([Fault.of_option("vary", name, str(error))]) from None
+        raise InputError.of_option("vary", name, str(error)) from None
     values = [value for _, value in found]
     if not any(isinstance(value, Mapping) for value in values):
         return values
     labels = [called or label for (called, _), label in zip(found, _labels(values), strict=True)]
     if again := next((label for label in labels if labels.count(label) > 1), None):
-        raise InputError([Fault.of_option("vary", again, f"appears twice among the values of {name}; delete one")])
+        raise InputError.of_option("vary", again, f"appears twice among the values of {name}; delete one")
     # Keep the text of a TCP, as its table depends on the scenario.
     kept = [
         text if isinstance(text, str) and is_tcp(name) else value for text, value in zip(listed, values, strict=True)

@@ -123,7 +123,7 @@ def _drawn(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> 
     if len(cells) > MOST_PANELS:
         drawn = ", ".join(axis.name for axis in others)
         problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} can be drawn"
-        raise InputError([Fault.of_option("plot", shown(drawn), f"{problem}: vary less, or plot the table")])
+        raise InputError.of_option("plot", shown(drawn), f"{problem}: vary less, or plot the table")
     values = list(dict.fromkeys(own[across.name] for own in compared.settings))
     order = np.argsort(values) if across.is_number else np.arange(len(values))
     by_tcp = any(axis.name.partition(".")[0] == "tcp" for axis in others)

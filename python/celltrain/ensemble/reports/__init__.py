@@ -27,7 +27,7 @@ from celltrain.ensemble.reports import analysis, figures
 from celltrain.ensemble.reports.data import Axis, Data, Failure, of_store
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.ensemble.store import Store
-from celltrain.errors import Fault, StoreError
+from celltrain.errors import StoreError
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
 from celltrain.model.grids import Card, Carded, Grid
@@ -163,7 +163,7 @@ def _names(first: Store, second: Store) -> tuple[str, str]:
     """Returns names for two stores: their folders, and their versions if these differ."""
     one, other = shown(first.path.resolve().name), shown(second.path.resolve().name)
     if first.path.resolve() == second.path.resolve():
-        raise StoreError([Fault.of_option("--compare", shown(second.path), "is the same store; name another")])
+        raise StoreError.of_option("--compare", shown(second.path), "is the same store; name another")
     if one == other:
         one, other = shown(first.path), shown(second.path)
     if first.version != second.version:

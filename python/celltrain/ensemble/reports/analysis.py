@@ -84,7 +84,7 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
     bare = [name.removeprefix("-") for name in pair]
     if len(bare) != 2 or bare[0] == bare[1]:
         problem = "is not two measures, such as efficiency,fairness, or efficiency,-cells.lost if lower is better"
-        raise StoreError([Fault.of_option("front", ",".join(pair), problem)])
+        raise StoreError.of_option("front", ",".join(pair), problem)
     known = f"is not among the measures of the report: {', '.join(names)}"
     if faults := [
         Fault.of_option("front", name, known) for name, own in zip(pair, bare, strict=True) if own not in names
@@ -167,7 +167,7 @@ def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None
 def _named_layout(data: Data, names: Sequence[str]) -> Layout:
     if not 1 <= len(names) <= 3:
         problem = "is not one to three axes (for x-axis, colours and panels), such as buffer,policy,network"
-        raise StoreError([Fault.of_option("lines", ",".join(names), problem)])
+        raise StoreError.of_option("lines", ",".join(names), problem)
     axes = [data.factor(name, "lines") for name in names]
     for name, axis, most in zip(names, axes, (len(data.points), MOST_COLOURS, MOST_PANELS), strict=False):
         problem = ""
@@ -176,7 +176,7 @@ def _named_layout(data: Data, names: Sequence[str]) -> Layout:
         elif len(axis.values) > most:
             problem = f"has {len(axis.values)} values; at most {most} can be drawn"
         if problem:
-            raise StoreError([Fault.of_option("lines", name, problem)])
+            raise StoreError.of_option("lines", name, problem)
     return Layout(**dict(zip(("over", "by", "panel"), axes, strict=False)))
 
 
@@ -269,15 +269,14 @@ def baseline(data: Data, text: str) -> Baseline:
     """Parses `AXIS=VALUE`; raises `StoreError` if there is no such axis or value."""
     name, sign, value = (part.strip() for part in text.partition("="))
     if not sign:
-        problem = "is not AXIS=VALUE, such as policy=tail_drop"
-        raise StoreError([Fault.of_option("baseline", text, problem)])
+        raise StoreError.of_option("baseline", text, "is not AXIS=VALUE, such as policy=tail_drop")
     axis = data.factor(name, "baseline")
     known = [axis.label(level) for level in range(len(axis.values))]
     plain = [str(one) if isinstance(one, str) else words.plain(one) for one in (axis.first or axis).values]
     for names in (known, plain):
         if value in names:
             return Baseline(data=data, axis=axis, level=names.index(value))
-    raise StoreError([Fault.of_option("baseline", value, f"is not a value of {name}; choose from {', '.join(known)}")])
+    raise StoreError.of_option("baseline", value, f"is not a value of {name}; choose from {', '.join(known)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,7 +360,7 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
     both = np.array([place for place, key in enumerate(keys) if key in places], dtype=np.int64)
     if not len(both):
         problem = f"have no point in common: they have different values of {', '.join(axes) or 'everything'}"
-        raise StoreError([Fault.of_file(f"{names[0]} and {names[1]}", problem)])
+        raise StoreError.of_file(f"{names[0]} and {names[1]}", problem)
     other = np.array([places[keys[place]] for place in both], dtype=np.int64)
     measures = [measure.name for measure in second.measures]
     sides = [(first, both), (second, other)]

@@ -209,8 +209,7 @@ class Data:
             if name in (axis.name, *axis.names):
                 return axis
         known = [one for axis in self.grids for one in axis.names]
-        problem = f"is not an axis of a grid; {among(name, known)}"
-        raise StoreError([Fault.of_option(option, name, problem)])
+        raise StoreError.of_option(option, name, f"is not an axis of a grid; {among(name, known)}")
 
     def is_network(self, factor: Axis) -> bool:
         """Returns whether a factor, or one of the axes combined in it, changes the network or its TCP."""
@@ -326,7 +325,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
     runs = store.runs()
     if not len(runs):
         problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
-        raise StoreError([Fault.of_file(shown(store.path), problem)])
+        raise StoreError.of_file(store.path, problem)
     numbers, point = np.unique(runs.case, return_inverse=True)
     settings = [runs.settings[case] for case in numbers.tolist()]
     good = ~runs.failed

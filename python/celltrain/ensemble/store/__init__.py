@@ -193,7 +193,7 @@ class Store(Carded, Answer):
             return read_parquet(found[0][0])
         except (*DAMAGE, OSError, pa.ArrowException) as error:
             problem = f"is damaged (the series of {run_key}: {error}): {MEND}"
-            raise StoreError([Fault.of_file(shown(self.path / DATABASE), problem)]) from None
+            raise StoreError.of_file(self.path / DATABASE, problem) from None
 
     def to_arrow(self, measures: Sequence[str] | None = None) -> pa.Table:
         """Returns the rows as an Arrow table, like `table`."""
@@ -240,25 +240,25 @@ class Store(Carded, Answer):
     def _wrong_tables(self, database: Database) -> Iterator[Fault]:
         for (text,) in database.rows("PRAGMA integrity_check(5)"):
             if text != "ok":
-                yield Fault.of_file(shown(database.path), f"is damaged ({text}): {MEND}")
+                yield Fault.of_file(database.path, f"is damaged ({text}): {MEND}")
         with database.snapshot() as query:
             [double] = query("SELECT count(*) FROM repeats JOIN runs USING (point, seed)").fetchone()
             [lost] = query("SELECT count(*) FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)").fetchone()
             [count] = query("SELECT count(*) FROM repeats").fetchone()
             if double or lost or count != database.totals().repeats:
                 problem = "refers to runs of other points that are missing, or to some twice"
-                yield Fault.of_file(shown(database.path), f"{problem}: it was changed; {MEND}")
+                yield Fault.of_file(database.path, f"{problem}: it was changed; {MEND}")
             if self.manifest["plan"].get("series") is not None:
                 text = "SELECT count(*) FROM runs WHERE error IS NULL AND run NOT IN (SELECT run FROM series)"
                 [missing] = query(text).fetchone()
                 if missing:
-                    yield Fault.of_file(shown(database.path), f"lacks the series of {missing:,} runs: {MEND}")
+                    yield Fault.of_file(database.path, f"lacks the series of {missing:,} runs: {MEND}")
 
     def _wrong_keys(self, runs: StoredRuns) -> Iterator[Fault]:
         for key, seed, case in zip(runs.keys, runs.seed.tolist(), runs.case.tolist(), strict=True):
             if key != run_key(runs.configurations[case], seed, version=self.version):
                 problem = f"holds the run {key}, whose key does not match its scenario and seed"
-                yield Fault.of_file(shown(self.path), f"{problem}: it was changed; {MEND}")
+                yield Fault.of_file(self.path, f"{problem}: it was changed; {MEND}")
                 return
 
     def _card(self) -> Card:
@@ -288,7 +288,7 @@ class Store(Carded, Answer):
         return f"Store({str(self.path)!r}, {self.totals().runs:,} runs)"
 
     def _error(self, problem: str) -> StoreError:
-        return StoreError([Fault.of_file(shown(self.path), problem)])
+        return StoreError.of_file(self.path, problem)
 
     # To write.
 
@@ -306,7 +306,7 @@ class Store(Carded, Answer):
         except OSError as error:
             raise _not_made(folder, error) from None
         if problem is not None:
-            raise StoreError([Fault.of_file(shown(folder), problem)])
+            raise StoreError.of_file(folder, problem)
 
     @classmethod
     @checked(StoreError)
@@ -441,7 +441,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
         problem = f"is not a store: it has no {DATABASE}" if folder.exists() else "is not there"
         if (folder / OLD_MANIFEST).exists():
             problem = "is a store of celltrain 0.2: make one of this version from it with celltrain store import"
-        raise StoreError([Fault.of_file(shown(folder), problem)])
+        raise StoreError.of_file(folder, problem)
     with contextlib.closing(Database(path)) as database:
         manifest = KIND.understood(folder, database.about())
         database.expect(manifest)
@@ -467,4 +467,4 @@ def _needed(package: str) -> Any:
 
 def _not_made(folder: Path, error: OSError) -> StoreError:
     reason = (error.strerror or str(error)).lower()
-    return StoreError([Fault.of_file(shown(folder), f"cannot be made ({reason})")])
+    return StoreError.of_file(folder, f"cannot be made ({reason})")

@@ -14,11 +14,10 @@ from typing import Any
 from celltrain.ensemble.store import DATABASE, FORMAT, KIND, LOCK, OLD_MANIFEST, Store, read_parquet
 from celltrain.ensemble.store.database import DAMAGE, Database, Repeat, axes_of, first_line
 from celltrain.ensemble.store.folder import SHA256, Kind, Lock, checksum
-from celltrain.errors import Fault, StoreError
+from celltrain.errors import StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.files import UnreadableError, read_bytes
 from celltrain.running import RunRecord
-from celltrain.text import shown
 
 OLD = Kind("store of celltrain 0.2", OLD_MANIFEST, 1, StoreError, unseen=KIND.unseen, needs=KIND.needs)
 #: Maximum size of a part or a series, in bytes.
@@ -120,6 +119,4 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (UnreadableError, sqlite3.Error, pa.ArrowException, OSError, AttributeError, *DAMAGE) as error:
         problem = f"is damaged, or was not written by celltrain 0.2 ({first_line(error)})"
-        raise StoreError(
-            [Fault.of_file(shown(path), f"{problem}: repair it with celltrain 0.2, using its store repair")]
-        ) from None
+        raise StoreError.of_file(path, f"{problem}: repair it with celltrain 0.2, using its store repair") from None

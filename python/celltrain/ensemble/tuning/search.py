@@ -24,7 +24,7 @@ from celltrain.ensemble.sweeps import Coordinator, Progress
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
 from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
-from celltrain.errors import Fault, PlanError, ScenarioError, warn
+from celltrain.errors import PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, check, endable, watched
 from celltrain.running import Rows, Worker, statistics, worker_of
@@ -488,7 +488,7 @@ def tune(
     document = {"axes": over, "measures": measures, "limits": limits, "tune": given}
     plan = base if isinstance(base, TunePlan) else TunePlan.of(base, document)
     if resume and out is None:
-        raise PlanError([Fault.of_option("resume", True, "needs the folder to continue")])
+        raise PlanError.of_option("resume", True, "needs the folder to continue")
     where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")

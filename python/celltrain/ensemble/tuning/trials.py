@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain.ensemble.plan.axes import draw
 from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, put, sync
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
-from celltrain.errors import Fault, MissingExtraError, TuneError, warn
+from celltrain.errors import MissingExtraError, TuneError, warn
 from celltrain.model.files import UnreadableError, linked, read_json
 from celltrain.model.paths import exact
 from celltrain.text import shown
@@ -154,18 +154,18 @@ class Folder(Locked):
         """Creates a folder; raises `TuneError` if it already contains other files."""
         try:
             if path.exists() and not path.is_dir():
-                raise _error(path, "is a file, not a folder")
+                raise TuneError.of_file(path, "is a file, not a folder")
             path.mkdir(parents=True, exist_ok=True)
             names = {one.name for one in path.iterdir() if not one.name.startswith(".")}
         except OSError as error:
-            raise _error(path, f"cannot be made ({error.strerror})") from None
+            raise TuneError.of_file(path, f"cannot be made ({error.strerror})") from None
         # A creation that was killed may have left the lock and an empty folder.
         if MANIFEST not in names and names - {LOCK, RUNS}:
-            raise _error(path, "contains other files: name a folder that is new or empty")
+            raise TuneError.of_file(path, "contains other files: name a folder that is new or empty")
         folder = cls(path, KIND.new(plan, optuna=silent_optuna().__version__), plan)
         try:
             if (path / MANIFEST).exists():
-                raise _error(path, "is already a search: continue it with --resume, or name another folder")
+                raise TuneError.of_file(path, "is already a search: continue it with --resume, or name another folder")
             _refuse_links(path / RUNS)
             (path / RUNS).mkdir(exist_ok=True)
             sync(path)
@@ -228,14 +228,12 @@ class Folder(Locked):
             generations = read_json(path, what="list of trials")["generations"]
             asked = [[[tuple(map(exact, numbers)) for numbers in of] for of in one] for one in generations]
         except (UnreadableError, ValueError, ArithmeticError, TypeError, KeyError) as error:
-            raise _error(path, f"is not what celltrain wrote ({error}): start again in another folder") from None
+            raise TuneError.of_file(
+                path, f"is not what celltrain wrote ({error}): start again in another folder"
+            ) from None
         if any(len(one) != len(self.plan.configurations.points) for one in asked):
-            raise _error(path, "has other configurations: start again in another folder")
+            raise TuneError.of_file(path, "has other configurations: start again in another folder")
         return asked
-
-
-def _error(path: Path, problem: str) -> TuneError:
-    return TuneError([Fault.of_file(shown(path), problem)])
 
 
 def _refuse_links(*paths: Path) -> None:
