@@ -9,7 +9,10 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
+from celltrain.drawing.words import counted
 from celltrain.errors import InputError
+from celltrain.model.files import named
+from celltrain.model.overrides import as_options, of_options, single
 
 if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
@@ -64,10 +67,8 @@ def compare(
         plot (PICTURE): Draw means with intervals there: .svg, .pdf or .png.
         out (DIR): Write means, differences and all runs there, as CSV and JSON.
     """
-    from celltrain.drawing.words import counted
     from celltrain.ensemble.comparing import compare
     from celltrain.ensemble.comparing.figure import check
-    from celltrain.model.overrides import as_options, of_options
 
     called = None if names is None else listed([names])
     varied = of_options(vary or [], settings or [])
@@ -183,8 +184,6 @@ def vet(
     from celltrain.drawing.html import environment
     from celltrain.ensemble import vetting
     from celltrain.ensemble.vetting.standard import policy_of
-    from celltrain.model.files import named
-    from celltrain.model.overrides import single
 
     if html is not None:
         environment("report")

@@ -13,9 +13,14 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.cli.catalog import KINDS, LISTED, SINGULAR, entries, everything
+from celltrain.drawing.words import prose
 from celltrain.errors import InputError
 from celltrain.model import shipped
+from celltrain.model.grammar import OTHERWISE
 from celltrain.model.grids import Line
+from celltrain.model.measures import ROWS, RUN, result_schema
+from celltrain.model.scenario import to_toml
+from celltrain.text import among
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +57,6 @@ def list_(
     ] = None,
 ) -> None:
     """List available models, services, papers, studies, plans, scenarios or measures."""
-    from celltrain.text import among
-
     if kind is None:
         rows = [{"kind": kind, "count": len(_listed(kind))} for kind in LISTED]
         grid = shell.grid("kind", "how many", left=("kind",))
@@ -87,7 +90,6 @@ def _listed(kind: str) -> list[dict[str, str]]:
     """Returns the names of a kind. Measures are named by the path to each number of a run."""
     if kind != "measures":
         return [{"name": entry.name, "summary": entry.summary} for entry in entries(kind)]
-    from celltrain.model.measures import ROWS, RUN
 
     members = {"flows": "tcp1", "ports": "bottleneck", "contracts": "VC", "abr": "VC"}
     measures = [("", one) for one in RUN]
@@ -121,7 +123,6 @@ def explain(
     Options:
         page: Print the whole page of a TCP variant: all parameters, symbols, validation.
     """
-    from celltrain.drawing.words import prose
     from celltrain.ensemble.cases import measured
 
     if name is None:
@@ -169,8 +170,6 @@ def explain(
 
 def _advice(wanted: str) -> str:
     """Returns the end of a message about a name that does not exist."""
-    from celltrain.model.grammar import OTHERWISE
-
     known = list(dict.fromkeys(entry.name for entry in everything()))
     near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "see: celltrain list policies"
@@ -179,7 +178,6 @@ def _advice(wanted: str) -> str:
 
 def _changed(entry: Entry, settings: list[str]) -> Entry:
     """Returns a shipped scenario as a TOML page, with these settings changed."""
-    from celltrain.model.scenario import to_toml
     from celltrain.model.types import Scenario
 
     if entry.kind != "scenarios":
@@ -254,7 +252,6 @@ def schema(output: shell.Answer, plan: bool = False, result: bool = False) -> No
     """
     from celltrain import _core
     from celltrain.ensemble.plan.forms import json_schema
-    from celltrain.model.measures import result_schema
 
     # The schema is JSON, with or without --json.
     if plan and result:

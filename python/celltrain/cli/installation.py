@@ -18,6 +18,7 @@ from typing import Any
 
 from celltrain import _core
 from celltrain.cli import shell
+from celltrain.errors import CelltrainError, InputError
 from celltrain.model.arguments import cores
 from celltrain.model.files import named
 from celltrain.model.grids import Line
@@ -44,8 +45,6 @@ def bench(output: shell.Table, quick: bool = False) -> None:
     Options:
         quick: Four of the scenarios, one run each.
     """
-    from celltrain.errors import InputError
-
     profile = _core.build()["profile"]
     if profile != "release":
         problem = "is not benchmarked: only a release build has meaningful speeds. Install one with: pip install ."
@@ -209,8 +208,6 @@ def lab(output: shell.Answer, out: Path | None = None) -> None:
     Output:
         out (FILE): Write the page there instead: one file, which needs no network.
     """
-    from celltrain.errors import CelltrainError
-
     try:
         page = PAGE.read_bytes()
     except FileNotFoundError:

@@ -12,8 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from celltrain.cli import options, shell
-from celltrain.errors import Fault, InputError
-from celltrain.text import shown
+from celltrain.drawing.figure import refuse_other, require_matplotlib
+from celltrain.errors import Fault, InputError, OutputError
+from celltrain.model import shipped
+from celltrain.model.graph import import_graph
+from celltrain.model.grids import Line
+from celltrain.model.network import Network
+from celltrain.model.overrides import single
+from celltrain.model.policy_files import is_policy_file
+from celltrain.model.scenario import read, save, table, to_toml
+from celltrain.text import among, shown
 
 if TYPE_CHECKING:
     from celltrain.model.network import Network
@@ -35,10 +43,6 @@ def new(
     Options:
         like (SCENARIO): Copy this shipped scenario instead.
     """
-    from celltrain.errors import InputError, OutputError
-    from celltrain.model import shipped
-    from celltrain.text import among
-
     if not name:
         raise InputError.saying("NAME is missing: celltrain new mine writes mine.toml", key="NAME")
     path = Path(name.removesuffix(".toml") + ".toml")
@@ -120,9 +124,6 @@ def import_(
     Output:
         out (SCENARIO): TOML file to write. [default: standard output]
     """
-    from celltrain.model.graph import import_graph
-    from celltrain.model.overrides import single
-    from celltrain.model.scenario import read, save, table, to_toml
     from celltrain.model.types import Scenario
 
     scenario = import_graph(
@@ -184,9 +185,6 @@ def check(
     Output:
         plot (PICTURE): Draw the network of the one FILE there: .png, .svg or .pdf.
     """
-    from celltrain.model.grids import Line
-    from celltrain.model.overrides import single
-
     if plot is not None:
         _can_draw(files, plot)
     changed = single(settings)
@@ -234,10 +232,6 @@ class _Checked:
 
 def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
     """Checks a scenario or a policy file."""
-    from celltrain.model.network import Network
-    from celltrain.model.policy_files import is_policy_file
-    from celltrain.model.scenario import read, table
-
     name = shown(file)
     if is_policy_file(file):
         from celltrain.ensemble.vetting.standard import check_file
@@ -259,8 +253,6 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
 
 def _can_draw(files: list[Path], plot: Path) -> None:
     """Raises `InputError`, before any file is read, if the network cannot be drawn."""
-    from celltrain.drawing.figure import refuse_other, require_matplotlib
-
     if len(files) != 1:
         raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")
     refuse_other(plot, "--plot")

@@ -18,8 +18,9 @@ import typer
 
 from celltrain.cli import catalog
 from celltrain.errors import CelltrainError
-from celltrain.model import measures, paths, shipped
+from celltrain.model import measures, paths, scenario, shipped
 from celltrain.model.arguments import MOST_JOBS
+from celltrain.model.network import Network
 from celltrain.text import shortened
 
 SCENARIO, ENSEMBLE, OUTPUT = "Scenario", "Ensemble", "Output"
@@ -131,9 +132,6 @@ complete_series = completer(lambda: measures.SERIES, several=True)
 
 def complete_flows(context: typer.Context, incomplete: str) -> list[str]:
     """Completes connections of the scenario already given on the command line."""
-    from celltrain.model import scenario
-    from celltrain.model.network import Network
-
     file = context.params.get("file")
     try:
         flows = () if file is None else Network.of_core(scenario.read(file).accepted()).flows

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from celltrain.cli import options, shell
+from celltrain.drawing.words import left
 
 if TYPE_CHECKING:
     from celltrain.papers import Progress, Reproduction
@@ -146,7 +147,6 @@ def _answer(
 
 
 def _bar(now: Progress) -> tuple[int, int, str]:
-    from celltrain.drawing.words import left
 
     return now.done, now.total, left(now.remaining_seconds)
 

@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
+from celltrain.drawing.figure import refuse_other, require_matplotlib
 from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.model import scenario as scenarios
+from celltrain.model.cancel import current
 from celltrain.model.files import making
 from celltrain.model.grids import Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
+from celltrain.running.captures import Capture
+from celltrain.running.events import Events
+from celltrain.running.results import balance, share
+from celltrain.running.results import run as simulate
 from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
@@ -91,11 +98,6 @@ def run(
             shows. [default: ip]
         pcap_at (SIDE): Capture point: sender, receiver or both (packets); out, in or both (cells). [default: sender]
     """
-    from celltrain.drawing.figure import refuse_other, require_matplotlib
-    from celltrain.running.captures import Capture
-    from celltrain.running.events import Events
-    from celltrain.running.results import run as simulate
-
     if explain_plan:
         return _explain_plan(shell.scenario(file, settings), output)
     if plot is not None:
@@ -234,9 +236,6 @@ def _recorded(log: Events | None, capture: Capture | None) -> Iterator[tuple[Pat
 
 def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     """Prints the port plan of the fast engine."""
-    from celltrain.model import scenario as scenarios
-    from celltrain.model.cancel import current
-
     try:
         plan = json.loads(scenarios.read(scenario).accepted().explain_plan(current()))
     except ValueError as error:
@@ -251,8 +250,6 @@ def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
 
 def blocks(result: RunResult) -> Iterator[Block]:
     """Yields the lines and tables of a result."""
-    from celltrain.running.results import balance, share
-
     answer = result.to_dict()
     begin, end = answer["measured_from_s"], answer["measured_to_s"]
     is_part = begin > 0 or end < result.duration_s

@@ -22,8 +22,12 @@ import typer
 
 from celltrain.cli.options import Csv, Json, Latex, Markdown, Several, described
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
+from celltrain.model import grids
 from celltrain.model.files import named
 from celltrain.model.files import writing as writing
+from celltrain.model.grids import Grid
+from celltrain.model.overrides import single
+from celltrain.model.scenario import read, table
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
 from celltrain.stopping import interruptible
 from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
@@ -135,8 +139,6 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
     """Returns the scenario of a command, with the settings of `--set` applied."""
     if not settings:
         return file
-    from celltrain.model.overrides import single
-    from celltrain.model.scenario import read, table
     from celltrain.model.types import Scenario
 
     changed = table(read(file, single(settings), option="--set").accepted())
@@ -148,7 +150,6 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
 def fixed_thresholds(file: Path, changed: Mapping[str, Any]) -> list[str]:
     """Returns warnings about thresholds in cells that stay constant while `--set` changes the buffer."""
     from celltrain.ensemble.plan_warnings import thresholds
-    from celltrain.model.scenario import read, table
 
     original = read(file)
     return [] if original.faults else list(thresholds([table(original.accepted()), changed], of_plan=False))
@@ -219,8 +220,6 @@ class Output:
 
     def print(self, blocks: Iterable[Block]) -> None:
         """Prints lines and tables, with an empty line before and after each table."""
-        from celltrain.model import grids
-
         if self.form in ("markdown", "latex"):
             typer.echo((grids.markdown if self.form == "markdown" else grids.latex)(blocks))
             return
@@ -319,8 +318,6 @@ def console(*, stderr: bool = False) -> Console:
 
 def grid(*columns: str, left: tuple[str, ...] = (), keys: int = 1) -> Grid:
     """Returns an empty table. Columns in `left` contain words, the others numbers. See `celltrain.model.grids`."""
-    from celltrain.model.grids import Grid
-
     return Grid(heads=columns, left=tuple(place for place, name in enumerate(columns) if name in left), keys=keys)
 
 

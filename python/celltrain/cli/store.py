@@ -10,6 +10,14 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
+from celltrain.drawing import words
+from celltrain.drawing.figure import require_matplotlib
+from celltrain.drawing.words import counted
+from celltrain.drawing.words import measure as worded
+from celltrain.errors import InputError
+from celltrain.model.files import inner, writing
+from celltrain.model.grids import Grid, Line
+from celltrain.running.tables import write_csv, write_parquet
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -30,7 +38,6 @@ def show(output: shell.Table, folder: Folder) -> None:
     """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval."""
     from celltrain.cli.sweep import blocks
     from celltrain.ensemble.store import Store
-    from celltrain.model.grids import Line
 
     store = Store.open(folder)
     facts = store.to_dict()
@@ -86,9 +93,6 @@ def export(
         wide: One row per run, one column per measure.
     """
     from celltrain.ensemble.store import Store
-    from celltrain.errors import InputError
-    from celltrain.model.files import writing
-    from celltrain.running.tables import write_csv, write_parquet
 
     if parquet == csv:
         raise InputError.saying("say how the rows are written: --parquet or --csv")
@@ -155,11 +159,7 @@ def report(
     Output:
         out (DIR): Folder for page, tables and figures. [default: STORE/report]
     """
-    from celltrain.drawing.figure import require_matplotlib
     from celltrain.ensemble import reports
-    from celltrain.errors import InputError
-    from celltrain.model.files import inner
-    from celltrain.model.grids import Line
 
     if (folder is None) == (store is None):
         problem = (
@@ -200,10 +200,8 @@ def report(
 
 def _table(report: Report) -> Iterator[Block]:
     """Yields a row for each point: means, or differences from the baseline, with half their 95 % intervals."""
-    from celltrain.drawing import words
     from celltrain.ensemble.comparing.compared import BEYOND, HALF
     from celltrain.ensemble.reports import MOST_ROWS
-    from celltrain.model.grids import Grid, Line
 
     data, against = report.data, report.baseline
     yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
@@ -237,9 +235,6 @@ def _table(report: Report) -> Iterator[Block]:
 
 def _lines(report: Report) -> Iterator[str]:
     """Yields a summary of the report in a few lines."""
-    from celltrain.drawing.words import counted
-    from celltrain.drawing.words import measure as worded
-
     data, front, compared = report.data, report.trade_off, report.comparison
     failed = f", {len(data.failures):,} of them failed" if data.failures else ""
     missing = f", {data.missing:,} still to be run" if data.missing else ""

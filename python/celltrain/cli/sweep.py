@@ -13,8 +13,13 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.drawing import words
+from celltrain.drawing.figure import FigureStyle, require_matplotlib
 from celltrain.errors import InputError
+from celltrain.model.files import inner
 from celltrain.model.grids import Line
+from celltrain.model.network import tcp_line
+from celltrain.model.overrides import single
+from celltrain.model.paths import seconds
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -52,10 +57,10 @@ def _worker(
     if len(chosen) > 1:
         problem = f"selects where to run, as {chosen[0]} does: give only one"
         raise InputError.of_option(chosen[1], where[chosen[1]], problem)
+    from celltrain.running import Local
+
     wait = _seconds(dask_timeout)
     if dask is None and scheduler_file is None:
-        from celltrain.running import Local
-
         yield Local(jobs)
         return
     from celltrain.running.cluster import Cluster, connected, scheduler_in
@@ -68,8 +73,6 @@ def _worker(
 
 def _seconds(text: str) -> float:
     """Returns the seconds of `--dask-timeout`; raises `InputError`."""
-    from celltrain.model.paths import seconds
-
     with suppress(ValueError):
         if 0 < (value := seconds(text)) <= MOST_SECONDS:
             return value
@@ -124,7 +127,6 @@ def sweep(
     """
     from celltrain.ensemble.plan import Plan
     from celltrain.ensemble.sweeps import run_plan
-    from celltrain.model.overrides import single
 
     if store is None and not dry_run:
         raise InputError.of_option("--store", "", "is missing: name a folder for results, or use --dry-run")
@@ -169,11 +171,8 @@ def tune(
     Output:
         store (DIR): Folder for the results: new or empty. [default: out/PLAN]
     """
-    from celltrain.drawing.figure import FigureStyle, require_matplotlib
     from celltrain.drawing.html import environment
     from celltrain.ensemble.tuning import TunePlan, run_tune
-    from celltrain.model.files import inner
-    from celltrain.model.overrides import single
 
     _refuse_csv(output, "search", dry_run=dry_run)
     what = TunePlan.load(plan, settings=single(settings))
@@ -351,7 +350,6 @@ def blocks(store: Store) -> Iterator[Block]:
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.cases import measured
     from celltrain.ensemble.plan import tcps
-    from celltrain.model.network import tcp_line
 
     plan = store.plan
     measures, hidden = plan.measures[:MOST_MEASURES], plan.measures[MOST_MEASURES:]

@@ -10,6 +10,8 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.cli.options import option
+from celltrain.errors import InputError
+from celltrain.running.events import read_events
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -43,7 +45,6 @@ def why(
     Output:
         everything: Print all sentences, or list all times.
     """
-    from celltrain.errors import InputError
     from celltrain.inspect import why as reasons
 
     if output.csv is not None and at is not None:
@@ -151,7 +152,6 @@ def ladder(
 
 
 def _draw(kind: str, output: shell.Output, folder: Path, out: Path | None, **options: Any) -> None:
-    from celltrain.running.events import read_events
 
     diagrams = read_events(folder).plot
     texts = []

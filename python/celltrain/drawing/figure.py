@@ -13,9 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from celltrain.errors import Fault, InputError, MissingExtraError
 from celltrain.model.files import replacing
 from celltrain.text import nearest, shown
@@ -24,8 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from contextlib import AbstractContextManager
 
+    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 #: Colours by index of a flow or a group: six by Okabe and Ito, and two more that are distinct for colour-blind readers.
 #: The lab has the same colours in `lab/src/page/styles/base.css`.
@@ -313,9 +312,12 @@ def new_figure(**options: Any) -> Figure:
 def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[float, float]) -> NDArray[np.float64]:
     """Returns the lengths of error bars below and above means, clipped at the measure's limits.
 
+    >>> import numpy as np
     >>> bars(np.array([0.9, 0.5]), np.array([0.3, np.nan]), (0.0, 1.0)).round(6).tolist()
     [[0.3, 0.0], [0.1, 0.0]]
     """
+    import numpy as np
+
     half = np.nan_to_num(half)
     room = mean - limits[0], limits[1] - mean
     return np.stack([np.minimum(half, np.maximum(np.nan_to_num(one, posinf=np.inf), 0.0)) for one in room])
