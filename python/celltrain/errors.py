@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -214,6 +215,14 @@ class NotTracedError(CelltrainError, KeyError):
 
 class MissingExtraError(CelltrainError, ImportError):
     """An optional package is required but not installed."""
+
+
+def needed(module: str, message: str) -> Any:
+    """Imports and returns a module of an optional package; raises `MissingExtraError` with the message."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(message) from error
 
 
 class CelltrainWarning(UserWarning):

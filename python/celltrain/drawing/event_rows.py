@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from celltrain.drawing.figure import LONGEST_TITLE, brief, new_axes
 from celltrain.errors import InputError, NotTracedError
 from celltrain.model.paths import seconds
@@ -93,8 +95,6 @@ def lost_frames(sent: Any, arrived: Any) -> Any:
     >>> lost_frames(np.array([0, 1, 2, 3]), np.array([0, 2]))
     array([False,  True, False, False])
     """
-    import numpy as np
-
     last = arrived.max() if len(arrived) else -1
     return ~np.isin(sent, arrived) & (sent < last)
 

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.errors import Fault, InputError, MissingExtraError
+from celltrain.errors import Fault, InputError, needed
 from celltrain.model.files import replacing
 from celltrain.text import nearest, shown
 
@@ -87,10 +87,7 @@ def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
 
 def require_matplotlib() -> None:
     """Raises `MissingExtraError` if matplotlib is not installed."""
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError as error:
-        raise MissingExtraError("plots need matplotlib: pip install celltrain[plot]") from error
+    needed("matplotlib", "plots need matplotlib: pip install celltrain[plot]")
 
 
 def new_axes(**figure: Any) -> Axes:

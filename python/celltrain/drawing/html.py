@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing import words
-from celltrain.errors import MissingExtraError
+from celltrain.errors import needed
 from celltrain.model.files import replace
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.text import lines, shown
@@ -141,11 +141,9 @@ def environment(extra: str) -> Any:
     Args:
         extra: Extra that installs Jinja2, named in the `MissingExtraError` if it is missing.
     """
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingExtraError(f"pages need jinja2: pip install 'celltrain[{extra}]'") from error
+    jinja2 = needed("jinja2", f"pages need jinja2: pip install 'celltrain[{extra}]'")
+    from markupsafe import Markup
+
     return jinja2.Environment(
         loader=jinja2.PackageLoader("celltrain", "."),
         autoescape=True,

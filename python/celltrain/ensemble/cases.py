@@ -232,14 +232,14 @@ def measured(text: str) -> Measured:
     'cells'
     """
     if text in _RUN:
-        return _number(text, _RUN[text].meaning, _RUN[text].unit)
+        return Column(text, "float64", _RUN[text].unit, _RUN[text].meaning)
     # A path consists of a list, the name of a row, and a measure, whose name may contain a dot.
     path = text.split(".", 2)
     measure = _ROWS.get(path[0], {}).get(path[-1]) if len(path) == 3 else None
     if measure is None or " " in text:
-        return _number(text, text)
+        return Column(text, "float64", "", text)
     pure = path[1].startswith(tuple(f"{name}(" for name in _PURE))
-    return _number(text, f"{path[1]}: {measure.meaning}", "1" if pure else measure.unit)
+    return Column(text, "float64", "1" if pure else measure.unit, f"{path[1]}: {measure.meaning}")
 
 
 def bounds(text: str) -> tuple[float, float]:
@@ -258,44 +258,33 @@ def bounds(text: str) -> tuple[float, float]:
 
 def axis_columns(axes: Sequence[Axis], text: str = "name") -> list[Column]:
     """Returns a column for each axis; text columns have the kind `text`."""
-    return [
-        Column(name=axis.name, kind="float64" if axis.is_number else text, unit=axis.unit, meaning=axis.meaning)
-        for axis in axes
-    ]
+    return [Column(axis.name, "float64" if axis.is_number else text, axis.unit, axis.meaning) for axis in axes]
 
 
 def store_columns(axes: Sequence[Axis]) -> list[Column]:
     """Returns the columns of the long table of a store."""
     return [
-        _name("run_key", "hash of canonical scenario, seed and version: this run alone has it"),
-        Column(name="point", kind="int32", unit="1", meaning="index of the point in the plan"),
+        Column("run_key", "name", "", "hash of canonical scenario, seed and version: this run alone has it"),
+        Column("point", "int32", "1", "index of the point in the plan"),
         *axis_columns(axes),
-        Column(name="seed", kind="uint64", unit="1", meaning="seed of every random choice of the run"),
-        _name("measure", "what was measured; null where the run failed"),
-        _number("value", "its value, in the unit of the measure; null where it has none"),
-        _name("error", "why the run, or the measure, has no value"),
-        _name("fingerprint", "16 hex digits that change with any segment's instant"),
-        _name("configuration", "the scenario as JSON, every default filled in"),
-        _name("version", "of celltrain"),
-        _name("profile", "of its build: release or debug"),
+        Column("seed", "uint64", "1", "seed of every random choice of the run"),
+        Column("measure", "name", "", "what was measured; null where the run failed"),
+        Column("value", "float64", "", "its value, in the unit of the measure; null where it has none"),
+        Column("error", "name", "", "why the run, or the measure, has no value"),
+        Column("fingerprint", "name", "", "16 hex digits that change with any segment's instant"),
+        Column("configuration", "name", "", "the scenario as JSON, every default filled in"),
+        Column("version", "name", "", "of celltrain"),
+        Column("profile", "name", "", "of its build: release or debug"),
     ]
-
-
-def _name(name: str, meaning: str) -> Column:
-    return Column(name=name, kind="name", unit="", meaning=meaning)
-
-
-def _number(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name=name, kind="float64", unit=unit, meaning=meaning)
 
 
 #: Columns of means, by attribute of `Means`.
 SUMMARY = {
-    "n": Column(name="n", kind="int64", unit="1", meaning="values"),
-    "mean": _number("mean", "their mean, in the unit of the measure"),
-    "sd": _number("sd", "their standard deviation; null below two"),
-    "low": _number("low", "lower end of the mean's 95 % interval (Student's t); null below two"),
-    "high": _number("high", "its upper end"),
+    "n": Column("n", "int64", "1", "values"),
+    "mean": Column("mean", "float64", "", "their mean, in the unit of the measure"),
+    "sd": Column("sd", "float64", "", "their standard deviation; null below two"),
+    "low": Column("low", "float64", "", "lower end of the mean's 95 % interval (Student's t); null below two"),
+    "high": Column("high", "float64", "", "its upper end"),
 }
 
 

@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.errors import Fault, InputError, MissingExtraError
+from celltrain.errors import Fault, InputError, needed
 from celltrain.model.arguments import checked
 from celltrain.model.files import MAX_BYTES, UnreadableError, json_of
 from celltrain.model.scenario import Reading, table
@@ -371,10 +371,7 @@ def _draw(kinds: dict[str, str], flows: int, seed: int, problems: _Problems) -> 
 
 
 def _read(path: Path, file: str) -> Any:
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise MissingExtraError("importing graphs needs networkx: pip install celltrain[graph]") from error
+    nx = needed("networkx", "importing graphs needs networkx: pip install celltrain[graph]")
     form = FORMATS.get(path.suffix.lower())
     if form is None:
         raise InputError.of_file(file, f"is not a graph in a known format; its name must end in {' or '.join(FORMATS)}")

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ABR", "CONTRACTS", "EVENTS", "FLOWS", "PORTS", "ROWS", "RUN", "SERIES", "Kind", "Measure", "Series"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Measure:
     """A measure of a run, a flow, a port, a VC or a series; also a column of a table."""
 

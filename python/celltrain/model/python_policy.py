@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
+from celltrain.errors import Fault, InputError, ScenarioError, needed
 from celltrain.text import among, described
 
 if TYPE_CHECKING:
@@ -151,10 +151,7 @@ def compiled(function: Callable[..., Any]) -> Any:
         MissingExtraError: If numba is not installed (`pip install celltrain[numba]`).
         InputError: If numba cannot compile it.
     """
-    try:
-        import numba
-    except ImportError:
-        raise MissingExtraError("compiled policies need numba: pip install celltrain[numba]") from None
+    numba = needed("numba", "compiled policies need numba: pip install celltrain[numba]")
     if not callable(function):
         raise InputError.of_option("function", described(function), "is not a function")
     try:

@@ -497,7 +497,7 @@ def _figure(value: float | None, digits: int) -> str:
 
 
 def _columns(kind: str, in_unit: str, **meanings: str) -> list[Column]:
-    return [Column(name=name, kind=kind, unit=in_unit, meaning=meaning) for name, meaning in meanings.items()]
+    return [Column(name, kind, in_unit, meaning) for name, meaning in meanings.items()]
 
 
 _TABLE = _columns("string", "", table="the paper's table, or the name of an experiment")
@@ -563,7 +563,7 @@ def seeds_table(reproduction: Reproduction) -> pa.Table:
                     | {"fingerprint": reproduction.fingerprints.get((number.configuration, seed))}
                 )
     every = reproduction.paper.quantities.values()
-    quantities = [Column(name=q.name, kind="float64", unit=q.unit, meaning=q.meaning) for q in every]
+    quantities = [Column(q.name, "float64", q.unit, q.meaning) for q in every]
     return _table(reproduction, content, [*_NETWORK, *_SEED, *quantities, *_FINGERPRINT])
 
 
@@ -571,7 +571,7 @@ def _table(reproduction: Reproduction, content: list[dict[str, Any]], columns: I
     """Makes a table with a column for each key. A key and a column with one name, such as the network, share it."""
     used = {key for scored in reproduction.scored for key in scored.number.row}
     keys = [
-        Column(name=name, kind=_type(row[name] for row in content if name in row), unit=key.unit, meaning=key.meaning)
+        Column(name, _type(row[name] for row in content if name in row), key.unit, key.meaning)
         for name, key in reproduction.paper.keys.items()
         if name in used
     ]

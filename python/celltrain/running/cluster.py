@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import CancelledError as Ended
-from celltrain.errors import ClusterError, MissingExtraError
+from celltrain.errors import ClusterError, needed
 from celltrain.model.cancel import check
 from celltrain.model.files import MAX_BYTES, UnreadableError, read_json
 from celltrain.running.work import Chunk, Rows
@@ -274,7 +274,7 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         option: Name of the option in error messages.
         timeout: Seconds to wait for the scheduler, also if it is lost later.
     """
-    distributed = _distributed()
+    distributed = needed("distributed", "a cluster needs Dask's distributed: pip install celltrain[cluster]")
     # Errors are reported once, here; Dask would log them many times.
     logging.disable()
     try:
@@ -339,11 +339,3 @@ async def _missing(address: str, timeout: float) -> str | None:
         return next((text for text in map(str, reversed(causes)) if text), type(error).__name__)
     kind = found.get("type") if isinstance(found, dict) else None
     return None if kind == "Scheduler" else f"it is a {kind}"
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise MissingExtraError("a cluster needs Dask's distributed: pip install celltrain[cluster]") from None
-    return distributed

@@ -24,8 +24,8 @@ TIME = Column(
     unit="s",
     meaning="time since the start of the run: a multiple of the step, rounded to the clock of the run, and exact as it stands",
 )
-PORT = Column(name="port", kind="name", unit="", meaning="the output port, named after its link")
-FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
+PORT = Column("port", "name", "", "the output port, named after its link")
+FLOW = Column("flow", "name", "", "the connection")
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Table:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from celltrain.drawing.diagrams import anatomy, ladder, sequence
 from celltrain.drawing.diagrams.ladder import GONE, TALL
 from celltrain.drawing.event_rows import SIZE, Events, names, texts
@@ -97,8 +99,6 @@ class Diagrams:
         Args:
             kind: `"sequence"` or `"ladder"`.
         """
-        import numpy as np
-
         table, column, bad = ("cells", "vc", GONE) if kind == "ladder" else ("segments", "flow", ("retransmitted",))
         rows = self._run.log[table]
         counts = Counter(texts(rows, column)[np.isin(texts(rows, "event"), bad)].tolist())

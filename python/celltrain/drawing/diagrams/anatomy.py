@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from celltrain.drawing import event_rows
 from celltrain.drawing.event_rows import Events, marks, names, numbers, rows_of, texts
 from celltrain.drawing.figure import COLOURS, GREY, INK, LOSS, legible, tint_of_flow
@@ -31,8 +33,6 @@ _VISIBLE = 1.6
 
 def draw(run: Events, port: str | None, *, window: str | None, notes: list[str], ax: Axes | None) -> Axes:
     """Draws the diagram from the recorded events; adds notes about them for the reader."""
-    import numpy as np
-
     span = event_rows.span_of(window)
     everything = run.log["cells"]
     port = _port(port, names(everything, "port"))
@@ -97,8 +97,6 @@ def _port(port: str | None, known: list[str]) -> str:
 
 def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
     """Returns the VCs in the port's order, the times of events, and the waiting cells of each VC after every event."""
-    import numpy as np
-
     vcs = names(table, "port_vc")
     events, times, of = texts(table, "event"), numbers(table, "time_s"), texts(table, "vc")
     port_vcs = texts(table, "port_vc")
@@ -121,8 +119,6 @@ def _drawn(times: Any, total: Any) -> Any:
 
     The last state of a column applies until the next event, so the queue is also correct during a pause.
     """
-    import numpy as np
-
     if len(times) <= _COLUMNS:
         return np.arange(len(times))
     edges = np.searchsorted(times, np.linspace(times[0], times[-1], _COLUMNS + 1))
@@ -161,8 +157,6 @@ def _areas(ax: Axes, x: Any, states: Any, order: Any, vcs: Sequence[str], index:
 
 def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
     """Draws refused frames and the policy's threshold; returns the height that the plot needs."""
-    import numpy as np
-
     refused = rows_of(judged, event="refused")
     x, y = numbers(refused, "time_s") * scale, numbers(refused, "occupancy")
     if len(x):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from celltrain.drawing.event_rows import SIZE, Events, finish, marks, names, numbers, one_of, rows_of, texts
 from celltrain.drawing.figure import INK, LOSS, PALE, brief, colour_of_flow, legible, tint_of_flow
 from celltrain.errors import InputError
@@ -74,8 +76,6 @@ def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int,
 
     The second value is a note, unless the frame lost only some of its cells.
     """
-    import numpy as np
-
     cells = own.filter(own["frame"].is_valid())
     if not len(cells):
         return 0, ""

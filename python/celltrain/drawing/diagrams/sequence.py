@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from celltrain.drawing import event_rows
 from celltrain.drawing.event_rows import MOST_MARKS, Events, marks, names, numbers, rows_of, texts
 from celltrain.drawing.figure import GREY, INK, LOSS, SOFT, colour_of_flow, legible
@@ -82,8 +84,6 @@ def draw(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes
 
 def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float) -> None:
     """Draws the highest ACK at the sender, a tick for each duplicate, and the limit set by cwnd."""
-    import numpy as np
-
     acked = events == "acknowledged"
     if not acked.any():
         return
@@ -103,8 +103,6 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
 
 def _losses(run: Events, own: pa.Table, table: pa.Table, is_sent: Any) -> dict[str, Any]:
     """Returns the rows of lost segments, by cause if frames were recorded."""
-    import numpy as np
-
     frames = numbers(table, "frame")
     # Data segments and ACKs have different VCs.
     vc = str(texts(table, "vc")[is_sent][0])

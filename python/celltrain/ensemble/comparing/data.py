@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 #: Name used if scenarios are compared, and for the condition if policies are compared within each scenario.
 SCENARIO = "scenario"
 
+SEED = Column("seed", "uint64", "1", "seed of every random choice of the run")
+PRINT = Column("fingerprint", "string", "", "16 hex digits that change with any segment's instant")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
@@ -88,17 +91,17 @@ class Comparison:
         are the ends of the interval of the difference. Missing numbers are null.
         """
         cases = np.arange(len(self.names) * len(self.settings))
-        against = {
-            "difference": ("difference", f"mean of what it has more than {self.names[0]}, seed by seed"),
-            "low": ("difference_low", "lower end of its 95 % interval"),
-            "high": ("difference_high", "its upper end"),
+        more = f"mean of what it has more than {self.names[0]}, seed by seed"
+        columns = {
+            "difference": Column("difference", "float64", "", more),
+            "low": Column("difference_low", "float64", "", "lower end of its 95 % interval"),
+            "high": Column("difference_high", "float64", "", "its upper end"),
         }
-        columns = {part: _column(name, "float64", meaning) for part, (name, meaning) in against.items()}
         measures = [measure.name for measure in self.measures] * len(cases)
         return arrow(
             [
                 *self._case_columns(np.repeat(cases, len(self.measures))),
-                (_column("measure", "string", "what was measured"), measures),
+                (Column("measure", "string", "", "what was measured"), measures),
                 *by_measure({name: SUMMARY[name] for name in ("n", "mean", "sd", "low", "high")}, self.means, cases),
                 *by_measure(columns, self.differences, cases),
             ]
@@ -110,20 +113,8 @@ class Comparison:
         prints = self.fingerprints.reshape(-1, len(self.seeds))
         case, seed = np.nonzero(prints != "")
         values = self.values.reshape(*prints.shape, -1)[case, seed]
-        return arrow(
-            [
-                *self._case_columns(case),
-                (
-                    _column("seed", "uint64", "seed of every random choice of the run", "1"),
-                    np.array(self.seeds, np.uint64)[seed],
-                ),
-                (
-                    _column("fingerprint", "string", "16 hex digits that change with any segment's instant"),
-                    prints[case, seed].tolist(),
-                ),
-                *zip(self.measures, values.T, strict=True),
-            ]
-        )
+        of_run = {SEED: np.array(self.seeds, np.uint64)[seed], PRINT: prints[case, seed].tolist()}
+        return arrow([*self._case_columns(case), *of_run.items(), *zip(self.measures, values.T, strict=True)])
 
     @property
     def fixed_line(self) -> str:
@@ -140,10 +131,6 @@ class Comparison:
 
     def _case_columns(self, cases: NDArray[np.int64]) -> Iterator[tuple[Column, list[Any]]]:
         names, places = (part.tolist() for part in np.divmod(cases, len(self.settings)))
-        yield _column("name", "string", "what is compared"), [self.names[name] for name in names]
+        yield Column("name", "string", "", "what is compared"), [self.names[name] for name in names]
         for column in axis_columns(self.conditions, "string"):
             yield column, [self.settings[place][column.name] for place in places]
-
-
-def _column(name: str, kind: str, meaning: str, unit: str = "") -> Column:
-    return Column(name=name, kind=kind, unit=unit, meaning=meaning)

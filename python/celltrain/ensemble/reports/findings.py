@@ -106,8 +106,8 @@ class Findings:
             measure, means = data.measures[i], data.means[i].of(front.order)
             columns += [
                 (measure, means.mean),
-                (_column(f"{measure.name}.low", "float64", measure.unit, "lower end of its 95 % interval"), means.low),
-                (_column(f"{measure.name}.high", "float64", measure.unit, "its upper end"), means.high),
+                (Column(f"{measure.name}.low", "float64", measure.unit, "lower end of its 95 % interval"), means.low),
+                (Column(f"{measure.name}.high", "float64", measure.unit, "its upper end"), means.high),
             ]
         return arrow(columns)
 
@@ -128,7 +128,7 @@ class Findings:
             for effect in of_measure
             for level in range(len(effect.places))
         ]
-        return arrow((_column(name, *about), [row[name] for row in rows]) for name, about in EFFECTS.items())
+        return arrow((Column(name, *about), [row[name] for row in rows]) for name, about in EFFECTS.items())
 
     @cached_property
     def moved(self) -> pa.Table:
@@ -141,9 +141,9 @@ class Findings:
         return arrow(
             [
                 *self._settings(np.tile(points, len(measures))),
-                (_column("measure", *MEASURE), names),
+                (Column("measure", *MEASURE), names),
                 *(
-                    (_column(name, *about), [value for own in values for value in own[name].tolist()])
+                    (Column(name, *about), [value for own in values for value in own[name].tolist()])
                     for name, about in MOVED.items()
                 ),
             ]
@@ -153,7 +153,7 @@ class Findings:
     def differences(self) -> pa.Table:
         """One row for each point and measure: its difference from the baseline; no rows without a baseline."""
         against = self.baseline
-        columns = {part: _column(*about) for part, about in DIFFERENCES.items()}
+        columns = {part: Column(*about) for part, about in DIFFERENCES.items()}
         if against is None:
             return self._by_measure(np.array([], np.int64), self.data.means, columns)
         points = np.flatnonzero(against.axis.levels != against.level)
@@ -166,8 +166,8 @@ class Findings:
         return arrow(
             [
                 *self._settings(np.array([failure.point for failure in failures], np.int64)),
-                (_column("seed", "uint64", "1", "seed of the run"), [failure.seed for failure in failures]),
-                (_column("error", "string", "", "why it has no values"), [failure.error for failure in failures]),
+                (Column("seed", "uint64", "1", "seed of the run"), [failure.seed for failure in failures]),
+                (Column("error", "string", "", "why it has no values"), [failure.error for failure in failures]),
             ]
         )
 
@@ -227,20 +227,16 @@ class Findings:
         names = [measure.name for measure in self.data.measures]
         measures = texts(np.tile(np.arange(len(means)), len(points)), names)
         settings = self._settings(np.repeat(points, len(means)))
-        return arrow([*settings, (_column("measure", *MEASURE), measures), *by_measure(columns, means, points)])
+        return arrow([*settings, (Column("measure", *MEASURE), measures), *by_measure(columns, means, points)])
 
     def _settings(self, points: Any) -> list[tuple[Measured, Any]]:
         """Returns the columns that identify points: the number, and the value on each axis."""
-        columns: list[tuple[Measured, Any]] = [(_column("point", *POINT), self.data.points[points])]
+        columns: list[tuple[Measured, Any]] = [(Column("point", *POINT), self.data.points[points])]
         for axis in self.data.axes:
             levels = axis.levels[points]
             values = texts(levels, axis.values) if axis.words else axis.places[levels]
-            columns.append((_column(axis.name, "name" if axis.words else "float64", axis.unit, axis.meaning), values))
+            columns.append((Column(axis.name, "name" if axis.words else "float64", axis.unit, axis.meaning), values))
         return columns
-
-
-def _column(name: str, kind: str, unit: str, meaning: str) -> Column:
-    return Column(name=name, kind=kind, unit=unit, meaning=meaning)
 
 
 def _baseline(baseline: Baseline) -> dict[str, Any]:

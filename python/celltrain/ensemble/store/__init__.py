@@ -14,7 +14,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,7 @@ from celltrain.ensemble.plan import Axis, Plan, run_key
 from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of, size
 from celltrain.ensemble.store.folder import Kind, Lock, clear, uninterrupted
 from celltrain.ensemble.store.runs import StoredRuns, read, schema
-from celltrain.errors import Fault, MissingExtraError, StoreError
+from celltrain.errors import Fault, StoreError, needed
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.running import RunRecord
@@ -201,12 +200,13 @@ class Store(Carded, Answer):
 
     def to_pandas(self, measures: Sequence[str] | None = None) -> Any:
         """Returns the rows as a pandas data frame; needs pandas."""
-        _needed("pandas")
+        needed("pandas", "pandas is not installed: pip install 'celltrain[frames]'")
         return self.table(measures).to_pandas(use_threads=False)
 
     def to_polars(self, measures: Sequence[str] | None = None) -> Any:
         """Returns the rows as a Polars data frame; needs Polars."""
-        return _needed("polars").from_arrow(self.table(measures))
+        polars = needed("polars", "polars is not installed: pip install 'celltrain[frames]'")
+        return polars.from_arrow(self.table(measures))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain store show --json`: what was planned, and how much of it is done."""
@@ -456,13 +456,6 @@ def _half_made(folder: Path) -> bool:
     """Returns whether the folder contains only remains of a creation that was killed or ran out of disk space."""
     names = [one.name for one in folder.iterdir()]
     return bool(names) and all(name == LOCK or (name.startswith(".") and name.endswith(".tmp")) for name in names)
-
-
-def _needed(package: str) -> Any:
-    try:
-        return importlib.import_module(package)
-    except ImportError:
-        raise MissingExtraError(f"{package} is not installed: pip install 'celltrain[frames]'") from None
 
 
 def _not_made(folder: Path, error: OSError) -> StoreError:

@@ -18,13 +18,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from celltrain.ensemble.plan.axes import draw
 from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, put, sync
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
-from celltrain.errors import MissingExtraError, TuneError, warn
+from celltrain.errors import TuneError, needed, warn
 from celltrain.model.files import UnreadableError, linked, read_json
 from celltrain.model.paths import exact
 from celltrain.text import shown
@@ -86,18 +85,13 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
     return [tuple(p.near(float(params[p.name])) for p in parameters) for params in asked]
 
 
-def silent_optuna() -> ModuleType:
+def silent_optuna() -> Any:
     """Imports and returns Optuna; raises `MissingExtraError` if it is not installed."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise MissingExtraError("tuning needs optuna: pip install 'celltrain[tune]'") from error
-    module: ModuleType = optuna
-    return module
+    return needed("optuna", "tuning needs optuna: pip install 'celltrain[tune]'")
 
 
 @contextmanager
-def quiet(optuna: ModuleType) -> Iterator[None]:
+def quiet(optuna: Any) -> Iterator[None]:
     """Silences Optuna's log, and its warnings about experimental features."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
