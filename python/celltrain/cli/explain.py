@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from celltrain.cli import options, shell
-from celltrain.cli.catalog import KINDS, LISTED, SINGULAR, entries, everything
+from celltrain.cli.catalog import KINDS, LISTED, SINGULAR, Entry, entries, everything
 from celltrain.drawing.words import prose
 from celltrain.errors import InputError
 from celltrain.model import shipped
@@ -23,11 +24,8 @@ from celltrain.model.scenario import to_toml
 from celltrain.text import among
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from celltrain.cli.catalog import Entry
 
 #: Column headings in the tables of `list`, by field.
 HEADS = {"name": "name", "unit": "unit", "summary": "what it is"}

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -18,14 +18,10 @@ from celltrain.model import shipped
 from celltrain.model.graph import import_graph
 from celltrain.model.grids import Line
 from celltrain.model.network import Network
-from celltrain.model.overrides import single
+from celltrain.model.overrides import Setting, single
 from celltrain.model.policy_files import is_policy_file
 from celltrain.model.scenario import read, save, table, to_toml
 from celltrain.text import among, shown
-
-if TYPE_CHECKING:
-    from celltrain.model.network import Network
-    from celltrain.model.overrides import Setting
 
 
 @shell.command(

@@ -16,20 +16,16 @@ from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
 from celltrain.model.files import making
-from celltrain.model.grids import Line
+from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
 from celltrain.running.captures import Capture
 from celltrain.running.events import Events
-from celltrain.running.results import balance, share
+from celltrain.running.results import RunResult, balance, share
 from celltrain.running.results import run as simulate
 from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
-    from celltrain.model.grids import Block, Grid
     from celltrain.model.types import Scenario
-    from celltrain.running.captures import Capture
-    from celltrain.running.events import Events
-    from celltrain.running.results import RunResult
 
 #: Maximum rows of the printed tables; --json and --out contain everything.
 MOST_FLOWS, MOST_PORTS = 24, 6

@@ -25,7 +25,7 @@ from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError
 from celltrain.model import grids
 from celltrain.model.files import named
 from celltrain.model.files import writing as writing
-from celltrain.model.grids import Grid
+from celltrain.model.grids import Block, Grid
 from celltrain.model.overrides import single
 from celltrain.model.scenario import read, table
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-    from celltrain.model.grids import Block, Grid
     from celltrain.model.types import Scenario
 
 DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3

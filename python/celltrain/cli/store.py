@@ -16,13 +16,12 @@ from celltrain.drawing.words import counted
 from celltrain.drawing.words import measure as worded
 from celltrain.errors import InputError
 from celltrain.model.files import inner, writing
-from celltrain.model.grids import Grid, Line
+from celltrain.model.grids import Block, Grid, Line
 from celltrain.running.tables import write_csv, write_parquet
 from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.ensemble.reports import Report
-    from celltrain.model.grids import Block
 
 HELP = "Look at a sweep's store, verify it, export its rows."
 

@@ -16,7 +16,7 @@ from celltrain.drawing import words
 from celltrain.drawing.figure import FigureStyle, require_matplotlib
 from celltrain.errors import InputError
 from celltrain.model.files import inner
-from celltrain.model.grids import Line
+from celltrain.model.grids import Block, Line
 from celltrain.model.network import tcp_line
 from celltrain.model.overrides import single
 from celltrain.model.paths import seconds
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from celltrain.ensemble.store import Store
     from celltrain.ensemble.sweeps import Progress
     from celltrain.ensemble.tuning import Tuned, TunePlan, TuneProgress
-    from celltrain.model.grids import Block
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
 

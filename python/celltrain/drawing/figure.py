@@ -6,8 +6,8 @@ import io
 import math
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,6 @@ from celltrain.model.files import replacing
 from celltrain.text import nearest, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from contextlib import AbstractContextManager
-
     import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure

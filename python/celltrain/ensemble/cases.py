@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.ensemble.plan import Plan, canonical, canonical_with_memory
+from celltrain.ensemble.plan import Axis, Plan, canonical, canonical_with_memory
 from celltrain.errors import ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
@@ -30,7 +30,6 @@ from celltrain.running.tables import Column
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from celltrain.ensemble.plan import Axis
 
 #: Time limit of a probe in seconds; the time of an unfinished probe is extrapolated from the completed fraction.
 PROBE_SECONDS = 2.0

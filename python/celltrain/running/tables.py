@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import NotTracedError
@@ -11,8 +12,6 @@ from celltrain.model.measures import SERIES, Measure
 from celltrain.text import cell, described
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
 
 Column = Measure

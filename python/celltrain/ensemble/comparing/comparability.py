@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from celltrain.drawing.words import counted, valued
 from celltrain.drawing.words import measure as worded
@@ -16,9 +17,6 @@ from celltrain.ensemble.plan import Plan, canonical
 from celltrain.errors import Fault, InputError
 from celltrain.model.paths import seconds
 from celltrain.text import shown
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 #: Measures that count formula results that were not numbers.
 REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")

@@ -30,6 +30,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Self
+
 from celltrain import _core
 from celltrain.ensemble.plan.axes import CHECKED_POINTS, MAX_RUNS, Axis, Grid, Point, Seeds, Until
 from celltrain.ensemble.plan.document import Place, as_text
@@ -46,8 +48,6 @@ from celltrain.model.scenario import Reading, table
 from celltrain.running import Recording
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from celltrain.model.types import Scenario
 
 __all__ = ["MAX_RUNS", "Axis", "Key", "Plan", "Point", "Seeds", "Until", "canonical", "follow", "run_key"]

@@ -13,6 +13,8 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Self
+
 from celltrain import _core
 from celltrain.errors import Fault, InputError, PlanError, ScenarioError
 from celltrain.model import overrides, shipped
@@ -29,8 +31,6 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from celltrain.model.types import Scenario
 
 Lines = Mapping[str, int]

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from typing_extensions import Self
+
 from celltrain.ensemble.plan import forms
 from celltrain.ensemble.plan.axes import (
     CHECKED_POINTS,
@@ -39,8 +41,6 @@ from celltrain.model.shipped import named_text
 from celltrain.running import Recording
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from celltrain.model.types import Scenario
 
 T = TypeVar("T")

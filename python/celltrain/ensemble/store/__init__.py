@@ -21,6 +21,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Self
+
 from celltrain import _core
 from celltrain.ensemble.cases import Measured, measured, store_columns
 from celltrain.ensemble.plan import Axis, Plan, run_key
@@ -35,7 +37,6 @@ from celltrain.text import shown
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from typing_extensions import Self
 
 __all__ = ["FORMAT", "Measured", "RunRecord", "Store", "measured"]
 

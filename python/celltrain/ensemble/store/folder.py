@@ -12,15 +12,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, Any, Protocol
+
+from typing_extensions import Self
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, StoreError
 from celltrain.model.files import NO_LINK, UnreadableError, read_json, replacing
 from celltrain.text import shown
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: The key of a manifest's checksum, which covers all other keys.
 SHA256 = "sha256"

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+from typing_extensions import Self
 
 from celltrain.ensemble.cases import measured
 from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, digest_of, in_words
@@ -20,9 +22,6 @@ from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.errors import Fault
 from celltrain.model.paths import UnknownKeyError, exact, set_key
 from celltrain.model.scenario import Reading
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: Maximum number of corners of the parameter space, and of scenarios, that are checked before anything runs.
 MOST_CORNERS, MOST_CHECKED = 256, 2000
