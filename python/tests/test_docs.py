@@ -4,9 +4,9 @@ Blocks fenced as ```text are not run. The Python blocks of a page run in order a
 of a page share their folder. In a console block, a line that starts with "$ " is a command, and anything else its
 output.
 
-A ```text block with the comment "output" on the line before it shows the output of the command above it, and is
-compared. `...` stands for omitted lines, or for the rest of a line. Commands of other programs run if these are
-installed; otherwise the test ends as skipped and names them.
+A ```text block with the comment "output" on the line before it shows the output of the command above it, with which
+the test compares the real output. `...` stands for omitted lines, or for the rest of a line. Commands of other
+programs run if those are installed; otherwise the test is skipped and names them.
 """
 
 from __future__ import annotations

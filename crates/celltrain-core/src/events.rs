@@ -195,7 +195,8 @@ pub enum FrameStep {
         /// True if the cell was pushed out to make room for another.
         pushed_out: bool,
     },
-    /// It loses a cell at a port that takes it for part of the previous frame, whose last cell was lost upstream.
+    /// The frame loses a cell at a port that mistakes it for part of the previous frame, whose last cell was lost
+    /// upstream.
     LostJoined {
         /// The port's link.
         link: LinkIndex,

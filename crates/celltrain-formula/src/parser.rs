@@ -41,7 +41,7 @@ pub(crate) fn parse_measure(text: &str) -> Result<Expression, Fault> {
 const MOST_MEASURE: usize = 10_000;
 const MOST_PARENTHESES: usize = 100;
 
-/// The kind of a text, which determines its limits and the wording of its faults.
+/// The kind of expression, which determines its limits and the wording of its errors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Language {
     Formula,

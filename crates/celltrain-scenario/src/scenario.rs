@@ -179,8 +179,8 @@ pub fn schema() -> serde_json::Value {
     schemars::schema_for!(Scenario).to_value()
 }
 
-/// Returns the JSON Schema of a scenario as provided by the host program. Generating it would need much code in the
-/// page.
+/// Returns the JSON Schema of a scenario as provided by the host program. Generating it in the page would take a lot
+/// of code.
 #[cfg(target_family = "wasm")]
 pub fn schema() -> serde_json::Value {
     SCHEMA.get().expect("the schema is provided before anything is read").clone()

@@ -131,7 +131,10 @@ class Events:
         return ax
 
     def flow_index(self, flows: Sequence[str]) -> dict[str, int]:
-        """Returns the index of each flow in its scenario, for its colour; in natural order if there is no list."""
+        """Returns the index of each flow in its scenario, which determines its colour.
+
+        Without a list of flows, they are numbered in natural order.
+        """
         natural = sorted(flows, key=lambda name: (name.rstrip("0123456789"), len(name), name))
         index = {name: place for place, name in enumerate(self.facts.get("flows") or natural)}
         return {name: index.get(name, len(index)) for name in flows}

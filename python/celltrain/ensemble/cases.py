@@ -141,7 +141,7 @@ def trial_run(configuration: str, seed: int, seconds: float) -> tuple[dict[str, 
     """Runs a canonical scenario for at most this number of seconds.
 
     Returns:
-        The answer (None if the run was stopped), and the seconds that a whole run takes.
+        The answer (None if the run was stopped), and the time that a whole run takes, in seconds.
     """
     begun, share = time.monotonic(), 0.0
 
@@ -304,7 +304,7 @@ def arrow(columns: Iterable[tuple[Column, Any]], metadata: Mapping[str | bytes, 
 
 
 def texts(codes: NDArray[Any], words: Sequence[Any]) -> pa.DictionaryArray:
-    """Returns a text column, whose dictionary contains only the used texts, sorted. The code -1 means null."""
+    """Returns a text column whose dictionary contains only the strings in use, sorted. The code -1 means null."""
     import pyarrow as pa
 
     used = np.unique(codes[codes >= 0])

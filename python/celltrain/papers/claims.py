@@ -264,7 +264,7 @@ def _verdict(tests: Sequence[Entry], points: Sequence[Point]) -> Verdict:
 
 
 def _by_seed(tests: Sequence[Entry], scored: Sequence[Scored]) -> list[bool]:
-    """Returns the verdict on each seed that all rows of these tests have."""
+    """Returns the verdict for each seed that is present in every row of these tests."""
     numbers = [one for one in scored if _rows([Point.of(one.number, 0.0)], tests)]
     values = [(one.number, dict(zip(one.seeds, one.values, strict=True))) for one in numbers]
     common = set.intersection(*(set(of_seed) for _, of_seed in values)) if values else set()

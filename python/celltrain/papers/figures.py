@@ -108,7 +108,10 @@ class Source:
         return _valued(key, value, self.paper.keys[key].unit)
 
     def worded(self, part: str, value: Value | None) -> str:
-        """Returns the text for a panel or a line: by the template `<part>_label`, else the key and value with unit."""
+        """Returns the text for a panel or a line.
+
+        It comes from the template `<part>_label` if there is one, otherwise from the key and the value with its unit.
+        """
         if template := self.spec.get(f"{part}_label"):
             return str(template).replace("{}", str(value))
         return value if part == "colour" and isinstance(value, str) else self.valued(self.spec[part], value)

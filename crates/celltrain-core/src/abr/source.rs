@@ -71,7 +71,7 @@ pub struct Source {
     cells: u32,
     /// True if one of them was a backward RM cell.
     backward_sent: bool,
-    /// The backward RM cell that waits to be sent.
+    /// The backward RM cell waiting to be sent.
     waiting: Option<RmCell>,
     /// In-rate forward RM cells sent since the last backward RM cell with BN = 0 arrived.
     unanswered: u32,

@@ -454,7 +454,7 @@ def _is_store(folder: Path) -> bool:
 
 
 def _half_made(folder: Path) -> bool:
-    """Returns whether the folder contains only remains of a creation that was killed or ran out of disk space."""
+    """Returns whether the folder contains only what an interrupted creation of a store left behind."""
     names = [one.name for one in folder.iterdir()]
     return bool(names) and all(name == LOCK or (name.startswith(".") and name.endswith(".tmp")) for name in names)
 

@@ -71,7 +71,7 @@ def policy_of(policy: Any, settings: Mapping[str, Any] | None = None) -> Policy:
 
     Args:
         policy: A file, a policy such as `epd:threshold=80%`, a table, or a policy object.
-        settings: Values that replace settings of the file, by path into a scenario.
+        settings: Values that override settings in the file, keyed by their path in a scenario.
     """
     if isinstance(policy, Policy):
         return policy

@@ -40,7 +40,8 @@ pub struct Config {
     /// rate per interval.
     #[serde(default = "erica::interval")]
     pub interval: Duration,
-    /// delta: how far the load may exceed its target before it counts as an overload, as a part of the target, 0 to 1.
+    /// delta: how far the load may exceed its target before it counts as an overload, as a fraction of the target, from
+    /// 0 to 1.
     #[serde(default = "erica::delta")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a relative overload (0 to 1)"))]
     pub delta: f64,

@@ -234,7 +234,7 @@ impl Output {
         }
     }
 
-    /// Updates which cells of a run wait, after the horizon has moved from `before`.
+    /// Updates which cells of a run are waiting after the horizon has moved from `before`.
     #[cold]
     pub(super) fn update_waiting(&mut self, run: Run, first_start: Time, period: Span, before: Time) {
         let cells = waiting_at(before, run, first_start, period);

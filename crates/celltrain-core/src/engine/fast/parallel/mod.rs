@@ -140,7 +140,7 @@ fn partitioning(
     Partitioning::new(network, &plan, &times, &takes_cells, options, token)
 }
 
-/// The messages of one partition to another at the end of a window.
+/// The messages from one partition to another at the end of a window.
 #[derive(Default)]
 struct Messages {
     /// Time of the earliest next event that the sender knows of.

@@ -233,7 +233,7 @@ impl TrainPort {
         *interleaved > 0 || train.cell.is_rm() || self.output.buffer.admits_unasked(train.cell.label())
     }
 
-    /// Does all work for the interleaved cells of one train, except reporting their departure.
+    /// Does all the work for the interleaved cells of one train except reporting their departure.
     #[inline]
     fn finish_interleaved(&mut self, run: Run, first: Time, period: Span) {
         self.output.buffer.count_interleaved(run);
