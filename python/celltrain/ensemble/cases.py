@@ -24,7 +24,7 @@ from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
 from celltrain.model.measures import ROWS, RUN
 from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker, statistics
-from celltrain.running.statistics import Differences, Means
+from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def texts(codes: NDArray[Any], words: Sequence[Any]) -> pa.DictionaryArray:
 
 
 def by_measure(
-    columns: Mapping[str, Column], means: Sequence[Means | Differences], rows: NDArray[np.int64]
+    columns: Mapping[str, Column], means: Sequence[Means], rows: NDArray[np.int64]
 ) -> list[tuple[Column, Any]]:
     """Returns columns of statistics by attribute, with a row for each measure of each case in `rows`."""
     return [
@@ -400,7 +400,7 @@ def means(groups: NDArray[np.int64], values: NDArray[np.float64], count: int) ->
     return statistics.means(groups[known], values[known], count)
 
 
-def differences(values: NDArray[np.float64]) -> Differences:
+def differences(values: NDArray[np.float64]) -> Means:
     """Returns the mean difference of each case from the first name in the same setting, paired by seed.
 
     Pairs with a missing value are left out. The first name's own differences are NaN.

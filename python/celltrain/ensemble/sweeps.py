@@ -31,7 +31,7 @@ from celltrain.ensemble.store.database import Repeat
 from celltrain.ensemble.store.folder import uninterrupted
 from celltrain.errors import ClusterError, PlanError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel, check, endable, watched
+from celltrain.model.cancel import Cancel, check
 from celltrain.running import Rows, RunRecord, Worker, statistics, worker_of
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 
 @checked(PlanError)
-@endable
-@watched
 def sweep(
     base: Scenario | Plan | str | os.PathLike[str],
     *,

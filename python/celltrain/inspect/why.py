@@ -14,7 +14,7 @@ from celltrain.errors import ScenarioError
 from celltrain.inspect.history import NEVER, Episode, EventRuns, History
 from celltrain.inspect.story import Sentence, sentences_on, sentences_without_episode
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, endable
+from celltrain.model.cancel import Cancel
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.model.paths import QUANTITIES
 from celltrain.text import shown
@@ -111,7 +111,6 @@ def _kept(sentences: Sequence[Sentence], at: float, most: int) -> set[int]:
 
 
 @checked(ScenarioError)
-@endable
 def why(
     scenario: Scenario | str | os.PathLike[str],
     *,
@@ -286,7 +285,6 @@ class Episodes(Carded):
 
 
 @checked(ScenarioError)
-@endable
 def episodes(
     scenario: Scenario | str | os.PathLike[str],
     *,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain import _core
 from celltrain.errors import ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, current, endable
+from celltrain.model.cancel import Cancel, current
 from celltrain.model.paths import QUANTITIES
 from celltrain.model.scenario import read, table
 from celltrain.text import shortened, shown
@@ -120,7 +120,6 @@ def network(scenario: Scenario | str | os.PathLike[str]) -> Network:
 
 
 @checked(ScenarioError)
-@endable
 def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> dict[str, float]:
     """Returns the max-min fair goodput of each flow in megabits per second.
 

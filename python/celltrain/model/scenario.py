@@ -15,7 +15,7 @@ from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import grammar, overrides, policy_files, shipped
 from celltrain.model.arguments import Rate, Time, checked
-from celltrain.model.cancel import Cancel, current, endable
+from celltrain.model.cancel import Cancel, current
 from celltrain.model.files import named
 from celltrain.text import BROKEN, broken_texts, described, shown
 
@@ -223,7 +223,6 @@ def name_of(scenario: Scenario) -> str:
 
 
 @checked(ScenarioError)
-@endable
 def load(
     path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None, cancel: Cancel | None = None
 ) -> Scenario:
@@ -251,7 +250,6 @@ def load(
 
 
 @checked(ScenarioError)
-@endable
 def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> list[Fault]:
     """Lists everything that is wrong with a scenario; the list is empty if it can be run.
 

@@ -18,7 +18,7 @@ from celltrain.drawing.words import counted
 from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.errors import CancelledError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, check, endable, watched
+from celltrain.model.cancel import Cancel, check
 from celltrain.model.expressions import outlined, problem
 from celltrain.model.scenario import Reading
 from celltrain.papers import claims
@@ -52,8 +52,6 @@ class Progress:
 
 
 @checked()
-@endable
-@watched
 def reproduce(
     paper_id: str,
     *,
@@ -90,8 +88,6 @@ def reproduce(
 
 
 @checked()
-@endable
-@watched
 def study(
     study_id: str,
     *,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked, cores, names_of
-from celltrain.model.cancel import Cancel, current, endable, watched
+from celltrain.model.cancel import Cancel, current
 from celltrain.model.files import replace as write_text
 from celltrain.model.files import writing
 from celltrain.model.grids import Card, Carded, Grid
@@ -50,8 +50,6 @@ MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
         "settings": "run takes a scenario as it is. To change it: celltrain.run(celltrain.load({first}, settings={value}))",
     },
 )
-@endable
-@watched
 def run(
     scenario: Scenario | str | os.PathLike[str],
     *,

@@ -30,7 +30,7 @@ from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel, endable, watched
+from celltrain.model.cancel import Cancel
 from celltrain.model.grammar import AS_IS
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import is_tcp, plain, resolved
@@ -60,8 +60,6 @@ MOST_SETTING = 40
 
 
 @checked()
-@endable
-@watched
 def compare(
     *scenarios: Comparable | Sequence[Comparable],
     names: Sequence[str] | None = None,

@@ -86,7 +86,7 @@ class Compared(Carded, Answer, Comparison):
             scenarios.append({"name": self.names[name], **at, "tcp": self.tcp[name][setting], **means})
             if name:
                 more = {
-                    measure.name: ends(own.difference[case], own.half[case])
+                    measure.name: ends(own.mean[case], own.half[case])
                     for measure, own in zip(self.measures, self.differences, strict=True)
                 }
                 differences.append({"name": self.names[name], "baseline": self.names[0], **at, **more})
@@ -264,7 +264,7 @@ def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
             cells = [name, *values, estimated(float(means.mean[case]), float(means.half[case]))]
             if len(compared.names) > 1:
                 # The first name is the baseline and has no difference.
-                cells.append(difference(float(more.difference[case]), float(more.half[case])) if row else "")
+                cells.append(difference(float(more.mean[case]), float(more.half[case])) if row else "")
             yield cells
 
 

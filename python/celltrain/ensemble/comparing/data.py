@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from celltrain.drawing.words import valued
 from celltrain.ensemble.cases import SUMMARY, Measured, arrow, axis_columns, by_measure, differences, means
 from celltrain.ensemble.plan import Axis
-from celltrain.running.statistics import Differences, Means
+from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 from celltrain.text import shown
 
@@ -76,7 +76,7 @@ class Comparison:
         return means(np.repeat(np.arange(cases), len(self.seeds)), values.reshape(-1), cases)
 
     @cached_property
-    def differences(self) -> tuple[Differences, ...]:
+    def differences(self) -> tuple[Means, ...]:
         """For each measure and case, the mean difference from the first name at that combination, seed by seed.
 
         Seeds for which either value is missing are left out. The first name's own differences are NaN.
@@ -93,7 +93,7 @@ class Comparison:
         cases = np.arange(len(self.names) * len(self.settings))
         more = f"mean of what it has more than {self.names[0]}, seed by seed"
         columns = {
-            "difference": Column("difference", "float64", "", more),
+            "mean": Column("difference", "float64", "", more),
             "low": Column("difference_low", "float64", "", "lower end of its 95 % interval"),
             "high": Column("difference_high", "float64", "", "its upper end"),
         }

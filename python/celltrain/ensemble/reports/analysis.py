@@ -16,7 +16,7 @@ from celltrain.ensemble.cases import Measured
 from celltrain.ensemble.reports.data import Axis, Data, joined
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
-from celltrain.running.statistics import Differences, Means
+from celltrain.running.statistics import Intervals, Means
 
 #: Maximum number of values of the axis that determines the colours of lines, and of the axis that determines panels.
 MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
@@ -286,7 +286,7 @@ class Moved:
     measure: Measured
     first: Means
     second: Means
-    differences: Differences
+    differences: Intervals
     paired: NDArray[np.bool_]
     """True if the point's difference is paired by seed; otherwise the interval is Welch's."""
 
@@ -300,8 +300,8 @@ class Moved:
         """Indices of the points, the most significant change first."""
         differences = self.differences
         with np.errstate(invalid="ignore", divide="ignore"):
-            sureness = np.abs(differences.difference) / differences.half
-        sureness = np.where(differences.difference == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
+            sureness = np.abs(differences.mean) / differences.half
+        sureness = np.where(differences.mean == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
         return np.argsort(-sureness, kind="stable")
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -311,7 +311,7 @@ class Moved:
             "mean_first": self.first.mean,
             "n_second": self.second.n,
             "mean_second": self.second.mean,
-            "difference": self.differences.difference,
+            "difference": self.differences.mean,
             "half": self.differences.half,
             "beyond": self.differences.beyond,
             "interval": np.where(self.paired, "paired", "Welch"),
@@ -396,8 +396,8 @@ def _moved(measure: Measured, both: Sequence[tuple[Data, NDArray[np.int64]]], co
     shared = np.bincount(np.intersect1d(runs[0], runs[1]) // max(len(seeds), 1), minlength=count)
     paired = (shared == means[0].n) & (shared == means[1].n) & (shared > 0)
     by_pair = statistics.paired(one[paired[one]], one_values[paired[one]], two_values[paired[two]], count)
-    differences = Differences(
-        difference=np.where(paired, by_pair.difference, welch.difference),
+    differences = Intervals(
+        mean=np.where(paired, by_pair.mean, welch.mean),
         half=np.where(paired, by_pair.half, welch.half),
     )
     return Moved(measure=measure, first=means[0], second=means[1], differences=differences, paired=paired)

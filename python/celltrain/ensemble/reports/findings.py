@@ -273,7 +273,7 @@ def _comparison(compared: Comparison) -> dict[str, Any]:
                         "where": compared.data.named(int(compared.points[i])),
                         "first": number(moved.first.mean[i]),
                         "second": number(moved.second.mean[i]),
-                        "difference": number(moved.differences.difference[i]),
+                        "difference": number(moved.differences.mean[i]),
                         "half": number(moved.differences.half[i]),
                         "interval": "paired" if moved.paired[i] else "Welch",
                     }

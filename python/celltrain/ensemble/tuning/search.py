@@ -26,7 +26,7 @@ from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched
 from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
 from celltrain.errors import PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, check, endable, watched
+from celltrain.model.cancel import Cancel, check
 from celltrain.running import Rows, Worker, statistics, worker_of
 from celltrain.text import shown
 
@@ -426,8 +426,6 @@ def _flat(settings: Sequence[Sequence[Numbers]]) -> list[Setting]:
 
 
 @checked(PlanError)
-@endable
-@watched
 def tune(
     base: Scenario | TunePlan | str | os.PathLike[str],
     *,

@@ -32,7 +32,7 @@ from celltrain.ensemble.vetting import standard
 from celltrain.ensemble.vetting.standard import PATH, check_policy, policy_of
 from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, endable, watched
+from celltrain.model.cancel import Cancel
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.network import tcp_summary
 from celltrain.model.paths import choices
@@ -58,8 +58,6 @@ WORDS = {"max_queue_cells": "largest queue (cells)", "least_goodput_mbps": "leas
 
 
 @checked()
-@endable
-@watched
 def vet(
     policy: Policy | PythonPolicy | Named | Mapping[str, Any] | str | os.PathLike[str],
     *,
@@ -312,7 +310,7 @@ def _estimates(
         for number, measure in enumerate(standard.MEASURES):
             own, more = each.means[number], each.differences[number]
             # Differences in the comparison have the opposite sign.
-            mean, half = (-more.difference, more.half) if of_differences else (own.mean, own.half)
+            mean, half = (-more.mean, more.half) if of_differences else (own.mean, own.half)
             found[f"{name}.{measure}"] = ends(mean[place], half[place])
     return found
 
