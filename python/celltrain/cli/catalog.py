@@ -15,37 +15,31 @@ from celltrain import _core
 
 Schema = dict[str, Any]
 
-# Schema definitions that list the choices of each kind.
-CHOICES = {
-    "policies": "Policy",
-    "schedulers": "Scheduler",
-    "allocators": "Allocator",
-    "discards": "EdgeDiscard",
-    "tcp": "Tcp",
-    "congestion": "Congestion",
-    "traffic": "Traffic",
-    "topologies": "Topology",
+#: Kinds of models: the singular, and the schema's definition that lists the choices.
+_MODELS = {
+    "policies": ("policy", "Policy"),
+    "schedulers": ("scheduler", "Scheduler"),
+    "allocators": ("allocator", "Allocator"),
+    "discards": ("discard algorithm", "EdgeDiscard"),
+    "tcp": ("TCP variant", "Tcp"),
+    "congestion": ("congestion control", "Congestion"),
+    "traffic": ("kind of traffic", "Traffic"),
+    "topologies": ("topology", "Topology"),
 }
-# Services of a VC, by the keys of their tables.
-SERVICES = ("abr", "gfr")
-KINDS = (*CHOICES, "services", "papers", "studies", "plans", "scenarios")
-#: Kinds of names that can be listed.
-LISTED = (*KINDS, "measures")
-SINGULAR = {
-    "policies": "policy",
-    "schedulers": "scheduler",
-    "allocators": "allocator",
-    "discards": "discard algorithm",
-    "tcp": "TCP variant",
-    "congestion": "congestion control",
-    "traffic": "kind of traffic",
-    "topologies": "topology",
+CHOICES = {kind: definition for kind, (_, definition) in _MODELS.items()}
+SINGULAR = {kind: singular for kind, (singular, _) in _MODELS.items()}
+SINGULAR |= {
     "services": "service of a VC",
     "papers": "paper",
     "studies": "study",
     "plans": "plan",
     "scenarios": "scenario",
 }
+KINDS = tuple(SINGULAR)
+#: Kinds of names that can be listed.
+LISTED = (*KINDS, "measures")
+# Services of a VC, by the keys of their tables.
+SERVICES = ("abr", "gfr")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -398,7 +398,7 @@ class Store(Carded, Answer):
         """Releases the lock, so that others can write."""
         if self._lock is not None and self._database is not None:
             self._database.close()
-            self._lock.release()
+            self._lock.close()
         vars(self).update(_lock=None, _database=None)
 
     def __enter__(self) -> Self:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.ensemble.cases import RunTable
-from celltrain.ensemble.store.folder import sync
+from celltrain.ensemble.store.folder import sync, unwritable
 from celltrain.errors import InputError, StoreError
 from celltrain.model.files import UnreadableError, json_of
 from celltrain.running import RunRecord
@@ -342,7 +342,6 @@ class Database:
 @contextmanager
 def _explained(path: Path, *, writing: bool) -> Iterator[None]:
     """Converts errors of SQLite and of the operating system to `StoreError`."""
-    unwritable = "cannot be written ({}); earlier results are intact: fix the problem, then use --resume"
     try:
         yield
     except InputError:
@@ -351,13 +350,13 @@ def _explained(path: Path, *, writing: bool) -> Iterator[None]:
         problem = f"already has one of these runs ({error}); to see what is wrong, run celltrain store verify"
         raise StoreError.of_file(path, problem) from None
     except sqlite3.OperationalError as error:
-        if str(error).startswith(("no such", "Could not decode")):
-            problem = _DAMAGED.format(error)
-        else:
-            problem = unwritable.format(error) if writing else f"cannot be read ({error})"
+        is_damaged = str(error).startswith(("no such", "Could not decode"))
+        if writing and not is_damaged:
+            raise unwritable(path, error) from None
+        problem = _DAMAGED.format(error) if is_damaged else f"cannot be read ({error})"
         raise StoreError.of_file(path, problem) from None
     except OSError as error:
-        raise StoreError.of_file(path, unwritable.format((error.strerror or str(error)).lower())) from None
+        raise unwritable(path, error) from None
     except (sqlite3.Error, *DAMAGE) as error:
         raise StoreError.of_file(path, _DAMAGED.format(first_line(error))) from None
 

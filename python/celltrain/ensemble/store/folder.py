@@ -14,8 +14,6 @@ from pathlib import Path
 from types import FrameType
 from typing import IO, Any, Protocol
 
-from typing_extensions import Self
-
 from celltrain import _core
 from celltrain.errors import Fault, InputError, StoreError
 from celltrain.model.files import NO_LINK, UnreadableError, read_json, replacing
@@ -58,9 +56,9 @@ def sync(folder: Path) -> None:
             os.close(handle)
 
 
-def unwritable(path: Path, error: OSError) -> StoreError:
+def unwritable(path: Path, error: Exception) -> StoreError:
     """Returns the error for a file that could not be written."""
-    reason = error.strerror or str(error)
+    reason = getattr(error, "strerror", None) or str(error)
     problem = f"cannot be written ({reason[:1].lower()}{reason[1:]}); earlier results are intact: fix the problem, then use --resume"
     return StoreError.of_file(path, problem)
 
@@ -104,7 +102,7 @@ class Lock:
             # Bypass the buffer: if the disk is full, it would be written again on release.
             os.write(self._file.fileno(), f"{os.getpid()}\n".encode())
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Releases the lock, so that others can write."""
         self._file.close()
 
@@ -114,7 +112,7 @@ class Lock:
         try:
             yield
         except BaseException:
-            self.release()
+            self.close()
             raise
 
 
@@ -139,24 +137,6 @@ def _locked(file: IO[str]) -> bool:
         # The file system does not support locks; users must not run two sweeps in one folder.
         return True
     return True
-
-
-class Locked:
-    """A folder locked for writing by this process until it is closed."""
-
-    _lock: Lock | None = None
-
-    def close(self) -> None:
-        """Releases the lock, so that others can write."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 class Planned(Protocol):

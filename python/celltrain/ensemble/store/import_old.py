@@ -57,7 +57,7 @@ def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> St
         (folder / DATABASE).unlink(missing_ok=True)
         raise
     finally:
-        lock.release()
+        lock.close()
     return Store.open(folder)
 
 

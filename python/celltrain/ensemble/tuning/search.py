@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -508,5 +508,6 @@ def run_tune(
     After Ctrl-C, completed work is written before `KeyboardInterrupt` is raised.
     """
     silent_optuna()
-    with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:
+    opened = Folder.resume(folder, plan) if resume else Folder.create(folder, plan)
+    with closing(opened.lock):
         return Search(plan, opened, worker, progress).run()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.ensemble.plan.axes import draw
-from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, put, sync
+from celltrain.ensemble.store.folder import Kind, Lock, clear, put, sync
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.errors import TuneError, needed, warn
 from celltrain.model.files import UnreadableError, linked, read_json
@@ -134,14 +134,14 @@ def _distributions(plan: TunePlan) -> dict[str, BaseDistribution]:
     return made
 
 
-class Folder(Locked):
+class Folder:
     """The folder of a search, locked for writing."""
 
     def __init__(self, path: Path, manifest: dict[str, Any], plan: TunePlan) -> None:
         self.path, self.manifest, self.plan = path, manifest, plan
         #: Settings by generation and configuration.
         self.asked: list[list[list[Numbers]]] = []
-        self._lock = Lock(path / LOCK, "search")
+        self.lock = Lock(path / LOCK, "search")
 
     @classmethod
     def create(cls, path: Path, plan: TunePlan) -> Folder:
@@ -157,16 +157,13 @@ class Folder(Locked):
         if MANIFEST not in names and names - {LOCK, RUNS}:
             raise TuneError.of_file(path, "contains other files: name a folder that is new or empty")
         folder = cls(path, KIND.new(plan, optuna=silent_optuna().__version__), plan)
-        try:
+        with folder.lock.released_on_error():
             if (path / MANIFEST).exists():
                 raise TuneError.of_file(path, "is already a search: continue it with --resume, or name another folder")
             _refuse_links(path / RUNS)
             (path / RUNS).mkdir(exist_ok=True)
             sync(path)
             put(path / MANIFEST, json.dumps(folder.manifest, indent=1, ensure_ascii=False).encode())
-        except BaseException:
-            folder.close()
-            raise
         return folder
 
     @classmethod
@@ -176,12 +173,9 @@ class Folder(Locked):
         if faults := list(KIND.differences(path, manifest, plan)):
             raise TuneError(faults)
         folder = cls(path, manifest, plan)
-        try:
+        with folder.lock.released_on_error():
             clear(path)
             folder.asked = folder._read_asked()
-        except BaseException:
-            folder.close()
-            raise
         before, now = manifest["optuna"], silent_optuna().__version__
         if before != now:
             begun = f"{shown(path)} was begun with optuna {before}, and this is {now}"
