@@ -28,13 +28,8 @@ _MODELS = {
 }
 CHOICES = {kind: definition for kind, (_, definition) in _MODELS.items()}
 SINGULAR = {kind: singular for kind, (singular, _) in _MODELS.items()}
-SINGULAR |= {
-    "services": "service of a VC",
-    "papers": "paper",
-    "studies": "study",
-    "plans": "plan",
-    "scenarios": "scenario",
-}
+SINGULAR |= {"services": "service of a VC", "papers": "paper", "studies": "study"}
+SINGULAR |= {"plans": "plan", "scenarios": "scenario"}
 KINDS = tuple(SINGULAR)
 #: Kinds of names that can be listed.
 LISTED = (*KINDS, "measures")

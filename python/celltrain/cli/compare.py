@@ -130,11 +130,7 @@ def finish(
     prints = dict(zip(compared.seeds, compared.fingerprints[0, 0].tolist(), strict=True)) if fingerprints else {}
     # A failed run has no fingerprint.
     known = {"fingerprints": {str(seed): text or None for seed, text in prints.items()}} if fingerprints else {}
-    output.show(
-        answer=lambda: compared.to_dict() | known,
-        rows=lambda: compared.table.to_pylist(),
-        blocks=lambda: blocks(compared, usual),
-    )
+    output.show(compared.to_dict() | known, blocks(compared, usual), lambda: compared.table.to_pylist())
     for seed, text in prints.items():
         output.note(f"seed {seed}  {text or 'failed'}")
     output.wrote(written)
@@ -198,11 +194,8 @@ def vet(
             jobs=jobs,
             progress=tell,
         )
-    output.show(
-        answer=lambda: answer,
-        rows=lambda: [{"metric": name, **values} for name, values in answer["metrics"].items()],
-        blocks=lambda: vetting.blocks(answer, brief=brief),
-    )
+    rows = [{"metric": name, **values} for name, values in answer["metrics"].items()]
+    output.show(answer, vetting.blocks(answer, brief=brief), lambda: rows)
     if html is not None:
         with named(html) as file:
             file.write(vetting.page(answer).encode())

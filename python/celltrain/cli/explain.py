@@ -61,7 +61,7 @@ def list_(
         for row in rows:
             grid.add_row(str(row["kind"]), f"{row['count']:,}")
         hint = Line(text="To list one kind: celltrain list policies")
-        output.show(answer=lambda: rows, rows=lambda: rows, blocks=lambda: [grid, hint])
+        output.show(rows, [grid, hint], lambda: rows)
         output.wrote()
         return
     plurals = {singular.replace(" ", "_"): plural for plural, singular in SINGULAR.items()} | {"measure": "measures"}
@@ -78,7 +78,7 @@ def entries_of(kind: str, output: shell.Output, hint: str = "", note: str = "") 
     grid = shell.grid(*map(HEADS.__getitem__, rows[0]), left=tuple(HEADS.values()))
     for row in rows:
         grid.add_row(*("" if (name, text) == ("unit", "1") else text for name, text in row.items()))
-    output.show(answer=lambda: rows, rows=lambda: rows, blocks=lambda: [grid, *([Line(text=hint)] if hint else [])])
+    output.show(rows, [grid, *([Line(text=hint)] if hint else [])], lambda: rows)
     if note:
         output.note(note)
     output.wrote()
@@ -128,7 +128,7 @@ def explain(
         grid = shell.grid("kind", "names", left=("kind", "names"))
         for kind, those in names.items():
             grid.add_row(kind, ", ".join(those))
-        output.show(answer=lambda: names, blocks=lambda: [grid, Line(text="To explain one: celltrain explain fba")])
+        output.show(names, [grid, Line(text="To explain one: celltrain explain fba")], list)
         return
     wanted = name.removesuffix(".toml")
     named = [entry for entry in everything() if wanted in (entry.name, f"{entry.kind}/{entry.name}")]

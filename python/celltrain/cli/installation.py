@@ -73,7 +73,7 @@ def bench(output: shell.Table, quick: bool = False) -> None:
             "" if ratio is None else f"{ratio:.1f}",
         )
     note = "Seconds of wall-clock time. Memory is the most the process ever had, Python's included."
-    output.show(answer=lambda: measured, rows=lambda: measured, blocks=lambda: [grid, Line(text=note)])
+    output.show(measured, [grid, Line(text=note)], lambda: measured)
     output.wrote()
 
 
@@ -117,11 +117,8 @@ def doctor(output: shell.Table) -> int:
         value = finding["value"]
         text = "not there" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
         grid.add_row("ok" if finding["fine"] else "WRONG", finding["name"], text, finding["advice"])
-    output.show(
-        answer=lambda: {"fine": fine, "findings": findings},
-        rows=lambda: findings,
-        blocks=lambda: [grid, Line(text="everything is fine" if fine else "something is wrong")],
-    )
+    verdict = Line(text="everything is fine" if fine else "something is wrong")
+    output.show({"fine": fine, "findings": findings}, [grid, verdict], lambda: findings)
     output.wrote()
     return shell.DONE if fine else shell.NO
 

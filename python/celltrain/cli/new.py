@@ -193,16 +193,14 @@ def check(
         shell.report(faults, as_json=False)
         for warning in warnings:
             shell.complain(f"{warning['file']}: warning: {warning['message']}")
-    output.show(
-        answer=lambda: {
-            "faults": [fault.to_dict() for fault in faults],
-            "warnings": warnings,
-            "networks": [one.answer for one in checked if one.network is not None],
-            "policies": [one.answer for one in checked if one.answer and one.network is None],
-        },
-        rows=lambda: [fault.to_dict() for fault in faults],
-        blocks=lambda: [Line(text=one.summary) for one in checked if not one.faults],
-    )
+    found = [fault.to_dict() for fault in faults]
+    answer = {
+        "faults": found,
+        "warnings": warnings,
+        "networks": [one.answer for one in checked if one.network is not None],
+        "policies": [one.answer for one in checked if one.answer and one.network is None],
+    }
+    output.show(answer, [Line(text=one.summary) for one in checked if not one.faults], lambda: found)
     output.wrote([plot] if plot is not None and not faults else [])
     return shell.BAD_INPUT if faults else shell.DONE
 

@@ -87,9 +87,9 @@ def described(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
 _DESCRIPTION = re.compile(r"(\w+)(?: \(([^)]+)\))?: (.+?)(?: \[default: (.+)\])?")
 
 
-def setting(text: str) -> Any:
-    """Creates the option `--set`."""
-    return option("PATH=VALUE", text, "--set", panel=SCENARIO, autocompletion=complete_paths)
+def setting(text: str, *names: str) -> Any:
+    """Creates the option `--set`, which may have further names."""
+    return option("PATH=VALUE", text, "--set", *names, panel=SCENARIO, autocompletion=complete_paths)
 
 
 def listed(texts: list[str] | None) -> list[str] | None:
@@ -155,23 +155,10 @@ def complete_paths(incomplete: str) -> list[str]:
 
 #: A whole number above 0.
 Count = Annotated[int | None, {"parser": whole(1)}]
-ScenarioFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        help="The scenario: a TOML file, or the name of a shipped one.",
-        autocompletion=complete_scenarios,
-    ),
-]
+_FILE = "The scenario: a TOML file, or the name of a shipped one."
+ScenarioFile = Annotated[Path, typer.Argument(metavar="FILE", help=_FILE, autocompletion=complete_scenarios)]
 Settings = Annotated[
-    list[str] | None,
-    option(
-        "PATH=VALUE",
-        "Use this setting instead of the scenario's own. May be repeated.",
-        *("--set", "--vary"),
-        panel=SCENARIO,
-        autocompletion=complete_paths,
-    ),
+    list[str] | None, setting("Use this setting instead of the scenario's own. May be repeated.", "--vary")
 ]
 PlanSettings = Annotated[
     list[str] | None, setting("Use this setting instead of that of PLAN's scenario. May be repeated.")
@@ -190,16 +177,8 @@ Measures = Annotated[
         autocompletion=complete_measures,
     ),
 ]
-Jobs = Annotated[
-    int | None,
-    option(
-        "N",
-        "Threads; one for each core by default.",
-        *("--jobs", "--threads"),
-        panel=ENSEMBLE,
-        parser=whole(1, MOST_JOBS),
-    ),
-]
+_JOBS = "Threads; one for each core by default."
+Jobs = Annotated[int | None, option("N", _JOBS, "--jobs", "--threads", panel=ENSEMBLE, parser=whole(1, MOST_JOBS))]
 Style = Annotated[
     str | None,
     option("NAME", "Style of the figures: one of matplotlib's, such as grayscale, or a style file.", panel=OUTPUT),

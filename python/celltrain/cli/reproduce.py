@@ -134,11 +134,8 @@ def _answer(
     if out is not None:
         with shell.writing(out):
             written = reproduction.write(out)
-    output.show(
-        answer=reproduction.to_dict,
-        rows=lambda: reproduction.to_dict()["numbers"],
-        blocks=lambda: blocks(reproduction, brief=brief),
-    )
+    answer = reproduction.to_dict()
+    output.show(answer, blocks(reproduction, brief=brief), lambda: answer["numbers"])
     output.wrote(written)
     if reproduction.interrupted:
         shell.complain("interrupted")

@@ -101,14 +101,9 @@ def run(
     chosen = {"--window": window, "--flow": flow, "--vc": vc}
     of_capture = {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at}
     if seeds is not None:
-        of_one: dict[str, object] = {
-            "--trace": trace,
-            "--step": step,
-            "--port": port,
-            "--engine": engine,
-            "--threads": threads,
-        }
-        of_one |= {"--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds, **chosen, **of_capture}
+        of_one: dict[str, object] = {"--trace": trace, "--step": step, "--port": port, "--engine": engine}
+        of_one |= {"--threads": threads, "--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds}
+        of_one |= {**chosen, **of_capture}
         problem = f"applies to a single run; use --seed instead of --seeds {seeds}"
         if given := [Fault.saying(f"{name} {problem}", key=name) for name, value in of_one.items() if value]:
             raise InputError(given)
@@ -172,11 +167,7 @@ def run(
     settled = result.steady() if warm_up else None
     # JSON has no NaN.
     steady = {} if settled is None else {"steady": {k: None if v != v else v for k, v in asdict(settled).items()}}
-    output.show(
-        answer=lambda: result.to_dict() | steady,
-        rows=lambda: result.flows.to_pylist(),
-        blocks=lambda: blocks(result),
-    )
+    output.show(result.to_dict() | steady, blocks(result), lambda: result.flows.to_pylist())
     if settled is not None:
         output.note(f"goodput in Mb/s: {settled}")
     recorders = [one for one in (log, capture) if one is not None]
@@ -240,7 +231,7 @@ def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     grid = shell.grid("port", "code", "why", "feeds", left=("port", "code", "why", "feeds"))
     for port in plan["ports"]:
         grid.add_row(port["port"], ", ".join([port["code"], *port["details"]]), port["why"], ", ".join(port["feeds"]))
-    output.show(answer=lambda: plan, rows=lambda: plan["ports"], blocks=lambda: [grid])
+    output.show(plan, [grid], lambda: plan["ports"])
     output.wrote()
     return shell.DONE
 

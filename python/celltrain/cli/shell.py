@@ -190,15 +190,9 @@ class Output:
             form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
         )
 
-    def show(
-        self,
-        *,
-        answer: Callable[[], object],
-        rows: Callable[[], Iterable[Mapping[str, Any]]] | None = None,
-        blocks: Callable[[], Iterable[Block]],
-    ) -> None:
-        """Prints an answer in this format, and writes its rows to the file given with `--csv`."""
-        if self.csv is not None and rows is not None:
+    def show(self, answer: object, blocks: Iterable[Block], rows: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+        """Prints an answer in this format: as JSON or as blocks. Writes its rows to the file given with `--csv`."""
+        if self.csv is not None:
             text = as_csv(rows())
             if self.form == "csv":
                 typer.echo(text, nl=False)
@@ -206,9 +200,9 @@ class Output:
                 with named(self.csv) as file:
                     file.write(text.encode())
         if self.form == "json":
-            typer.echo(as_json(answer()))
+            typer.echo(as_json(answer))
         elif self.form != "csv":
-            self.print(blocks())
+            self.print(blocks)
 
     def tell(self, answer: object, *texts: str) -> None:
         """Prints an answer as JSON, or else as these lines, without wrapping."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -45,11 +46,8 @@ def show(output: shell.Table, folder: Folder) -> None:
         f"{shown(store.plan.name or folder)}, by celltrain {store.version}",
         f"{facts['runs']:,} of {most}{facts['runs_planned']:,} runs of {facts['points']:,} points",
     ]
-    output.show(
-        answer=lambda: facts,
-        rows=lambda: store.summary().to_pylist(),
-        blocks=lambda: [*(Line(text=line) for line in head), *blocks(store)],
-    )
+    lines = (Line(text=line) for line in head)
+    output.show(facts, itertools.chain(lines, blocks(store)), lambda: store.summary().to_pylist())
     output.wrote()
 
 
@@ -185,11 +183,9 @@ def report(
     with shell.waiting(f"drawing {shown(store)}") as tell, shell.writing(target):
         written = report.write(target, progress=tell)
     files = {"files": [shown(path) for path in written]}
-    output.show(
-        answer=lambda: {"store": shown(store), **report.to_dict(), **files},
-        rows=report.summary.to_pylist,
-        blocks=lambda: (Line(text=line) for line in _lines(report)) if output.form == "text" else _table(report),
-    )
+    answer = {"store": shown(store), **report.to_dict(), **files}
+    blocks = (Line(text=line) for line in _lines(report)) if output.form == "text" else _table(report)
+    output.show(answer, blocks, report.summary.to_pylist)
     if output.form != "json":
         for warning in report.warnings:
             shell.complain(f"warning: {warning}")

@@ -193,11 +193,8 @@ def tune(
     with shell.waiting("drawing") as drawing:
         written = tuned.write(inner(folder / "report"), style=style, progress=drawing)
     files = {"files": [shown(path) for path in written]}
-    output.show(
-        answer=lambda: {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files},
-        rows=lambda: tuned.rows(),
-        blocks=lambda: _blocks(tuned),
-    )
+    answer = {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files}
+    output.show(answer, _blocks(tuned), tuned.rows)
     output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
     output.wrote()
     failed = tuned.facts["failed"]
@@ -245,11 +242,8 @@ def _estimated(plan: Plan, worker: Local | Cluster, what: str) -> tuple[Estimate
     if machines is None:
         return expected, {"threads": threads}, f"{threads} threads"
     where = f"the cluster's {threads} threads in {machines} workers"
-    return (
-        expected,
-        {"threads": threads, "workers": machines},
-        where if threads else "one thread (there are no workers yet)",
-    )
+    where = where if threads else "one thread (there are no workers yet)"
+    return expected, {"threads": threads, "workers": machines}, where
 
 
 def size_in_words(size: float) -> str:
@@ -329,11 +323,8 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
         did = f"{last.done:,} runs done" if last.rate else f"nothing was missing: {last.done:,} runs are there"
         took = f", in {words.in_words(last.elapsed_seconds)}" if last.rate else ""
         shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
-    output.show(
-        answer=lambda: {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts},
-        rows=lambda: store.summary().to_pylist(),
-        blocks=lambda: blocks(store),
-    )
+    answer = {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts}
+    output.show(answer, blocks(store), lambda: store.summary().to_pylist())
     output.wrote()
     for doubt in doubts:
         shell.complain(f"warning: {doubt}")

@@ -59,7 +59,7 @@ def why(
         output.tell(answer.to_dict(), answer.text(None if everything else reasons.MOST))
         return
     facts = found.to_dict()
-    output.show(answer=lambda: facts, rows=lambda: facts["episodes"], blocks=lambda: [])
+    output.show(facts, [], lambda: facts["episodes"])
     if output.form == "text":
         changes = [word for setting in settings or [] for word in ("--set", setting)]
         changes += [] if seed is None else ["--seed", str(seed)]

@@ -180,13 +180,8 @@ class Keyed:
             return next(iter(value.values())) if isinstance(value, Mapping) else value
 
         def write(value: Model, info: core_schema.SerializationInfo) -> dict[str, object]:
-            table = value.model_dump(
-                mode=info.mode,
-                by_alias=info.by_alias,
-                exclude_none=info.exclude_none,
-                exclude_defaults=info.exclude_defaults,
-            )
-            return {keys[type(value)]: table}
+            options = {name: getattr(info, name) for name in ("mode", "by_alias", "exclude_none", "exclude_defaults")}
+            return {keys[type(value)]: value.model_dump(**options)}
 
         choices: dict[Any, CoreSchema] = {
             key: core_schema.no_info_before_validator_function(content, handler.generate_schema(variant))

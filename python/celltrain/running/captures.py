@@ -15,12 +15,8 @@ from celltrain.model.files import making, replacing, writing
 from celltrain.text import shown
 
 #: The kinds of captures, with the points that each can observe.
-KINDS = {
-    "ip": ("sender", "receiver", "both"),
-    "aal5": ("sender", "receiver", "both"),
-    "cells": ("out", "in", "both"),
-    "wireshark_cells": ("out", "in", "both"),
-}
+KINDS = dict.fromkeys(("ip", "aal5"), ("sender", "receiver", "both"))
+KINDS |= dict.fromkeys(("cells", "wireshark_cells"), ("out", "in", "both"))
 #: Function that receives the next bytes of the file.
 Take = Callable[[bytes], object]
 

@@ -64,13 +64,10 @@ def draw(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes
     _acks(ax, table, events, x, by, high)
     for label, lost in _losses(run, own, table, is_sent).items():
         # Many large crosses side by side would be illegible.
-        style = (
-            {"markeredgewidth": 1.5, "markersize": 6}
-            if len(lost) <= _FEW
-            else {"markeredgewidth": 1, "markersize": 3.5}
-        )
+        width, size = (1.5, 6) if len(lost) <= _FEW else (1, 3.5)
+        cross = {"markeredgewidth": width, "markersize": size, "zorder": 5}
         middle = (first[lost] + last[lost]) / 2 / by
-        marks(ax, x[lost], middle, "x", LOSS, f"{legible(label)}: {len(lost):,}", zorder=5, **style)
+        marks(ax, x[lost], middle, "x", LOSS, f"{legible(label)}: {len(lost):,}", **cross)
     timers = run.rows("timers", span, flow=flow, timer="retransmission", event="expired")
     for time in [] if timers is None else numbers(timers, "time_s"):
         ax.axvline(time * scale, color=LOSS, linestyle=":", linewidth=1, zorder=0, label="timeout")

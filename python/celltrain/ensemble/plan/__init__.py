@@ -176,14 +176,9 @@ def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], 
     # If the buffer is varied, no number of cells suits every value.
     share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}{where}"
-    to_blame = next(
-        (
-            axis
-            for path, axis in axes.items()
-            if f"{fault.key}.".startswith(f"{path}.") or f"{path}.".startswith(f"{fault.key}.")
-        ),
-        None,
-    )
+    key = f"{fault.key}."
+    blamed = (axis for path, axis in axes.items() if key.startswith(f"{path}.") or f"{path}.".startswith(key))
+    to_blame = next(blamed, None)
     if to_blame is not None and to_blame.labels is not None:
         setting = to_blame.settings[to_blame.labels.index(str(own[to_blame.name]))]
         of_file = policy_files.refused(replace(fault, problem=problem), to_blame.path, setting)
