@@ -65,7 +65,7 @@ def test_correlated_batches_are_reported():
     walk = np.cumsum(rng.normal(0, 1, 2000))
     times = np.arange(1, 2001) / 100
     assert steady.steady(times, 1000 + walk).doubtful or steady.mser(1000 + walk) is None
-    assert "hang together" in str(steady.Steady(from_s=0.0, mean=1.0, half=0.1, batches=20, correlation=0.9))
+    assert "batches are correlated" in str(steady.Steady(from_s=0.0, mean=1.0, half=0.1, batches=20, correlation=0.9))
     assert not steady.steady(times, rng.normal(5, 1, 2000)).doubtful
 
 

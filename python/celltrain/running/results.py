@@ -125,7 +125,7 @@ def run(
     accepted = reading.accepted()
     warn(reading.warnings)
     if threads > 1 and accepted.threads_of(threads, current()) == 1:
-        reason = "this network does not come apart into parts with enough to do"
+        reason = "this network cannot be usefully divided among threads"
         warn([f"threads = {threads}: the run has one, as {reason}"])
     settings = table(accepted)
     try:
