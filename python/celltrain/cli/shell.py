@@ -345,19 +345,12 @@ def _bar(title: str, *, counts_runs: bool) -> Iterator[tuple[Progress, TaskID] |
     if not sys.stderr.isatty():
         yield None
         return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeRemainingColumn,
-    )
+    from rich import progress as bars
 
-    runs = (MofNCompleteColumn(), TextColumn("runs, {task.fields[rest]}", markup=False))
-    columns = runs if counts_runs else (TaskProgressColumn(), TimeRemainingColumn())
-    begin = (TextColumn("{task.description}", markup=False), BarColumn())
-    drawn = Progress(*begin, *columns, console=console(stderr=True), transient=True)
+    runs = (bars.MofNCompleteColumn(), bars.TextColumn("runs, {task.fields[rest]}", markup=False))
+    columns = runs if counts_runs else (bars.TaskProgressColumn(), bars.TimeRemainingColumn())
+    begin = (bars.TextColumn("{task.description}", markup=False), bars.BarColumn())
+    drawn = bars.Progress(*begin, *columns, console=console(stderr=True), transient=True)
     start = Timer(DELAY_SECONDS, drawn.start)
     start.daemon = True
     start.start()

@@ -30,9 +30,7 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The store.")]
 
 
 @shell.command(
-    "celltrain store show out/sd",
-    "celltrain store show out/sd --json",
-    "celltrain store show out/sd --csv means.csv",
+    "celltrain store show out/sd", "celltrain store show out/sd --json", "celltrain store show out/sd --csv means.csv"
 )
 def show(output: shell.Table, folder: Folder) -> None:
     """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval."""

@@ -8,15 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticSerializationError, core_schema
 from typing_extensions import Self
 
@@ -26,16 +18,15 @@ from celltrain.model import grammar
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.text import described
 
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, ValidationInfo
+
 
 class Model(BaseModel):
     """A table of a scenario. Its fields are checked on creation; `replace` makes a changed copy."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-        validate_default=True,
-        allow_inf_nan=False,
+        extra="forbid", frozen=True, populate_by_name=True, validate_default=True, allow_inf_nan=False
     )
 
     def __str__(self) -> str:

@@ -496,46 +496,38 @@ def _figure(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def _columns(kind: str, in_unit: str, **meanings: str) -> list[Column]:
-    return [Column(name, kind, in_unit, meaning) for name, meaning in meanings.items()]
-
-
-_TABLE = _columns("string", "", table="the paper's table, or the name of an experiment")
-_NETWORK = _columns("string", "", network="the base scenario's network")
+_TABLE = Column("table", "string", "", "the paper's table, or the name of an experiment")
+_NETWORK = Column("network", "string", "", "the base scenario's network")
+_OF_COLUMN = "see column unit"
 #: Columns of the table of numbers, after the keys.
 _NUMBERS = [
-    *_NETWORK,
-    *_columns(
-        "string",
-        "",
-        quantity="what is measured",
-        unit="unit of published, mean, sd, interval, low, high and tolerance",
-    ),
-    *_columns(
-        "float64",
-        "see column unit",
-        published="what the paper prints; null in an experiment",
-        mean="mean over the seeds",
-        sd="standard deviation over the seeds",
-        interval="half the width of the 95 % interval of the mean",
-        low="smallest value of any seed",
-        high="largest value of any seed",
-        tolerance="how far outside low to high still counts as inside",
-    ),
-    *_columns(
+    _NETWORK,
+    Column("quantity", "string", "", "what is measured"),
+    Column("unit", "string", "", "unit of published, mean, sd, interval, low, high and tolerance"),
+    Column("published", "float64", _OF_COLUMN, "what the paper prints; null in an experiment"),
+    Column("mean", "float64", _OF_COLUMN, "mean over the seeds"),
+    Column("sd", "float64", _OF_COLUMN, "standard deviation over the seeds"),
+    Column("interval", "float64", _OF_COLUMN, "half the width of the 95 % interval of the mean"),
+    Column("low", "float64", _OF_COLUMN, "smallest value of any seed"),
+    Column("high", "float64", _OF_COLUMN, "largest value of any seed"),
+    Column("tolerance", "float64", _OF_COLUMN, "how far outside low to high still counts as inside"),
+    Column(
+        "inside",
         "bool",
         "",
-        inside="whether the printed value lies in the range of the seeds, or as near as the paper's file allows",
-        inside_range="whether it lies in the range of the seeds, give or take a unit of its last digit",
-        inside_tolerance="whether the mean is within the stated tolerance; null where none is",
+        "whether the printed value lies in the range of the seeds, or as near as the paper's file allows",
     ),
-    *_columns("float64", "1", pit="where it stands among the seeds: (below + equal / 2 + 1/2) / (seeds + 1)"),
-    *_columns("bool", "", scored="whether the number counts in the summary"),
-    *_columns("int64", "1", seeds="number of seeds"),
-    *_columns("string", "", note="what to know about the number"),
+    Column(
+        "inside_range", "bool", "", "whether it lies in the range of the seeds, give or take a unit of its last digit"
+    ),
+    Column("inside_tolerance", "bool", "", "whether the mean is within the stated tolerance; null where none is"),
+    Column("pit", "float64", "1", "where it stands among the seeds: (below + equal / 2 + 1/2) / (seeds + 1)"),
+    Column("scored", "bool", "", "whether the number counts in the summary"),
+    Column("seeds", "int64", "1", "number of seeds"),
+    Column("note", "string", "", "what to know about the number"),
 ]
-_SEED = _columns("int64", "1", seed="seed of the run")
-_FINGERPRINT = _columns("string", "", fingerprint="16 hex digits that change when anything in the run changes")
+_SEED = Column("seed", "int64", "1", "seed of the run")
+_FINGERPRINT = Column("fingerprint", "string", "", "16 hex digits that change when anything in the run changes")
 
 
 def numbers_table(reproduction: Reproduction) -> pa.Table:
@@ -564,7 +556,7 @@ def seeds_table(reproduction: Reproduction) -> pa.Table:
                 )
     every = reproduction.paper.quantities.values()
     quantities = [Column(q.name, "float64", q.unit, q.meaning) for q in every]
-    return _table(reproduction, content, [*_NETWORK, *_SEED, *quantities, *_FINGERPRINT])
+    return _table(reproduction, content, [_NETWORK, _SEED, *quantities, _FINGERPRINT])
 
 
 def _table(reproduction: Reproduction, content: list[dict[str, Any]], columns: Iterable[Column]) -> pa.Table:
@@ -575,7 +567,7 @@ def _table(reproduction: Reproduction, content: list[dict[str, Any]], columns: I
         for name, key in reproduction.paper.keys.items()
         if name in used
     ]
-    by_name = {column.name: column for column in (*_TABLE, *keys, *columns)}
+    by_name = {column.name: column for column in (_TABLE, *keys, *columns)}
     return arrow((column, [_cell(row.get(name), column) for row in content]) for name, column in by_name.items())
 
 

@@ -10,16 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from celltrain.drawing import figure as canvas
 from celltrain.drawing import words
-from celltrain.drawing.figure import (
-    LONGEST_TITLE,
-    FigureStyle,
-    brief,
-    refuse_other,
-    require_matplotlib,
-    save,
-    subtitled,
-)
+from celltrain.drawing.figure import FigureStyle, brief, subtitled
 from celltrain.drawing.lines import Group, Panel, Scale, dots, lines
 from celltrain.ensemble.cases import bounds
 from celltrain.ensemble.comparing.data import SCENARIO, Comparison
@@ -43,8 +36,8 @@ WIDE = 20
 def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> FigureStyle:
     """Checks before any run that a figure can be drawn; raises `InputError` or `MissingExtraError`."""
     if file is not None:
-        refuse_other(file)
-    require_matplotlib()
+        canvas.refuse_other(file)
+    canvas.require_matplotlib()
     return FigureStyle.of(width, style)
 
 
@@ -65,7 +58,7 @@ def draw(
             subtitled(figure, subtitle)
         if file is not None:
             with writing(file):
-                save(figure, Path(file))
+                canvas.save(figure, Path(file))
     return figure
 
 
@@ -74,7 +67,7 @@ def _subtitle(compared: Comparison, measures: Sequence[int], look: FigureStyle) 
     tcps = {tcp for own in compared.tcp for tcp in own}
     lines = []
     if len(tcps) == 1 and (tcp := tcps.pop()):
-        lines = textwrap.wrap(f"TCP: {brief(tcp, LONGEST_TITLE)}", look.characters)
+        lines = textwrap.wrap(f"TCP: {brief(tcp, canvas.LONGEST_TITLE)}", look.characters)
     elif all(len(set(own)) == 1 for own in compared.tcp):
         named = {name: own[0] for name, own in zip(compared.names, compared.tcp, strict=True)}
         distinct = len({short_tcp(tcp) for tcp in named.values()}) == len(tcps)

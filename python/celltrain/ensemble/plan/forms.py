@@ -12,19 +12,9 @@ import difflib
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
-    ValidationError,
-    ValidatorFunctionWrapHandler,
-    WithJsonSchema,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
 from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -32,6 +22,9 @@ from celltrain.ensemble.plan.axes import MAX_RUNS, SEEDS
 from celltrain.ensemble.plan.document import Document, Place
 from celltrain.model.measures import SERIES
 from celltrain.model.paths import QUANTITIES, seconds
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidatorFunctionWrapHandler
 
 #: Maximum number of points of a sample, which is drawn all at once.
 MAX_SAMPLE = 1 << 20
@@ -417,7 +410,7 @@ class PlanForm(Form):
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "required": ["scenario"],
             "dependentSchemas": {"tune": {"properties": {"sample": False, "seeds": False, "series": False}}},
-        },
+        }
     )
 
     name: Annotated[str, Field(pattern=r"^$|\S", strict=True), Says("is not a text")] | None = None

@@ -304,18 +304,12 @@ class Moved:
         sureness = np.where(differences.mean == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
         return np.argsort(-sureness, kind="stable")
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Returns the columns of the table of changes."""
-        return {
-            "n_first": self.first.n,
-            "mean_first": self.first.mean,
-            "n_second": self.second.n,
-            "mean_second": self.second.mean,
-            "difference": self.differences.mean,
-            "half": self.differences.half,
-            "beyond": self.differences.beyond,
-            "interval": np.where(self.paired, "paired", "Welch"),
-        }
+    @property
+    def values(self) -> tuple[NDArray[Any], ...]:
+        """The columns of the table of changes."""
+        first, second, differences = self.first, self.second, self.differences
+        changes = (differences.mean, differences.half, differences.beyond, np.where(self.paired, "paired", "Welch"))
+        return (first.n, first.mean, second.n, second.mean, *changes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -397,8 +391,7 @@ def _moved(measure: Measured, both: Sequence[tuple[Data, NDArray[np.int64]]], co
     paired = (shared == means[0].n) & (shared == means[1].n) & (shared > 0)
     by_pair = statistics.paired(one[paired[one]], one_values[paired[one]], two_values[paired[two]], count)
     differences = Intervals(
-        mean=np.where(paired, by_pair.mean, welch.mean),
-        half=np.where(paired, by_pair.half, welch.half),
+        mean=np.where(paired, by_pair.mean, welch.mean), half=np.where(paired, by_pair.half, welch.half)
     )
     return Moved(measure=measure, first=means[0], second=means[1], differences=differences, paired=paired)
 

@@ -63,10 +63,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
     if trade is None:
         return None
     x, y = (_coordinate(data, i) for i in (trade.x, trade.y))
-    x, y = (
-        replace(x, label=direction(x.label, trade.larger_x)),
-        replace(y, label=direction(y.label, trade.larger_y)),
-    )
+    x, y = (replace(x, label=direction(x.label, trade.larger_x)), replace(y, label=direction(y.label, trade.larger_y)))
     parts = [trade.parts[place] for place in spread(len(trade.parts), MOST_PANELS)]
     by, longest = trade.by, LONGEST_TITLE[look.width]
     panels = [
