@@ -47,7 +47,7 @@ from .model.scenario import save as save
 from .model.shipped import scenarios as scenarios
 from .papers import reproduce as reproduce
 from .papers import study as study
-from .running.captures import Capture as Capture
+from .running.events import Capture as Capture
 from .running.events import EventLog as EventLog
 from .running.events import Events as Events
 from .running.events import read_events as read_events

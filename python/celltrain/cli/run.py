@@ -18,8 +18,7 @@ from celltrain.model.cancel import current
 from celltrain.model.files import making
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
-from celltrain.running.captures import Capture
-from celltrain.running.events import Events
+from celltrain.running.events import Capture, Events
 from celltrain.running.results import RunResult, balance, share
 from celltrain.running.results import run as simulate
 from celltrain.text import shortened, shown

@@ -23,8 +23,7 @@ from celltrain.model.measures import ROWS, SERIES
 from celltrain.model.network import Network, tcp_summary
 from celltrain.model.scenario import read, table
 from celltrain.running import tables
-from celltrain.running.captures import Capture
-from celltrain.running.events import EventLog, Events
+from celltrain.running.events import Capture, EventLog, Events
 from celltrain.text import as_json, shown
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ import numpy as np
 from celltrain.drawing.words import counted, valued
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import Case, Run, RunTable, execute
-from celltrain.ensemble.comparing.comparability import ADDITIONAL, REPLACED, check_comparable, not_numbers
 from celltrain.ensemble.comparing.compared import Compared
-from celltrain.ensemble.comparing.data import SCENARIO, Failure
+from celltrain.ensemble.comparing.data import ADDITIONAL, REPLACED, SCENARIO, Failure, check_comparable, not_numbers
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.errors import Fault, InputError, ScenarioError, warn

@@ -13,8 +13,7 @@ from celltrain import _core
 from celltrain.drawing.words import UNDEFINED, difference, estimated, figure, settings, valued
 from celltrain.drawing.words import measure as worded
 from celltrain.ensemble.cases import number
-from celltrain.ensemble.comparing import comparability
-from celltrain.ensemble.comparing.data import SCENARIO, Comparison
+from celltrain.ensemble.comparing.data import SCENARIO, Comparison, doubts, too_few
 from celltrain.ensemble.comparing.figure import draw
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
@@ -65,12 +64,12 @@ class Compared(Carded, Answer, Comparison):
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """The warnings that would remain with more seeds."""
-        return tuple(comparability.doubts(self))
+        return tuple(doubts(self))
 
     @cached_property
     def too_few(self) -> tuple[str, ...]:
         """A warning if, with few seeds, an interval includes impossible values."""
-        return tuple(comparability.too_few(self))
+        return tuple(too_few(self))
 
     @checked()
     def to_dict(self) -> dict[str, Any]:

@@ -25,8 +25,8 @@ from celltrain.drawing.html import render, sections
 from celltrain.drawing.words import UNDEFINED, counted, estimated
 from celltrain.ensemble.cases import means
 from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
-from celltrain.ensemble.comparing.comparability import FEWEST_SEEDS, few
 from celltrain.ensemble.comparing.compared import ends
+from celltrain.ensemble.comparing.data import FEWEST_SEEDS, few
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
 from celltrain.ensemble.vetting import standard
 from celltrain.ensemble.vetting.standard import PATH, check_policy, policy_of
