@@ -6,6 +6,7 @@ beginning.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import time
@@ -100,13 +101,8 @@ def execute(
     """
 
     def chunks() -> Iterator[Chunk]:
-        batch: list[Run] = []
-        for run in runs:
-            batch.append(run)
-            if len(batch) >= (chunk_runs or worker.chunk_runs):
-                yield chunk(batch)
-                batch = []
-        if batch:
+        remaining = iter(runs)
+        while batch := list(itertools.islice(remaining, chunk_runs or worker.chunk_runs)):
             yield chunk(batch)
 
     def chunk(batch: Sequence[Run]) -> Chunk:

@@ -180,7 +180,7 @@ class Children:
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         with self._lock:
             if self._killed:
-                return chunk.failed(task, "was given up")
+                return chunk.record(task, error="was given up")
             child = subprocess.Popen(command(), env=_environment(), **pipes)
             self._running.add(child)
         output, errors = child.communicate(pickle.dumps(chunk))
@@ -189,7 +189,7 @@ class Children:
         try:
             record: RunRecord = pickle.loads(output)
         except (EOFError, pickle.UnpicklingError):
-            return chunk.failed(task, _cause_of_death(child.returncode, errors, chunk.memory[0]))
+            return chunk.record(task, error=_cause_of_death(child.returncode, errors, chunk.memory[0]))
         return record
 
     def kill(self) -> None:
@@ -241,11 +241,8 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
         answer = {**json.loads(answer_json), "scenario": scenarios[task.configuration]}
         figures = [evaluate(text, answer, series) for text in measures[index]]
         problems = tuple(problem for _, problem in figures)
-        record = RunRecord(
-            point=task.point,
-            seed=task.seed,
-            run_key=task.run_key,
-            configuration=chunk.configurations[task.configuration],
+        record = chunk.record(
+            task,
             values=tuple(value for value, _ in figures),
             problems=problems if any(problems) else None,
             fingerprint=answer["fingerprint"],
@@ -256,7 +253,7 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
         take(record)
 
     def on_error(index: int, text: str) -> None:
-        take(chunk.failed(chunk.tasks[index], _in_words(text)))
+        take(chunk.record(chunk.tasks[index], error=_in_words(text)))
 
     _core.run_many(
         # Scenarios are parsed by the threads that run them, so the time limit includes parsing.

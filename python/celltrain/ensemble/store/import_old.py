@@ -80,13 +80,10 @@ def _records(
             ]
             own = [by_measure.get(name, {}) for name in manifest["measures"]]
             yield RunRecord(
-                point=first["point"],
-                seed=first["seed"],
+                **{name: first[name] for name in ("point", "seed", "configuration", "fingerprint")},
                 run_key=key,
-                configuration=first["configuration"],
                 values=tuple(row.get("value") for row in own),
                 problems=None if None in by_measure else tuple(row.get("error") for row in own),
-                fingerprint=first["fingerprint"],
                 error=by_measure[None]["error"] or "no reason given" if None in by_measure else None,
                 seconds=seconds.get(key, 0.0),
                 series=_series(source / "series" / f"{key}.parquet"),
