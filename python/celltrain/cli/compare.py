@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -185,15 +185,8 @@ def vet(
         environment("report")
     mine = policy_of(policy, single(settings))
     with shell.waiting("vetting") as tell:
-        answer = vetting.vet(
-            mine,
-            scenarios=listed(scenarios),
-            beside=listed(beside),
-            seeds=seeds,
-            first_seed=seed,
-            jobs=jobs,
-            progress=tell,
-        )
+        chosen: dict[str, Any] = {"scenarios": listed(scenarios), "beside": listed(beside)}
+        answer = vetting.vet(mine, **chosen, seeds=seeds, first_seed=seed, jobs=jobs, progress=tell)
     rows = [{"metric": name, **values} for name, values in answer["metrics"].items()]
     output.show(answer, vetting.blocks(answer, brief=brief), lambda: rows)
     if html is not None:

@@ -290,17 +290,10 @@ def _estimate_search(plan: TunePlan, worker: Local | Cluster, output: shell.Outp
     expected, size, where = _estimated(plan.middle(), worker, "settings")
     searches = len(plan.configurations.points)
     seconds = expected.seconds_per_run * plan.most_runs / max(size["threads"], 1)
-    facts = {
-        "searches": searches,
-        "trials": plan.trials,
-        "generations": plan.generations,
-        "most_runs": plan.most_runs,
-        "seconds_per_run": expected.seconds_per_run,
-        "seconds": seconds,
-        "bytes": expected.bytes_per_run * plan.most_runs,
-    }
+    counts = {"searches": searches, **{name: getattr(plan, name) for name in ("trials", "generations", "most_runs")}}
+    cost = {"seconds_per_run": expected.seconds_per_run, "seconds": seconds}
     output.tell(
-        {**facts, **size},
+        {**counts, **cost, "bytes": expected.bytes_per_run * plan.most_runs, **size},
         f"{shown(plan.name or 'plan')}: {searches:,} {'search' if searches == 1 else 'searches'} of {plan.trials:,} "
         f"trials in {plan.generations:,} generations, at most {plan.most_runs:,} runs",
         f"about {words.in_words(seconds)} on {where}: an estimate, from {expected.probes} runs of "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -133,6 +133,14 @@ def render(template: str, extra: str, **content: Any) -> str:
     """Renders a page template, with the module `words` for formatting numbers."""
     page: str = environment(extra).get_template(template).render(words=words, **content)
     return page
+
+
+def render_answer(
+    title: str, subtitle: str, facts: Sequence[tuple[str, str]], warnings: Sequence[str], parts: Sequence[Section]
+) -> str:
+    """Renders the page of a command's answer."""
+    about = {"title": title, "subtitle": subtitle, "facts": facts, "warnings": warnings}
+    return render("drawing/pages/answer.html", "report", **about, sections=parts)
 
 
 def environment(extra: str) -> Any:

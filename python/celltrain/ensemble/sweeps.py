@@ -250,15 +250,9 @@ class Coordinator:
             self._until_narrow(first, min(first + step, count))
 
     def _execute(self, missing: Iterable[Sequence[tuple[int, int]]]) -> None:
-        plan = self._plan
-        execute(
-            self._new_runs(missing),
-            self._worker,
-            self._take,
-            measures=plan.measures,
-            limit_s=plan.limit_s,
-            recording=plan.recording,
-        )
+        plan, runs = self._plan, self._new_runs(missing)
+        limits: dict[str, Any] = {"limit_s": plan.limit_s, "recording": plan.recording}
+        execute(runs, self._worker, self._take, measures=plan.measures, **limits)
         assert not self._pending, "every run came back"
         self._write()
 

@@ -315,15 +315,10 @@ class EventRuns:
         tables = self._run("fast", ["segments", "timers"], Fraction(0), end, flows=one, share=share)
 
         def histories(fates: Fates | None = None) -> list[History]:
+            segments, timers, gone = tables["segments"], tables["timers"], fates.by_frame.keys() if fates else ()
+            is_whole = end == self.duration
             return [
-                History(
-                    name,
-                    tables["segments"],
-                    tables["timers"],
-                    has_tcp=name not in self.without_tcp,
-                    gone=fates.by_frame.keys() if fates else (),
-                    is_whole=end == self.duration,
-                )
+                History(name, segments, timers, has_tcp=name not in self.without_tcp, gone=gone, is_whole=is_whole)
                 for name in flows
             ]
 

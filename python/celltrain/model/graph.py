@@ -148,25 +148,19 @@ def import_graph(
 
     from celltrain.model.types import Scenario
 
+    flows_between = [
+        {"from": host_at(start, f"source{number}", sends=True), "to": host_at(end, f"destination{number}", sends=False)}
+        for number, (start, end) in enumerate(ends, 1)
+    ]
+    switches, edge_devices = (
+        [node for node, own in kinds.items() if own == kind] for kind in ("switch", "edge_device")
+    )
+    nodes_of = {"hosts": hosts, "switches": switches, "edge_devices": edge_devices}
     made = {
         "name": Path(path).stem if name is None else name,
         "duration": duration,
         "seed": seed,
-        "topology": {
-            "network": {
-                "flows": [
-                    {
-                        "from": host_at(start, f"source{number}", sends=True),
-                        "to": host_at(end, f"destination{number}", sends=False),
-                    }
-                    for number, (start, end) in enumerate(ends, 1)
-                ],
-                "hosts": hosts,
-                "switches": [node for node, kind in kinds.items() if kind == "switch"],
-                "edge_devices": [node for node, kind in kinds.items() if kind == "edge_device"],
-                "links": links,
-            }
-        },
+        "topology": {"network": {"flows": flows_between, **nodes_of, "links": links}},
         "port": {"default": {"buffer": buffer_cells, "policy": {"epd": {"threshold": buffer_cells * 4 // 5}}}},
     }
     # Reading the scenario normalises the units of rates and times.

@@ -95,19 +95,13 @@ class Network:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the network as `celltrain check --json` prints it."""
-        return {
-            "nodes": len(self.nodes),
-            "links": len(self.links) // 2,
-            "bottleneck": self.links[self.bottleneck].name,
-            "flows": [
-                {
-                    "name": flow.name,
-                    "links": [self.links[link].name for link in flow.links],
-                    "max_min_mbps": flow.max_min_mbps,
-                }
-                for flow in self.flows
-            ],
-        }
+        names = [link.name for link in self.links]
+        flows = [
+            {"name": flow.name, "links": [names[link] for link in flow.links], "max_min_mbps": flow.max_min_mbps}
+            for flow in self.flows
+        ]
+        counts = {"nodes": len(self.nodes), "links": len(self.links) // 2}
+        return {**counts, "bottleneck": names[self.bottleneck], "flows": flows}
 
 
 @checked(ScenarioError)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.drawing.html import Inlined, Section, render, sections
+from celltrain.drawing.html import Inlined, Section, render_answer, sections
 from celltrain.drawing.words import measure
 from celltrain.ensemble.cases import arrow
 from celltrain.model.arguments import checked
@@ -208,15 +208,8 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
         *([(f"{summary['inside']} of {summary['scored']}", "published values agree")] if summary["scored"] else []),
         *([(f"{held} of {len(reproduction.claims)}", "claims hold")] if reproduction.claims else []),
     ]
-    return render(
-        "drawing/pages/answer.html",
-        "report",
-        title=paper.title,
-        subtitle=f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}",
-        facts=facts,
-        warnings=[],
-        sections=parts,
-    )
+    subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}"
+    return render_answer(paper.title, subtitle, facts, [], parts)
 
 
 def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:

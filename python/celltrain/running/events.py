@@ -192,14 +192,10 @@ def _table_writer(kind: str, file: IO[bytes], file_format: str, run: Mapping[str
     if file_format == "csv":
         return pa.csv.CSVWriter(file, csv_schema(schema))
     varying = [column for column in columns if column.kind in _ENCODINGS and column.name not in _REPEATING]
-    return pa.parquet.ParquetWriter(
-        file,
-        schema,
-        compression="lz4",
-        use_dictionary=[*(column.name for column in columns if column.kind == "name"), *_REPEATING],
-        column_encoding={column.name: _ENCODINGS[column.kind] for column in varying},
-        write_statistics=["time_s"],
-    )
+    encodings = {column.name: _ENCODINGS[column.kind] for column in varying}
+    words = [*(column.name for column in columns if column.kind == "name"), *_REPEATING]
+    options = {"use_dictionary": words, "column_encoding": encodings, "write_statistics": ["time_s"]}
+    return pa.parquet.ParquetWriter(file, schema, compression="lz4", **options)
 
 
 def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Array:

@@ -290,17 +290,10 @@ def recorded(series: Mapping[str, Any]) -> bytes:
         measured = [name for name in table.column_names if name not in ("time_s", "port", "flow")]
         for name in measured:
             nothing = pa.nulls(len(table), pa.string()).dictionary_encode()
-            tables.append(
-                pa.table(
-                    {
-                        "time_s": table["time_s"],
-                        "measure": pa.array([name]).dictionary_encode().take(pa.array([0] * len(table), pa.int32())),
-                        "port": table["port"] if "port" in table.column_names else nothing,
-                        "flow": table["flow"] if "flow" in table.column_names else nothing,
-                        "value": table[name].cast(pa.float64()),
-                    }
-                )
-            )
+            repeated = pa.array([name]).dictionary_encode().take(pa.array([0] * len(table), pa.int32()))
+            whose = {key: table[key] if key in table.column_names else nothing for key in ("port", "flow")}
+            value = table[name].cast(pa.float64())
+            tables.append(pa.table({"time_s": table["time_s"], "measure": repeated, **whose, "value": value}))
     return encoded(pa.concat_tables(tables, promote_options="permissive").unify_dictionaries())
 
 

@@ -312,11 +312,7 @@ def _compared(
 
     replaced = values[..., [plan.measures.index(measure) for measure in REPLACED]]
     return Compared._made(
-        what=layout.what,
-        scenario=layout.scenario,
-        names=names,
-        conditions=layout.conditions,
-        settings=layout.settings,
+        **{name: value for name, value in vars(layout).items() if name != "points"},
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
         only_where=_only_where(plans),
         configurations=by_name([case.configuration for case in cases]),

@@ -214,17 +214,10 @@ def card(report: Findings) -> Card:
             settings = [axis.label(int(axis.levels[point])) for axis in data.axes]
             means = [words.estimated(float(own.mean[point]), float(own.half[point])) for _, own in measures]
             grids[0].add_row(str(place), *settings, *means)
-    return Card(
-        title=f"Report of {data.name or 'a sweep'}",
-        lines=[
-            f"{counted}{failed}{missing}",
-            *([data.tcp_line()] if data.tcp else []),
-            *glance(report),
-            *report.warnings,
-        ],
-        grids=grids,
-        notes=[".write(folder) makes a page with figures; .summary, .effects and .front are tables"],
-    )
+    tcp = [data.tcp_line()] if data.tcp else []
+    lines = [f"{counted}{failed}{missing}", *tcp, *glance(report), *report.warnings]
+    notes = [".write(folder) makes a page with figures; .summary, .effects and .front are tables"]
+    return Card(title=f"Report of {data.name or 'a sweep'}", lines=lines, grids=grids, notes=notes)
 
 
 def glance(report: Findings) -> Iterator[str]:

@@ -175,14 +175,15 @@ class Findings:
         """Returns the answer of `celltrain report --json`, without the means of all points, which `summary` has."""
         data = self.data
         fewest, most = data.seeds
-        return {
-            "name": data.name,
-            "version": data.version,
-            "profile": data.profile,
+        counts = {
             "points": len(data.points),
             "runs": data.runs,
             "missing": data.missing,
             "failures": len(data.failures),
+        }
+        return {
+            **{name: getattr(data, name) for name in ("name", "version", "profile")},
+            **counts,
             "warnings": list(self.warnings),
             "seeds": {"fewest": fewest, "most": most},
             "axes": [
@@ -228,18 +229,12 @@ class Findings:
 
 def _baseline(baseline: Baseline) -> dict[str, Any]:
     """Counts, for each value of the axis, the points significantly above and below the baseline."""
-    measures = baseline.data.measures
+    measures, axis = baseline.data.measures, baseline.axis
     counts = [
-        {
-            "measure": measures[i].name,
-            "value": baseline.axis.label(level),
-            "above": above,
-            "below": below,
-            "points": known,
-        }
+        {"measure": measures[i].name, "value": axis.label(level), "above": above, "below": below, "points": known}
         for i, level, above, below, known in baseline.counts()
     ]
-    return {"axis": baseline.axis.name, "value": baseline.name, "counts": counts}
+    return {"axis": axis.name, "value": baseline.name, "counts": counts}
 
 
 def _comparison(compared: Comparison) -> dict[str, Any]:

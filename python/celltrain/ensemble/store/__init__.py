@@ -45,14 +45,8 @@ FORMAT = 2
 DATABASE, LOCK = "store.sqlite", "lock"
 #: The file that identifies a store of format 1.
 OLD_MANIFEST = "manifest.json"
-KIND = Kind(
-    "store",
-    DATABASE,
-    FORMAT,
-    StoreError,
-    unseen="in its measures or its sample",
-    needs={"measures": list, "columns": list, "units": dict},
-)
+_NEEDS = {"measures": list, "columns": list, "units": dict}
+KIND = Kind("store", DATABASE, FORMAT, StoreError, unseen="in its measures or its sample", needs=_NEEDS)
 #: Number of hexadecimal digits of a run's key.
 KEY_DIGITS = 24
 
@@ -213,13 +207,8 @@ class Store(Carded, Answer):
         """Returns the answer of `celltrain store show --json`: what was planned, and how much of it is done."""
         about = {key: self.manifest[key] for key in ("name", "version", "profile", "digest", "columns", "measures")}
         # Always one file of rows since 0.3.
-        return {"store": shown(self.path), **about} | {
-            "points": len(self.plan.points),
-            "runs": len(self.runs()),
-            "runs_planned": self.plan.runs,
-            "parts": 1,
-            "bytes": size(self.path / DATABASE),
-        }
+        counts = {"points": len(self.plan.points), "runs": len(self.runs()), "runs_planned": self.plan.runs, "parts": 1}
+        return {"store": shown(self.path), **about, **counts, "bytes": size(self.path / DATABASE)}
 
     def verify(self) -> list[Fault]:
         """Returns all faults: damage, changed values, and runs with a wrong key. A sweep may write meanwhile.

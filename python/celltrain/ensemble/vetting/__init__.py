@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain import _core
-from celltrain.drawing.html import render, sections
+from celltrain.drawing.html import render_answer, sections
 from celltrain.drawing.words import UNDEFINED, counted, estimated
 from celltrain.ensemble.cases import means
 from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
@@ -424,15 +424,10 @@ def page(answer: Mapping[str, Any]) -> str:
     ]
     beside = f", beside {', '.join(answer['beside'])}" if answer["beside"] else ""
     ranking = {name: answer[name] for name in ("ranking", "ranking_by_clocks")}
-    return render(
-        "drawing/pages/answer.html",
-        "report",
-        title=f"{answer['policy']}, vetted",
-        subtitle=f"By celltrain {_core.build()['version']}{beside}",
-        facts=facts,
-        warnings=[*(one for texts in ranking.values() for one in texts), *answer["artifacts"]["warnings"]],
-        sections=sections(blocks({**answer, "remarks": [], **dict.fromkeys(ranking, ())}), "Checks and means"),
-    )
+    title, subtitle = f"{answer['policy']}, vetted", f"By celltrain {_core.build()['version']}{beside}"
+    warnings = [*(one for texts in ranking.values() for one in texts), *answer["artifacts"]["warnings"]]
+    parts = sections(blocks({**answer, "remarks": [], **dict.fromkeys(ranking, ())}), "Checks and means")
+    return render_answer(title, subtitle, facts, warnings, parts)
 
 
 def _holds(check: Mapping[str, Any]) -> str:
