@@ -60,12 +60,8 @@ def new(
     except OSError as error:
         raise OutputError.of_file(str(path), f"cannot be written: {error.strerror}") from None
     typed = shown(shlex.quote(str(path)))
-    output.tell(
-        {"file": str(path)},
-        f"wrote {shown(path)}",
-        f"To run it: celltrain run {typed}",
-        f"To check a change: celltrain check {typed}",
-    )
+    advice = (f"To run it: celltrain run {typed}", f"To check a change: celltrain check {typed}")
+    output.tell({"file": str(path)}, f"wrote {shown(path)}", *advice)
 
 
 @shell.command(

@@ -124,9 +124,7 @@ class Reproduction(Carded):
             "experiments": [scored.to_dict() for scored in self.experiments],
             "claims_left_out": self.claims_left_out,
             "overrides": self.paper.overrides,
-            "interrupted": self.interrupted,
-            "cell_hops": self.cell_hops,
-            "elapsed_seconds": self.elapsed_seconds,
+            **{name: getattr(self, name) for name in ("interrupted", "cell_hops", "elapsed_seconds")},
             "build": _core.build(),
         }
 
@@ -492,6 +490,7 @@ def _figure(value: float | None, digits: int) -> str:
 _TABLE = Column("table", "string", "", "the paper's table, or the name of an experiment")
 _NETWORK = Column("network", "string", "", "the base scenario's network")
 _OF_COLUMN = "see column unit"
+_INSIDE = "whether the printed value lies in the range of the seeds, or as near as the paper's file allows"
 #: Columns of the table of numbers, after the keys.
 _NUMBERS = [
     _NETWORK,
@@ -504,12 +503,7 @@ _NUMBERS = [
     Column("low", "float64", _OF_COLUMN, "smallest value of any seed"),
     Column("high", "float64", _OF_COLUMN, "largest value of any seed"),
     Column("tolerance", "float64", _OF_COLUMN, "how far outside low to high still counts as inside"),
-    Column(
-        "inside",
-        "bool",
-        "",
-        "whether the printed value lies in the range of the seeds, or as near as the paper's file allows",
-    ),
+    Column("inside", "bool", "", _INSIDE),
     Column(
         "inside_range", "bool", "", "whether it lies in the range of the seeds, give or take a unit of its last digit"
     ),

@@ -400,12 +400,8 @@ def _labels(values: Sequence[Any]) -> list[str]:
         own = [key for key, one in settings.items() if any(others.get(key) != one for others in same_name)]
         labels.append(":".join([name, *(f"{key}={shortened(_text(settings[key]), MOST_SETTING)}" for key in own)]))
     # Labels may be equal after shortening, if long texts differ only in the middle.
-    return [
-        label
-        if labels.count(label) == 1
-        else ":".join([name, *(f"{key}={_text(one)}" for key, one in settings.items())])
-        for label, (name, settings) in zip(labels, named, strict=True)
-    ]
+    whole = [":".join([name, *(f"{key}={_text(one)}" for key, one in settings.items())]) for name, settings in named]
+    return [label if labels.count(label) == 1 else full for label, full in zip(labels, whole, strict=True)]
 
 
 def _text(setting: object) -> str:

@@ -112,12 +112,9 @@ class Compared(Carded, Answer, Comparison):
 
         `scenarios.json` contains the complete scenario of each case.
         """
+        texts = self.configurations
         scenarios = [
-            {
-                "name": self.names[name],
-                "settings": self.settings[setting],
-                "scenario": json.loads(self.configurations[name][setting]),
-            }
+            {"name": self.names[name], "settings": self.settings[setting], "scenario": json.loads(texts[name][setting])}
             for name, setting in self.places()
         ]
         with writing(folder):

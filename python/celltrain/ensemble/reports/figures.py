@@ -114,20 +114,15 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
     mean, half = means.mean.reshape(shape), means.half.reshape(shape)
     label = words.measure(about.name, about.unit)
     left_out = against.level if against is not None and layout.by is against.axis else None
+    rows = {
+        row: about.name if layout.by is None else layout.by.label(row) for row in range(shape[1]) if row != left_out
+    }
     panels = [
         lines.Panel(
             label=label if against is None else f"{label}\nmore than {legible(against.name, 24)}",
             limits=bounds(about.name) if against is None else (-math.inf, math.inf),
             title="" if layout.panel is None else legible(layout.panel.titled(place), LONGEST_LINES_TITLE),
-            groups=[
-                lines.Group(
-                    name=about.name if layout.by is None else layout.by.label(row),
-                    mean=mean[place, row],
-                    half=half[place, row],
-                )
-                for row in range(shape[1])
-                if row != left_out
-            ],
+            groups=[lines.Group(name=name, mean=mean[place, row], half=half[place, row]) for row, name in rows.items()],
         )
         for place in range(shape[0])
     ]
@@ -170,15 +165,10 @@ def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     about, means = data.measures[measure], data.means[measure].mean
     across, up, third = data.maps
     panels = [0] if third is None else spread(len(third.values), MOST_PANELS)
-    cells = [
-        _map(
-            across,
-            up,
-            means if third is None else np.where(third.levels == panel, means, np.nan),
-            "" if third is None else _map_title(third, panel),
-        )
-        for panel in panels
-    ]
+    cells = []
+    for panel in panels:
+        known = means if third is None else np.where(third.levels == panel, means, np.nan)
+        cells.append(_map(across, up, known, "" if third is None else _map_title(third, panel)))
     height = 4.2 if len(panels) == 1 and not look.narrow else 2.9
     figure = points.heat_maps(cells, _label(about), look, height=height, shared=True)
     over = f" A panel for each value of {third.worded}." if third is not None else ""

@@ -240,20 +240,14 @@ class Database:
         key = np.frombuffer(b"".join(keys), np.uint32).reshape(-1, 3)
         checked = checksums(table, table.case, key, seconds)
         numbers = zip(table.fingerprint.view(np.int64).tolist(), table.printed.tolist(), strict=True)
+        prints = [number if printed else None for number, printed in numbers]
+        of_runs = (table.case.tolist(), table.seed.tolist(), keys, prints, seconds.tolist())
+        errors = [record.error for record in ordered]
         cases = {record.point: record.configuration for record in ordered}
         with self._transaction() as connection:
             [first] = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM runs").fetchone()
-            stored = [
-                range(first, first + len(table)),
-                table.case.tolist(),
-                table.seed.tolist(),
-                keys,
-                [number if printed else None for number, printed in numbers],
-                seconds.tolist(),
-                [record.error for record in ordered],
-                checked.tolist(),
-                *table.values.T.tolist(),
-            ]
+            rows = range(first, first + len(table))
+            stored = [rows, *of_runs, errors, checked.tolist(), *table.values.T.tolist()]
             query = f"INSERT INTO runs VALUES (?{', ?' * (len(stored) - 1)})"
             connection.executemany(query, zip(*stored, strict=True))
             for point, configuration in cases.items():

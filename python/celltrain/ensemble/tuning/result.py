@@ -281,19 +281,13 @@ def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: Figure
 
 def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], references: Sequence[str]) -> None:
     tried = np.array([trial.means for trial in searched.trials if trial.means is not None]).reshape(-1, 2)
-    style: dict[str, Any] = {
-        "s": 12,
-        "color": canvas.PALE,
-        "linewidths": 0,
-        "rasterized": len(tried) > canvas.MOST_MARKS,
-    }
-    axes.scatter(*tried.T, zorder=1, label="trials", **style)
+    style: dict[str, Any] = {"s": 12, "color": canvas.PALE, "linewidths": 0, "zorder": 1}
+    axes.scatter(*tried.T, label="trials", rasterized=len(tried) > canvas.MOST_MARKS, **style)
     known = [one for one in searched.confirmed if one.estimates is not None]
     mean = np.array([[one.mean for one in each.estimates or ()] for each in known]).reshape(-1, 2)
     half = np.array([[one.half for one in each.estimates or ()] for each in known]).reshape(-1, 2)
-    ends = np.stack(
-        [canvas.bars(mean[:, i], half[:, i], bounds(one["measure"])) for i, one in enumerate(about)], axis=-1
-    )
+    barred = [canvas.bars(mean[:, i], half[:, i], bounds(one["measure"])) for i, one in enumerate(about)]
+    ends = np.stack(barred, axis=-1)
 
     def draw(wanted: Sequence[bool], **style: Any) -> None:
         own = np.flatnonzero(wanted)

@@ -291,16 +291,13 @@ class Search:
         stages = {"search": plan.search, "selection": plan.selection, "confirmation": plan.confirmation}
         parameters = [
             {
-                "name": one.name,
-                "path": one.path,
-                "unit": one.unit,
-                "from": float(one.interval.low),
-                "to": float(one.last),
-                "scale": "log" if one.interval.log else "linear",
+                **{"name": one.name, "path": one.path, "unit": one.unit, "from": float(one.interval.low)},
+                **{"to": float(one.last), "scale": "log" if one.interval.log else "linear"},
                 "step": None if one.step is None else float(one.step),
             }
             for one in plan.parameters
         ]
+        counts = {"trials": plan.trials, "batch": plan.batch, "runs": self._runs.count, "failed": self._runs.failed}
         return {
             "name": plan.name,
             **{key: manifest[key] for key in ("version", "profile", "optuna")},
@@ -308,10 +305,7 @@ class Search:
             "parameters": parameters,
             "references": [{"label": one.label, "parameters": plan.named(one.numbers)} for one in plan.references],
             "seeds": {name: {"first": seeds.first, "count": seeds.count} for name, seeds in stages.items()},
-            "trials": plan.trials,
-            "batch": plan.batch,
-            "runs": self._runs.count,
-            "failed": self._runs.failed,
+            **counts,
         }
 
     def _searched(self, configuration: int, settings: Sequence[Numbers], chosen: Sequence[Numbers]) -> Searched:

@@ -193,12 +193,9 @@ def _compared_in(name: str, mine: Named, others: Sequence[str], **options: Any) 
     with warnings.catch_warnings():
         # The vetting's own answer contains the relevant warnings.
         warnings.simplefilter("ignore", CelltrainWarning)
-        return compare(
-            *(Scenario.model_validate(standard.scenario(name, table)) for table in tables),
-            names=[column_name(mine.name, others), *others],
-            measures=list(standard.MEASURES.values()),
-            **options,
-        )
+        scenarios = [Scenario.model_validate(standard.scenario(name, table)) for table in tables]
+        names, measures = [column_name(mine.name, others), *others], list(standard.MEASURES.values())
+        return compare(*scenarios, names=names, measures=measures, **options)
 
 
 # The checks.
