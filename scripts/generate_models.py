@@ -238,7 +238,7 @@ def class_name(reference: str) -> str:
 
 
 def constants(schema: Schema) -> list[str]:
-    """Returns the words of a choice among words; empty for other schemas."""
+    """Returns the allowed words of an enumeration; empty for other schemas."""
     if "enum" in schema:
         return list(schema["enum"])
     choices = schema.get("oneOf", [schema])

@@ -3,8 +3,8 @@
     python scripts/instruction_guard.py            builds, runs eight short scenarios under valgrind, compares
     python scripts/instruction_guard.py --bless    saves the counts as this compiler's budgets
 
-The budgets are in crates/celltrain-bench/budgets.csv, by compiler and machine, because counts depend on both. If a
-compiler has no budgets, the script passes; run --bless and commit only that change. Without valgrind, nothing is
+The budgets are in crates/celltrain-bench/budgets.csv, keyed by compiler and machine, because counts depend on both. If
+a compiler has no budgets, the script passes; run --bless and commit only that change. Without valgrind, nothing is
 counted.
 """
 
@@ -136,7 +136,7 @@ def cases(program: Path, group: str) -> dict[str, str]:
 
 
 def run(program: Path, scenario: str, engine: str, *, under: list[str] | None = None) -> dict[str, Any]:
-    """Returns the result of one run, `under` another program if given."""
+    """Returns the result of one run, executed `under` another program if given."""
     answer: dict[str, Any] = json.loads(
         output([*(under or []), str(program), "--scenario", scenario, "--engine", engine, "--json"])
     )

@@ -42,7 +42,7 @@ from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local
 from small_sweep import WRITE_RUNS, driver, stored, thresholds
 
-#: Loaded before libc: counts the calls on files whose path contains a text, and kills the process at one of them.
+#: Loaded before libc: counts the calls on files whose path contains a string, and kills the process at one of them.
 LIBRARY = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -109,7 +109,7 @@ int ftruncate(int h, off_t n) { if (last("truncate", path_of(h))) die(); return 
 int ftruncate64(int h, off64_t n) { if (last("truncate", path_of(h))) die(); return REAL(ftruncate64)(h, n); }
 int unlink(const char *p) { if (last("unlink", p)) die(); return REAL(unlink)(p); }
 """
-#: Files at which a driver is killed, by a part of their path.
+#: Files at which a driver is killed, identified by part of their path.
 FILES = {"database": "store.sqlite", "log": "store.sqlite-wal", "journal": "store.sqlite-journal"}
 #: Seconds to wait for progress in a sweep: machines may be busy.
 PATIENCE = 300.0
@@ -139,7 +139,7 @@ class Campaign:
         return cls(folder, random.Random(seed), plan, table, 4 * seeds)
 
     def driver(self, store: Path, *arguments: object, **variables: str) -> subprocess.Popen[str]:
-        """Starts a sweep in a separate process, which resumes the store if it exists."""
+        """Starts a sweep in a separate process. Resumes the store if it exists."""
         return driver(self.plan, store, *arguments, **variables)
 
     def finish(self, store: Path, process: subprocess.Popen[str]) -> None:
@@ -160,7 +160,7 @@ class Campaign:
 
 
 def at_random(campaign: Campaign, kills: int, each: int, machines: Machines | None = None) -> Counter[str]:
-    """Kills a number of drivers, `each` of them in every sweep, and workers if machines are given."""
+    """Kills a number of drivers, `each` of them per sweep, and workers if machines are given."""
     done: Counter[str] = Counter()
     where = () if machines is None else ("--scheduler-file", machines.file)
     for number in range(-(-kills // each)):
@@ -209,7 +209,10 @@ def forced(campaign: Campaign, kills: int) -> Counter[str]:
 
 
 def forced_at(campaign: Campaign, library: Path, name: str, place: str, call: str | None = None) -> bool:
-    """Kills a driver at the n-th call on a file (of one kind or any) and completes its sweep. False: too few calls."""
+    """Kills a driver at the n-th call on a file (of one kind or any) and completes its sweep.
+
+    Returns false if there were too few calls.
+    """
     store = campaign.folder / f"forced-{name}"
     only = {} if call is None else {"KILL_CALL": call}
     variables = {"LD_PRELOAD": str(library), "KILL_FILE": FILES[name], "KILL_AT": place, **only}

@@ -186,7 +186,7 @@ class Bench:
         return graph, ["import", graph, "--flows", 2, "--delay", "5us", *chance.choice([[], ["--json"]])]
 
     def other_rows(self) -> str:
-        """Returns a complaint if the damaged store can be read and has other rows than the original; else empty."""
+        """Returns a complaint if the damaged store can be read and its rows differ from the original; otherwise ""."""
         from celltrain.ensemble.store import Store
         from celltrain.errors import StoreError
 
@@ -325,7 +325,7 @@ VALUES = [
 
 
 def _swapped(content: bytes, chance: random.Random) -> bytes:
-    """Replaces a value by another one of another type or size."""
+    """Replaces a value with another of a different type or size."""
     values = list(re.finditer(rb'(?<=[=:\[,] )?("[^"\n]*"|\b\d[\w.]*\b|\btrue\b|\bfalse\b|\bnull\b)', content))
     if not values:
         return _overwritten(content, chance)

@@ -65,7 +65,7 @@ def events() -> dict[str, str]:
 
 
 def described(measure: Measure) -> tuple[str, str, str, str]:
-    """Returns the name, unit, type and meaning of a measure; texts have no unit."""
+    """Returns the name, unit, type and meaning of a measure; strings have no unit."""
     return f"`{measure.name}`", measure.unit or "-", measure.kind, measure.meaning
 
 

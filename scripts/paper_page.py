@@ -26,7 +26,7 @@ from celltrain.papers.paper import PAPER, STUDY, Paper, Table, load, seed_count
 from celltrain.papers.report import ERRORS, SHARES, error_row, share_rows
 
 ROOT = Path(__file__).resolve().parents[1]
-#: The three verdicts on a number, as columns.
+#: The three verdicts for a number, as columns.
 VERDICTS = ("in range", "near mean", "PIT")
 #: Rules by which a number counts as inside.
 RULES = {"range": "in range", "mean": "near mean", "either": "in range or near mean"}
@@ -97,7 +97,7 @@ def relative_errors(answer: dict[str, Any]) -> str:
 def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
     """Returns one line per row of a table: for each quantity the printed value, ours, and the three verdicts.
 
-    Tables without tolerances on the mean have no column for that verdict.
+    Tables without tolerances for the mean have no column for that verdict.
     """
     marks = {note: f" {mark})" for mark, note in enumerate(notes(members), start=1)}
     heads = [words(key) for key in table.keys]
@@ -120,7 +120,7 @@ def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> s
 
 
 def verdicts(number: dict[str, Any]) -> list[str]:
-    """Returns the three verdicts on a number as text: "-" if there is none, or if the number is not scored."""
+    """Returns the three verdicts for a number as text: "-" if there is none, or if the number is not scored."""
     if not number["scored"]:
         return ["-"] * len(VERDICTS)
     words = {True: "yes", False: "no", None: "-"}
@@ -140,7 +140,7 @@ def counted_by(numbers: list[dict[str, Any]]) -> str:
 
 
 def counts(verdicts: dict[str, Any], scored: int) -> str:
-    """Returns the three verdicts on several numbers, as counts."""
+    """Returns the three verdicts for several numbers, as counts."""
     return (
         f"in range {verdicts['inside_range']} of {scored}, "
         f"near mean {verdicts['inside_tolerance']} of the {verdicts['with_tolerance']} with a tolerance, "
@@ -211,7 +211,7 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
 
 
 def across(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
-    """Returns one quantity of such a table."""
+    """Returns one quantity of a study's or experiment's table."""
     down = [key for key in table.keys if key != table.across]
     heads = [headed(key, paper) for key in down]
     rows: dict[str, list[str]] = {}

@@ -56,7 +56,7 @@ PATTERNS = {
 }
 COMPILED = {name: re.compile(pattern, re.MULTILINE) for name, pattern in PATTERNS.items()}
 
-#: Texts by others, this list itself, and changelog entries of released versions.
+#: Texts by other people, this list itself, and changelog entries of released versions.
 SKIPPED = {"CHANGELOG.md", "scripts/prose.py", "python/tests/test_prose.py"}
 
 

@@ -91,7 +91,7 @@ def main() -> int:
 
 
 def models() -> str:
-    """Returns the page of all models, by kind."""
+    """Returns the page of all models, grouped by kind."""
     return "\n".join(
         [
             "# Models",

@@ -54,7 +54,7 @@ def stored(store: Path) -> int:
 
 
 def driver(plan: Path, store: Path, *arguments: object, **variables: str) -> subprocess.Popen[str]:
-    """Starts a sweep in a separate process, which resumes the store if it exists.
+    """Starts a sweep in a separate process. Resumes the store if it exists.
 
     Args:
         plan: File of the plan.

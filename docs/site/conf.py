@@ -36,7 +36,7 @@ exclude_patterns = [
 ]
 
 myst_enable_extensions = ["colon_fence"]
-# Like GitHub, so that links to headings work in both places.
+# Headings have the same anchors as on GitHub, so that links to headings work in both places.
 myst_heading_anchors = 6
 # The notebooks in docs/notebooks have no saved outputs; other pages have no code cells.
 nb_execution_mode = "force"
@@ -72,5 +72,5 @@ html_theme_options = {"navigation_with_keys": True}
 
 
 def setup(app: Any) -> None:
-    """Omits pydantic's own attributes of each class, which celltrain does not document."""
+    """Omits the attributes that pydantic adds to each class, which celltrain does not document."""
     app.connect("autodoc-skip-member", lambda _, __, name, ___, skip, ____: skip or name.startswith("model_"))

@@ -43,7 +43,7 @@ def report(space: Space, store: Path) -> int:
 
 
 def lines(space: Space, runs: Runs) -> list[Row]:
-    """Returns a line for each configuration, in the order of the search, the defaults first."""
+    """Returns a line for each configuration, in the order of the search, with the defaults first."""
     search = Search(runs, "all", None, 1)
     scores = Scores(runs, REFERENCE)
     defaults, _ = search.examine(space.default, run=False)
@@ -69,7 +69,7 @@ def lines(space: Space, runs: Runs) -> list[Row]:
 
 
 def confirmed_on(space: Space, runs: Runs) -> tuple[Sequence[int], set[str]]:
-    """Returns the numbers used for confirmation, all or those of the last stage, and the confirmed configurations."""
+    """Returns the numbers used for confirmation (all, or only the last stage's), and the confirmed configurations."""
     for numbers in (range(len(space.numbers)), space.stages[-1].numbers):
         rows = {space.numbers[number].configuration for number in numbers}
         needed = {(row, seed) for row in rows for seed in CONFIRMATION}
@@ -179,6 +179,6 @@ def difference(space: Space, row: Row, default: Row, column: str) -> str:
 
 
 def name(space: Space, answers: str) -> str:
-    """Returns a configuration in words, the defaults in bold."""
+    """Returns a configuration in words, with the defaults in bold."""
     text = space.text(answers)
     return f"**{text}**" if answers == space.default else text

@@ -41,7 +41,7 @@ CONSTANT = math.lgamma((FREEDOM + 1) / 2) - math.lgamma(FREEDOM / 2) - math.log(
 
 @dataclass(frozen=True)
 class Question:
-    """A choice that the paper leaves open: its id in the register, its name, and its answers, the default first."""
+    """A choice that the paper leaves open: its id in the register, its name, and its answers (the default first)."""
 
     id: str
     name: str
@@ -154,7 +154,7 @@ class Space:
 
 
 class Runs:
-    """A store of runs in a SQLite file: measured values by configuration, row and seed."""
+    """A store of runs in a SQLite file: measured values keyed by configuration, row and seed."""
 
     def __init__(self, space: Space, path: Path) -> None:
         self.space = space
@@ -166,7 +166,7 @@ class Runs:
             "CREATE TABLE IF NOT EXISTS runs (configuration TEXT, row INTEGER, seed INTEGER, figures TEXT,"
             " PRIMARY KEY (configuration, row, seed));"
         )
-        #: Quantities by configuration, row and seed; None if a run has no result.
+        #: Quantities keyed by configuration, row and seed; None if a run has no result.
         self.figures: dict[tuple[str, int, int], dict[str, float] | None] = {
             (configuration, row, seed): json.loads(figures)
             for configuration, row, seed, figures in self.connection.execute("SELECT * FROM runs")
@@ -292,7 +292,7 @@ class Scores:
 
     @cached_property
     def spread(self) -> dict[int, float]:
-        """Returns the standard deviation of every number of the last stage with the defaults."""
+        """Returns the standard deviation, with the defaults, of every number in the last stage."""
         found = {}
         for number in self.space.stages[-1].numbers:
             values = self.runs.values(self.space.default, number, self.reference)
@@ -301,7 +301,7 @@ class Scores:
         return found
 
     def screening(self, configuration: str, stage: int) -> dict[str, float] | None:
-        """Returns the score on a stage's rows, by network or quantity; None while rows are missing."""
+        """Returns the score on a stage's rows, keyed by network or quantity; None while rows are missing."""
         stage_ = self.space.stages[stage]
         seeds = range(1, stage_.seeds + 1)
         return self._sum(configuration, stage_.numbers, list(seeds), own=False)
@@ -313,7 +313,7 @@ class Scores:
         return self._sum(configuration, range(len(self.space.numbers)) if numbers is None else numbers, seeds, own=True)
 
     def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
-        """Returns how many of a network's numbers are within a printed unit of the seeds' range, and their total."""
+        """Returns how many of a network's numbers are within a printed unit of the seeds' range, and their count."""
         scored = []
         for place in numbers:
             number = self.space.numbers[place]

@@ -41,7 +41,8 @@ from paper_page import ROOT
 #: Seeds for the spread of each number with the defaults, for the selection of the best, and for their confirmation.
 REFERENCE, SELECTION, CONFIRMATION = range(1, 7), range(11, 13), range(101, 103)
 SELECTED, CONFIRMED = 30, 10
-#: Fraction of proposals that modify the defaults or one of the best configurations; number of the best; most changes.
+#: Fraction of proposals that modify the defaults or one of the best configurations; number of best configurations;
+#: maximum number of changes.
 NEAR, NEIGHBOURS, MOST_CHANGES = 0.4, 10, 4
 #: Number of configurations that a stage examines before it rejects any.
 PATIENCE = 4
@@ -66,7 +67,7 @@ class Search:
         self.seen: list[list[float]] = [[] for _ in self.space.stages]
 
     def jobs(self) -> int:
-        """Returns the number of threads: as requested, else two if the machine is idle enough, or one."""
+        """Returns the number of threads: as requested, otherwise two if the machine is idle enough and one if not."""
         return self.threads or (2 if os.getloadavg()[0] < 2 else 1)
 
     def value(self, parts: dict[str, float] | None) -> float:
@@ -80,7 +81,7 @@ class Search:
         return 2 * parts["goodput_mbps"] + parts["delay_ms"]
 
     def examine(self, configuration: str, *, run: bool = True) -> tuple[list[float], bool]:
-        """Returns the score at each stage reached, and whether it was the last; without `run`, only from the store."""
+        """Returns the score at each stage reached, and whether it was the last. Without `run`, only uses the store."""
         values: list[float] = []
         for place, stage in enumerate(self.space.stages):
             seeds = range(1, stage.seeds + 1)
@@ -100,7 +101,7 @@ class Search:
         return all((configuration, row, seed) in self.runs.figures for row in rows for seed in seeds)
 
     def goes_on(self, place: int, value: float) -> bool:
-        """Returns whether a score is among the best of a stage."""
+        """Returns whether a score is among the best in a stage."""
         seen = self.seen[place]
         return len(seen) < PATIENCE or value >= float(np.quantile(seen, 1 - self.space.stages[place].keep))
 
@@ -150,7 +151,7 @@ class Search:
         return found
 
     def go(self, configurations: int, until: float, crossed: Sequence[str] = ()) -> None:
-        """Searches until the store has this number of configurations, or until a time."""
+        """Searches until the store has this number of configurations, or until a given time."""
         if self.space.measure == "likelihood":
             self.runs.run(self.space.default, self.space.stages[-1].numbers, REFERENCE, self.jobs())
         for configuration in self.runs.asked:
@@ -171,7 +172,7 @@ class Search:
                 print(f"{count:5} {time.strftime('%H:%M:%S')}", flush=True)
 
     def best(self, count: int, configurations: Sequence[str] | None = None) -> list[str]:
-        """Returns the best of the last stage. Of those with equal scores it keeps the one with the fewest changes."""
+        """Returns the best of the last stage. Among equal scores, keeps the one with the fewest changes."""
         last = len(self.space.stages) - 1
         found = {}
         for configuration in configurations or self.runs.asked:
@@ -190,7 +191,7 @@ class Search:
             print(f"{len(numbers)} numbers: {figures}  the defaults, seeds {pair[0]} and {pair[1]}", flush=True)
 
     def confirm(self, selected: int, confirmed: int, until: float) -> None:
-        """Selects among the best with other seeds, then confirms with new ones on the screened rows and on all."""
+        """Selects among the best with other seeds, then confirms with new seeds on the screened and on all rows."""
         chosen = self.best(selected)
         if len(chosen) > confirmed:
             some = self.space.stages[min(2, len(self.space.stages) - 1)].numbers

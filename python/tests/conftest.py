@@ -66,7 +66,7 @@ Command = Callable[..., Answer]
 
 
 def is_refused(answer: Answer, words: list[str]) -> None:
-    """Asserts that a command refused its input with a message that contains all these words."""
+    """Asserts that a command refused its input with a message that contains all of these words."""
     assert answer.code == 2
     assert "Traceback" not in answer.err
     for word in words:

@@ -1,4 +1,4 @@
-"""Collects the texts of all errors and warnings for users from the source."""
+"""Collects all error and warning messages for users from the source code."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-#: Python calls whose texts are shown to users, matched by the last part of the name.
+#: Python calls whose strings are shown to users, matched by the last part of the name.
 CALLS = re.compile(r"^(Fault|of_\w+|\w*Error|\w*Warning|warn|refused?|fault)$")
 
-#: Rust calls and attributes of error types whose texts are shown to users.
+#: Rust calls and attributes of error types whose strings are shown to users.
 RUST_CALLS = re.compile(r"\b(?:fault\w*|Fault::\w+|refuse\w*|warn\w*|problem\w*|format!|error)\(")
 RUST_TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 RUST_CRATES = ("celltrain-formula", "celltrain-scenario", "celltrain-run", "celltrain-capture", "celltrain-py")
 
 
 def is_sentence(text: str) -> bool:
-    """Returns whether a text has at least three words."""
+    """Returns whether a string has at least three words."""
     return len(re.findall(r"[A-Za-z]{2,}", re.sub(r"\{[^}]*\}", "", text))) >= 3
 
 

@@ -33,7 +33,7 @@ COPIED = [
     "papers",
     "studies",
 ]
-#: By kind of model: the crate whose tests run a scenario with the addition of that page.
+#: For each kind of model, the crate whose tests run a scenario with the addition from its page.
 PAGES = {
     "congestion_control": "celltrain-scenario",
     "measure": "celltrain-run",
@@ -58,7 +58,7 @@ class Programs:
     """Test programs of the copy."""
 
     by_name: dict[tuple[str, str], str]
-    """Paths of test programs by crate and target: a library's name with underscores, or `adding`."""
+    """Paths of test programs, keyed by crate and target (a library's name with underscores, or `adding`)."""
 
     def run(self, package: str, target: str, *arguments: str) -> str:
         """Runs tests of a program, which must pass. Returns their output."""
@@ -120,7 +120,7 @@ def cargo(*arguments: str) -> str:
 
 
 def added(kind: str) -> dict[str, str]:
-    """Returns the files that a page adds or changes, by path, with their new text and without planted faults."""
+    """Returns the files that a page adds or changes, keyed by path, with their new text and without planted faults."""
     found: dict[str, str] = {}
     for block in blocks(page_of(kind)):
         if block.comment.startswith("file: "):
@@ -146,7 +146,7 @@ def is_formatted(kind: str) -> None:
 
 
 def _files() -> dict[str, str]:
-    """Returns the text of each file of the copy, by path."""
+    """Returns the text of each file in the copy, keyed by path."""
     files: dict[str, str] = {}
     for name in COPIED:
         source = ROOT / name

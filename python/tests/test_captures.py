@@ -132,7 +132,7 @@ def tshark(path: Path) -> Seen:
 
 
 def tcptrace(path: Path, ends: dict[tuple[str, str], str]) -> dict[str, Flow]:
-    """Returns tcptrace's counts of each connection's data, by the names of its ends."""
+    """Returns tcptrace's counts of each connection's data, keyed by the names of its ends."""
     command = ["tcptrace", "-n", "-l", str(path)]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     flows = {}

@@ -57,7 +57,7 @@ if not hasattr(_core, "harmless"):
     _core.harmless, _core.run_many = _core.run_many, deadly
 """
 
-# Runs a chunk in a new process, where all threads are its own, and none are of Dask or other tests.
+# Runs a chunk in a new process, where all threads belong to the chunk, and none to Dask or other tests.
 ONE_TASK = """
 import sys, threading, time
 from pathlib import Path
@@ -481,7 +481,7 @@ def test_the_script_for_slurm_runs_and_goes_on(tmp_path):
             take(run_chunk(replace(chunk, tasks=chunk.tasks[:5])))
             raise KeyboardInterrupt
 
-    # Simulate an earlier job whose time was up: the script resumes its store.
+    # Simulate an earlier job that ran out of time: the script resumes its store.
     with pytest.raises(KeyboardInterrupt):
         run_plan(Plan.load(tmp_path / "plan.toml"), store, Stops(1))
     assert 0 < sweeps.stored(store) < 24

@@ -209,7 +209,7 @@ def test_seeds_that_change_nothing_are_named():
 
 
 def test_the_options_that_a_warning_of_seeds_names_can_be_pasted(celltrain):
-    """Both are settings of the scenario named in the warning, and both remove it."""
+    """Both are settings of the scenario named in the warning, and both remove the warning."""
     alone = (
         "run",
         "lan-formula-red",

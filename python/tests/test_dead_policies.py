@@ -123,14 +123,14 @@ def test_check_and_vet_name_a_dead_formula(formula, expected):
     found = dict(failed(answer))
     nothing = answer["metrics"]["lan-5.efficiency"]["mean"] == 0
     if "a VC while a single cell of it waits" in expected:
-        # It delivers some frames, so it fails because it delivers too little.
+        # The policy delivers some frames, so it fails because it delivers too little.
         assert list(found) == [CARRIES]
         assert re.fullmatch(r"\d+(\.\d+)? % in lan-5", found[CARRIES])
         evidence = answer["remarks"][-1]
     else:
         evidence = found[ADMITS]
         assert found.get(CARRIES) == "0 % in lan-5" if nothing else found.keys() <= {ADMITS, CARRIES}
-    # Ignore the number of frames, which is different there.
+    # Ignore the number of frames, which differs between the two messages.
     assert expected.split(", after")[0].split(" frames while")[-1] in evidence
 
 
@@ -177,7 +177,7 @@ def test_a_run_of_a_dead_class_warns_that_it_carried_nothing():
 
 
 def test_a_policy_that_carried_nothing_does_not_make_an_axis_idle():
-    """All its runs have the same fingerprint, whatever else varies."""
+    """All runs of the policy have the same fingerprint, whatever else varies."""
     vary = {"port.bottleneck.policy": {"values": {"tail": {"tail_drop": {}}, "z": {"formula": {"admit": "X < 0"}}}}}
     found = ct.compare(lan("tail_drop"), vary=vary | {"port.bottleneck.buffer": [100, 1000]}, seeds=2)
     assert found.warnings[0].startswith("z carried nothing in any of 4 runs")

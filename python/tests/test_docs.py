@@ -1,12 +1,12 @@
 """Runs the examples: every python, console and sh block on the pages, and every docstring.
 
 Blocks fenced as ```text are not run. The Python blocks of a page run in order and share their names, and the commands
-of a page share their folder. In a console block, a line that starts with "$ " is a command, and anything else its
+of a page share their folder. In a console block, a line that starts with "$ " is a command, and anything else is its
 output.
 
 A ```text block with the comment "output" on the line before it shows the output of the command above it, with which
-the test compares the real output. `...` stands for omitted lines, or for the rest of a line. Commands of other
-programs run if those are installed; otherwise the test is skipped and names them.
+the test compares the real output. `...` stands for omitted lines, or for the rest of a line. Commands of other programs
+run if these programs are installed; otherwise the test is skipped and names them.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def test_the_python_of_a_page_runs(page, checkout):
 
 
 def outputs(page: Path) -> dict[int, Block]:
-    """Returns the outputs that a page shows, by the line of their command."""
+    """Returns the outputs that a page shows, keyed by the line of their command."""
     found, line = {}, 0
     for block in blocks(page):
         if block.comment == "output":
@@ -125,7 +125,7 @@ def matches(shown: str, printed: str) -> bool:
 
 
 def lines(text: str) -> list[str]:
-    """Returns the lines of a text that are not empty."""
+    """Returns the non-empty lines of a text."""
     return [" ".join(line.split()) for line in text.splitlines() if line.strip(" ─")]
 
 

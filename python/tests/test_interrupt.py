@@ -31,7 +31,7 @@ buffer = 1000
 
 
 def wait_until_the_engine_runs(process: subprocess.Popen[str]) -> None:
-    """Waits until the engine's thread runs; if threads are not visible, waits long enough."""
+    """Waits until the engine's thread is running; if threads are not visible, waits long enough."""
     tasks = Path(f"/proc/{process.pid}/task")
     deadline = time.monotonic() + GENEROUS_SECONDS
     while tasks.exists() and time.monotonic() < deadline:
@@ -110,7 +110,7 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
     ]
 
 
-# The signal arrives while a module is imported, or shortly or long after the command's answer.
+# The signal arrives while a module is imported, or either shortly or long after the command's answer.
 EARLY_OR_LATE = """
 import atexit, signal, sys
 

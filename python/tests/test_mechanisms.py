@@ -39,7 +39,7 @@ def headed(page: Path) -> dict[str, str]:
 
 @cache
 def table() -> dict[str, list[str]]:
-    """The cells of every row of the table of choices, by the id of the choice: choice and default, weight, key."""
+    """Cells of the rows in the table of choices (choice and default, weight, key), keyed by the choice's id."""
     rows = re.findall(r"^\| \[?(A-\d\d)\]?(?:\([^)]*\))? \| (.*) \|$", PAGE.read_text(), flags=re.MULTILINE)
     assert len(dict(rows)) == len(rows), "the table has an id twice"
     return {choice: cells.split(" | ") for choice, cells in rows}
@@ -47,7 +47,7 @@ def table() -> dict[str, list[str]]:
 
 @cache
 def sections() -> dict[str, str]:
-    """The text of every numbered section and of every choice, by its number or id."""
+    """The text of every numbered section and of every choice, keyed by its number or id."""
     texts = {number: text for page in PAGES for number, text in headed(page).items()}
     assert len(texts) == sum(len(headed(page)) for page in PAGES), "two pages have the same number or id"
     return texts | {choice: f"{' '.join(cells)} {texts.get(choice, '')}" for choice, cells in table().items()}
@@ -59,7 +59,7 @@ def choices() -> list[str]:
 
 @cache
 def texts() -> dict[str, str]:
-    """Returns the text of every file outside the register that may cite it, by path."""
+    """Returns the text of every file outside the register that may cite it, keyed by path."""
     files = [path for path in ROOT.iterdir() if path.suffix in TEXT or path.name == "Makefile"]
     files += [path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.suffix in TEXT]
     kept = [path for path in sorted(files) if "target" not in path.parts and path not in (*PAGES, Path(__file__))]
@@ -158,7 +158,7 @@ def places(found: re.Match[str]) -> list[str]:
 
 
 def plain(text: str) -> str:
-    """Returns a text without marks, line breaks and hyphens at line ends."""
+    """Returns text without marks, line breaks and hyphens at line ends."""
     return re.sub(r"\s+", " ", re.sub(r"[`*]", "", text)).replace("- ", "-")
 
 

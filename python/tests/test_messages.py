@@ -1,7 +1,7 @@
 """All messages to users are listed in a file, so that every change to them is reviewed.
 
 After a change, `CELLTRAIN_BLESS=1 pytest python/tests/test_messages.py` writes `messages.txt`. Read the difference
-aloud: a message names the fault, its place and a valid alternative.
+aloud: a message names the problem, its place and a valid alternative.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def answers():
 
 
 class Words(HTMLParser):
-    """The tags of an element and its texts."""
+    """The tags and text in an element."""
 
     def __init__(self, text):
         super().__init__()

@@ -20,7 +20,7 @@ WITHOUT_TABLE = {"tahoe", "reno", "newreno", "newreno_hoe", "sack", "sack_pipe"}
 
 
 def registered() -> dict[str, tuple[str, str]]:
-    """Returns the kind and name of every model in the schema, by page."""
+    """Returns the kind and name of every model in the schema, keyed by page."""
     definitions = json.loads(_core.schema())["$defs"]
     choices = ((kind, choice) for kind, name in CHOICES.items() for choice in definitions[name]["oneOf"])
     # A choice is either among tables or among words.
@@ -138,7 +138,7 @@ def table(text: str) -> list[list[str]]:
 
 
 def default(parameter: Parameter) -> object:
-    """Returns the default of a parameter as a page has to state it."""
+    """Returns the default of a parameter in the form in which a page must state it."""
     if parameter.required:
         return "required"
     return "absent" if parameter.default is None else parameter.default

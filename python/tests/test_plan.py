@@ -433,7 +433,8 @@ def test_every_key_of_every_shipped_scenario_is_found_by_its_path():
         if name.endswith(".toml"):
             scenario = Reading.of_core(_core.parse(_core.data(name), name)).scenario
             for path, value in paths(scenario, ""):
-                # Names that contain dots or arrows are still single steps, so such paths cannot be joined from parts.
+                # Names that contain dots or arrows are still single steps, so paths with these names cannot be joined
+                # from parts.
                 key = follow(path)
                 if key.quantity is not None and value is not None:
                     key.quantity.read(value)

@@ -176,7 +176,7 @@ def test_a_full_buffer_does_what_the_class_says_also_where_a_scenario_names_it()
     called = f"{__name__}:Losing"
     named = ct.Python(class_=called)
     assert ct.run(lan(named)).fingerprint == ct.run(lan(Losing())).fingerprint != ct.run(lan(Fba())).fingerprint
-    # The table's setting takes precedence over the class, and so does a call's.
+    # The table's setting takes precedence over the class, and so does a constructor argument.
     rest = "lose_rest_of_frame"
     said = ct.Python(class_=called, when_full=rest)
     assert (

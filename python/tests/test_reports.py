@@ -47,7 +47,7 @@ def swept(folder, *, name="a sweep", **document):
     document = {"measures": MEASURES, "seeds": 4, **document, "name": name, "scenario": BASE}
     text = json.dumps(document)
     with warnings.catch_warnings():
-        # These axes were chosen to test pages, and cause warnings; test_plan_warnings.py tests those.
+        # These axes were chosen to test pages, and cause warnings; test_plan_warnings.py tests these warnings.
         warnings.simplefilter("ignore", ct.CelltrainWarning)
         return ct.sweep(Plan.of_document(json.loads(text)), store=folder)
 

@@ -128,7 +128,7 @@ def test_the_command_makes_fronts_by_axes_and_one_for_all(celltrain, two, tmp_pa
 
 
 def texts_of(figure):
-    """Returns every visible upright text with its bounding box in pixels."""
+    """Returns every visible upright label with its bounding box in pixels."""
     from matplotlib.text import Text
 
     figure.draw_without_rendering()
@@ -153,7 +153,7 @@ def ticks_beyond(axes):
 
 
 def overlaps(figure):
-    """Returns pairs of texts that overlap visibly."""
+    """Returns pairs of labels that overlap visibly."""
     for (one, first), (other, second) in itertools.combinations(texts_of(figure), 2):
         wide = min(first.x1, second.x1) - max(first.x0, second.x0)
         tall = min(first.y1, second.y1) - max(first.y0, second.y0)

@@ -149,7 +149,7 @@ def test_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc
         lines = axes.get_lines()
         assert [len(line.get_xdata()) for line in lines] == [3] * 10 + [2, 0]
         sums = sum(line.get_ydata() for line in lines[:10])
-        # 3 packets of 9140 bytes in 20 ms are 11 Mb/s; the link carries 139.7 Mb/s of such data.
+        # 3 packets of 9140 bytes in 20 ms are 11 Mb/s; the link carries 139.7 Mb/s of this data.
         assert all(0 <= total <= 150 for total in sums)
         assert max(sums) > 100
         assert lines[10].get_ydata()[0] == pytest.approx(13.97, abs=0.01)

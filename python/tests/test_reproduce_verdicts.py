@@ -128,7 +128,7 @@ def test_a_page_has_a_column_for_each_verdict_there_is(rates: Reproduction) -> N
     assert "| tcp group | column | throughput mbps | ours | in range | near mean | PIT |" in text
     assert "| 1-3 | a | 2.78 | 2.88 (2.87\u20132.90) | **no** | yes | 0.04 |" in text
     assert "Counted as inside: in range or near mean." in text
-    # This paper states no tolerance on the mean.
+    # This paper states no tolerance for the mean.
     lan = of_factor("af-96-1269", 1.03)
     text = paper_page.numbers(lan.to_dict(), lan.paper)
     assert "| network | sources | buffer cells | policy | efficiency | ours | in range | PIT |" in text

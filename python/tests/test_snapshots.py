@@ -1,7 +1,7 @@
-"""The output of commands at 80, 100 and 120 columns, compared with the texts in `snapshots/`.
+"""The output of commands at 80, 100 and 120 columns, compared with the files in `snapshots/`.
 
 To add a command, add a line to `COMMANDS`; of several commands separated by `;;`, the last one is compared.
-`CELLTRAIN_BLESS=1 pytest python/tests/test_snapshots.py` rewrites the texts. Review their differences before you commit
+`CELLTRAIN_BLESS=1 pytest python/tests/test_snapshots.py` rewrites the files. Review their differences before you commit
 them.
 """
 
@@ -197,7 +197,7 @@ def printed(celltrain: Command, command: str, width: int, monkeypatch: pytest.Mo
 
 
 def cut(text: str) -> list[str]:
-    """Returns the lines of a text in which something was cut off."""
+    """Returns the lines of an output in which something was cut off."""
     return [line for line in text.splitlines() if "\u2026" in line]
 
 

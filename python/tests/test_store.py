@@ -173,7 +173,7 @@ def test_folders_that_are_not_stores_and_existing_stores_are_refused(tmp_path, m
         with pytest.raises(ct.StoreError) as refusal:
             Store.open(tmp_path / name)
         assert refusal.value.faults[0].problem == words
-    # A creation that was killed does not prevent a new one.
+    # If creating a store was killed, a new store can still be created.
     half = tmp_path / "half"
     half.mkdir()
     (half / "lock").write_bytes(b"")
@@ -295,7 +295,7 @@ def test_repeats_alone_are_stored_too(store):
 
 @pytest.fixture
 def old(made, tmp_path):
-    """The store as celltrain 0.2 would have written it: a manifest, two parts and a ledger."""
+    """A store as celltrain 0.2 would have written it: a manifest, two parts and a ledger."""
     folder, store = tmp_path / "old", Store.open(made)
     (folder / "parts").mkdir(parents=True)
     manifest = {**store.manifest, "format": 1}

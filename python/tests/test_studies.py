@@ -240,7 +240,7 @@ def test_a_path_of_a_scenario_enters_a_list_by_place() -> None:
 
 
 def test_the_interval_of_a_mean_is_students() -> None:
-    # Quantiles from a printed table, by degrees of freedom; the sample has one more value.
+    # Quantiles from a printed table, keyed by degrees of freedom; the sample has one more value.
     printed = {1: 12.706, 9: 2.262, 80: 1.990, 100: 1.984, 10**9: 1.960}
     for freedom, quantile in printed.items():
         n = freedom + 1

@@ -1,4 +1,4 @@
-"""All figures use one palette and one style, by index of the flow, like the lab."""
+"""All figures use one palette and one style. Colours are assigned by flow index, as in the lab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names, values and paths from others appear safely on terminals, and in spreadsheets, pages and figures."""
+"""Names, values and paths from other people appear safely on terminals, and in spreadsheets, pages and figures."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_pages_of_reports_escape_names(tmp_path):
     try:
         store = ct.sweep(lan, over=axes, seeds=2)
     except ct.PlanError:
-        # The plan may refuse such a name.
+        # The plan may refuse a name like this.
         store = ct.sweep(lan, over={"port.bottleneck.buffer": [150, 200]}, seeds=2)
     page = ct.report(store, measures=["efficiency", "fairness"]).html()
     assert commands_no_terminal(page)

@@ -92,7 +92,7 @@ def test_a_chain_lies_in_a_row_with_senders_before_and_above():
 
 
 def test_a_chain_fits_a_page_and_its_names_lie_apart(tmp_path):
-    """Regression: it was 16 inches wide, with a name at each of 34 hosts, and unreadable at the width of a phone."""
+    """Regression: the drawing was 16 inches wide, with a name at each of 34 hosts, and unreadable on a phone."""
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
@@ -483,7 +483,7 @@ policy.epd = {{ threshold = 800 }}
 @pytest.mark.parametrize(
     "number, words",
     [
-        # Regression: written out, these were a gigabyte or more of zeros.
+        # Regression: written out, these numbers were a gigabyte or more of zeros.
         ("1e-99999999999", "has delay = 1e-99999999999, which is not a delay"),
         ("1e-999999999", "exponent beyond 30"),
         ("1e" + "9" * 5000, "exponent beyond 30"),

@@ -211,7 +211,7 @@ def test_trials_that_were_tried_before_are_not_run_again(tmp_path):
 
 
 def test_a_failing_trial_is_reported_and_the_search_continues(tmp_path):
-    # A threshold above one half is invalid for such a small buffer; the core refuses it trial by trial.
+    # A threshold above one half is invalid for a buffer this small; the core refuses it trial by trial.
     text = PLAN.replace("selective_drop = {}", "epd = { threshold = 50 }")
     text = text.replace("selective_drop.threshold", "epd.threshold").replace(
         "from = 0.3, to = 1.0", "from = 40, to = 99"

@@ -109,7 +109,7 @@ def test_a_check_that_does_not_hold_is_exit_code_one(tmp_path, celltrain):
 
 @pytest.mark.slow
 def test_results_that_are_not_numbers_are_a_warning_not_a_fault(tmp_path, celltrain):
-    """Regression: the page on formulas recommends such a condition, but vetting refused it."""
+    """Regression: the page on formulas recommends a condition like this, but vetting refused it."""
     policy = file(tmp_path, '[policy.formula]\nadmit = "X <= 0.5 * K or Y * N / X <= 0.8"\n')
     told = celltrain("vet", policy, *QUICK, "--beside", "epd")
     assert told.code == 0 and "no number" not in told.err and "replaced" not in told.err

@@ -16,7 +16,7 @@ pub struct Case {
     pub group: Group,
     /// Description, in one line.
     pub title: String,
-    /// The scenario's text, generated on demand: some texts are large, and `named` creates all cases to find one.
+    /// The scenario's text, generated on demand because some texts are large and `named` creates all cases to find one.
     text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
@@ -25,7 +25,7 @@ pub struct Case {
 pub enum Group {
     /// The speed of both engines on realistic networks.
     Whole,
-    /// How cost grows: one point of a series.
+    /// One point of a series that shows how cost grows.
     Scaling {
         /// Parameter that grows.
         axis: Axis,
@@ -64,9 +64,9 @@ pub enum Axis {
     Hops,
     /// Simulated seconds.
     Seconds,
-    /// Switches of a random network with ten VCs per switch.
+    /// Number of switches in a random network with ten VCs per switch.
     Switches,
-    /// Trunks per switch of a random network.
+    /// Trunks per switch in a random network.
     Degree,
     /// VCs that cross a random network.
     Vcs,
@@ -153,7 +153,7 @@ pub fn named(name: &str) -> Option<Case> {
     all().into_iter().find(|case| case.name == name)
 }
 
-/// Returns every case: whole scenarios, points of series, scenarios of the instruction guard, policies and their
+/// Returns every case: whole scenarios, points of series, scenarios for the instruction guard, policies and their
 /// formulas.
 pub fn all() -> Vec<Case> {
     [whole(), scaling(), guard(), formulas()].concat()
@@ -162,7 +162,7 @@ pub fn all() -> Vec<Case> {
 fn whole() -> Vec<Case> {
     let mut cases = Vec::new();
     for sources in LOADS {
-        // Five sources run as long as the timed runs of other simulators: `docs/performance.md`.
+        // Five sources run as long as the timed runs of other simulators (see `docs/performance.md`).
         let seconds = if sources == 5 { 10 } else { 5 };
         let toml = move || NSource { sources, ..NSource::LAN }.toml(&format!("{seconds}s"));
         let title = format!("LAN, {sources} sources, infinite buffer, {seconds} s");

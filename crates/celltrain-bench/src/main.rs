@@ -8,7 +8,7 @@ use celltrain_bench::{Case, Group, Measured, all, measure, named};
 use celltrain_core::engine::{Engine, PortMode};
 use serde_json::json;
 
-/// Allocator for runs: `docs/design/memory.md` explains why the system's is not used.
+/// Allocator for runs: `docs/design/memory.md` explains why the system allocator is not used.
 #[cfg(all(feature = "jemalloc", not(any(target_env = "msvc", target_family = "wasm"))))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;

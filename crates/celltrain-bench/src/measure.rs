@@ -62,7 +62,7 @@ pub fn measure(case: &Case, engine: Engine, (mode, threads): (PortMode, usize), 
 
 /// Returns the peak memory of this process so far, in MiB; `None` if the system does not report it.
 pub fn peak_rss_mib() -> Option<f64> {
-    // Not the peak of getrusage: on Linux a child process starts with its parent's peak.
+    // The peak from getrusage is not used, because on Linux a child process starts with its parent's peak.
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     let kib: f64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

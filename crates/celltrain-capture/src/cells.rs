@@ -19,12 +19,12 @@ use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell
 
 /// The cells of the chosen VCs at the chosen ports.
 pub(crate) struct Cells {
-    /// Which cells are written: departing, arriving.
+    /// Whether to write departing cells, and whether to write arriving cells.
     ways: [bool; 2],
-    /// By link: the number of its interface in the capture; `None` if the port is not chosen.
+    /// For each link: the number of its interface in the capture; `None` if the port is not chosen.
     interfaces: TiVec<LinkIndex, Option<u32>>,
     vcs: TiVec<VcIndex, bool>,
-    /// By VC: VPI and VCI on the links of its path.
+    /// For each VC: VPI and VCI on the links of its path.
     circuits: TiVec<VcIndex, Vec<Circuit>>,
     /// True if the model's cell counts leave no room for the SACK blocks of an acknowledgement.
     lacks_room_for_blocks: bool,
@@ -115,7 +115,7 @@ impl Cells {
         Ok(())
     }
 
-    /// Writes the arrived cell that waits for its outcome, if there is one.
+    /// Writes the arrived cell that is waiting for its outcome, if any.
     pub(crate) fn flush(&mut self, capture: &mut Writing<'_>) -> Result<(), CaptureError> {
         let Some(Coming { seen, comment, .. }) = self.coming.take() else { return Ok(()) };
         capture.cell(&SeenCell { comment: comment.as_deref(), ..seen })
@@ -158,7 +158,7 @@ impl Cells {
         (hop, Some(of))
     }
 
-    /// Records the loss of a frame in the comment on its cell that has just arrived.
+    /// Records a frame's loss in the comment on the frame's newly arrived cell.
     fn on_frame(&mut self, event: &FrameEvent) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
             && (cell.vc, cell.frame, Some(cell.link)) == (event.vc, event.frame, event.step.link())
@@ -167,7 +167,7 @@ impl Cells {
         }
     }
 
-    /// Records the loss of the cell that has just arrived in its comment.
+    /// Records the loss of the newly arrived cell in the comment on it.
     fn on_lost(&mut self, event: &CellEvent, reason: &str) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
             && (cell.vc, cell.frame, cell.link) == (event.vc, event.frame, event.link)

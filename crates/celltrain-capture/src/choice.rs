@@ -10,7 +10,7 @@ use crate::selection::{Selection, Wrong};
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureChoice {
     pub(crate) kind: CaptureKind,
-    /// Which ends are observed: senders, receivers. At ports: departures, arrivals.
+    /// Whether senders and receivers are observed or, at ports, departures and arrivals.
     pub(crate) looks_at: [bool; 2],
     /// Ports, VCs, flows and the window.
     pub(crate) of: Selection,
@@ -29,8 +29,9 @@ const ENDS: [(&str, [bool; 2]); 3] = [("sender", [true, false]), ("receiver", [f
 const WAYS: [(&str, [bool; 2]); 3] = [("out", [true, false]), ("in", [false, true]), ("both", [true, true])];
 
 impl CaptureChoice {
-    /// Selects the kind of packet and the place: `at` is a sender, receiver or both, or for cells `out`, `in` or both.
-    /// Also selects ports (for cells only), VCs, flows, and a window such as `1.2s:1.3s`, for runs of `duration`.
+    /// Selects the kind of packet and the place: `at` is `sender`, `receiver` or `both`, or for cells `out`, `in` or
+    /// `both`. Also selects ports (for cells only), VCs, flows, and a window such as `1.2s:1.3s`, for runs of
+    /// `duration`.
     ///
     /// # Errors
     /// If one of these is invalid; the error describes the problem.

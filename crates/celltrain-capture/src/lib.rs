@@ -189,7 +189,7 @@ pub enum CellKind {
 pub enum CaptureError {
     /// It could not be written.
     Write(io::Error),
-    /// The capture was refused because it cannot represent the traffic; the text describes the problem.
+    /// The capture was refused because it cannot represent the traffic; the string describes the problem.
     Refused(String),
 }
 
@@ -315,8 +315,8 @@ impl<W: Write> Capture<W> {
         Ok(self.writer.packet(block, &self.bytes)?)
     }
 
-    /// Returns the AAL5 frame that represents a frame of the model: whole cells with trailer and CRC-32. It is the same
-    /// at every place.
+    /// Returns the AAL5 frame that represents a frame of the model: whole cells with trailer and CRC-32. The result
+    /// does not depend on where the frame is seen.
     ///
     /// # Errors
     /// If the frame is too long, or does not fit its connection.
@@ -397,7 +397,7 @@ impl<W: Write> Capture<W> {
     fn write(&mut self, block: PacketBlock<'_>, circuit: Circuit, packet: Vec<u8>) -> Result<(), CaptureError> {
         match (self.kind, self.wire.framing.encapsulation) {
             (CaptureKind::Aal5, Encapsulation::LlcSnap) => {
-                // The cell header is that of the frame's last cell.
+                // The cell header is taken from the frame's last cell.
                 let header = CellHeader::user_data(circuit.vpi, circuit.vci, true).encode();
                 let frame = self.wire.frame(&packet);
                 self.put_erf(block.time_ns, ERF_TYPE_AAL5, &header, &frame)?;
@@ -503,7 +503,7 @@ const SYN_NS: u64 = 1;
 const OPEN_NS: u64 = 2;
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// More slots than most ports have VCs. Uses at most 16 megabytes with the longest frames.
+/// More slots than most ports have VCs. They use at most 16 megabytes with the longest frames.
 const FRAMES_KEPT: usize = 256;
 
 /// Compiles and runs the example of the README.

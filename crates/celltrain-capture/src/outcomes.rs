@@ -1,4 +1,5 @@
-//! Outcomes of frames, in words, and the packets that wait for them, because a packet's comment is written with it.
+//! Outcomes of frames, in words, and the packets waiting for them. A packet waits because its comment is written
+//! together with it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -29,18 +30,18 @@ pub(crate) struct Waiting {
     pub(crate) at: Place,
     pub(crate) frame: Frame,
     pub(crate) comment: Option<Box<str>>,
-    /// Its frame and VC, while the outcome is unknown.
+    /// The packet's frame and VC, while the frame's outcome is unknown.
     open: Option<(VcIndex, FrameNumber)>,
 }
 
 impl Waiting {
-    /// Creates a packet that waits for no outcome.
+    /// Creates a packet that need not wait for an outcome.
     pub(crate) fn settled(time_ns: u64, at: Place, frame: Frame) -> Self {
         Self { time_ns, at, frame, comment: None, open: None }
     }
 }
 
-/// More packets than most networks have in flight, in some ten megabytes.
+/// More packets than most networks have in flight; they take some ten megabytes.
 const MOST: usize = 1 << 16;
 
 impl Default for FrameOutcomes {
@@ -50,7 +51,7 @@ impl Default for FrameOutcomes {
 }
 
 impl FrameOutcomes {
-    /// Appends a packet to the queue; `of` is its frame if it waits for that frame's outcome.
+    /// Appends a packet to the queue; `of` is its frame if it has to wait for that frame's outcome.
     pub(crate) fn push(&mut self, packet: Waiting, of: Option<(VcIndex, FrameNumber)>) {
         if let Some(frame) = of {
             self.open.insert(frame, self.first + self.waiting.len() as u64);
@@ -58,7 +59,7 @@ impl FrameOutcomes {
         self.waiting.push_back(Waiting { open: of, ..packet });
     }
 
-    /// Records the outcome of a frame. `comment` describes a loss, and is called only if a packet waits for it.
+    /// Records the outcome of a frame. `comment` describes a loss, and is called only if a packet is waiting for it.
     pub(crate) fn settle(&mut self, frame: (VcIndex, FrameNumber), comment: impl FnOnce() -> Option<String>) {
         let Some(number) = self.open.remove(&frame) else { return };
         let place = usize::try_from(number - self.first).expect("what waits is in memory");
@@ -87,7 +88,7 @@ impl FrameOutcomes {
 /// Names used in comments.
 pub(crate) struct Names {
     ports: TiVec<LinkIndex, String>,
-    /// By VC: the host at its end.
+    /// For each VC: the host at its end.
     hosts: TiVec<VcIndex, String>,
 }
 

@@ -129,7 +129,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Shortens a text to the maximum length of an option.
+/// Shortens a string to the maximum length of an option.
 fn shortened(text: &str) -> &str {
     let mut end = text.len().min(usize::from(u16::MAX));
     while !text.is_char_boundary(end) {

@@ -20,9 +20,9 @@ pub struct Selection {
 
 /// A selection converted to the indices of a network.
 pub struct Selected {
-    /// By link: true if its frames are observed.
+    /// For each link: true if its frames are observed.
     pub frames: TiVec<LinkIndex, bool>,
-    /// By link: true if its cells are observed.
+    /// For each link: true if its cells are observed.
     pub cells: TiVec<LinkIndex, bool>,
     /// By VC.
     pub vcs: TiVec<VcIndex, bool>,

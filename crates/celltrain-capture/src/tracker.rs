@@ -24,14 +24,14 @@ struct TrackedVc {
     path: Vec<LinkIndex>,
     /// By index in the path.
     hops: Vec<Hop>,
-    /// Index in its frame of the next cell to enter.
+    /// Index of the next cell to enter, within its frame.
     next: u32,
 }
 
 /// The cells of one VC at one port, each list in the order in which they left the previous port.
 #[derive(Default)]
 struct Hop {
-    /// Cells that left the previous port and have not arrived.
+    /// Cells that left the previous port and have not arrived yet.
     on_the_way: VecDeque<Place>,
     /// Cells that arrived and have been neither admitted nor lost yet.
     came: VecDeque<Place>,
@@ -42,7 +42,7 @@ struct Hop {
 /// The cell of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Followed {
-    /// Its index in the frame, from 0.
+    /// The cell's index in the frame, from 0.
     pub(crate) index: u32,
     /// Index of the port in the VC's path.
     pub(crate) hop: usize,

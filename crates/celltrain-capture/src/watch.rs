@@ -55,7 +55,7 @@ enum Looks {
 
 /// Packets at hosts.
 struct Packets {
-    /// Which ends are observed: senders, receivers.
+    /// Whether senders and receivers are observed.
     ends: [bool; 2],
     flows: TiVec<FlowIndex, bool>,
     /// Waiting packets, if the engine reports the outcome of frames.

@@ -34,14 +34,14 @@ pub struct Connection {
     pub data: Labels,
     /// Labels of the VC that carries its acknowledgements, if there are any.
     pub acks: Labels,
-    /// TCP parameters; `None` for a flow of packets, which are UDP.
+    /// TCP parameters; `None` for a flow of UDP packets.
     pub tcp: Option<Tcp>,
 }
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// Number of its host, from 0: host 0 has the address 10.0.0.1, and so on.
+    /// Number of the end's host, from 0: host 0 has the address 10.0.0.1, and so on.
     pub host: u32,
     /// The interface of the capture at which it is seen; `None` if it is not observed.
     pub interface: Option<u32>,
@@ -241,8 +241,8 @@ impl Wire {
         Ok(packet)
     }
 
-    /// Begins a frame's packet with an IPv4 header like that of common hosts. Returns it with the source and
-    /// destination ports.
+    /// Begins a frame's packet with an IPv4 header like the ones common hosts send. Returns the packet with the source
+    /// and destination ports.
     fn ip(&self, frame: &Frame) -> (PacketBuilderStep<IpHeaders>, [u16; 2]) {
         let Connection { sender, receiver, .. } = self.connection(frame);
         let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];
@@ -263,8 +263,8 @@ impl Wire {
         (PacketBuilder::ip(IpHeaders::Ipv4(header, Ipv4Extensions::default())), [from, to].map(port))
     }
 
-    /// Returns the low half of the frame's number. With VC multiplexing its highest bit is set: otherwise Wireshark
-    /// would take a packet with identification 0x038e or 0x03cc for Frame Relay.
+    /// Returns the low half of the frame's number. With VC multiplexing the highest bit is set, because otherwise
+    /// Wireshark would take a packet with identification 0x038e or 0x03cc for Frame Relay.
     fn identification(&self, frame: &Frame) -> u16 {
         let [_, _, high, low] = frame.number.to_be_bytes();
         match self.framing.encapsulation {
@@ -314,7 +314,7 @@ pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
     }
 }
 
-/// Returns the content of a data segment, or of a packet without TCP; packets of one flow all have the same size.
+/// Returns the content of a data segment, or of a packet sent without TCP; packets of one flow all have the same size.
 pub(crate) fn data(segment: Segment, is_tcp: bool) -> Carries {
     let Segment { seq, len } = segment;
     if is_tcp {

@@ -80,7 +80,8 @@ impl Aal5Options {
         cells_of(bytes.saturating_add(self.llc()))
     }
 
-    /// Returns the length of the longest packet that fits in a frame of at most `cells` and that a receiver accepts.
+    /// Returns the length of the longest packet that fits in a frame of at most `cells` cells and that a receiver
+    /// accepts.
     pub fn longest_packet(&self, cells: Option<u32>) -> u64 {
         let in_cells = cells.map_or(u64::MAX, |cells| (u64::from(cells) * CELL_PAYLOAD).saturating_sub(AAL5_TRAILER));
         self.max_sdu.bytes.min(MAX_SDU).min(in_cells).saturating_sub(self.llc())
@@ -228,8 +229,8 @@ impl Reassembler {
         self.mixed || self.overlong
     }
 
-    /// Processes a cell. `cells_of` returns the number of cells in a frame; `max_cells` is the most cells a frame may
-    /// have.
+    /// Processes a cell. `cells_of` returns the number of cells in a frame; `max_cells` is the maximum number of cells
+    /// in a frame.
     #[inline]
     pub fn on_cell(&mut self, cell: Cell, max_cells: u32, cells_of: impl FnOnce(FrameNumber) -> u32) -> Reassembled {
         if self.overlong {

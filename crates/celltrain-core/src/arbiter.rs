@@ -116,7 +116,7 @@ pub struct MinimumShares {
     due: Vec<u64>,
     now: u64,
     /// Tournament tree of due times, ordered by time and label: each entry is the earlier of its two children. The
-    /// second half are the VCs themselves, the first entry is the earliest of all.
+    /// second half holds the VCs themselves; the first entry is the earliest of all.
     tournament: Vec<(u64, u32)>,
 }
 
@@ -185,13 +185,13 @@ impl Arbiter for MinimumShares {
     }
 
     fn alone(&self) -> Option<usize> {
-        // Even a VC that is alone needs every turn, because turns determine whether its cells are due.
+        // Every turn counts even for a single VC, because turns determine whether its cells are due.
         None
     }
 }
 
 /// Replaces the entry of a VC in a tournament. Entry 1 is the smallest of all, entries 2 and 3 the smallest of each
-/// half, and so on; the second half are the VCs' own entries.
+/// half, and so on; the second half holds the VCs' own entries.
 #[inline]
 pub fn play<P: Copy + Ord>(tournament: &mut [P], vc: usize, player: P) {
     let mut winner = player;
@@ -235,7 +235,8 @@ pub fn check_shares(shares: &PerVc) -> Vec<Fault> {
 /// Checks that the minimum shares of VCs with these names add up to at most the link.
 pub fn check_sum(shares: &PerVc, vcs: &[&str]) -> Vec<Fault> {
     let sum: f64 = shares.resolve(vcs).iter().sum();
-    // The tolerance allows for tenths, whose float sum is not exactly one. Invalid shares are reported elsewhere.
+    // The tolerance is for shares such as tenths, whose float sum is not exactly one. Invalid shares are reported
+    // elsewhere.
     if sum <= 1.0 + 1e-9 || !check_shares(shares).is_empty() {
         return Vec::new();
     }
@@ -251,7 +252,7 @@ pub const MINIMUM_SHARE: &str = "minimum_share";
 mod tests {
     use super::*;
 
-    /// Serves VCs `number` times; `cells` has the number of cells of each VC. Returns the VCs served.
+    /// Serves VCs `number` times; `cells` has the number of cells left of each VC. Returns the VCs served.
     fn sent(arbiter: &mut impl Arbiter, cells: &mut [u32], number: usize) -> Vec<usize> {
         let mut sent = Vec::new();
         for _ in 0..number {

@@ -30,7 +30,7 @@ impl<'a> CancellationToken<'a> {
         Self::every(PIECES, go_on)
     }
 
-    /// Creates a token that checks once per `pieces` units of work, and before the first.
+    /// Creates a token that checks once per `pieces` units of work, and once before the first.
     pub fn every(pieces: u64, go_on: &'a dyn Fn() -> bool) -> Self {
         Self { go_on, every: pieces, left: Cell::new(0) }
     }

@@ -162,7 +162,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Returns the first `cells` cells, which must be fewer than all.
+    /// Returns the first `cells` cells, which must not be the whole run.
     #[inline]
     #[must_use]
     pub fn first(self, cells: u32) -> Run {
@@ -170,7 +170,7 @@ impl Run {
         Run { last: self.last.not_last(), cells }
     }
 
-    /// Returns its first `cells` cells, or all if there are no more; `None` if `cells` is 0.
+    /// Returns its first `cells` cells, or all of them if the run has no more; `None` if `cells` is 0.
     pub fn at_most(self, cells: u32) -> Option<Run> {
         match cells {
             0 => None,
@@ -196,7 +196,7 @@ impl Run {
         }
     }
 
-    /// Removes cells of the first run in a queue: `most`, or all if it has fewer.
+    /// Removes up to `most` cells of the first run in a queue.
     #[inline]
     pub fn take_first_cells(queue: &mut VecDeque<Run>, most: u32) -> Option<Run> {
         let run = queue.front_mut()?;

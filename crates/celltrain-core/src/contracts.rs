@@ -12,12 +12,12 @@ use crate::units::{Clock, Time};
 /// The contracts enforced at the edge of a network.
 pub struct Edge {
     by_vc: TiVec<VcIndex, Option<Box<Policer>>>,
-    /// By VC: the link on which it reaches the ATM network's first switch.
+    /// For each VC: the link on which it reaches the ATM network's first switch.
     at: TiVec<VcIndex, LinkIndex>,
 }
 
 impl Edge {
-    /// Creates the contracts of a network's VCs, before the first cell.
+    /// Creates the contracts of a network's VCs, before the first cell is sent.
     pub fn new(network: &Network, clock: Clock) -> Self {
         let first_link = |vc: &Vc| vc.path[network.atm_part(vc).start];
         let policer = |vc: &Vc| {
@@ -47,7 +47,7 @@ impl Edge {
         }
     }
 
-    /// Takes over the contract state of those VCs that `other` policed in the same run.
+    /// Takes over the contract state of the VCs that `other` policed in the same run.
     pub(crate) fn take_over(&mut self, mut other: Edge, looked_after: impl Fn(VcIndex) -> bool) {
         for (vc, mine) in self.by_vc.iter_mut_enumerated().filter(|&(vc, _)| looked_after(vc)) {
             std::mem::swap(mine, &mut other.by_vc[vc]);

@@ -339,7 +339,7 @@ impl EndSystems {
         &self.flows
     }
 
-    /// Returns the counts of a VC's cells. For merged VCs, the counts of the first branch include all deliveries.
+    /// Returns the counts of a VC's cells. For merged VCs, the first branch's counts include all deliveries.
     pub fn vc_counters(&self, vc: VcIndex) -> VcCounters {
         let Collection { delivered, damaged, .. } = self.collections[vc];
         let in_processing = self.processing.as_ref().map_or(0, |processing| processing.in_processing(vc));

@@ -49,7 +49,7 @@ const MAX_SKEW: f64 = 0.1;
 const MAX_SPREAD: Duration = Duration::from_milliseconds(1_000_000);
 
 impl HostOptions {
-    /// Returns the faults of the options.
+    /// Returns the faults in the options.
     pub fn check(&self) -> Vec<Fault> {
         let limits = [
             ("processing", self.processing, MAX_PROCESSING),

@@ -95,8 +95,8 @@ fn filled(
 }
 
 /// Returns the most each flow's application can receive if the links' rates are divided max-min fairly among the flows'
-/// data, in megabits per second: the flow's share of the line, times the payload part of its full frames. `efficiency`
-/// divides by this ceiling, so flows that all have their share fill every link that limits them.
+/// data, in megabits per second: the flow's share of the line, times the payload's share of its full frames.
+/// `efficiency` divides by this ceiling, so flows that all have their share fill every link that limits them.
 ///
 /// All flows have the same weight. TCP demands as much as it can get, up to its pacing rate; packets without TCP demand
 /// their mean rate; no flow demands more than its PCR. Rates include all cells: an ABR VC gets the same as any other,
@@ -206,7 +206,7 @@ impl Vc {
 /// the VCs in the order in which their rates exceed their minimums.
 fn level(capacity: f64, on: &[usize], vcs: &[Vc], rates: &[f64]) -> f64 {
     let rising = || on.iter().filter(|&&vc| rates[vc] == f64::INFINITY).map(|&vc| vcs[vc]);
-    // At level 0 all are at their minimums.
+    // At level 0 all rates are at their minimums.
     let fixed: f64 = on.iter().map(|&vc| if rates[vc] == f64::INFINITY { vcs[vc].minimum } else { rates[vc] }).sum();
     let (mut left, mut weights, mut level) = (capacity - fixed, 0.0, f64::INFINITY);
     for vc in rising() {
@@ -382,7 +382,7 @@ mod tests {
             let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
             assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
-        // If one flow wants the whole link, the two together also do, in either order: each VC has half.
+        // If either of two flows wants the whole link, the two together also do, so each VC has half.
         for greedy in [FIRST, SECOND] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();

@@ -22,13 +22,13 @@ pub(crate) struct QueueTracker {
 }
 
 impl QueueTracker {
-    /// Records that the queue has become shorter: `cells` wait now.
+    /// Records that the queue has become shorter: now `cells` cells are waiting.
     #[inline]
     pub(crate) fn fall(&mut self, cells: u32) {
         self.since_sample.least = self.since_sample.least.min(cells);
     }
 
-    /// Records that the queue has become longer: `cells` wait now.
+    /// Records that the queue has become longer: now `cells` cells are waiting.
     #[inline]
     pub(crate) fn rise(&mut self, cells: u32) {
         self.since_sample.largest = self.since_sample.largest.max(cells);
@@ -41,13 +41,13 @@ impl QueueTracker {
         self.rise(largest);
     }
 
-    /// Returns the range since the latest sample, if `cells` wait now.
+    /// Returns the range since the latest sample, if `cells` cells are waiting now.
     pub(crate) fn range(&self, cells: u32) -> QueueRange {
         let QueueRange { least, largest } = self.since_sample;
         QueueRange { least: least.min(cells), largest: largest.max(cells) }
     }
 
-    /// Starts a new range at a sample, when `cells` wait.
+    /// Starts a new range at a sample, while `cells` cells are waiting.
     pub(crate) fn start_range(&mut self, cells: u32) {
         self.largest_before = self.max_queue();
         self.since_sample = QueueRange { least: cells, largest: cells };

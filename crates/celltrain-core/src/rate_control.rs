@@ -17,7 +17,7 @@ use crate::scheduler::Class;
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
-/// A VC's place at a port: the link, and its label there.
+/// A VC's place at a port: the link, and the VC's label there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The link.
@@ -31,10 +31,10 @@ pub struct Place {
 pub struct RateControl {
     ports: TiVec<LinkIndex, Option<Box<ShapedPort>>>,
     allocators: TiVec<LinkIndex, Option<Box<dyn Allocator>>>,
-    /// By VC: the place where it is shaped; `None` if it is not.
+    /// For each VC: the place where it is shaped; `None` if it is not shaped.
     places: TiVec<VcIndex, Option<Place>>,
     loops: TiVec<VcIndex, Option<Loop>>,
-    /// By link and label of a VC: the place where the data of the other direction leaves the same switch, if the
+    /// For each link and label of a VC: the place where the data of the other direction leaves the same switch, if the
     /// allocator there writes into the VC's backward RM cells. Empty if there is no such place.
     passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
@@ -53,7 +53,7 @@ struct Loop {
 }
 
 impl RateControl {
-    /// Creates the shaped ports, loops and allocators of a network, before the first cell.
+    /// Creates the shaped ports, loops and allocators of a network, before the first cell is sent.
     ///
     /// # Errors
     /// If the work is cancelled.
@@ -158,7 +158,7 @@ impl RateControl {
         self.allocators[link].as_ref().is_some_and(|allocator| allocator.marks_above().is_some())
     }
 
-    /// Returns whether the loop of a VC ends at the end of this link, where its RM cells leave it.
+    /// Returns whether the loop of a VC ends at the end of this link, where its RM cells leave the loop.
     #[inline]
     pub fn ends(&self, vc: VcIndex, link: LinkIndex) -> bool {
         self.loops[vc].as_ref().is_some_and(|of_vc| of_vc.end == link)
@@ -221,7 +221,7 @@ impl RateControl {
     }
 
     /// Lets the allocator write into an RM cell on `vc` that passes the switch whose port at `place` carries the data
-    /// of its loop; `queue` cells wait there.
+    /// of its loop; `queue` cells are waiting there.
     pub fn write(&mut self, vc: VcIndex, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
         let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");
@@ -296,7 +296,7 @@ fn passes(
     }
     let mut passes: TiVec<LinkIndex, TiVec<Label, _>> =
         routing.vcs.iter().map(|vcs| ti_vec![None; vcs.len()]).collect();
-    // By node: the link and label on which the other direction of the current VC leaves it.
+    // For each node: the link and label on which the other direction of the current VC leaves it.
     let mut leaving: TiVec<NodeIndex, Option<Place>> = ti_vec![None; network.nodes.len()];
     for ((number, vc), part) in network.vcs.iter_enumerated().zip(parts) {
         let Some(partner) = vc.partner.filter(|_| vc.abr.is_some()) else { continue };

@@ -1,7 +1,7 @@
 //! Random numbers from named streams, the same on every machine.
 //!
 //! Source: the generator is xoshiro256** 1.0 and the seeding `SplitMix64` (Blackman and Vigna, 2018); the name is
-//! hashed by 64-bit FNV-1a. No generator is shared, so the draws of one part never affect another's.
+//! hashed by 64-bit FNV-1a. No generator is shared, so drawing numbers in one component never affects another.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn the_longest_exponential_times_are_cut_where_times_end() {
-        // With a mean of 2^61 units one in seven is above 2^62, and three in ten thousand do not fit 64 bits: those
-        // once panicked.
+        // With a mean of 2^61 units one draw in seven is above 2^62, and three in ten thousand do not fit in 64 bits,
+        // which once caused a panic.
         let mut stream = Stream::new(11, "exponential");
         let draws: Vec<Span> = (0..100_000).map(|_| stream.exponential(Span(1 << 61))).collect();
         let cut = draws.iter().filter(|&&draw| draw == Span(LONGEST)).count();

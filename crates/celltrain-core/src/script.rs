@@ -10,13 +10,13 @@ pub(crate) type Settings = serde_json::Map<String, serde_json::Value>;
 
 /// Plays the lines after the settings.
 pub(crate) trait Player {
-    /// A record of something it sends.
+    /// A record of something the player sends.
     type Sent: Debug;
 
     /// Plays a line. The error explains why the line failed.
     fn play(&mut self, words: &[&str]) -> Result<(), String>;
 
-    /// Returns what it has sent that no line has expected yet.
+    /// Returns the records of everything sent that no line has expected yet.
     fn unexpected(&self) -> &[Self::Sent];
 
     /// Fails if something was sent that the script does not list before the next event.
@@ -47,7 +47,7 @@ pub(crate) fn play<P: Player>(text: &str, begin: impl Fn(Settings) -> Result<P, 
     player.ok_or("the script does nothing")?.expect_silence().map_err(|why| format!("at the end, {why}"))
 }
 
-/// Plays every script in a folder of `tests`. There must be at least `least`.
+/// Plays every script in a folder of `tests`. There must be at least `least` of them.
 pub(crate) fn play_all(folder: &str, least: usize, play: impl Fn(&str) -> Result<(), String>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

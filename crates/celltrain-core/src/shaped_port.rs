@@ -40,7 +40,7 @@ struct Shaped {
 enum Pace {
     /// By ABR's rules.
     Controlled(Box<Source>),
-    /// At the line rate, no earlier than this.
+    /// At the line rate, but no cell starts earlier than this.
     Line(Time),
 }
 
@@ -48,7 +48,7 @@ enum Pace {
 #[derive(Clone, Copy)]
 struct Ahead {
     label: Label,
-    /// Start of the first of them.
+    /// Start of the first cell.
     first: Time,
     period: Span,
     cells: u32,
@@ -74,8 +74,8 @@ impl Ahead {
 const LONGEST_STEP: Span = Span(1 << 62);
 
 impl ShapedPort {
-    /// Creates a port that sends a cell in `cell_time` and `line_rate` cells a second, with a source for each VC whose
-    /// rate is controlled, by label.
+    /// Creates a port that sends `line_rate` cells a second, each in `cell_time`. `sources` has, by label, a source for
+    /// each VC whose rate is controlled.
     pub fn new(cell_time: Span, line_rate: f64, buffer: EdgeBuffer, sources: Vec<Option<Source>>) -> Self {
         let pace = |source| match source {
             Some(source) => Pace::Controlled(Box::new(source)),
@@ -105,8 +105,8 @@ impl ShapedPort {
     }
 
     /// Offers a packet at `now` without taking back the cells of that VC that were handed out ahead. Returns whether
-    /// there are any. They belong to a packet that goes first in any case. The buffer counts those that have not
-    /// started as waiting.
+    /// there are any. Those cells belong to a packet that goes first in any case. The buffer counts the cells that have
+    /// not started as waiting.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
         let back = ahead.not_started(now);
@@ -145,7 +145,7 @@ impl ShapedPort {
         self.source_mut(label).turn_around(rm);
     }
 
-    /// Returns the content of RM cell `number`, which has not yet reached its end, for changes.
+    /// Returns the content of RM cell `number`, which has not yet reached its end, so that it can be changed.
     pub fn rm(&mut self, label: Label, number: FrameNumber) -> &mut RmCell {
         &mut self.vcs[label].rms.frame_mut(number).body
     }
@@ -322,12 +322,12 @@ impl ShapedPort {
         self.vcs[label].rms_sent
     }
 
-    /// Returns the waiting cells of each VC, by label, of complete packets only.
+    /// Returns the number of waiting cells of each VC, by label, counting complete packets only.
     pub fn per_vc(&self) -> impl Iterator<Item = u32> {
         Label::counting().zip(&self.vcs).map(|(label, _)| self.buffer().cells(label))
     }
 
-    /// Returns the number of waiting cells.
+    /// Returns the number of waiting cells of all VCs.
     pub fn occupancy(&self) -> u32 {
         self.per_vc().sum()
     }

@@ -30,7 +30,7 @@ pub struct Time(pub u64);
 pub struct Span(pub u64);
 
 impl Time {
-    /// Returns the elapsed share of a run that ends at `end`, from 0 to 1.
+    /// Returns the elapsed fraction of a run that ends at `end`, from 0 to 1.
     pub fn share_of(self, end: Time) -> f64 {
         self.0 as f64 / end.0.max(1) as f64
     }
@@ -135,7 +135,7 @@ impl Clock {
         Time(self.span(since_start).0)
     }
 
-    /// Returns a unit, rounded up to whole picoseconds.
+    /// Returns the length of a unit, rounded up to whole picoseconds.
     pub fn tick(&self) -> Duration {
         Duration { picoseconds: PS_PER_SECOND.div_ceil(self.units_per_second.max(1)) }
     }
@@ -387,7 +387,7 @@ mod tests {
         assert!("5 parsecs".parse::<Duration>().unwrap_err().contains("unknown unit"));
         assert!("0.1ps".parse::<Duration>().unwrap_err().contains("finer than 1ps"));
         assert!("99999999999999999999s".parse::<Duration>().is_err());
-        // Texts with more digits than a quantity can have are not numbers, whatever follows the digits.
+        // Strings with more digits than a quantity can have are not numbers, whatever follows the digits.
         let digits = |number: usize| format!("0.{}1s", "0".repeat(number - 1)).parse::<Duration>().unwrap_err();
         assert!(digits(18).contains("finer than 1ps") && digits(19).contains("is not a decimal number"));
     }

@@ -1,11 +1,11 @@
-//! Upstream links of each port. A port keeps state only for these, not for every input of its node: the switch of a
-//! star has an input for each host, but two links feed most of its ports.
+//! Upstream links of each port. A port keeps state only for these links, not for every input of its node: the switch of
+//! a star has an input for each host, but two links feed most of its ports.
 
 use crate::index::LinkIndex;
 use crate::network::Network;
 
-/// By link: the links whose cells arrive at its port, in order. A port numbers its inputs by their positions in this
-/// list, which is also the order of their numbers at the node.
+/// For each link: the links whose cells arrive at its port, in order. A port numbers its inputs by their positions in
+/// this list, which is also the order of their numbers at the node.
 pub(crate) struct UpstreamLinks {
     /// Row offsets into `links`, one per link, plus a final end offset.
     first: Vec<u32>,

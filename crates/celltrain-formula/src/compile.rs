@@ -88,7 +88,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Returns the fault for a number that has no register left.
+    /// Returns the fault for a number for which no register is left.
     fn too_many(&self, at: &Expression) -> Fault {
         let (names, left) = (self.compiler.first, LEAST_TEMPORARY - usize::from(self.compiler.first));
         let problem = format!(
@@ -311,7 +311,8 @@ impl<'a> Writer<'a> {
                 let mut all = self.value(&parts[0], None)?;
                 for part in &parts[1..] {
                     let next = self.value(part, None)?;
-                    // Not `into`: later arguments may still read that register. The caller copies the result.
+                    // The result does not go into `into`, because later arguments may still read that register. The
+                    // caller copies it.
                     all = self.two(operation, (all, next), (free, None), at)?;
                 }
                 Ok(all)

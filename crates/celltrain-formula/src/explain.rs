@@ -7,12 +7,12 @@ use crate::tree::{Binary, Expression, Node};
 use crate::units::{Kind, Unit};
 use crate::vocabulary::{Meaning, Vocabulary};
 
-/// A part of a condition that decides it, with its values.
+/// A part of a condition that decides its result, with the values compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clause {
     /// The part, as written: `Y * N < 1.2 * X`.
     pub text: String,
-    /// Its values: `0 < 0`, or `false` if it compares no numbers.
+    /// The condition with its values, such as `0 < 0`; `false` if it compares no numbers.
     pub values: String,
     /// True if the part is false only because it is strict and both sides are equal: with `<=` or `>=` it would hold.
     pub is_strict_tie: bool,
@@ -23,7 +23,7 @@ pub struct Evaluator<'a> {
     vocabulary: &'a Vocabulary,
     registers: &'a Registers,
     draw: &'a mut dyn FnMut() -> f64,
-    /// Names that the text defines, innermost last.
+    /// Names defined in the expression, innermost last.
     named: Vec<(&'a str, f64)>,
     /// Number of replaced results.
     pub replaced: Replaced,
@@ -35,7 +35,7 @@ impl<'a> Evaluator<'a> {
         Self { vocabulary, registers, draw, named: Vec::new(), replaced: 0 }
     }
 
-    /// Evaluates an expression: a number, or 1 and 0 for true and false.
+    /// Evaluates an expression to a number, or to 1 for true and 0 for false.
     pub fn value(&mut self, of: &'a Expression) -> f64 {
         match &of.node {
             Node::Number(value, _) => *value,
@@ -59,7 +59,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Lists the clauses that make a condition false. The list is empty if it holds. `text` is the text of the
+    /// Lists the clauses that make a condition false. The list is empty if it holds. `text` is the source text of the
     /// expression.
     pub fn why_not(&mut self, of: &'a Expression, text: &str) -> Vec<Clause> {
         let mut clauses = Vec::new();
@@ -67,7 +67,7 @@ impl<'a> Evaluator<'a> {
         clauses
     }
 
-    /// Collects the clauses that make a condition equal to `expected`. Returns whether it is.
+    /// Collects the clauses that make a condition equal to `expected`. Returns whether it has that value.
     fn decide(&mut self, of: &'a Expression, expected: bool, text: &str, clauses: &mut Vec<Clause>) -> bool {
         match &of.node {
             Node::Not(inner) => self.decide(inner, !expected, text, clauses),

@@ -1,9 +1,9 @@
-//! Faults in a text, with their positions.
+//! Faults in source text, with their positions.
 
 use std::fmt;
 use std::ops::Range;
 
-/// A fault in a text.
+/// A fault in source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Position in the text, in bytes.
@@ -32,7 +32,7 @@ impl Fault {
         let before = text[start..at].chars().count();
         let marked = text.get(at..self.at.end.min(text.len())).unwrap_or_default();
         let marked = marked.lines().next().unwrap_or_default().chars().count().max(1);
-        // Only the surroundings of the position if the line is long.
+        // Show only the surroundings of the position if the line is long.
         let left = before.saturating_sub(SHOWN / 2);
         let shown: String = line.chars().skip(left).take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
         let [dots, more] =
@@ -52,7 +52,7 @@ pub struct SettingFault {
     pub value: String,
     /// The problem and the remedy: a clause that follows the value, for example `is above the buffer of 1000 cells`.
     pub problem: String,
-    /// The faulty line of a text and the marks below it; empty if the fault is not within a text.
+    /// The faulty line of source text and the marks below it; empty if the fault is not in source text.
     pub excerpt: Vec<String>,
 }
 

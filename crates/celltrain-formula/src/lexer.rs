@@ -1,4 +1,4 @@
-//! Splits a text into tokens.
+//! Splits source text into tokens.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ pub(crate) enum Piece<'a> {
     End,
 }
 
-/// A piece and its position in the text.
+/// A piece and its position in the source text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Token<'a> {
     pub(crate) piece: Piece<'a>,
@@ -43,7 +43,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("\u{2265}", "write >="),
 ];
 
-/// Splits a text into tokens, with [`Piece::End`] as the last.
+/// Splits source text into tokens, with [`Piece::End`] as the last.
 pub(crate) fn pieces(text: &str) -> Result<Vec<Token<'_>>, Fault> {
     let mut tokens = Vec::new();
     let mut start = 0;
@@ -85,7 +85,7 @@ pub(crate) fn pieces(text: &str) -> Result<Vec<Token<'_>>, Fault> {
 const SIGNS: &[&str] = &["+", "-", "*", "/", "(", ")"];
 
 /// Splits a measure into tokens, with [`Piece::End`] as the last. Tokens are separated by spaces, because the names in
-/// a path may contain any sign: `ports.sum(edge*->sw1).lost_cells`.
+/// a path may contain any character: `ports.sum(edge*->sw1).lost_cells`.
 pub(crate) fn words(text: &str) -> Result<Vec<Token<'_>>, Fault> {
     let mut tokens = Vec::new();
     let mut start = 0;

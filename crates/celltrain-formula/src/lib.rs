@@ -1,8 +1,8 @@
 //! A small language for a switch's rules: which frame may enter a buffer, how an average is updated.
 //!
-//! [`parse`], [`check`](Vocabulary::check) and [`Compiler::compile`] turn a text into a [`Program`]: bytecode over 256
-//! registers that cannot crash, hang or allocate, whatever the text. Jumps only go forward, a register number is one
-//! byte, and every operation has a finite result for any operands ([`arithmetic`]).
+//! [`parse`], [`check`](Vocabulary::check) and [`Compiler::compile`] turn source text into a [`Program`]: bytecode over
+//! 256 registers that cannot crash, hang or allocate, whatever the source. Jumps only go forward, a register number is
+//! one byte, and every operation has a finite result for any operands ([`arithmetic`]).
 //!
 //! [`parse_measure`] reads measures of a run with the same parser; they contain paths instead of names and are not
 //! compiled. [`rules`] reads several formulas with their constants and state, as in a scenario.
@@ -40,7 +40,7 @@ pub use tree::{Expression, MOST_DEPTH};
 pub use units::{Kind, Unit};
 pub use vocabulary::{Meaning, Vocabulary, Word, is_name};
 
-/// Maximum length of a text in bytes; longer texts are rejected before they are read.
+/// Maximum length of source text in bytes; longer text is rejected before it is read.
 pub const MOST_TEXT: usize = 4000;
 
 /// Compiles and runs the example of the README.

@@ -16,13 +16,15 @@ pub fn is_in_range(key: &str, name: &str) -> bool {
     number_in_range(key, name).is_some()
 }
 
-/// Returns the number of a name in the range of a key: 3 for `tcp3` in `tcp2-4`. `None` outside it.
+/// Returns the number of a name in the range of a key: 3 for `tcp3` in `tcp2-4`. `None` if the name is outside the
+/// range.
 pub fn number_in_range(key: &str, name: &str) -> Option<u32> {
     let (stem, numbers) = range(key)?;
     number(name.strip_prefix(stem)?).filter(|number| numbers.contains(number))
 }
 
-/// Returns the stem and the numbers of a range of names: `tcp` and 2 to 4 for `tcp2-4`. `None` for a name.
+/// Returns the stem and the numbers of a range of names: `tcp` and 2 to 4 for `tcp2-4`. `None` if the key is a single
+/// name.
 pub fn range(key: &str) -> Option<(&str, RangeInclusive<u32>)> {
     let (first, last) = key.split_once('-')?;
     let stem = first.trim_end_matches(|c: char| c.is_ascii_digit());

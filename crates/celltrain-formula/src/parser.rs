@@ -1,4 +1,4 @@
-//! Parses a text into a tree.
+//! Parses source text into a tree.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use crate::language::{FUNCTIONS, UNITS};
 use crate::lexer::{Piece, Token, pieces, words};
 use crate::tree::{Binary, Expression, MOST_DEPTH, Node};
 
-/// Parses a text.
+/// Parses source text.
 ///
 /// # Errors
 /// Returns the first syntax error.
@@ -133,7 +133,7 @@ impl<'a> Parser<'a> {
         self.next.checked_sub(1).map_or(0, |last| self.tokens[last].at.end)
     }
 
-    /// Consumes the next token if it is this mark or word. Returns whether it was.
+    /// Consumes the next token if it is this mark or word. Returns whether it did.
     fn takes(&mut self, text: &str) -> bool {
         let is_here = matches!(self.peek(), Piece::Mark(here) | Piece::Word(here) if *here == text);
         self.next += usize::from(is_here);

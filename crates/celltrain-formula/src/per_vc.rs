@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::SettingFault;
 use crate::names::{by_name, is_in_range};
 
-/// One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range covers
+/// One number for all VCs, or a table keyed by VC name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range covers
 /// all names with numbers from the first to the last, and `default` all VCs that the table does not name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -47,7 +47,7 @@ impl PerVc {
         names.iter().map(|name| self.of(name).expect("every VC has a value for every setting of its ports")).collect()
     }
 
-    /// Returns a fault for every invalid value; `key` is the setting's.
+    /// Returns a fault for every invalid value; `key` is the key of the setting.
     pub fn check(&self, key: &str, is_right: impl Fn(f64) -> bool, problem: &str) -> Vec<SettingFault> {
         match self {
             PerVc::Same(value) if is_right(*value) => Vec::new(),
@@ -65,7 +65,7 @@ impl PerVc {
         self.check("weights", |w| w > 0.0 && w.is_finite(), problem)
     }
 
-    /// Returns the keys that name none of these VCs.
+    /// Returns the keys that match none of these VCs.
     pub fn unknown<'a>(&'a self, names: &'a [String]) -> impl Iterator<Item = &'a str> {
         let keys = match self {
             PerVc::Same(_) => None,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Kind, PerVc, Program, Registers, Unit, Word, parse};
 
-/// A constant: a number, a formula, or a table of numbers by the VC's name.
+/// A constant: a number, a formula, or a table of numbers keyed by VC name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "FormulaConstant", extend("x-expect" = "a number, a formula, or a table of numbers by the VC's name"))]
@@ -73,7 +73,7 @@ impl Name {
 pub enum On {
     /// Once, as the run starts.
     Start,
-    /// At this question or event, by its key.
+    /// At the question or event with this key.
     Event(&'static str),
 }
 
@@ -110,7 +110,7 @@ pub trait Host {
     fn targets(&self) -> &'static str;
 }
 
-/// The texts to compile, with their context.
+/// The formulas to compile, with their context.
 #[derive(Clone, Copy)]
 pub struct Texts<'a> {
     /// Constants, by name.
@@ -147,7 +147,7 @@ pub struct Rules {
     pub per_vc: usize,
     /// True if a constant differs from VC to VC.
     pub has_constants_by_vc: bool,
-    /// All names in the texts.
+    /// All names in the formulas.
     pub names: BTreeSet<String>,
     /// Number of results replaced while computing constants.
     pub replaced: u64,
@@ -159,8 +159,8 @@ impl Texts<'_> {
         self.names().iter().any(|(_, used)| used == name)
     }
 
-    /// Returns the user's names, by key, that are used by no formula except the ones that define them: such a name is
-    /// superfluous, or another was meant.
+    /// Returns the user's names, by key, that are used by no formula except the ones that define them: an unused name
+    /// is superfluous, or another name was meant.
     pub fn unused(self) -> Vec<String> {
         let used = self.names();
         let is_used = |name: &str| used.iter().any(|(of, used)| used == name && of != name);
@@ -189,7 +189,7 @@ impl Texts<'_> {
             events.iter().flat_map(|&(_, updates)| updates).map(|(name, text)| (name.as_str(), text.as_str()));
         let mut found = BTreeSet::new();
         for (of, text) in asked.chain(of_constants).chain(of_state).chain(of_events) {
-            // A text that cannot be parsed has a fault.
+            // A fault is reported for a formula that cannot be parsed.
             let Ok(tree) = parse(text) else { continue };
             found.extend(tree.names().into_iter().map(|name| (of.to_string(), name.to_string())));
         }

@@ -1,9 +1,9 @@
-//! Random texts for tests: well-typed ones, and texts with plausible mistakes.
+//! Random inputs for tests, either well-typed or with plausible mistakes.
 
 use crate::language::{FUNCTIONS, OPERATORS, RESERVED, UNITS};
 use crate::units::{Kind, Unit};
 
-/// A name that a text may use, and its kind.
+/// A name that an input may use, and its kind.
 #[derive(Clone, Debug)]
 pub struct Sample {
     /// The name.
@@ -14,18 +14,18 @@ pub struct Sample {
     pub by_vc: bool,
 }
 
-/// Generator of random texts.
+/// Generator of random inputs.
 pub struct Texts<'a> {
     /// Draws a whole number below its argument.
     pub below: &'a mut dyn FnMut(u32) -> u32,
     /// The known names.
     pub names: &'a [Sample],
-    /// True if texts may use `random()`.
+    /// True if inputs may use `random()`.
     pub random: bool,
 }
 
 impl Texts<'_> {
-    /// Generates a well-typed expression of this kind, nested up to `depth` levels.
+    /// Generates a well-typed expression of this kind, nested to at most `depth` levels.
     pub fn of(&mut self, kind: Kind, depth: u32) -> String {
         match kind {
             Kind::Truth => self.truth(depth),
@@ -33,7 +33,7 @@ impl Texts<'_> {
         }
     }
 
-    /// Generates a well-typed text with one to three pieces changed, or a text of random pieces.
+    /// Generates a well-typed input with one to three pieces changed, or an input of random pieces.
     pub fn mistaken(&mut self, depth: u32) -> String {
         let mut pieces: Vec<String> =
             if (self.below)(4) == 0 { Vec::new() } else { self.truth(depth).split(' ').map(String::from).collect() };

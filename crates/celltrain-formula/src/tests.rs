@@ -1,4 +1,4 @@
-//! Random texts: bytecode and tree walk give the same results, and no text causes a crash.
+//! Random inputs: bytecode and tree walk give the same results, and no input causes a crash.
 
 use crate::samples::{Sample, Texts};
 use crate::{Compiler, Evaluator, Kind, Meaning, REGISTERS, Unit, Vocabulary, Word, parse};
@@ -47,7 +47,7 @@ fn samples() -> Vec<Sample> {
     names.chain([Sample { name: "C".into(), kind: Kind::Number(Some(Unit::RATE)), by_vc: false }]).collect()
 }
 
-/// Tries `texts` random texts. Returns how many were accepted.
+/// Tries `texts` random inputs. Returns how many were accepted.
 fn campaign(seed: u64, texts: u64) -> u64 {
     let (vocabulary, names) = (vocabulary(), samples());
     let mut accepted = 0;
@@ -110,7 +110,7 @@ fn is_accepted(text: &str, vocabulary: &Vocabulary, draws: &mut Draws, is_mistak
     true
 }
 
-/// Tries 40,000 texts by default; `make campaign NAME=formulas` tries ten million.
+/// Tries 40,000 inputs by default; `make campaign NAME=formulas` tries ten million.
 #[test]
 fn bytecode_gives_what_the_tree_says_and_no_text_does_harm() {
     let number = |name: &str, default: u64| std::env::var(name).map_or(default, |text| text.parse().expect("a number"));
@@ -119,6 +119,6 @@ fn bytecode_gives_what_the_tree_says_and_no_text_does_harm() {
         [0, 1].map(|half| std::thread::spawn(move || campaign(2 * seed + half, texts / 2))).into_iter().collect();
     let accepted: u64 = halves.into_iter().map(|half| half.join().expect("no text does harm")).sum();
     println!("{accepted} of {texts} texts accepted, seed {seed}");
-    // Half of the texts are well-typed; a few of those are too large.
+    // Half of the inputs are well-typed, but a few of these are too large.
     assert!(accepted * 20 > texts * 9, "{accepted} of {texts}");
 }

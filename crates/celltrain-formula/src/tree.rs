@@ -1,4 +1,4 @@
-//! The syntax tree of a text.
+//! The syntax tree of an expression.
 
 use std::ops::Range;
 
@@ -70,7 +70,7 @@ impl Binary {
 }
 
 impl Expression {
-    /// Returns the names that the expression does not define itself, in the order of the text.
+    /// Returns the names that the expression does not define itself, in the order in which they appear.
     pub fn names(&self) -> Vec<&str> {
         fn walk<'a>(of: &'a Expression, made: &mut Vec<&'a str>, found: &mut Vec<&'a str>) {
             match &of.node {

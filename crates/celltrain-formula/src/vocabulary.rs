@@ -5,7 +5,7 @@ use crate::language::{FUNCTIONS, RESERVED, UNITS};
 use crate::parser::MOST_NAME;
 use crate::units::Kind;
 
-/// Checks that a text can be a user-defined name.
+/// Checks that a string can be a user-defined name.
 ///
 /// # Errors
 /// Returns the problem and its remedy as a clause that follows the name.

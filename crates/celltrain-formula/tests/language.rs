@@ -1,4 +1,4 @@
-//! Results of valid texts and messages for invalid ones.
+//! Results of valid expressions and messages for invalid ones.
 
 use celltrain_formula::arithmetic;
 use celltrain_formula::{Compiler, Fault, Kind, Meaning, Unit, Vocabulary, Word, parse};
@@ -25,7 +25,7 @@ fn vocabulary() -> Vocabulary {
     Vocabulary { words, no_random: None }
 }
 
-/// Runs a text. Returns its value, the number of replaced results, and the number of random numbers drawn.
+/// Runs an expression. Returns its value, the number of replaced results, and the number of random numbers drawn.
 fn run(text: &str) -> Result<(f64, u64, u32), Fault> {
     let vocabulary = vocabulary();
     let tree = parse(text)?;
@@ -185,7 +185,7 @@ fn a_fault_has_its_place_and_what_would_be_right() {
 #[test]
 fn what_is_too_large_is_refused() {
     let sum = vec!["X"; 200].join(" + ");
-    // The message suggests parentheses for a long chain, but not for a text that already has too many.
+    // The message suggests parentheses for a long chain, but not for an expression that already has too many.
     let chain = fault(&format!("{sum} < K"));
     assert!(
         chain.contains("is 101 operations deep; at most 100 are possible. Put parentheses around the parts"),

@@ -6,8 +6,8 @@ use pyo3::prelude::*;
 
 use crate::Failure;
 
-/// Capture options from Python: the kind; observed ends or directions, the default if None; ports, VCs and flows, the
-/// default of the kind if None; a window such as `1.2s:1.3s`.
+/// Capture options from Python: the kind; observed ends or directions (None for the default); ports, VCs and flows
+/// (None for the kind's default); a window such as `1.2s:1.3s`.
 #[derive(FromPyObject)]
 pub(crate) struct Asked(
     String,

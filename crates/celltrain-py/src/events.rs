@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 
 use crate::{Failure, interpreter};
 
-/// Event options from Python: kinds; ports, VCs and flows, all if None; a window such as `1.2s:1.3s`.
+/// Event options from Python: kinds; ports, VCs and flows (None for all); a window such as `1.2s:1.3s`.
 #[derive(FromPyObject)]
 pub(crate) struct Asked(Vec<String>, Option<Vec<String>>, Option<Vec<String>>, Option<Vec<String>>, Option<String>);
 

@@ -115,7 +115,7 @@ fn read(
     cancel::watched(py, cancel.as_ref(), |token| Ok(Scenario::of_reading(read(token)?)))
 }
 
-/// Converts a TOML text to JSON, with the line of every key.
+/// Converts TOML text to JSON, with the line of every key.
 #[pyfunction]
 fn toml(text: &str, source: &str) -> String {
     describe::document(Document::from_toml(text), source).to_string()

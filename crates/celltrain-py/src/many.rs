@@ -42,7 +42,7 @@ pub(crate) fn run_many(
     let handles: Vec<&Handle> = scenarios.iter().map(|scenario| &scenario.get().handle).collect();
     let cancel = cancel.as_ref();
     if on_error.is_none() {
-        // Without an error callback, refuse bad scenarios before the first run.
+        // Without an error callback, reject invalid scenarios before the first run.
         let check = || interpreter::attach(|py| cancel::check(py, cancel));
         interpreter::detach(py, || runner::read_all(&handles, threads, check))?.map_err(Failure)?;
     }

@@ -35,7 +35,7 @@ impl Scenario {
         Self { handle: Handle::of_text(json) }
     }
 
-    /// The original text, or the canonical form with every default filled in.
+    /// The original source, or the canonical form with every default filled in.
     #[getter]
     fn json(&self, py: Python<'_>) -> String {
         interpreter::detach(py, || self.handle.json())
@@ -62,7 +62,7 @@ impl Scenario {
         })
     }
 
-    /// Reports which code of the fast engine runs for each port.
+    /// Reports which code path of the fast engine each port uses.
     #[pyo3(signature = (cancel=None))]
     fn explain_plan(&self, py: Python<'_>, cancel: Option<Py<Cancel>>) -> PyResult<String> {
         self.with_checked(py, cancel.as_ref(), |checked, token| {

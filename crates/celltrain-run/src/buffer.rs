@@ -76,13 +76,13 @@ pub struct Cells {
     pub vc: Vec<i32>,
     /// Index into [`History::frames`]; -1 for an RM cell.
     pub frame: Vec<i32>,
-    /// Index among the cells of its frame that arrived at the port, from 0; -1 for an RM cell.
+    /// Index, from 0, among the cells of its frame that arrived at the port; -1 for an RM cell.
     pub index: Vec<i32>,
     /// 1 if it is the last cell of its frame.
     pub last: Vec<i8>,
-    /// Number of steps completed when it starts to wait.
+    /// Number of steps completed when it starts waiting.
     pub from: Vec<i32>,
-    /// Number of steps completed when it stops waiting; the largest `i32` if it waits to the end.
+    /// Number of steps completed when it stops waiting; the largest `i32` if it is still waiting at the end.
     pub until: Vec<i32>,
 }
 
@@ -93,7 +93,7 @@ pub struct Frames {
     pub vc: Vec<i32>,
     /// Number within the VC on which it was sent, as in the event tables.
     pub number: Vec<i32>,
-    /// Time of the port's decision in seconds; NaN if before the window.
+    /// Time of the port's decision in seconds; NaN if it was made before the window.
     pub arrived_s: Vec<f64>,
     /// Time of the damage in seconds; NaN if the frame is intact.
     pub damaged_s: Vec<f64>,
@@ -108,7 +108,7 @@ pub struct Frames {
     pub length: Vec<f64>,
 }
 
-/// Decisions of the policy about frames, one per row; NaN where the policy does not use a number.
+/// Decisions of the policy about frames, one per row; NaN for numbers that the policy does not use.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Judgements {
     /// Index into [`History::frames`].
@@ -129,7 +129,7 @@ pub struct Judgements {
     pub threshold_cells: Vec<f64>,
     /// Maximum number of cells allowed for the VC.
     pub share_cells: Vec<f64>,
-    /// Cells compared with the share, if not `Y_i`.
+    /// Number of cells compared with the share, if it is not `Y_i`.
     pub held_cells: Vec<f64>,
     /// Probability with which the frame was refused, for random decisions.
     pub drop_probability: Vec<f64>,
@@ -156,7 +156,7 @@ pub struct Steps {
     pub judgement: Vec<i32>,
 }
 
-/// A frame by its VC and number.
+/// A frame, identified by its VC and number.
 type Frame = (VcIndex, FrameNumber);
 
 /// A waiting cell.
@@ -180,9 +180,9 @@ pub struct Buffer<'a> {
     most: usize,
     /// Set when `most` steps have been recorded, so that the driver of the run can end it.
     full: &'a Cell<bool>,
-    /// By VC: its index among the names; `None` if it does not cross the port.
+    /// Index of each VC among the names; `None` if the VC does not cross the port.
     places_of: TiVec<VcIndex, Option<i32>>,
-    /// By VC: true if its frame numbers include branch bits.
+    /// For each VC, true if its frame numbers include branch bits.
     merges: TiVec<VcIndex, bool>,
     places: Places,
     waiting: VecDeque<Waiting>,
@@ -192,7 +192,7 @@ pub struct Buffer<'a> {
     /// Damaged frames in flight, with the time and port of the damage. There is no port if the frame was joined to the
     /// previous one.
     damaged: BTreeMap<Frame, (Time, Option<LinkIndex>)>,
-    /// By index of the VC's name: the frame whose first cells have entered the buffer, but not yet the last.
+    /// For each VC name, the frame whose first cells have entered the buffer, but whose last cell has not.
     unfinished: BTreeMap<i32, Frame>,
     /// Segments in the frames in flight.
     segments: BTreeMap<Frame, (u64, u32)>,
@@ -273,7 +273,7 @@ impl<'a> Buffer<'a> {
         self.history
     }
 
-    /// Begins the window: adds the cells that are already waiting to the history.
+    /// Begins the window by adding to the history the cells that are already waiting.
     fn begin(&mut self) {
         self.has_begun = true;
         for at in 0..self.waiting.len() {
@@ -286,7 +286,7 @@ impl<'a> Buffer<'a> {
         self.clock.seconds(time)
     }
 
-    /// Returns the row of a frame, and creates it if there is none yet.
+    /// Returns the row of a frame. Creates the row if there is none yet.
     fn frame_row(&mut self, frame: Frame) -> i32 {
         if let Some(&row) = self.rows.get(&frame) {
             return row;
@@ -365,7 +365,7 @@ impl<'a> Buffer<'a> {
         }
     }
 
-    /// Detects frames that the receiver will join to the previous one, whose last cell never entered the buffer.
+    /// Detects frames that the receiver will join to the previous frame, whose last cell never entered the buffer.
     fn on_admitted(&mut self, now: Time, frame: Frame, last: bool) {
         let vc = self.places_of[frame.0].expect("its cells are at the port");
         if self.unfinished.get(&vc).is_some_and(|before| *before != frame) {
@@ -520,7 +520,7 @@ fn forget<T>(of: &mut BTreeMap<Frame, T>, (vc, number): Frame) {
     }
 }
 
-/// Converts an index to `i32`: every list fits into memory.
+/// Converts an index to `i32`, which is large enough because every list fits into memory.
 fn whole(place: usize) -> i32 {
     i32::try_from(place).expect("there are fewer than 2^31")
 }

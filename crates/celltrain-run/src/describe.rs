@@ -23,7 +23,7 @@ pub fn reading(read: &Estimated) -> Value {
     })
 }
 
-/// Returns a text's values and the line of every key.
+/// Returns the values in a text and the line of every key.
 pub fn document(document: Result<Document, Vec<SyntaxFault>>, source: &str) -> Value {
     match document {
         Ok(document) => json!({"root": document.root, "lines": document.lines(), "faults": []}),
@@ -71,7 +71,7 @@ pub fn network(name: &str, network: &Network, token: &CancellationToken<'_>) -> 
     }))
 }
 
-/// Reports which code of the fast engine runs for each port.
+/// Reports which code path of the fast engine each port uses.
 ///
 /// # Errors
 /// Returns an error if interrupted.
@@ -92,7 +92,7 @@ pub fn plan(network: &Network, token: &CancellationToken<'_>) -> Result<Value, I
 /// this seed.
 ///
 /// # Errors
-/// Returns an error if the text is not the JSON of a policy, or the policy raises an error.
+/// Returns an error if the text is not the JSON of a policy, or if the policy raises an error.
 pub fn conformance(policy: &str, seed: u64) -> Result<String, Unfinished> {
     let config: PolicyConfig = serde_json::from_str(policy).map_err(|error| error.to_string())?;
     let make = |capacity| {

@@ -37,10 +37,10 @@ use celltrain_core::cancellation::Interrupted;
 pub enum Unfinished {
     /// The run was interrupted.
     Interrupted,
-    /// The run was refused. Contains the problem in words, or the faults of the scenario in the format of
+    /// The run was refused. Contains a message, or the faults of the scenario in the format of
     /// [`describe::reading`].
     Refused(String),
-    /// The run needs more memory than allowed; the text contains the numbers.
+    /// The run needs more memory than allowed; the message contains the numbers.
     TooLarge(String),
     /// The run exceeded this limit of real time.
     TookTooLong(Duration),

@@ -7,17 +7,17 @@ use serde_json::{Map, Value, json};
 pub struct Measure<T> {
     /// Name. A dot separates a group from its member: `cells.lost`.
     pub name: &'static str,
-    /// Unit; empty for texts, `1` for pure numbers.
+    /// Unit; empty for strings, `1` for pure numbers.
     pub unit: &'static str,
     /// Meaning, in one line.
     pub meaning: &'static str,
     /// How it is shown in printed tables.
     pub printed: Printed,
-    /// Accessor that reads its value from a row.
+    /// Accessor that reads the measure's value from a row.
     pub value: Accessor<T>,
 }
 
-/// Reads a measure from a row, by type of value.
+/// Reads a measure from a row; one variant for each type of value.
 pub enum Accessor<T> {
     /// A text.
     Text(fn(&T) -> &str),
@@ -35,9 +35,9 @@ pub enum When {
     Never,
     /// In every table.
     Always,
-    /// If its value differs between rows.
+    /// Shown if its value differs between rows.
     Differs,
-    /// If at least one row has a value; numbers must also be above zero.
+    /// Shown if at least one row has a value. Numbers must also be above zero.
     Present,
 }
 
@@ -96,7 +96,7 @@ impl<T> Measure<T> {
         }
     }
 
-    /// Returns its value in a row; null if the row has no such value.
+    /// Returns the measure's value in a row; null if the row has none.
     pub fn of(&self, row: &T) -> Value {
         match self.value {
             Accessor::Text(of) => json!(of(row)),
@@ -125,7 +125,7 @@ pub fn object<T>(measures: &[Measure<T>], row: &T, keep: impl Fn(&str) -> bool) 
     object_of(measures, |measure| measure.of(row), keep)
 }
 
-/// Returns a row with every measure: numbers are 1 and texts are empty, except for the first, which is `name`.
+/// Returns a row with every measure: numbers are 1 and strings are empty, except for the first string, which is `name`.
 pub fn outline<T>(measures: &[Measure<T>], name: &str) -> Map<String, Value> {
     let value = |measure: &Measure<T>| match measure.value {
         Accessor::Text(_) if measure.name == measures[0].name => json!(name),

@@ -1,4 +1,4 @@
-//! Memory of this process: the memory available to runs, their reservations, and a check that they do not exceed it.
+//! Memory of this process: the memory available to runs, their reservations, and a check that runs do not exceed it.
 
 mod estimate;
 
@@ -57,7 +57,7 @@ impl Machine {
     /// Checks that a run with this estimate fits.
     ///
     /// # Errors
-    /// Returns the sizes in words if the run does not fit.
+    /// Returns a message with the sizes if the run does not fit.
     pub fn fits(self, estimate: &MemoryEstimate) -> Result<(), String> {
         self.lacks(estimate.least).map_or(Ok(()), |free| Err(estimate.in_words(estimate.least, free)))
     }
@@ -81,7 +81,7 @@ impl Watch {
     /// Returns `false` if interrupted while waiting.
     ///
     /// # Errors
-    /// Returns the reason in words if the run would not fit even alone.
+    /// Returns the reason if the run would not fit even on its own.
     #[expect(clippy::arithmetic_side_effects, reason = "counts of runs and of bytes that a machine has")]
     pub fn reserve(&self, estimate: MemoryEstimate, stopped: &AtomicBool) -> Result<bool, String> {
         let mut reservations = reservations();
@@ -101,7 +101,7 @@ impl Watch {
         }
     }
 
-    /// Returns whether the runs of this process are within their memory. Once false, it remains false.
+    /// Returns whether the runs of this process have stayed within their memory. Once false, it remains false.
     pub fn suffices(&self) -> bool {
         let Some(estimate) = self.reserved.get() else { return true };
         if self.outgrown.get().is_none() && self.looked.get().is_none_or(|then| then.elapsed() >= LOOK) {
@@ -142,8 +142,8 @@ impl Reservations {
         self.machine
     }
 
-    /// Returns the error for the run of `estimate` if this process, which now uses `used` bytes, exceeds the memory for
-    /// runs.
+    /// Returns the error for the run with this `estimate` if this process, which now uses `used` bytes, exceeds the
+    /// memory for runs.
     fn outgrown(&self, estimate: &MemoryEstimate, used: Option<u64>) -> Option<String> {
         let taken = used?.saturating_sub(self.used?);
         let free = self.machine.lacks(taken)?;

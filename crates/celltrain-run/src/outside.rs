@@ -10,7 +10,8 @@ thread_local! {
     static FAILED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Records an error in the format of [`crate::Unfinished::Refused`]. If a run has several, only the first is stored.
+/// Records an error in the format of [`crate::Unfinished::Refused`]. If a run has several errors, only the first is
+/// stored.
 pub fn fail(problem: String) {
     FAILED.with_borrow_mut(|failed| {
         failed.get_or_insert(problem);

@@ -37,7 +37,7 @@ pub struct How<'a> {
     pub engine: Engine,
     /// Limit on a run's real time, including reading its scenario.
     pub limit: Option<Duration>,
-    /// Wanted parts of the answers; `None` for all.
+    /// Requested parts of the answers; `None` for all.
     pub wanted: Option<&'a Wanted>,
     /// Maximum number of threads for a run without observers; one if `None`.
     pub threads: Option<NonZeroUsize>,
@@ -69,7 +69,7 @@ impl Watched<'_> {
     /// Returns the time after which nothing is recorded; `None` if recording continues until the end of the run.
     fn until(&self, duration: units::Duration) -> Option<units::Duration> {
         let events = self.events.as_ref().map(|kept| kept.choice.until());
-        // A packet is written together with its outcome, which may be known only after the window.
+        // A packet is written together with its outcome, which may not be known until after the window.
         let capture =
             self.capture.as_ref().map(|captured| captured.choice.until().filter(|_| captured.choice.of_cells()));
         let last = [events, capture]
@@ -131,7 +131,7 @@ impl Progress {
     }
 }
 
-/// Runs a scenario on this thread, with `seed` or else its own seed, until `stopped` is set.
+/// Runs a scenario on this thread, with `seed` or, if there is none, its own seed, until `stopped` is set.
 ///
 /// # Errors
 /// Returns the reason why the run has no result.
@@ -201,7 +201,7 @@ pub fn many<E: From<io::Error>>(
     threads::over((runs.len(), threads), work, on)
 }
 
-/// Reads scenarios on several threads. Regularly calls `check` on this thread.
+/// Reads scenarios on several threads, while regularly calling `check` on this thread.
 ///
 /// # Errors
 /// Returns the first error of `check`.

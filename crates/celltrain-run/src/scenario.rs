@@ -27,8 +27,8 @@ impl Handle {
         Self { text: Some(json), read: Mutex::new(None) }
     }
 
-    /// Moves the scenario and network of `reading` into a handle if there is no fault. Returns the handle and the rest
-    /// of the reading.
+    /// Moves the scenario and network from `reading` into a handle if there is no fault. Returns the handle and the
+    /// rest of the reading.
     pub fn of_reading(read: impl Into<Estimated>) -> (Option<Self>, Estimated) {
         let mut read = read.into();
         let network = Mutex::new(read.reading.network.take());
@@ -89,12 +89,12 @@ impl Checked {
         &self.scenario
     }
 
-    /// Returns the canonical form: JSON with every default filled in and sorted keys.
+    /// Returns the canonical form: JSON with sorted keys and every default filled in.
     pub fn json(&self) -> Value {
         serde_json::to_value(&self.scenario).expect("a scenario was read from such a value")
     }
 
-    /// Returns a network for a run with this seed. The first call returns the network built by the checks, later calls
+    /// Returns a network for a run with this seed. The first call returns the network built by the checks; later calls
     /// build a new one.
     ///
     /// # Errors
@@ -133,7 +133,7 @@ impl Checked {
         locked(&self.network).is_some()
     }
 
-    /// Drops the stored network, to save memory while many scenarios wait for their runs.
+    /// Drops the stored network, to save memory while many scenarios are waiting for their runs.
     pub fn forget_network(&self) {
         *locked(&self.network) = None;
     }

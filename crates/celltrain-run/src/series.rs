@@ -43,7 +43,7 @@ pub enum Over {
     Flows,
     /// Connections whose data VC is rate-controlled.
     RateFlows,
-    /// Connections whose packets wait at the edge of the ATM network.
+    /// Connections whose packets are queued at the edge of the ATM network.
     EdgeFlows,
 }
 
@@ -73,7 +73,7 @@ impl Over {
         }
     }
 
-    /// Returns the reason why a network may have no such column.
+    /// Returns the reason why a network may have no column for this series.
     fn lacking(self) -> Option<&'static str> {
         match self {
             Over::Ports | Over::PortFlows | Over::Flows => None,
@@ -83,7 +83,7 @@ impl Over {
     }
 }
 
-/// Reads a measure from a recorder, by type.
+/// Reads a measure from a recorder; one variant for each type.
 enum Values {
     Counts(fn(&mut Recorder) -> &mut Vec<u32>),
     Bytes(fn(&mut Recorder) -> &mut Vec<u64>),
@@ -234,7 +234,7 @@ impl Trace {
     ///
     /// # Errors
     ///
-    /// Returns the problem with a name or the step, in words.
+    /// Returns a message if a name or the step is invalid.
     pub fn new(
         duration: Duration,
         names: &[String],
@@ -296,7 +296,7 @@ impl Trace {
         Ok(recorder)
     }
 
-    /// Returns the sampling step. It is at least one clock tick, so that no two samples have the same instant.
+    /// Returns the sampling step. It is at least one clock tick, so that no two samples are taken at the same instant.
     fn step(&self, network: &Network) -> Result<Duration, String> {
         let tick = network.clock().tick();
         if self.is_given && self.step < tick {

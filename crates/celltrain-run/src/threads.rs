@@ -43,7 +43,7 @@ pub fn over<T: Send, E: From<io::Error>>(
             let until_none_is_left = move || {
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
-                    // Sending fails only after the work was abandoned.
+                    // Sending fails only if the work has been abandoned.
                     if index >= pieces || sender.send((index, work(index, stop))).is_err() {
                         break;
                     }
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn pieces_are_done_at_once_on_as_many_threads_as_are_asked_for() {
         let all = Barrier::new(3);
-        // With fewer threads, the first would wait forever.
+        // With fewer threads, the first thread would wait forever.
         let on = |_| Ok::<_, io::Error>(());
         over((3, 3), |_, _| all.wait(), on).unwrap();
         over((0, 3), |_, _| unreachable!("there is nothing to do"), |_: Event<()>| Ok::<_, io::Error>(())).unwrap();

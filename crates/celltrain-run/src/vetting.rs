@@ -83,7 +83,7 @@ impl Check {
 pub struct Outcome {
     /// Cells that the port sent, in order.
     pub sent: Vec<Cell>,
-    /// Cell counters of each VC, by label.
+    /// Cell counters of each VC, keyed by label.
     pub counters: Vec<PortCounters>,
     /// Maximum number of waiting cells.
     pub max_queue: u32,
@@ -168,7 +168,7 @@ impl Bench {
     }
 }
 
-/// Number of offered cells by frame, and the set of frames with a refused cell.
+/// Number of cells offered per frame, and the set of frames with a refused cell.
 #[derive(Default)]
 struct Frames {
     offered: BTreeMap<(u32, u32), u32>,
@@ -211,7 +211,7 @@ impl Frames {
     }
 }
 
-/// Returns the number of arriving cells that were refused so far.
+/// Returns the number of arriving cells that have been refused so far.
 fn refused(port: &Port) -> u64 {
     let counters = port.counters();
     counters.lost_overflow + counters.discarded()

@@ -27,7 +27,7 @@ const NETWORKS: [(&str, &str); 4] = [
 
 #[test]
 fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
-    // Create the objects that exist once in a process.
+    // Create the objects that exist only once per process.
     network(NETWORKS[0]);
     for large in NETWORKS {
         for engine in Engine::ALL {
@@ -59,7 +59,7 @@ fn a_run_takes_more_than_the_bound_and_less_than_what_is_likely() {
     assert!(of_faults < of_text + (1 << 21), "{of_faults} bytes for a text that takes {of_text}");
 }
 
-/// Returns the peak of the bytes allocated during `work`, minus `before`.
+/// Returns the peak number of bytes allocated during `work`, minus `before`.
 fn peak(before: usize, work: impl FnOnce()) -> u64 {
     ALLOCATED.reset_peak_usage();
     work();

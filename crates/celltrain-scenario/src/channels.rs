@@ -17,7 +17,7 @@ pub struct Channels {
     pub vcs: TiVec<VcIndex, Vc>,
     /// Points at which several VCs merge into one.
     pub merges: TiVec<MergeIndex, Merge>,
-    /// By flow: the VC of the data and the VC of the acknowledgements.
+    /// For each flow, the VC of its data and the VC of its acknowledgements.
     pub of_flow: TiVec<FlowIndex, [VcIndex; 2]>,
 }
 

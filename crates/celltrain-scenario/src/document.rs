@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use crate::fault::{Fault, KeyFault};
 
-/// The values of a text, and the line of each key.
+/// The values in a text, and the line of each key.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// The values.
@@ -37,7 +37,7 @@ const MAX_BYTES: usize = 16 << 20;
 const MAX_JSON_BYTES: usize = 4 * MAX_BYTES;
 /// Maximum length of a quotation; a longer one would not help more than the line number.
 const MAX_QUOTED: usize = 60;
-/// Maximum number of errors shown for a text.
+/// Maximum number of errors reported for a text.
 const MAX_SYNTAX_FAULTS: usize = 20;
 
 impl Document {
@@ -98,7 +98,7 @@ impl Document {
         }
     }
 
-    /// Returns the line of every key in the text, by path.
+    /// Returns the line of every key in the text, keyed by path.
     pub fn lines(&self) -> &BTreeMap<String, usize> {
         &self.lines
     }
@@ -132,7 +132,7 @@ impl Document {
             }
             DeValue::Float(float) => {
                 let number = float.as_str().parse::<f64>().ok().and_then(serde_json::Number::from_f64);
-                // JSON has neither inf nor nan. As texts they are refused like any other wrong value.
+                // JSON has neither inf nor nan. Written as strings, they are refused like any other wrong value.
                 number.map_or_else(|| Value::from(float.as_str()), Value::Number)
             }
             DeValue::Boolean(truth) => Value::from(*truth),

@@ -47,7 +47,8 @@ pub struct KeyFault {
     pub excerpt: Vec<String>,
 }
 
-/// Faults of a scenario. Only the first are stored, the others are counted, because a file may have a hundred thousand.
+/// Faults of a scenario. Only the first ones are stored and the rest are counted, because a file may have a hundred
+/// thousand.
 #[derive(Debug, Default)]
 pub struct Faults {
     kept: Vec<KeyFault>,
@@ -105,7 +106,7 @@ impl KeyFault {
 
     /// Completes the fault with its file and line.
     pub fn reported(&self, file: &str, line: Option<usize>) -> Fault {
-        // Any of these may contain megabytes of user input.
+        // Any of these fields may contain megabytes of user input.
         let [file, key, problem] = [file, &self.key, &self.problem].map(|text| shortened(text, MOST_CLAUSE));
         let value = shortened(&self.value, MOST_VALUE);
         let place = line.map_or_else(|| file.clone(), |line| format!("{file}:{line}"));
@@ -119,11 +120,11 @@ impl KeyFault {
     }
 }
 
-/// Maximum number of characters of a value in a message, and of a whole clause; longer texts are cut in the middle.
+/// Maximum number of characters of a value in a message, and of a whole clause; longer strings are cut in the middle.
 const MOST_VALUE: usize = 100;
 const MOST_CLAUSE: usize = 1000;
 
-/// Returns a text unchanged if it is short, or else its beginning, length and end.
+/// Returns a string unchanged if it is short; otherwise returns its beginning, length and end.
 fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {
@@ -137,7 +138,7 @@ fn shortened(text: &str, most: usize) -> String {
 }
 
 impl Warning {
-    /// Returns the warning in printable form, with long texts shortened.
+    /// Returns the warning in printable form, with long strings shortened.
     #[must_use]
     pub fn reported(&self) -> Self {
         Self { key: shortened(&self.key, MOST_CLAUSE), message: shortened(&self.message, MOST_CLAUSE) }

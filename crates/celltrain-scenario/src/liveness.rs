@@ -2,7 +2,7 @@
 //!
 //! Such a policy delivers little or nothing, but passes all other checks. The probe offers one-cell frames to a port
 //! with this policy, at times distributed over a run, and empties the buffer in between. It also offers a 12-cell frame
-//! while another frame waits, and while a frame and a single cell of another VC wait.
+//! while another frame is waiting, and while a frame and a single cell of another VC are waiting.
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of the few frames of a probe")]
 
@@ -28,7 +28,7 @@ const MOST_ROUNDS: u32 = 1024;
 const ROUNDS_PER_VC: u32 = 4;
 /// A policy that admits less than one in this many frames into an empty buffer is reported.
 const LEAST_SHARE: u32 = 4;
-/// Number of cells in a frame with 512 bytes of data, the default of every TCP.
+/// Number of cells in a frame with 512 bytes of data, the default for every TCP.
 const FRAME_CELLS: u32 = 12;
 /// A buffer must have space for this many frames. In a smaller one, a policy may rightly admit one frame at a time.
 const LEAST_FRAMES: u32 = 10;
@@ -41,7 +41,7 @@ const HINT: &str = "; add \"X <= ... or\"";
 pub struct Probe {
     /// Number of untagged frames offered to an empty buffer.
     pub offered: u32,
-    /// Number of these that were admitted.
+    /// Number of those frames that were admitted.
     pub admitted: u32,
     /// Faults of the policy, with reasons if it is a formula. Empty if the policy admits frames as it should.
     pub refusals: Vec<String>,
@@ -50,7 +50,8 @@ pub struct Probe {
     pub remark: Option<String>,
 }
 
-/// Probes a policy in its initial state, at a port with these properties that VCs with these names cross, until `end`.
+/// Probes a policy in its initial state until `end`, at a port that has these properties and is crossed by VCs with
+/// these names.
 pub fn probe(
     mut policy: Box<dyn BufferPolicy>,
     port_info: &PortInfo<'_>,
@@ -79,7 +80,7 @@ pub fn probe(
         if port_info.capacity.is_some_and(|capacity| capacity < 2) {
             continue;
         }
-        // A single cell waits: first of another VC, then of the same VC.
+        // A single cell is waiting, first one of another VC, then one of the same VC.
         bench.offer_beside([vc, other], 1, &mut tried.cell_waits);
         // One admission is proof enough, and twelve-cell frames are slow.
         if tried.frame_waits.iter().any(|attempts| attempts.admitted == 0)
@@ -124,7 +125,7 @@ impl Attempts {
         self.offered > 0 && self.admitted == 0
     }
 
-    /// Returns the text of a refusal with its reason.
+    /// Returns the message for a refusal with its reason.
     fn told(&self, what: &str) -> String {
         if self.clauses.is_empty() {
             return what.into();
@@ -145,13 +146,14 @@ struct Tried {
     empty: Attempts,
     /// Tagged frames offered to an empty buffer.
     tagged: Attempts,
-    /// Untagged frames offered while one cell waits: of another VC, and of the same VC.
+    /// Untagged frames offered while one cell of another VC is waiting, and while one of the same VC is waiting.
     cell_waits: [Attempts; 2],
-    /// Untagged frames of several cells offered while one frame waits: of another VC, and of the same VC.
+    /// Untagged frames of several cells offered while one frame of another VC is waiting, and while one of the same VC
+    /// is waiting.
     frame_waits: [Attempts; 2],
-    /// Untagged frames of several cells offered while a frame of the same VC and a cell of another VC wait.
+    /// Untagged frames of several cells offered while a frame of the same VC and a cell of another VC are waiting.
     both_wait: Attempts,
-    /// Untagged frames offered to an empty buffer, by VC. Reasons are recorded only here.
+    /// Untagged frames offered to an empty buffer, counted per VC. Reasons are recorded only here.
     of_vc: TiVec<Label, Attempts>,
 }
 
@@ -174,8 +176,8 @@ impl Tried {
         if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
             return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
         }
-        // With few random admissions, the last may be early. This does not mean that the policy has stopped admitting
-        // frames.
+        // With few random admissions, the last one may come early. This does not mean that the policy has stopped
+        // admitting frames.
         let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
         if stops && empty.admitted > 0 {
             return vec![empty.told(&format!(
@@ -212,7 +214,7 @@ impl Tried {
         refusals
     }
 
-    /// Describes what the policy refuses to a VC that has cells waiting, if it has no other refusals.
+    /// Describes the frames that are refused if their VC has cells waiting. Used if there are no other refusals.
     fn remark(&self) -> Option<String> {
         let [cell, frame] = [&self.cell_waits, &self.frame_waits].map(|[_, its_own]| its_own);
         if cell.all_refused() {
@@ -250,7 +252,7 @@ impl<'a> Bench<'a> {
         Self { port, port_info, vcs, frames: ti_vec![0; vcs.len()], now: Time(0) }
     }
 
-    /// Offers a frame of a VC while a frame of another VC waits, and then while one of the same VC waits.
+    /// Offers a frame of a VC while a frame of another VC is waiting, and then while one of the same VC is waiting.
     fn offer_beside(&mut self, [vc, other]: [Label; 2], cells: u32, attempts: &mut [Attempts; 2]) {
         for (first, attempts) in [other, vc].into_iter().zip(attempts) {
             if (self.vcs.len() > 1 || first != other) && self.offer(first, cells, false, None) {
@@ -260,7 +262,7 @@ impl<'a> Bench<'a> {
         }
     }
 
-    /// Offers a frame of a VC while one frame of it and a single cell of another VC wait.
+    /// Offers a frame of a VC while another frame of this VC and a single cell of another VC are waiting.
     fn offer_to_two(&mut self, [vc, other]: [Label; 2], attempts: &mut Attempts) {
         if self.offer(other, 1, false, None) && self.offer(vc, FRAME_CELLS, false, None) {
             self.offer(vc, FRAME_CELLS, false, Some(attempts));

@@ -142,7 +142,7 @@ impl<'a> Scope<'a> {
     }
 }
 
-/// Quotes a text in the same way as in a scenario.
+/// Quotes a string in the same way as in a scenario.
 pub fn quoted(value: impl fmt::Display) -> String {
     format!("\"{value}\"")
 }

@@ -18,11 +18,11 @@ use crate::topology::Layout;
 pub struct Tables<'a> {
     /// By flow: its own options.
     pub flows: TiVec<FlowIndex, Option<&'a FlowOptions>>,
-    /// By VC: its own options, and the name of their table.
+    /// For each VC, its own options and the name of their table.
     pub vcs: TiVec<VcIndex, Option<(&'a str, &'a VcOptions)>>,
-    /// By link: the name and content of its port's table; always `None` if the link does not leave a switch.
+    /// For each link, the name and content of its port's table; always `None` if the link does not leave a switch.
     pub ports: TiVec<LinkIndex, Option<(&'a str, &'a PortConfig)>>,
-    /// By node: its table; always `None` if it is not an edge device.
+    /// For each node, its table; always `None` if it is not an edge device.
     pub edges: TiVec<NodeIndex, Option<&'a EdgeConfig>>,
 }
 

@@ -68,8 +68,8 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
         // Efficiency refers to the capacity not used by forward RM cells. It is 1 for a full link, except for the first
-        // 3 ms and for backward RM cells. These answer the other direction, which sends one RM cell of its own for
-        // every Nrm - 1 answers.
+        // 3 ms and for backward RM cells. Backward RM cells answer the other direction, which sends one RM cell of its
+        // own for every Nrm - 1 answers.
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
@@ -118,7 +118,7 @@ fn on_a_parking_lot_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not()
     assert!(distance(erica, 0.9) < 0.02, "{erica:?}");
     let ideal = settled("allocator.max_min = {}");
     assert!(distance(ideal, 1.0) < 1e-9, "{ideal:?}");
-    // It gives each VC half of each link, regardless of what the slow link leaves: 77.76 instead of 116.64.
+    // Equal shares give each VC half of each link, regardless of what the slow link leaves: 77.76 instead of 116.64.
     let equal = settled("allocator.equal_share = {}");
     assert!((distance(equal, 1.0) - 1.0 / 3.0).abs() < 0.01, "{equal:?}");
     println!("long1, cross1, cross2, cross3:\nerica {erica:.2?}\nequal_share {equal:.2?}\nmax_min {ideal:.2?}");

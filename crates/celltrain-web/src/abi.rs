@@ -84,13 +84,13 @@ pub extern "C" fn celltrain_column(column: usize) -> *const u8 {
     parts(column).1
 }
 
-/// Returns the number of a column's values.
+/// Returns the number of values in a column.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_column_length(column: usize) -> usize {
     parts(column).2
 }
 
-/// Returns the type, the address and the number of a column's values.
+/// Returns the type and the address of a column's values, and how many there are.
 fn parts(column: usize) -> (usize, *const u8, usize) {
     ANSWER.with_borrow(|answer| match &answer.columns[column] {
         Column::Numbers(values) => (0, values.as_ptr().cast(), values.len()),

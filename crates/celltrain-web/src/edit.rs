@@ -1,4 +1,4 @@
-//! Sets or removes one key of a TOML text. Everything else stays as it was written, including comments.
+//! Sets or removes one key in a TOML text. Everything else stays as it was written, including comments.
 
 use serde_json::Value as Json;
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};

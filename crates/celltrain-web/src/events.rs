@@ -1,4 +1,4 @@
-//! The events of a run as columns, which concatenate the blocks of a log.
+//! The events of a run as columns, formed by concatenating the blocks of a log.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The network of a scenario, in the form used by the page to draw it.
+//! The network of a scenario, in the form that the page uses to draw it.
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::Network;

@@ -4,7 +4,7 @@
  * `docs/looking-inside.md`.
  *
  * Every call that can fail rejects with an {@link EngineError}, whose `message` can be shown unchanged. The names and
- * texts of a scenario are untrusted and may contain markup, so always render them as text.
+ * other strings in a scenario are untrusted and may contain markup, so always render them as text.
  */
 
 /** Column of numbers; NaN if a row has no value. */
@@ -79,7 +79,7 @@ export interface Network {
   flows: { name: string; links: number[]; max_min_mbps: number }[];
   /** Index into `links`. */
   bottleneck: number;
-  /** Node positions, 0 to 1 in both directions; data flows from left to right. */
+  /** Node positions, from 0 to 1 in both directions; data flows from left to right. */
   positions: { x: number; y: number }[];
   /** Simulated duration in seconds. */
   duration_s: number;
@@ -224,7 +224,7 @@ export type BufferStep =
   | "admitted"
   /** An arriving cell finds the buffer full. */
   | "lost"
-  /** The policy discards an arriving cell: with its frame, or as the rest of a damaged frame. */
+  /** The policy discards an arriving cell: either with its whole frame or as the rest of a damaged frame. */
   | "discarded"
   /** A waiting cell is removed to make room for another. */
   | "pushed_out"
@@ -252,7 +252,7 @@ export interface FrameView {
   vc: number;
   /** Number within the VC, as in the event tables. */
   number: number;
-  /** Arrival time of the first cell at the port; NaN if before the window. */
+  /** Arrival time of the first cell at the port; NaN if it arrived before the window. */
   arrived_s: number;
   /** Time at which the frame was damaged: refused, lost a cell, or joined to the previous frame; NaN if intact. */
   damaged_s: number;

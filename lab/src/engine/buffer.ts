@@ -180,7 +180,7 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
   };
 }
 
-/** Returns for each block of steps the first cell that may still wait in this block or later. */
+/** Returns for each block of steps the first cell that may still be waiting in this block or later. */
 function oldestByBlock({ cells, steps }: BufferColumns): Int32Array {
   const blocks = Math.floor(steps.kind.length / BLOCK) + 1;
   const oldest = new Int32Array(blocks);

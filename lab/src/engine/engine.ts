@@ -40,8 +40,8 @@ async function started(): Promise<Engine> {
 }
 
 /**
- * Returns whether the browser can decompress gzip (used by the page's data) and deflate-raw (used by links; supported
- * later).
+ * Returns whether the browser can decompress gzip (used by the page's data) and deflate-raw (used by links), which
+ * browsers supported later.
  */
 function unpacks(): boolean {
   try {

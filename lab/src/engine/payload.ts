@@ -1,4 +1,4 @@
-/** Data embedded in the page: the simulator and the shipped texts, compressed, as base64 blocks. */
+/** Data embedded in the page: the simulator and the shipped text, compressed, as base64 blocks. */
 
 import { EngineError, type Measures, type PaperRow } from "./api.ts";
 

@@ -42,7 +42,7 @@ effect(() => {
 export const checked = signal<{ readonly toml: string; readonly result: Checked; readonly document: Document } | null>(
   null,
 );
-/** Result of the check if it applies to the current text, else null. */
+/** Result of the check if it applies to the current text, otherwise null. */
 export const checkedNow = computed(() => (checked.value?.toml === toml.value ? checked.value : null));
 export const network = computed(() => checkedNow.value?.result.network ?? null);
 /** Failure of the check itself, and the text it applies to. */

@@ -1,4 +1,4 @@
-/** The parts of a story. The texts are data; the player in `page/learn` shows them. */
+/** The parts of a story. The text is data; the player in `page/learn` shows them. */
 
 import type { Answer } from "../engine/api.ts";
 import { differences, estimate, mean } from "../engine/statistics.ts";
@@ -26,10 +26,10 @@ export interface Shown {
   readonly digits?: number;
 }
 
-/** Means of the shown measures, by variant and measure, in the order of the step. */
+/** Means of the shown measures, indexed by variant and measure in the order of the step. */
 export type Means = readonly (readonly number[])[];
 
-/** Values of the individual runs, by variant, measure and seed. Only includes seeds that all variants have run. */
+/** Values of the runs, indexed by variant, measure and seed. Only includes seeds that all variants have run. */
 export type Values = readonly (readonly (readonly number[])[])[];
 
 export type Guess =
@@ -118,7 +118,7 @@ export function differ(values: Values, one: number, other: number, measure: numb
   return low !== null && high !== null && (low > 0 || high < 0);
 }
 
-/** Returns the variant with the best mean (largest for 1, smallest for -1) and those not significantly different. */
+/** Returns the variant with the best mean (largest for 1, smallest for -1) and any not significantly different. */
 export function best(values: Values, measure: number, sign: 1 | -1 = 1): readonly number[] {
   const means = values.map((of) => sign * mean(of[measure] ?? []));
   const first = means.indexOf(Math.max(...means));

@@ -176,7 +176,7 @@ test("a check that takes too long or exceeds the memory limit reports that, and 
   assert.ok(!allowed.does_not_fit && allowed.network !== null);
 });
 
-// Regression: such a key was read as a reference to a column.
+// Regression: a key like this was read as a reference to a column.
 test("a scenario key may be $column, or the name of an object's built-in property", async () => {
   const text = `${short}\n["$column"]\n"$column" = 0\n[constructor]\n["__proto__"]\na = 1\n`;
   const { root } = await engine.document(text);

@@ -151,7 +151,7 @@ test("one cell costs a frame: the text matches the runs", async () => {
   assert.equal(((100 * deadCells) / slots).toFixed(1), "0.2");
   assert.equal(((100 * deadCells) / carried).toFixed(1), "0.6");
   assert.ok(within(twice / deadCells, 1, 1.3), "about as much again");
-  // A single run proves little: with seed 1 the link is busy 38 % of the time, on average 27 %.
+  // A single run proves little: with seed 1 the link is busy 38 % of the time, whereas the average is 27 %.
   assert.ok(within(tail.values[0]?.[1]?.[0], 0.38, 0.39));
   assert.ok(within(timeouts, 24, 30));
   for (const seed of [1, 2]) {

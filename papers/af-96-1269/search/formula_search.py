@@ -91,7 +91,7 @@ def networks(policy_of: Mapping[int, Any]) -> list[list[ct.Scenario]]:
 
 
 def values(policy: Any, seeds: tuple[int, int]) -> np.ndarray:
-    """Returns efficiency and fairness, by configuration and seed."""
+    """Returns efficiency and fairness, keyed by configuration and seed."""
     of_all = policy if isinstance(policy, Mapping) else dict.fromkeys([k for _, k in LAN + WAN], policy)
     first, count = seeds
     with warnings.catch_warnings():

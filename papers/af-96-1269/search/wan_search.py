@@ -106,7 +106,7 @@ class Search:
                 self.rows = list(csv.DictReader(lines))
 
     def settings(self) -> list[Setting]:
-        """Returns every setting that is tried alone, the defaults first."""
+        """Returns every setting that is tried alone, starting with the defaults."""
         folder = self.path.parent
         extra = tomllib.loads((folder / "search.toml").read_text(encoding="utf-8"))["settings"]
         return [
@@ -116,7 +116,7 @@ class Search:
         ]
 
     def judge(self, stage: str, setting: Setting, network: str, tables: Sequence[str], seeds: int) -> Row:
-        """Returns the saved result for a setting, or else runs it."""
+        """Returns the saved result for a setting. Runs the setting if there is none."""
         key = {
             "stage": stage,
             "setting": setting.text,
@@ -296,7 +296,7 @@ def cells(row: Row, reference: Row) -> list[str]:
 
 
 def name(row: Row) -> str:
-    """Returns a setting's name, the defaults in bold."""
+    """Returns a setting's name, in bold for the defaults."""
     return f"**{row['setting']}**" if row["setting"] == DEFAULTS else row["setting"]
 
 

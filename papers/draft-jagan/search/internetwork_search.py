@@ -57,7 +57,7 @@ Row = dict[str, str]
 
 
 def settings() -> dict[str, dict[str, Any]]:
-    """Returns every setting by its text, the defaults first."""
+    """Returns every setting, keyed by its text, starting with the defaults."""
     extra = tomllib.loads((ROOT / "papers" / PAPER / "search.toml").read_text(encoding="utf-8"))["settings"]
     return {
         DEFAULTS: {},
@@ -97,7 +97,7 @@ def judge(text: str, overrides: dict[str, Any], duration: str, seeds: int, jobs:
 
 
 def report(rows: list[Row]) -> str:
-    """Returns a Markdown table, the best goodput first."""
+    """Returns a Markdown table, with the best goodput first."""
     heads = ["setting", "R off by", "D off by", "R inside", "D inside", "claims that hold"]
     lines = [
         [

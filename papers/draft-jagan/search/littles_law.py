@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def recoveries(space: Space) -> list[str]:
-    """Returns a configuration for each answer to the first question, the recovery; the default first."""
+    """Returns a configuration for each answer to the first question (recovery), starting with the default."""
     [place] = [place for place, question in enumerate(space.questions) if question.name == "recovery"]
     return [space.with_answer(place, answer) for answer in range(len(space.questions[place].answers))]
 
@@ -161,7 +161,7 @@ def tables(space: Space, rows: Sequence[Line]) -> str:
 
 
 def in_print(space: Space) -> dict[tuple[str, str], Seen]:
-    """Returns the printed values, by table and service."""
+    """Returns the printed values, keyed by table and service."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for number in space.numbers:
         assert number.published is not None, "what is searched is printed"

@@ -253,7 +253,7 @@ def _scored(
     for record in sorted(records, key=lambda record: record.seed):
         for text, value in zip(measures[record.point], record.values, strict=True):
             if value is None:
-                # The measure divides by zero, such as the fairness of a run that carried nothing.
+                # The measure divides by zero, as fairness does for a run that carried nothing.
                 undefined[text] += 1
             else:
                 values.setdefault((record.point, text), {})[record.seed] = value

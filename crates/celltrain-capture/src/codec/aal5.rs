@@ -20,8 +20,8 @@ pub struct Pdu {
     pub uu: u8,
 }
 
-/// Encodes a frame: payload, zero pad, trailer. Its length is a multiple of 48 bytes, with the trailer at the end of
-/// the last one (ITU-T I.363.5).
+/// Encodes a frame: payload, zero pad, trailer. Its length is a multiple of 48 bytes, with the trailer at the end
+/// (ITU-T I.363.5).
 ///
 /// # Panics
 /// If `payload` is empty or longer than [`MAX_SDU_BYTES`]: the 16-bit length field cannot express more, and 0 aborts a
@@ -116,7 +116,7 @@ pub struct Reassembler {
 }
 
 impl Reassembler {
-    /// Creates a reassembler that waits for the first cell of a frame.
+    /// Creates a reassembler waiting for the first cell of a frame.
     pub const fn new() -> Self {
         Self { held: Vec::new(), discarding: false }
     }
@@ -203,8 +203,7 @@ mod tests {
         #[test]
         fn any_trailer_behind_a_right_crc_never_panics(
             cells in 1_usize..5,
-            // Half of the time the bytes are small, because a CPI of 0 and a length that fits are rare among random
-            // bytes.
+            // Half of the time the bytes are small, because random bytes rarely have a CPI of 0 and a length that fits.
             trailer in prop_oneof![
                 any::<[u8; 4]>(),
                 (any::<u8>(), 0_u8..240).prop_map(|(uu, length)| [uu, 0, 0, length]),

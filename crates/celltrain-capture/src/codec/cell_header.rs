@@ -13,7 +13,8 @@ use super::ParseError;
 
 /// The header of one cell at the user-network interface (ITU-T I.361).
 ///
-/// It omits the header error control byte, which [`CellHeader::encode`] computes and [`CellHeader::parse`] checks.
+/// The struct omits the header error control byte, which [`CellHeader::encode`] computes and [`CellHeader::parse`]
+/// checks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CellHeader {
     /// Generic flow control, 4 bits (0 to 15); 0 if unused (ITU-T I.361).
@@ -29,7 +30,7 @@ pub struct CellHeader {
 }
 
 impl CellHeader {
-    /// Creates the header of a user data cell without congestion mark. `last` sets the AUU bit, which marks the last
+    /// Creates the header of a user data cell without a congestion mark. `last` sets the AUU bit, which marks the last
     /// cell of an AAL5 frame (ITU-T I.361, I.363.5).
     pub const fn user_data(vpi: u8, vci: u16, last: bool) -> Self {
         Self { gfc: 0, vpi, vci, pti: if last { PTI_AUU } else { 0 }, clp: false }
@@ -70,7 +71,7 @@ impl CellHeader {
         [a, b, c, d, header_error_control(first_four)]
     }
 
-    /// Encodes a cell of this header and `payload` (ITU-T I.361).
+    /// Encodes a cell with this header and `payload` (ITU-T I.361).
     ///
     /// # Panics
     /// As [`encode`](Self::encode).

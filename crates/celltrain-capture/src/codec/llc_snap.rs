@@ -15,7 +15,7 @@ pub fn encode(packet: &[u8]) -> Vec<u8> {
 /// Returns the IPv4 packet after the LLC/SNAP header (RFC 2684 §5.1).
 ///
 /// # Errors
-/// If the header is not [`ROUTED_IPV4`]; the error names the first part that differs.
+/// If the header is not [`ROUTED_IPV4`]; the error names the first field that differs.
 pub fn parse(bytes: &[u8]) -> Result<&[u8], ParseError> {
     let Some((&[dsap, ssap, control, oui_1, oui_2, oui_3, type_high, type_low], packet)) =
         bytes.split_first_chunk::<HEADER_BYTES>()

@@ -1,10 +1,10 @@
 //! Byte-exact codecs for ATM: cells, AAL5 frames, LLC/SNAP headers and RM cells, as sent on the wire.
 //!
 //! The engine moves small cell records and never uses these codecs. They serve captures and teaching, and tests use
-//! them to check that the sizes the engine assumes are those of real cells.
+//! them to check that the sizes the engine assumes match real cells.
 //!
-//! From the inside out: [`llc_snap`], [`aal5`], [`cell_header`]. [`rm_cell`] is for RM cells, which carry no user data.
-//! The crate `etherparse` provides the headers of IPv4, TCP and UDP.
+//! From the inside out, the modules are [`llc_snap`], [`aal5`] and [`cell_header`]. [`rm_cell`] is for RM cells, which
+//! carry no user data. The crate `etherparse` provides the headers of IPv4, TCP and UDP.
 //!
 //! ```
 //! use celltrain_capture::codec::{CellHeader, Reassembler, aal5, llc_snap};
@@ -72,7 +72,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Returns the message with which a parser rejected its bytes, or an empty text if it accepted them.
+    /// Returns the message with which a parser rejected its bytes, or an empty string if it accepted them.
     pub(super) fn refusal<T>(parsed: Result<T, ParseError>) -> String {
         parsed.err().map_or_else(String::new, |ParseError(problem)| problem)
     }

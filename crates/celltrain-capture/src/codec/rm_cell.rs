@@ -11,7 +11,7 @@ use super::{CellHeader, ParseError};
 use celltrain_core::abr;
 pub use celltrain_core::abr::Rate;
 
-/// An RM cell as on the wire.
+/// An RM cell as sent on the wire.
 #[expect(clippy::struct_excessive_bools, reason = "the cell's own bits")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RmCell {
@@ -98,7 +98,7 @@ impl RmCell {
     /// Parses an RM cell.
     ///
     /// # Errors
-    /// If the cell is damaged, or is not an RM cell of ABR.
+    /// If the cell is damaged, or is not an ABR RM cell.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         if bytes.len() != CELL_BYTES {
             return refuse!("a cell has {CELL_BYTES} bytes, not {}", bytes.len());

@@ -121,7 +121,7 @@ fn cells_are_the_ones_that_came_and_left_wherever_others_of_their_frames_were_lo
     }
 }
 
-/// Checks the frames whose last cell leaves the last port of a VC: those delivered have the right CRC-32.
+/// Checks the frames whose last cell leaves the last port of a VC: the delivered frames have the right CRC-32.
 fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event]) {
     let into_hosts: Vec<bool> = network
         .links

@@ -17,7 +17,7 @@ pub struct Destination {
 }
 
 impl Destination {
-    /// Creates a destination that no cell has reached.
+    /// Creates a destination that no cell has reached yet.
     pub fn new() -> Self {
         Self::default()
     }

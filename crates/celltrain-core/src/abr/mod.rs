@@ -25,9 +25,9 @@ pub struct RmCell {
     pub backward: bool,
     /// BN: true if a switch or destination created it, not the source.
     pub bn: bool,
-    /// CI: congestion indication, the source must decrease its rate.
+    /// CI: congestion indication; the source must decrease its rate.
     pub ci: bool,
-    /// NI: no increase, the source must not increase its rate.
+    /// NI: no increase; the source must not increase its rate.
     pub ni: bool,
     /// ER: highest rate allowed to the source.
     pub er: f64,
@@ -40,7 +40,7 @@ pub struct RmCell {
 }
 
 impl RmCell {
-    /// Creates a source's forward RM cell, in rate and without congestion indications.
+    /// Creates a source's forward RM cell, sent in rate and without congestion indications.
     pub const fn forward(er: f64, ccr: f64, mcr: f64) -> Self {
         Self { backward: false, bn: false, ci: false, ni: false, er, ccr, mcr, out_of_rate: false }
     }

@@ -122,8 +122,7 @@ pub struct Rates {
 }
 
 impl Parameters {
-    /// Returns the VC's rates, given the rate of its first link and the time after which a cell that never queues is
-    /// back.
+    /// Returns the VC's rates, given the rate of its first link and the round-trip time of a cell that never queues.
     pub fn rates(&self, link_rate: BitRate, round_trip: Duration) -> Rates {
         let pcr = self.pcr.unwrap_or(link_rate);
         let mcr = cells_per_second(self.mcr);
@@ -133,8 +132,8 @@ impl Parameters {
         Rates { pcr: cells_per_second(pcr), mcr, icr, tcr: cells_per_second(self.tcr) }
     }
 
-    /// Returns data's share of the VC's rate while the source always has data: one of Nrm in-rate cells is a forward RM
-    /// cell (`docs/mechanisms.md` 1.1).
+    /// Returns data's share of the VC's rate while the source always has data: one in every Nrm in-rate cells is a
+    /// forward RM cell (`docs/mechanisms.md` 1.1).
     pub fn data_share(&self) -> f64 {
         f64::from(self.nrm.saturating_sub(1)) / f64::from(self.nrm)
     }

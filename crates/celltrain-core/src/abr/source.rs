@@ -4,9 +4,10 @@
 //! where it is implemented. The names ACR, CCR, ER, Nrm and so on are kept.
 //!
 //! Choices that the rules leave open: a forward RM cell required by rule 3(a) is not sent until data or a backward RM
-//! cell waits, so an idle source is silent. ER of a forward RM cell is PCR. Of the optional use-it-or-lose-it behaviour
-//! (rule 13), only rule 5 is implemented. If rule 8 says "at least" or "at most", the bound itself is used.
-//! Out-of-rate forward RM cells (rule 11) are sent if the VC enables them, while ACR is below TCR and something waits.
+//! cell is waiting, so an idle source is silent. ER of a forward RM cell is PCR. Of the optional use-it-or-lose-it
+//! behaviour (rule 13), only rule 5 is implemented. If rule 8 says "at least" or "at most", the bound itself is used.
+//! Out-of-rate forward RM cells (rule 11) are sent if the VC enables them, while ACR is below TCR and something is
+//! waiting.
 
 use super::{Parameters, RateFormat, Rates, RmCell, Rule};
 use crate::units::{BitRate, Clock, Duration, Span, Time};
@@ -36,11 +37,11 @@ pub struct Counters {
     pub backward_rm_sent: u64,
     /// Backward RM cells that returned to this source, whatever node created them.
     pub backward_rm_received: u64,
-    /// Backward RM cells that were overwritten by newer ones while they waited to be sent.
+    /// Backward RM cells that were overwritten by newer ones while waiting to be sent.
     pub overwritten: u64,
 }
 
-/// The source of one ABR VC. All times are those at which cells start.
+/// The source of one ABR VC. All times are start times of cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     rates: Rates,
@@ -69,7 +70,7 @@ pub struct Source {
     forward_at: Option<Time>,
     /// In-rate cells started since then.
     cells: u32,
-    /// True if one of them was a backward RM cell.
+    /// True if one of these cells was a backward RM cell.
     backward_sent: bool,
     /// The backward RM cell waiting to be sent.
     waiting: Option<RmCell>,
@@ -99,8 +100,8 @@ struct Train {
 }
 
 impl Source {
-    /// Creates a source that has sent nothing. `link_rate` is that of its first link; `round_trip` is the time after
-    /// which a cell that never queues is back.
+    /// Creates a source that has sent nothing. `link_rate` is the rate of its first link; `round_trip` is the
+    /// round-trip time of a cell that never queues.
     pub fn new(parameters: &Parameters, link_rate: BitRate, round_trip: Duration, clock: Clock) -> Self {
         let rates = parameters.rates(link_rate, round_trip);
         let mut source = Self {
@@ -156,7 +157,7 @@ impl Source {
         self.pace.next
     }
 
-    /// Returns whether a backward RM cell waits to be sent, in rate or not.
+    /// Returns whether a backward RM cell is waiting to be sent, in rate or not.
     pub fn backward_rm_waits(&self) -> bool {
         self.waiting.is_some()
     }
@@ -170,18 +171,18 @@ impl Source {
 
     /// Returns whether the cell that starts at `now`, no earlier than [`next_start`](Self::next_start), is sent out of
     /// rate. A turned-around out-of-rate cell precedes any in-rate cell; an out-of-rate forward cell is sent only if no
-    /// in-rate cell may be.
+    /// in-rate cell may be sent.
     pub fn goes_out_of_rate(&self, now: Time, data_waits: bool) -> bool {
         let is_due = (data_waits || self.in_rate_rm_waits()) && self.pace.next <= now;
         self.out_of_rate_rm_waits() || !is_due
     }
 
-    /// Returns whether a backward RM cell waits to be sent in rate, by [rule 3](Self::next_kind).
+    /// Returns whether a backward RM cell is waiting to be sent in rate, by [rule 3](Self::next_kind).
     fn in_rate_rm_waits(&self) -> bool {
         self.waiting.is_some_and(|rm| !rm.out_of_rate)
     }
 
-    /// Returns whether a backward RM cell waits to be sent out of rate, by the destination's rule 6.
+    /// Returns whether a backward RM cell is waiting to be sent out of rate, by the destination's rule 6.
     fn out_of_rate_rm_waits(&self) -> bool {
         self.waiting.is_some_and(|rm| rm.out_of_rate)
     }
@@ -192,7 +193,7 @@ impl Source {
     }
 
     /// Returns the kind of the next in-rate cell if it starts at `now` (rule 3). Returns `None` if neither data nor a
-    /// backward RM cell waits.
+    /// backward RM cell is waiting.
     pub fn next_kind(&self, now: Time, data_waits: bool) -> Option<Kind> {
         if !data_waits && !self.in_rate_rm_waits() {
             None
@@ -336,8 +337,8 @@ impl Source {
 
     /// Returns the earliest start of the next out-of-rate RM cell in the current state, which may be in the past. A
     /// turned-around cell is sent at once (destination rule 6). Forward cells (rule 11) are spaced by 1/TCR from the
-    /// last forward RM cell, in rate or not, while ACR is below TCR and data or a backward RM cell waits. They are sent
-    /// only if the VC enables them.
+    /// last forward RM cell, in rate or not, while ACR is below TCR and data or a backward RM cell is waiting. They are
+    /// sent only if the VC enables them.
     pub fn next_out_of_rate(&self, data_waits: bool) -> Option<Time> {
         if self.out_of_rate_rm_waits() {
             return Some(Time::default());

@@ -154,7 +154,7 @@ impl OracleVc {
         self.waiting.len() + self.waiting.first().map_or(0, |cell| cell.number as usize)
     }
 
-    /// Returns the first packet of which no cell has been sent.
+    /// Returns the first packet with no cell sent yet.
     fn droppable(&self) -> Option<Packet> {
         self.waiting.iter().find(|cell| cell.number == 0).map(|cell| cell.packet)
     }
@@ -268,7 +268,7 @@ impl Oracle {
         }
     }
 
-    /// Runs the algorithm for either kind of memory. `arriving` is the number of cells of an arriving packet, if any.
+    /// Runs the algorithm with either kind of memory. `arriving` is the number of cells of an arriving packet, if any.
     fn ada(&mut self, i: usize, arriving: Option<u32>) {
         let (f, lt, is_shared, evaluated_at) = match &self.discard {
             DiscardConfig::AdaptiveDiscard(c) => (c.reduction_factor, c.low_threshold, false, c.evaluated_at),
@@ -484,7 +484,8 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
         change(&mut bench);
         bench.buffer.take(vc, 2);
         bench.buffer.untake(vc, 1);
-        // Of the last two cells taken, one was put back, so only one can be. The others were taken before the change.
+        // Of the last two cells taken, one was put back, so only one more can be. The others were taken before the
+        // change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
         assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken ahead are put back"), "{what}");
     }

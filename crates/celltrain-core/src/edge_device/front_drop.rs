@@ -2,8 +2,8 @@
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.2 (ABR-ER with FD), after Lakshman, Neidhardt and Ott 1996;
 //! `docs/mechanisms.md` 5, A-10. TCP detects the loss one queueing delay earlier. Departures: in a shared memory, which
-//! the source does not cover, the arriving packet's own VC loses packets first, then the VC with most cells waiting. If
-//! drops cannot make enough room, the packet is refused and nothing is dropped.
+//! the source does not cover, the arriving packet's own VC loses packets first, then the VC with the most cells
+//! waiting. If drops cannot make enough room, the packet is refused and nothing is dropped.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -48,8 +48,7 @@ impl Discard for FrontDrop {
     }
 }
 
-/// Returns the VC with most cells waiting among those that have a packet to drop; the first if several have equally
-/// many.
+/// Returns the VC with the most waiting cells among those that have a packet to drop; in a tie, the first of them.
 fn longest_other(packets: &Packets) -> Option<Label> {
     debug_assert_eq!(packets.memory(), Memory::Shared, "in a buffer of its own a VC has no others");
     packets.vcs().filter(|&vc| packets.can_drop(vc)).min_by_key(|&vc| std::cmp::Reverse(packets.cells(vc)))

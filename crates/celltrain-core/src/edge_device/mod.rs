@@ -1,5 +1,4 @@
-//! IP/ATM edge devices: the buffer of whole packets that wait to be sent as cells, and the algorithms that drop
-//! packets.
+//! IP/ATM edge devices: the buffer of whole packets waiting to be sent as cells, and the algorithms that drop packets.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `docs/mechanisms.md` 5. The buffer manages the queues, the counts
 //! and the room; a discard algorithm reads them and may drop packets. A new algorithm needs one file in this directory,
@@ -133,7 +132,7 @@ pub trait Discard: Send {
         let _ = vc;
     }
 
-    /// Undoes `on_served`, because that cell is put back. There was no other call for `vc` in between.
+    /// Undoes `on_served`, because that cell is put back. There has been no other call for `vc` in between.
     fn on_put_back(&mut self, vc: Label) {
         let _ = vc;
     }
@@ -168,11 +167,11 @@ pub trait Configure {
 /// The buffer of one edge device towards one output link.
 ///
 /// QL, the queue length in packets, includes a packet until its last cell is taken. Cells are counted one by
-/// one: a taken cell no longer waits. A packet is under way once one of its cells is taken, and is never dropped
-/// after that.
+/// one: a taken cell is no longer waiting. A packet is under way once one of its cells is taken, and is never
+/// dropped after that.
 ///
 /// An engine that knows how long nothing will happen may take cells of a packet early. Before any other call it puts
-/// back those that have not started ([`EdgeBuffer::untake`]), so algorithms still see them in the queue.
+/// back the cells that have not started ([`EdgeBuffer::untake`]), so algorithms still see them in the queue.
 pub struct EdgeBuffer {
     packets: Packets,
     discard: Box<dyn Discard>,
@@ -220,7 +219,7 @@ impl EdgeBuffer {
         &self.packets
     }
 
-    /// Removes the next cells of a VC for transmission: at least one, and at most those left of its front packet.
+    /// Removes the next cells of a VC for transmission: at least one, and at most the ones left in its front packet.
     #[inline]
     pub fn take(&mut self, label: Label, cells: u32) -> Run {
         let run = self.packets.take(label, cells);

@@ -39,7 +39,7 @@ pub struct PacketOutcome {
     pub packet: Packet,
     /// Cells waiting, without its own.
     pub occupancy: u32,
-    /// Cells of its VC among them.
+    /// Number of these cells that belong to its VC.
     pub vc_cells: u32,
     /// VCs with cells waiting.
     pub active_vcs: u32,
@@ -172,7 +172,7 @@ impl Packets {
         cells <= self.capacity - self.occupied(vc)
     }
 
-    /// Returns whether it would fit after all droppable packets had been dropped.
+    /// Returns whether the packet would fit if all droppable packets were dropped.
     pub fn can_fit(&self, vc: Label, cells: u32) -> bool {
         let under_way = |queue: &Queue| queue.packets.front().map_or(0, |front| u64::from(queue.left(front)));
         let stays: u64 = match self.memory {
@@ -256,7 +256,7 @@ impl Packets {
         self.queue(vc).packets.iter().copied()
     }
 
-    /// Returns the packet of a VC that is under way or next, and how many of its cells still wait.
+    /// Returns the packet of a VC that is under way or next, and how many of its cells are still waiting.
     #[inline]
     pub fn front(&self, vc: Label) -> Option<(Packet, u32)> {
         let queue = self.queue(vc);
@@ -303,8 +303,8 @@ impl Packets {
     }
 
     /// Returns the counters of the cells offered on a VC. [`PortCounters::lost_overflow`] counts cells of packets
-    /// refused for lack of room, [`PortCounters::lost_pushed_out`] those of packets dropped from the front for lack of
-    /// room (in both cases packets count as [`PortCounters::cut_frames`]), and [`PortCounters::discarded_frame`] those
+    /// refused for lack of room, [`PortCounters::lost_pushed_out`] cells of packets dropped from the front for lack of
+    /// room (in both cases packets count as [`PortCounters::cut_frames`]), and [`PortCounters::discarded_frame`] cells
     /// of packets dropped because the ACR fell.
     pub fn vc_counters(&self, vc: Label) -> PortCounters {
         self.queue(vc).counters

@@ -25,7 +25,7 @@ pub struct Connection {
     /// Selects segments to damage in transit.
     pub(super) loss: Option<WindowLoss>,
     pub(super) start: Time,
-    /// When pacing allows the next segment, if that time is in the list of departures.
+    /// Time at which pacing allows the next segment, if that time is in the list of departures.
     pub(super) departure: Option<Time>,
     /// Time at which its last byte was acknowledged.
     pub(super) ended: Option<Time>,
@@ -176,8 +176,8 @@ impl Connection {
         self.packets.as_ref().map(|packets| packets.counters)
     }
 
-    /// Returns the number of bytes delivered to the application, each counted once: in order over TCP, otherwise those
-    /// of all packets that arrived.
+    /// Returns the number of bytes delivered to the application, each counted once: the bytes in order over TCP,
+    /// otherwise the bytes of all packets that arrived.
     pub fn delivered_bytes(&self) -> u64 {
         self.receiver.delivered() + self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes)
     }

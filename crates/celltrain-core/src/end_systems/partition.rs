@@ -10,7 +10,7 @@ use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::SackBlocks;
 
-/// Which ends of connections are simulated here, by flow.
+/// The ends of connections that are simulated here, by flow.
 pub(crate) struct Ends {
     pub(crate) senders: TiVec<FlowIndex, bool>,
     pub(crate) receivers: TiVec<FlowIndex, bool>,
@@ -28,7 +28,7 @@ pub(crate) struct EndMessages {
 }
 
 impl EndSystems {
-    /// Restricts the simulation to these ends; the clocks of others do not tick. If only one end of a connection is
+    /// Restricts the simulation to these ends; the clocks of other ends do not tick. If only one end of a connection is
     /// here, its observations are stored.
     pub(crate) fn keep(&mut self, here: &Ends) {
         for clock in &mut self.clocks {
@@ -49,12 +49,12 @@ impl EndSystems {
         self.vcs.get(vc).log.next()
     }
 
-    /// Adds to the messages the frames of a VC from number `from` on.
+    /// Adds the frames of a VC from number `from` on to the messages.
     pub(crate) fn add_frames(&self, vc: VcIndex, from: FrameNumber, messages: &mut EndMessages) {
         messages.frames.extend(self.vcs.get(vc).log.since(from).map(|frame| (vc, frame)));
     }
 
-    /// Adds to the messages the SACK blocks of acknowledgements, which are needed only at their destination.
+    /// Adds the SACK blocks of acknowledgements, needed only at their destination, to the messages.
     pub(crate) fn add_blocks(&mut self, vc: VcIndex, messages: &mut EndMessages) {
         if let Some(blocks) = self.vcs.blocks(vc) {
             messages.blocks.extend(std::iter::from_fn(|| blocks.take_oldest()).map(|blocks| (vc, blocks)));

@@ -17,18 +17,18 @@ use crate::units::{Clock, Span, Time};
 pub(super) struct Processing {
     longest: Span,
     times: ProcessingTimes,
-    /// By VC: the host that sends on it, numbered in node order.
+    /// For each VC: the host that sends on it, numbered in node order.
     host_of: TiVec<VcIndex, u32>,
     hosts: Vec<Host>,
     /// Times at which hosts finish their first waiting packet.
     done: BinaryHeap<Reverse<(Time, u32)>>,
-    /// By VC: cells in packets that have not left yet.
+    /// For each VC: number of cells in packets that have not left yet.
     cells: TiVec<VcIndex, u64>,
 }
 
 struct Host {
     rng: Stream,
-    /// When it will have finished all its packets.
+    /// Time at which the host will have finished all its packets.
     free: Time,
     /// Packets, each with the time at which it is finished.
     packets: VecDeque<(Time, Departure)>,
@@ -52,7 +52,7 @@ impl Processing {
             packets: VecDeque::new(),
         };
         Some(Self {
-            // Processing takes at least one unit, so no packet leaves in the instant in which it arrived.
+            // Processing takes at least one unit, so no packet leaves at the instant at which it arrived.
             longest: clock.span(network.host.processing).max(Span(1)),
             times: network.host.processing_times,
             host_of: host_of.collect(),

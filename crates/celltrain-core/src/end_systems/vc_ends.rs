@@ -12,11 +12,11 @@ use crate::tcp::SackBlocks;
 /// The ends of all VCs.
 pub(super) struct Vcs {
     ends: TiVec<VcIndex, VcEnds>,
-    /// By VC: the SACK blocks of acknowledgements in transit, parallel to the frames, if its ends exchange them. Empty
-    /// if no ends do.
+    /// For each VC: the SACK blocks of acknowledgements in transit, parallel to the frames, if its ends exchange them.
+    /// Empty if no ends do.
     blocks: TiVec<VcIndex, Option<FrameLog<SackBlocks>>>,
-    /// By first branch: all VCs merged into it; empty for a VC that merges with no other. The list is empty if no VCs
-    /// merge.
+    /// For each first branch: all VCs merged into it; empty for a VC that merges with no other. The list is empty if no
+    /// VCs merge.
     branches: TiVec<VcIndex, Vec<VcIndex>>,
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Vcs {
 pub(super) struct VcEnds {
     link: LinkIndex,
     label: Label,
-    /// Its branch number in a merge.
+    /// The VC's branch number in a merge.
     branch: u8,
     tagged: bool,
     pub(super) log: FrameLog<Body>,

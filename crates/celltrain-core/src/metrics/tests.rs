@@ -172,7 +172,7 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
     // The link back also has two VCs, and each of the hosts' eight links has one. No cells arrived there.
     expected.fold_all([0; 1 + 2 * 7]);
     expected.fold_all([0; 8 * (1 + 7)]);
-    // VCs 0 and 1 in turn: the rate (42.4 Mbps are 100,000 cells a second), the RM cells sent, and the RM cells that
+    // VCs 0 and 1 in turn: the rate (42.4 Mbps is 100,000 cells a second), the RM cells sent, and the RM cells that
     // reached the end of their loop.
     for _ in 0..2 {
         expected.fold_all([100_000.0_f64.to_bits(), 0, 0]);

@@ -14,7 +14,7 @@ use crate::units::Time;
 pub(super) struct Bench {
     pub(super) port: Port,
     frames: Vec<u32>,
-    /// By VC: true if the cells it offers now are tagged.
+    /// For each VC: true if the cells it offers now are tagged.
     tagged: Vec<bool>,
 }
 
@@ -74,8 +74,8 @@ pub(super) fn view(capacity: u32, per_vc: &[u32]) -> View<'_> {
     }
 }
 
-/// Returns whether a policy lets VC 0 start a frame when `x` cells wait in a buffer of `k`, `active` VCs hold cells and
-/// VC 0 holds `y`.
+/// Returns whether a policy lets VC 0 start a frame when `x` cells are waiting in a buffer of `k`, `active` VCs hold
+/// cells and VC 0 holds `y`.
 pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
     asked(config, &View { occupancy: x, active_vcs: active, ..view(k, &[y]) }, 0, &mut stream())
 }
@@ -85,20 +85,21 @@ pub(super) fn most_cells<C: Configure>(config: &C, k: u32, x: u32, active: u32) 
     most(x, |y| admits(config, k, x, active, y))
 }
 
-/// Returns the most cells that VC `vc` of two may hold to start a frame when `x` cells wait; K = 1000.
+/// Returns the most cells that VC `vc` of two may hold to start a frame when `x` cells are waiting; K = 1000.
 pub(super) fn most_cells_of_two<C: Configure>(config: &C, x: u32, vc: u32) -> u32 {
     let per_vc = |x_i: u32| if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
     most(x, |x_i| asked(config, &view(1000, &per_vc(x_i)), vc, &mut stream()))
 }
 
-/// Returns the largest number up to `x` that is admitted. Asserts that all smaller ones are, too.
+/// Returns the largest number up to `x` that is admitted. Asserts that all smaller numbers are admitted too.
 fn most(x: u32, admits: impl FnMut(u32) -> bool) -> u32 {
     let admitted: Vec<bool> = (0..=x).map(admits).collect();
     assert!(admitted[0] && admitted.is_sorted_by(|less, more| less >= more), "a VC with fewer cells may start a frame");
     u32::try_from(admitted.iter().filter(|&&admitted| admitted).count() - 1).unwrap()
 }
 
-/// Asserts that two policies decide alike about the first of three VCs, in many states of a buffer of 64 cells.
+/// Asserts that two policies make the same decisions about the first of three VCs, in many states of a buffer of 64
+/// cells.
 pub(super) fn assert_alike(one: &impl Configure, other: &impl Configure) {
     for y in 1..=20 {
         for others in 1..=40 {
@@ -210,8 +211,8 @@ fn a_threshold_above_the_buffer_is_refused() {
     assert!(with_threshold >= 2 * 11, "all but those with thresholds by VC, with several, or with none");
 }
 
-/// Asks a policy about tagged and untagged frames of two VCs while `x` cells wait, divided between the VCs in several
-/// ways. Returns its decisions.
+/// Asks a policy about tagged and untagged frames of two VCs while `x` cells are waiting, divided between the VCs in
+/// several ways. Returns its decisions.
 fn asked_in_all_ways(policy: &mut dyn BufferPolicy, x: u32, capacity: u32, rng: &mut Stream) -> Vec<bool> {
     let mut answers = Vec::new();
     for x_1 in [0, x / 2, x] {
@@ -235,7 +236,7 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
             let queues = |policy: &mut dyn BufferPolicy| {
                 policy.follower().and_then(|follower| follower.virtual_queues().map(TiSlice::to_owned))
             };
-            // A policy that follows cells must know of every waiting cell: one more for each x.
+            // A policy that follows cells must know of every waiting cell, so each x adds one.
             let one_more = |x: u32, policies: [&mut Box<dyn BufferPolicy>; 2]| {
                 for policy in policies {
                     fill(&mut **policy, TiSlice::from_ref(&[u32::from(x % 3 == 1), u32::from(x > 0 && x % 3 != 1)]));
@@ -260,15 +261,15 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
     }
 }
 
-/// Cells lost of a five-cell frame at a buffer of two. One cell leaves after the third arrives, and one after the
-/// fourth.
+/// Cells lost from a five-cell frame at a buffer of two cells. One cell leaves after the third arrives, and one after
+/// the fourth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     /// The third cell alone.
     ThirdAlone,
-    /// The third, and the fourth although there is room. The last cell is kept to delimit the next frame.
+    /// The third cell, and the fourth although there is room. The last cell is kept to delimit the next frame.
     ButTheLast,
-    /// The third pushes out the two that wait. The third and fourth are then refused as the rest of their frame.
+    /// The third pushes out the two that are waiting. The third and fourth are then refused as the rest of their frame.
     PushedOut,
 }
 
@@ -320,9 +321,9 @@ fn every_policy_answers_as_its_page_says() {
         }
         let zero = PortCounters { offered: 5, cut_frames: 1, ..PortCounters::default() };
         let expected = match cut {
-            // Of the first, second, fourth and fifth cell, two are sent and two wait.
+            // Of the first, second, fourth and fifth cell, two are sent and two are waiting.
             Cut::ThirdAlone => PortCounters { forwarded: 2, lost_overflow: 1, ..zero },
-            // Two are sent, and the fifth waits.
+            // Two are sent, and the fifth is waiting.
             Cut::ButTheLast => PortCounters { forwarded: 2, lost_overflow: 1, discarded_remainder: 1, ..zero },
             Cut::PushedOut => PortCounters { lost_pushed_out: 2, discarded_remainder: 2, ..zero },
         };

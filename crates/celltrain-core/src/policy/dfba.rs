@@ -25,7 +25,7 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Dfba")]
 pub struct Config {
-    /// `R_i`: the number of waiting cells below which a VC may start any frame; a number, or a table by the VC's name.
+    /// `R_i`: the number of waiting cells below which a VC may start any frame; a number, or a table keyed by VC name.
     /// To give a VC the share `W_i` of the link, set `W_i` R.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,

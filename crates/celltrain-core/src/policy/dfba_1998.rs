@@ -25,7 +25,7 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Dfba1998")]
 pub struct Config {
-    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
+    /// `W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so guaranteed
     /// rates in any unit will do.
     pub weights: PerVc,
     /// L: the threshold up to which every frame is admitted.
@@ -39,7 +39,7 @@ pub struct Config {
     #[serde(default = "alpha")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a share (0 to 1)"))]
     pub alpha: f64,
-    /// `Z_i`: the largest drop probability, 0 to 1; a number, or a table by the VC's name. 1 - `W_i` / W when absent.
+    /// `Z_i`: the largest drop probability, 0 to 1; a number, or a table keyed by VC name. 1 - `W_i` / W when absent.
     #[serde(default)]
     pub z: Option<PerVc>,
 }

@@ -40,7 +40,7 @@ pub struct Table {
     /// A frame may start if this condition holds: `X <= R or Y * N / X <= Z`.
     #[schemars(extend("x-expect" = "a formula, such as \"X <= 0.9 * K\""))]
     pub admit: String,
-    /// Constants, by name: each a number, a formula of constants, or a table of numbers by the VC's name.
+    /// Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.
     #[serde(default)]
     pub constants: BTreeMap<String, Constant>,
     /// State variables of the port, by name, each with its initial value.
@@ -192,7 +192,7 @@ impl Formula {
         (policy as &dyn Any).downcast_ref()
     }
 
-    /// Lists the parts of `admit` that made it refuse the frame of VC `vc`. Called right after
+    /// Lists the clauses of `admit` that made it refuse the frame of VC `vc`. Called right after
     /// [`admit_frame`](BufferPolicy::admit_frame) returned false. `port_info` and `vcs` must be the same as when the
     /// port was built.
     pub fn why_refused(&self, port_info: &PortInfo<'_>, vcs: &[&str], vc: Label) -> Vec<Clause> {
@@ -227,7 +227,7 @@ impl Table {
         [("admit", &self.admit, Kind::Truth)]
     }
 
-    /// Returns all texts to compile, for unknown VCs.
+    /// Returns all formulas to compile, while the VCs are unknown.
     fn texts<'a>(
         &'a self,
         questions: &'a [(&'static str, &'a str, Kind)],

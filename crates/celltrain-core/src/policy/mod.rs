@@ -119,7 +119,7 @@ impl PolicyConfig {
     }
 
     /// Checks the settings of VCs with these names, by label, that share a buffer of `capacity` cells. Every VC has a
-    /// value for every setting. Returns only faults that [`check`](Self::check) does not.
+    /// value for every setting. Returns only faults that [`check`](Self::check) does not return.
     pub fn check_vcs(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let mut faults = self.check_for(capacity, vcs);
         if !faults.is_empty() {
@@ -162,8 +162,8 @@ impl PolicyConfig {
 
 /// The decisions of a policy at one port. Both engines call only these methods.
 ///
-/// A policy needs [`admit_frame`](Self::admit_frame) alone; everything else has a default that is right for every
-/// policy.
+/// A policy has to define only [`admit_frame`](Self::admit_frame); everything else has a default that is right for
+/// every policy.
 ///
 /// ```
 /// use celltrain_core::error::Fault;
@@ -211,15 +211,15 @@ pub trait BufferPolicy: Any + Send {
     /// `buffer` (A-07). Called once per frame, unless [`admits_up_to`](Self::admits_up_to) has already decided.
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 
-    /// Returns the fate of a cell of an admitted frame that finds no room: partial packet discard by default. Called
-    /// once, when the port is built.
+    /// Returns the fate of a cell that finds no room although its frame was admitted. The default is partial packet
+    /// discard. Called once, when the port is built.
     fn overflow(&self) -> Overflow {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
     }
 
     /// Returns the largest X up to which every frame is admitted, regardless of its tag and its VC's cells, without a
-    /// random draw and without changing the policy. Engines need not ask the policy then. `u32::MAX` if every frame is
-    /// admitted, `None` if there is no such number. Called once, when the port is built.
+    /// random draw and without changing the policy. Up to this X, engines need not ask the policy. `u32::MAX` if every
+    /// frame is admitted, `None` if there is no such number. Called once, when the port is built.
     fn admits_up_to(&self) -> Option<u32> {
         None
     }
@@ -230,8 +230,8 @@ pub trait BufferPolicy: Any + Send {
         true
     }
 
-    /// Returns the part of the policy that follows single cells, if it has one. The answer never changes. The port of
-    /// such a policy is first in, first out, no VCs merge there, and no cell is pushed out.
+    /// Returns the part of the policy that follows single cells, if it has one. The answer never changes. A port with
+    /// such a policy is first in, first out; no VCs merge there, and no cell is pushed out.
     fn follower(&mut self) -> Option<&mut dyn CellFollower> {
         None
     }
@@ -254,8 +254,8 @@ pub trait CellFollower {
     /// Records that cells have left, whatever their VCs.
     fn on_leave(&mut self, cells: u32);
 
-    /// Returns whether cells of VC `vc` that arrive one at a time while `left` cells leave can all be recorded when
-    /// the first arrives, because the difference affects nothing. `close`: at most one cell leaves between any two
+    /// Returns whether cells of VC `vc` that arrive one at a time while `left` cells leave can all be recorded when the
+    /// first arrives, because the difference affects nothing. If `close`, at most one cell leaves between any two
     /// arrivals.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         let _ = (vc, left, close);
@@ -306,7 +306,7 @@ pub struct Decision {
     pub probability: Option<f64>,
 }
 
-/// The fate of a cell of an admitted frame that finds no room.
+/// The fate of a cell that finds no room although its frame was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// This cell is lost; later cells of the frame enter when there is room.

@@ -35,7 +35,7 @@ pub struct Config {
     pub when_full: Option<WhenFull>,
 }
 
-/// A setting of the class: a number, true or false, or a text.
+/// A setting of the class: a number, true or false, or a string.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 #[schemars(rename = "PythonSetting", extend("x-expect" = "a number, true or false, or a text"))]

@@ -23,7 +23,7 @@ use crate::rng::Stream;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SingleDrop")]
 pub struct Config {
-    /// `r_i`: the number of waiting cells at which a VC loses a frame; a number, or a table by the VC's name.
+    /// `r_i`: the number of waiting cells at which a VC loses a frame; a number, or a table keyed by VC name.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,
 }
@@ -32,7 +32,7 @@ pub struct Config {
 #[derive(Debug)]
 pub struct SingleDrop {
     r: TiVec<Label, f64>,
-    /// By label: true if the VC has been below its threshold since it last lost a frame.
+    /// For each label: true if the VC has been below its threshold since it last lost a frame.
     armed: TiVec<Label, bool>,
 }
 

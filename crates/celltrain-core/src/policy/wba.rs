@@ -22,7 +22,7 @@ use crate::threshold::Threshold;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Wba")]
 pub struct Config {
-    /// `W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
+    /// `W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so guaranteed
     /// rates in any unit will do.
     pub weights: PerVc,
     /// R: the threshold up to which every frame is admitted.

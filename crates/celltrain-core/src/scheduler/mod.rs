@@ -104,14 +104,14 @@ pub struct VcKind<'a> {
 
 /// A service discipline. Both engines use only these methods, and the reference engine sends one cell at a time.
 ///
-/// It is generic over single cells and runs of cells; a port stores it as [`AnyScheduler`].
+/// The trait is generic over single cells and runs of cells; a port stores it as [`AnyScheduler`].
 pub trait Scheduler: Send {
     /// Records that a cell has arrived at `queue`, which was empty.
     fn on_backlog(&mut self, queue: usize) {
         let _ = queue;
     }
 
-    /// Sends the next `cells` cells. At least that many cells wait, and none arrive meanwhile.
+    /// Sends the next `cells` cells. At least that many cells are waiting, and none arrive meanwhile.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
     /// Serves a cell that arrives at `queue` when all `queues` queues are empty, and leaves before another arrives.
@@ -147,7 +147,7 @@ pub trait Waiting {
         1
     }
 
-    /// Sends the first cell of a queue that has one. Returns whether others wait behind it.
+    /// Sends the first cell of a queue that has one. Returns whether other cells are waiting behind it.
     fn send_one(&mut self, queue: usize) -> bool;
 }
 

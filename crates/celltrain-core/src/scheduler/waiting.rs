@@ -9,7 +9,7 @@ use super::Waiting;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 
-/// Single cells that wait in several queues, for the port of the reference engine.
+/// Single cells waiting in several queues, for the port of the reference engine.
 pub struct WaitingCells {
     pub(crate) queues: Vec<VecDeque<Cell>>,
     /// Cells sent but not yet taken, in order.
@@ -33,7 +33,7 @@ impl Waiting for WaitingCells {
 
 /// A single cell at an otherwise empty port.
 pub(super) struct WaitingCell {
-    /// Its queue, until it is sent.
+    /// The cell's queue, until the cell is sent.
     pub(super) queue: Option<usize>,
     /// Number of queues.
     pub(super) queues: usize,
@@ -66,7 +66,7 @@ pub(crate) struct Queue {
     /// The cells of one frame at the front; an empty run if the queue is empty.
     pub(crate) front: Run,
     pub(crate) behind: VecDeque<Run>,
-    /// Cells of the first run that were sent and not yet reported.
+    /// Cells of the first run that were sent and are not yet reported.
     pub(crate) unreported: u32,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Queue {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) run: Run,
-    /// Number of cells sent earlier in the same call to `serve`: before the first of these with
+    /// Number of cells sent earlier in the same call to `serve`: before the first of these cells with
     /// [`ReportGranularity::Each`], otherwise before the last.
     pub(crate) after: u32,
 }
@@ -89,7 +89,7 @@ pub enum ReportGranularity {
     Runs,
 }
 
-/// Runs of cells that wait in several queues, for the port of the fast engine.
+/// Runs of cells waiting in several queues, for the port of the fast engine.
 pub struct WaitingRuns<'a> {
     pub(crate) queues: &'a mut [Queue],
     pub(crate) counts: &'a mut Counts,

@@ -2,8 +2,8 @@
 //!
 //! Source: Golestani 1994 (self-clocked fair queuing), `docs/mechanisms.md` 2.15, whose symbols F, v and `w_v` are
 //! used.
-//! Departures: only differences of tags matter, so they are counted from a later `v_now` before they grow too large.
-//! Only the tag of a queue's first cell is kept, and the others follow from it: while a VC has cells waiting,
+//! Departures: only the differences between tags matter, so tags are rebased to a later `v_now` before they grow too
+//! large. Only the tag of a queue's first cell is kept, and the others follow from it: while a VC has cells waiting,
 //! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -27,7 +27,7 @@ use crate::units::gcd;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Wfq")]
 pub struct Config {
-    /// `w_v`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so guaranteed
+    /// `w_v`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so guaranteed
     /// rates in any unit will do.
     pub weights: PerVc,
 }
@@ -62,7 +62,7 @@ pub(super) fn service(weights: &[f64]) -> Service {
 struct Wfq<N> {
     vcs: Vec<Vc<N>>,
     /// The smaller F of each pair of VCs, then of each pair of winners, and so on; ties go to the lower label. The
-    /// overall winner is at index 1, and the VCs themselves are the second half.
+    /// overall winner is at index 1, and the second half holds the VCs themselves.
     tournament: Vec<N>,
     /// `v_now`: F of the cell in service.
     v_now: N,
@@ -258,7 +258,7 @@ const MOST_STEP: u128 = u128::MOST_STEP;
 
 #[cfg(test)]
 pub(super) fn sample() -> Config {
-    // Every range and name of the tests' VCs has a weight.
+    // Every VC in the tests has a weight: by name, by range or by default.
     Config { weights: PerVc::from([("vc1", 3.0), ("vc2-4", 2.5), ("default", 1.0)]) }
 }
 
@@ -353,7 +353,8 @@ mod tests {
     fn who_was_idle_neither_catches_up_nor_pays_for_it() {
         let mut queues = queues(&[1.0, 1.0]);
         assert_eq!(sent(&mut queues, &[0; 6], 4), [0; 4]);
-        // The VC neither gets four turns in a row for the four it missed, nor waits until the other's backlog is gone.
+        // The VC neither gets four turns in a row for the four it missed, nor waits until the other VC's backlog is
+        // gone.
         assert_eq!(sent(&mut queues, &[1; 4], 6), [0, 1, 0, 1, 1, 1]);
     }
 

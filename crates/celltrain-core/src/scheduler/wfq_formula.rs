@@ -28,7 +28,7 @@ pub struct Table {
     /// the weights count.
     #[schemars(extend("x-expect" = "a formula, such as \"G + (1 - sum(G)) / V\""))]
     pub weight: String,
-    /// Constants, by name: each a number, a formula of constants, or a table of numbers by the VC's name.
+    /// Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.
     #[serde(default)]
     pub constants: BTreeMap<String, Constant>,
 }
@@ -81,7 +81,7 @@ impl Configure for Config {
 }
 
 impl Table {
-    /// Returns its texts: constants, and no state.
+    /// Returns its constants, without any state, for compilation.
     fn texts<'a>(&'a self, state: &'a BTreeMap<String, Start>, vcs: Option<&'a [&'a str]>) -> Texts<'a> {
         Texts { constants: &self.constants, state, vc_state: state, questions: &[], events: &[], vcs, first: 0 }
     }

@@ -1,10 +1,10 @@
 //! TCP as in the papers: a sender that always has data, a receiver that acknowledges, and coarse BSD timers.
 //!
-//! Source: `docs/mechanisms.md` section 3; Jacobson 1988; RFC 793, 1122, 7323. The parts: [`sender`], [`receiver`],
-//! [`rtt`] (the estimator), [`timers`] (the coarse clock), `congestion/` (growth and reduction of the window),
-//! `recovery/` (reactions to loss), [`scoreboard`] (selective acknowledgements), [`sequence`] (32-bit sequence numbers)
-//! and [`WindowLoss`] (deliberate losses). The connection is already open, the application always has data to send
-//! and only full segments are sent.
+//! Source: `docs/mechanisms.md` section 3; Jacobson 1988; RFC 793, 1122, 7323. The modules are [`sender`],
+//! [`receiver`], [`rtt`] (the estimator), [`timers`] (the coarse clock), `congestion/` (growth and reduction of the
+//! window), `recovery/` (reactions to loss), [`scoreboard`] (selective acknowledgements), [`sequence`] (32-bit sequence
+//! numbers) and [`WindowLoss`] (deliberate losses). The connection is already open, the application always has data to
+//! send, and only full segments are sent.
 
 pub mod congestion;
 mod options;

@@ -1,10 +1,10 @@
 //! The receiving end: tracks arrivals and decides what to acknowledge, and when.
 //!
-//! Source: RFC 793 and RFC 1122 (4.2.3.2); `docs/mechanisms.md` 3.1. It keeps out-of-order segments and
-//! acknowledges every segment at once unless delayed acknowledgements are on. It sends a duplicate acknowledgement for
-//! each segment that is out of order or repeated. Its application reads at once, so its advertised window shrinks only
-//! by the kept bytes, and only if `offered_window` requires it. With selective acknowledgements it reports the
-//! segments it keeps, the newest first (RFC 2018, 4).
+//! Source: RFC 793 and RFC 1122 (4.2.3.2); `docs/mechanisms.md` 3.1. The receiver keeps out-of-order segments
+//! and acknowledges every segment at once unless delayed acknowledgements are on. It sends a duplicate acknowledgement
+//! for each segment that is out of order or repeated. Its application reads at once, so its advertised window shrinks
+//! only by the kept bytes, and only if `offered_window` requires it. With selective acknowledgements it reports
+//! the segments it keeps, the newest first (RFC 2018, 4).
 
 use super::options::{DelayedAcks, OfferedWindow, OutOfOrder};
 use super::scoreboard::{MAX_BLOCKS, SackBlocks, insert};
@@ -36,7 +36,7 @@ pub struct Receiver {
 pub struct ReceiverCounters {
     /// Segments that arrived whole.
     pub segments: u64,
-    /// Payload bytes of all of them, repetitions included.
+    /// Payload bytes of all these segments, repetitions included.
     pub bytes: u64,
     /// Segments without new data.
     pub repeated_segments: u64,
@@ -116,7 +116,7 @@ impl Receiver {
         self.rcv_nxt
     }
 
-    /// Returns whether an acknowledgement waits for the next tick.
+    /// Returns whether an acknowledgement is waiting for the next tick.
     pub fn ack_waits(&self) -> bool {
         self.ack_pending
     }

@@ -82,7 +82,7 @@ impl Scoreboard {
         }
     }
 
-    /// Discards everything: RFC 2018 (8), after a timeout the receiver may have dropped data it reported.
+    /// Discards everything, because after a timeout the receiver may have dropped data it reported (RFC 2018, 8).
     pub fn clear(&mut self) {
         self.ranges.clear();
     }

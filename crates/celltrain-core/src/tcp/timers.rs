@@ -82,8 +82,8 @@ impl RetransmissionTimer {
 pub struct SegmentTimers {
     /// Ticks counted.
     now: u64,
-    /// End of each segment and the tick after which it was sent, in order of sending. `None` if the segment was resent
-    /// since; the first entry is never `None`.
+    /// End of each segment and the tick after which it was sent, in order of sending. `None` if the segment has been
+    /// resent since; the first entry is never `None`.
     sent: VecDeque<Option<(u64, u64)>>,
     /// Number of entries removed from the front; a segment's number is its index plus this.
     gone: u64,
@@ -92,7 +92,7 @@ pub struct SegmentTimers {
 }
 
 impl SegmentTimers {
-    /// Starts or restarts the timer of a segment that was sent, or that waits to be sent `again`.
+    /// Starts or restarts the timer of a segment that was sent, or that is waiting to be sent `again`.
     pub fn start(&mut self, segment: Segment, again: bool) {
         if again {
             let of_it = self.by_end.range((segment.seq + 1, 0)..=(segment.end(), u64::MAX));

@@ -1,4 +1,4 @@
-//! Reading, checking and compiling of formulas.
+//! Reads, checks and compiles formulas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ const MOST_OWN: usize = 64;
 const MOST_CONSTANTS: usize = 100;
 
 impl Texts<'_> {
-    /// Reads, checks and compiles the texts.
+    /// Reads, checks and compiles the formulas.
     ///
     /// # Errors
-    /// Returns everything that is wrong.
+    /// Returns all faults found.
     pub fn compile(self, host: &dyn Host) -> Result<Rules, Vec<SettingFault>> {
         let mut reading = Reading::new(self, host);
         let rules = reading.rules();
@@ -28,7 +28,7 @@ impl Texts<'_> {
     /// Reads the formula of a question. Returns it with the names it may use.
     ///
     /// # Errors
-    /// Returns everything that is wrong.
+    /// Returns all faults found.
     pub fn question(self, host: &dyn Host, key: &'static str) -> Result<(Expression, Vocabulary), Vec<SettingFault>> {
         let mut reading = Reading::new(self, host);
         let found = reading.rules().map(|_| (reading.trees[key].clone(), reading.vocabulary(On::Event(key))));
@@ -38,7 +38,7 @@ impl Texts<'_> {
     /// Evaluates one formula as a run starts. Returns its values by label; none if the VCs are not known.
     ///
     /// # Errors
-    /// Returns everything that is wrong.
+    /// Returns all faults found.
     pub fn at_start(self, host: &dyn Host, (key, text): (&str, &str)) -> Result<Vec<f64>, Vec<SettingFault>> {
         let mut reading = Reading::new(self, host);
         reading.names();
@@ -55,7 +55,7 @@ impl Texts<'_> {
 /// Values of a constant that differs from VC to VC.
 struct ByVc {
     register: u8,
-    /// By label; empty while VCs are not known.
+    /// One value per VC, by label; empty while the VCs are not known.
     values: Vec<f64>,
 }
 
@@ -158,7 +158,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Parses all texts.
+    /// Parses all formulas.
     fn read_all(&mut self) {
         let Texts { constants, state, vc_state, questions, events, .. } = self.texts;
         for (key, text, _) in questions {

@@ -28,7 +28,7 @@ fn history(network: &Network, [from, to]: [&str; 2], most: usize) -> History {
     observers.buffer.expect("it is there").history()
 }
 
-/// Returns the frame numbers of the cells with this event in the event table of the window.
+/// Returns the frame numbers of the cells that have this event in the window's event table.
 fn events(network: &Network, window: &str, event: &str) -> Vec<i64> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut sink = |block| {
@@ -134,7 +134,7 @@ fn a_frame_that_was_cut_is_damaged_from_then_on_and_carries_its_segment() {
         let frame = usize::try_from(history.steps.frame[row]).expect("it is a frame");
         let since = history.frames.damaged_s[frame];
         assert!(since <= history.steps.time_s[row]);
-        // -1 means that the frame was joined to the previous one before it was cut.
+        // -1 means that the frame was joined to the previous frame before it was cut.
         let port = history.frames.damaged_at[frame];
         assert!(port == -1 || history.ports[whole_index(port)] == history.port);
         assert!(history.frames.length[frame] > 0.0, "data");

@@ -13,11 +13,11 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Selects events of these kinds (all if none is named), at these ports, of these VCs and flows, in a window such
-    /// as `1.2s:1.3s`, for runs of `duration`.
+    /// Selects events of these kinds (all if none is named), at these ports and for these VCs and flows, in a window
+    /// such as `1.2s:1.3s` of a run that lasts `duration`.
     ///
     /// # Errors
-    /// Returns the problem with a kind or the window, in words.
+    /// Returns a message if a kind or the window is invalid.
     pub fn new(
         duration: Duration,
         kinds: &[String],

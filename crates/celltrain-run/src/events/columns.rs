@@ -15,21 +15,21 @@ pub struct Column<E: 'static> {
     pub unit: &'static str,
     /// Meaning, in one line.
     pub meaning: &'static str,
-    /// Accessor that reads its value from an event.
+    /// Accessor that reads the column's value from an event.
     pub value: Accessor<E>,
 }
 
-/// Reads a value from an event, by type of value. Returns `None` if the event has no such value.
+/// Reads a value from an event; one variant for each type of value. Returns `None` if the event has no such value.
 pub enum Accessor<E: 'static> {
     /// The instant, in seconds.
     Time,
-    /// A flow's name, by its index.
+    /// A flow's name, looked up by index.
     Flow(fn(&Row<E>) -> Option<FlowIndex>),
-    /// A VC's name, by its index.
+    /// A VC's name, looked up by index.
     Vc(fn(&Row<E>) -> Option<VcIndex>),
     /// The name of a VC at a port: its own, or the name of the VC into which it has merged.
     PortVc(fn(&Row<E>) -> Option<PortVc>),
-    /// A port's name, by the index of its link.
+    /// A port's name, looked up by the index of its link.
     Port(fn(&Row<E>) -> Option<LinkIndex>),
     /// A word; empty if there is none.
     Word(fn(&Row<E>) -> &'static str),
@@ -66,12 +66,12 @@ pub struct Row<E> {
     pub number: u32,
     /// Its VC at the port; `None` at a host.
     pub port_vc: Option<PortVc>,
-    /// Index among the cells of its frame that arrived at the port, from 0.
+    /// Index, from 0, among the cells of its frame that arrived at the port.
     pub index: Option<u32>,
 }
 
 impl<E> Column<E> {
-    /// Returns the name of the column's Arrow type; `name` for texts that repeat.
+    /// Returns the name of the column's Arrow type; `name` for strings that repeat.
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => "float64",
@@ -114,8 +114,8 @@ pub(super) struct Names {
     pub(super) ports: Arc<[String]>,
 }
 
-/// Rows of one kind that have not been delivered. They are converted to columns chunk by chunk: each column is then one
-/// loop over rows that are still in the L1 cache.
+/// Rows of one kind that have not been delivered yet. They are converted to columns chunk by chunk: each column is then
+/// one loop over rows that are still in the L1 cache.
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
@@ -136,7 +136,7 @@ enum Filling {
     Flags(Vec<i8>),
 }
 
-/// Number of rows per block, which takes a few megabytes.
+/// Number of rows per block. A block takes a few megabytes.
 pub(super) const ROWS: usize = 1 << 16;
 /// Number of rows converted to columns at a time.
 const CHUNK: usize = 1 << 8;
@@ -164,7 +164,7 @@ impl<E> Rows<E> {
         self.filled == ROWS
     }
 
-    /// Returns the rows so far as a block, and removes them; `None` if there are none.
+    /// Removes the rows so far and returns them as a block; `None` if there are none.
     pub(super) fn take(&mut self, names: &Names) -> Option<Block> {
         self.fill();
         if std::mem::take(&mut self.filled) == 0 {
@@ -253,7 +253,7 @@ fn place(index: u32) -> i32 {
     i32::try_from(index).expect("a network has fewer parts than 2^31")
 }
 
-/// Returns the index of a word, and adds the word if it is new. Compares addresses first, since all words are constants
+/// Returns the index of a word. Adds the word if it is new. Compares addresses first, since all words are constants
 /// of the program.
 fn word(words: &mut Vec<&'static str>, word: &'static str) -> i32 {
     if word.is_empty() {

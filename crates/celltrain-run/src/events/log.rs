@@ -21,16 +21,16 @@ use super::{KINDS, Kind};
 
 /// Observer that records the selected events and delivers them in blocks.
 pub struct Log<'a> {
-    /// By kind: true if it is recorded.
+    /// For each kind, true if it is recorded.
     kinds: [bool; KINDS.len()],
     chosen: Selected,
     names: Names,
     clock: Clock,
-    /// By flow: tick of its retransmission clock, in seconds.
+    /// For each flow, the tick of its retransmission clock, in seconds.
     ticks: TiVec<FlowIndex, f64>,
     /// By VC: its flow.
     flow_of: TiVec<VcIndex, Option<FlowIndex>>,
-    /// By VC that merges: the merge, and the links after it.
+    /// For each VC that merges, the merge and the links after it.
     merged: TiVec<VcIndex, Option<(MergeIndex, Vec<LinkIndex>)>>,
     places: Places,
     segments: Rows<SegmentEvent>,

@@ -1,6 +1,6 @@
 //! Events of a run as tables: one table per kind, one line per column (`docs/design/events.md`).
 //!
-//! A [`Log`] is a probe that observes events. It records those selected by a [`Choice`] in numeric columns, and
+//! A [`Log`] is a probe that observes events. It records the events selected by a [`Choice`] in numeric columns, and
 //! delivers them block by block. Names and words are indices into lists, which are part of each block.
 
 mod choice;

@@ -14,7 +14,7 @@ type Place = (FrameNumber, u32);
 struct AtPort {
     /// Frame whose cells are arriving, and the number of cells that have arrived so far.
     coming: Option<Place>,
-    /// Cells that have arrived and are not yet admitted or lost.
+    /// Cells that have arrived but have not yet been admitted or lost.
     came: VecDeque<Place>,
     /// Waiting cells.
     waiting: VecDeque<Place>,
@@ -57,7 +57,7 @@ impl Places {
     }
 }
 
-/// Removes the first waiting cell of a frame, and returns it.
+/// Removes and returns the first waiting cell of a frame.
 fn remove(waiting: &mut VecDeque<Place>, frame: FrameNumber) -> Option<Place> {
     let at = waiting.iter().position(|place| place.0 == frame)?;
     waiting.remove(at)

@@ -2,8 +2,8 @@
 //!
 //! There are two estimates. The lower bound is used to refuse runs that cannot fit. The likely maximum, with all
 //! windows open, is used to schedule runs that share a process. The constants were measured once
-//! (`docs/design/memory.md`) and do not follow changes in the size of records. The test `tests/memory.rs` compares both
-//! estimates with a counting allocator.
+//! (`docs/design/memory.md`) and are not updated when the size of records changes. The test `tests/memory.rs` compares
+//! both estimates with a counting allocator.
 
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Flow, Network};

@@ -19,7 +19,7 @@ pub(super) fn free() -> Machine {
     Machine { memory: (allowed < u64::MAX).then_some(allowed) }
 }
 
-/// Returns the size of the instance's memory, which never shrinks. Its pages have 64 KiB.
+/// Returns the size of the instance's memory, which never shrinks. Its pages are 64 KiB each.
 pub(super) fn used() -> Option<u64> {
     #[cfg(target_arch = "wasm32")]
     return Some(core::arch::wasm32::memory_size::<0>() as u64 * (1 << 16));

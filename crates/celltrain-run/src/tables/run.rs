@@ -9,7 +9,7 @@ use crate::measure::Measure;
 pub struct EndedRun {
     /// The scenario's name.
     pub scenario: String,
-    /// The seed of every random choice.
+    /// The seed for all random choices.
     pub seed: u64,
     /// The engine that ran it.
     pub engine: Engine,

@@ -3,7 +3,7 @@
 use celltrain_core::rng::Stream;
 use serde_json::{Value, json};
 
-/// Marks a text that is written into TOML verbatim, without this character.
+/// Marks a string that is written into TOML verbatim, without this character.
 pub(crate) const RAW: char = '\u{1}';
 
 const WHOLE: &[u64] = &[
@@ -11,7 +11,7 @@ const WHOLE: &[u64] = &[
     0xffff_ffff, 0x1_0000_0000, 0x1f_ffff_ffff_ffff, 0x20_0000_0000_0000, 0x20_0000_0000_0001, 0x7fff_ffff_ffff_ffff,
     0x8000_0000_0000_0000, 0xffff_ffff_ffff_fffe, 0xffff_ffff_ffff_ffff,
 ];
-/// Texts that are not 64-bit integers, or are written in an unusual form.
+/// Strings that are not 64-bit integers, or that are integers written in an unusual form.
 const BEYOND: &[&str] = &[
     "-1", "-2147483648", "-9223372036854775808", "18446744073709551616", "170141183460469231731687303715884105728",
     "100000000000000000000000000000000000000000", "0x1p3", "1e3", "+7", "0xff", "1_000",
@@ -39,7 +39,7 @@ fn raw(text: &str) -> Value {
     format!("{RAW}{text}").into()
 }
 
-/// Draws a whole number: small, an edge case, or at a limit of the schema.
+/// Draws a whole number that is small, an edge case, or at a limit of the schema.
 pub(crate) fn integer(rng: &mut Stream, own: &Value, schema: &Value) -> Value {
     let bound = |key: &str| own[key].as_u64().or_else(|| schema[key].as_u64());
     match rng.below(8) {
@@ -85,7 +85,7 @@ pub(crate) fn quantity(rng: &mut Stream, kind: &str) -> String {
     format!("{amount}{space}{unit}")
 }
 
-/// Draws a name, or a text that could be mistaken for one.
+/// Draws a name, or a string that could be mistaken for one.
 pub(crate) fn name(rng: &mut Stream) -> String {
     const NAMES: &[&str] = &[
         "", " ", "a", "tcp1", "tcp2-3", "tcp1-4294967295", "tcp1-4294967296", "tcp3-1", "tcp-", "tcp01", "tcp+1",

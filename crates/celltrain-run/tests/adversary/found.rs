@@ -118,7 +118,7 @@ fn a_pattern_of_many_stars_is_compared_at_once() {
     assert!(start.elapsed().as_secs() < 60, "it ends");
 }
 
-/// Returns whether a pattern matches a name, by trying all texts that its stars can match.
+/// Returns whether a pattern matches a name, by trying all strings that its stars can match.
 fn stands_for(pattern: &[u8], name: &[u8]) -> bool {
     match (pattern, name) {
         ([b'*', rest @ ..], _) => (0..=name.len()).any(|start| stands_for(rest, &name[start..])),
@@ -127,7 +127,7 @@ fn stands_for(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Returns all texts of up to `longest` of these letters.
+/// Returns all strings of up to `longest` of these letters.
 fn texts(letters: &str, longest: usize) -> Vec<String> {
     let (mut texts, mut shorter) = (vec![String::new()], 0);
     for _ in 0..longest {

@@ -66,7 +66,7 @@ fn nothing_an_adversary_writes_does_harm() {
     let next = AtomicU64::new(first);
     let day = Mutex::new(Day::default());
     let work = |worker: usize| {
-        // The current scenario: if it aborts the process or never ends, it can be found in this file.
+        // File with the current scenario, which can be found there if it aborts the process or never ends.
         let under_way = folder.join(format!("under-way-{worker}.toml"));
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
@@ -216,13 +216,13 @@ fn whole(read: Result<Estimated, Interrupted>) -> Estimated {
     read.expect("nobody stops it")
 }
 
-/// Reads the scenario of a valid text.
+/// Reads the scenario in a valid text.
 fn scenario(text: &str) -> Scenario {
     let reading = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.toml(text))).reading;
     reading.scenario.unwrap_or_else(|| panic!("{:?}\n{text}", reading.faults))
 }
 
-/// Returns the keys that the faults of a text refer to.
+/// Returns the keys that the faults in a text refer to.
 fn keys(text: &str) -> Vec<String> {
     let reading = whole(read(FILE, MACHINE, &CancellationToken::never(), |reader| reader.toml(text))).reading;
     assert!(reading.scenario.is_none(), "{text}");

@@ -26,7 +26,7 @@ pub(crate) struct Written {
     pub(crate) json: Option<String>,
 }
 
-/// Writes the scenario of a seed.
+/// Writes the scenario for a seed.
 pub(crate) fn scenario(seed: u64) -> Written {
     let mut writer = Writer { rng: Stream::new(seed, "adversary"), names: Vec::new() };
     let mut document = match writer.rng.below(10) {
@@ -344,7 +344,7 @@ fn inline(value: &Value, is_plain: &mut bool) -> String {
     }
 }
 
-/// Quotes a text for TOML, whose escapes are the same as in JSON except for one character.
+/// Quotes a string for TOML, whose escapes are the same as in JSON except for one character.
 fn quoted(text: &str) -> String {
     Value::from(text).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -31,7 +31,7 @@ fn texts(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
     entries.iter().map(|(name, text)| ((*name).to_string(), (*text).to_string())).collect()
 }
 
-/// Each of these passed every check but delivered next to nothing, with a fairness of 1.
+/// Each of these policies passed every check but delivered next to nothing, with a fairness of 1.
 #[test]
 fn a_formula_that_carries_nothing_is_named_with_the_part_that_decides() {
     const EMPTY: &str = "refuses every frame while the buffer is empty";
@@ -155,7 +155,7 @@ fn a_small_buffer_is_probed_with_frames_that_fit() {
         probe(Box::new(policy), &port_info, &VCS, Time(1000), ROUNDS).refusals
     };
     assert_eq!(found("X <= 0", 1), [""; 0]);
-    // In a small buffer, a frame of 12 cells takes much of the space.
+    // In a small buffer, a frame of 12 cells takes up a large part of the space.
     assert_eq!(found("X < 10", 119), [""; 0]);
     assert_eq!(found("X < 10", 120).len(), 1);
     assert_eq!(found("X < 0", 1).len(), 1);

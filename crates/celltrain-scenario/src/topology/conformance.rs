@@ -1,4 +1,4 @@
-//! Tests for all topologies, run on the small sample of each.
+//! Tests for all topologies, run on the small sample of each topology.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;

@@ -28,7 +28,7 @@ pub(super) fn check_delay(key: &str, delay: Duration, scope: &mut Scope<'_>) {
     }
 }
 
-/// Tables of rates and delays by host name. Host names are a stem followed by a number, from 1.
+/// Tables of rates and delays, keyed by host name. Host names are a stem followed by a number, from 1.
 #[derive(Clone, Copy)]
 pub(super) struct Access<'a> {
     pub(super) rates: &'a BTreeMap<String, BitRate>,
@@ -69,7 +69,7 @@ const DELAYS: &str = "access_delays";
 /// Key for all hosts that have no entry in a table.
 const DEFAULT: &str = "default";
 
-/// Looks up a host in a table: by its name, by the first range that contains it, or the default entry.
+/// Looks up a host in a table. Uses the entry with its name, the first range that contains it, or the default entry.
 fn of_host<T: Copy>(table: &BTreeMap<String, T>, host: &str) -> Option<T> {
     by_name(table, host).or_else(|| table.get(DEFAULT)).copied()
 }

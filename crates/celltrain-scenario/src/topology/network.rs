@@ -91,7 +91,7 @@ pub struct FlowConfig {
 }
 
 impl FlowConfig {
-    /// Returns the name; if the flow has none, a name derived from its position in the list.
+    /// Returns the name, or a name derived from the flow's position in the list if it has none.
     fn name_at(&self, place: usize) -> String {
         self.name.clone().unwrap_or_else(|| format!("tcp{}", place.saturating_add(1)))
     }
@@ -131,7 +131,7 @@ impl Configure for Config {
     }
 }
 
-/// Indices and kinds of nodes, by name.
+/// Indices and kinds of nodes, keyed by name.
 type Nodes<'a> = BTreeMap<&'a str, (NodeIndex, NodeKind)>;
 
 impl Config {
@@ -203,7 +203,7 @@ impl Config {
         let by_ends: BTreeMap<(NodeIndex, NodeIndex), LinkIndex> =
             graph.links.iter_enumerated().map(|(number, link)| ((link.from, link.to), number)).collect();
         let mut paths: Vec<Option<Vec<LinkIndex>>> = vec![None; flows.len()];
-        // By start node of the search: positions in `flows`, and destinations of these flows.
+        // For each start node of a search, the positions in `flows` and the destinations of its flows.
         let mut searches: BTreeMap<NodeIndex, (Vec<usize>, Vec<NodeIndex>)> = BTreeMap::new();
         for (place, flow) in flows.iter().map(|&flow| &self.flows[flow]).enumerate() {
             token.tick(1)?;

@@ -15,9 +15,9 @@ pub(crate) struct Search<'a> {
     /// Links and the nodes they lead to, grouped by the node they leave, in order. They are contiguous, because a
     /// search skips most of them.
     leaving: Vec<(LinkIndex, NodeIndex)>,
-    /// By node: the link over which it was first reached.
+    /// For each node, the link over which it was first reached.
     reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
-    /// By node: true if it is a target of the search.
+    /// For each node, true if it is a target of the search.
     is_wanted: TiVec<NodeIndex, bool>,
     queue: Vec<NodeIndex>,
 }

@@ -1,4 +1,4 @@
-//! Tests of partial runs: snapshots, and counters over parts of a run.
+//! Tests of partial runs: snapshots, and counters for parts of a run.
 
 use celltrain_core::engine::{Engine, Simulation};
 use celltrain_core::metrics::RunResult;

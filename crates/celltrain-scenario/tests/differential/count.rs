@@ -1,4 +1,4 @@
-//! Features of scenarios, by name, so that a test can check that all of them were drawn.
+//! Features of scenarios, identified by name, so that a test can check that all of them were drawn.
 
 use std::collections::BTreeSet;
 

@@ -94,8 +94,8 @@ pub(crate) fn any_network() -> BoxedStrategy<Scenario> {
 }
 
 /// Draws up to forty sources that start at almost the same time, over almost identical links, so that long trains of
-/// cells repeatedly coincide or alternate. Of the cells at contended ports, 79 % were once measured in ties of their
-/// own, 8 % in rounds of ties, 9 % alone between others, and 3 % in uninterrupted runs (62 % on random networks).
+/// cells repeatedly coincide or alternate. In one measurement, 79 % of the cells at contended ports were in ties of
+/// their own, 8 % in rounds of ties, 9 % alone between others, and 3 % in uninterrupted runs (62 % on random networks).
 pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
     let source = (select(&[0usize, 0, 0, 0, 1, 2][..]), select(STARTS));
     let graph = (
@@ -132,8 +132,8 @@ pub(crate) fn in_step() -> BoxedStrategy<Scenario> {
 }
 
 /// Draws many hosts at both ends of a trunk, over links faster and slower than the trunk. Their frames cross one or two
-/// ports that schedule, push out or merge. Long trains arrive alone, interleaved or in step, at queues of several
-/// classes that stay filled.
+/// ports that schedule, push out or merge. Long trains arrive alone, interleaved or in step, at the queues of several
+/// classes, which remain filled.
 pub(crate) fn crowded() -> BoxedStrategy<Scenario> {
     let source = (select(&[0usize, 0, 0, 1, 2][..]), prop::bool::weighted(0.2), 0usize..4, select(STARTS));
     let graph = (
@@ -332,7 +332,7 @@ struct Rest {
     merged: bool,
 }
 
-/// Options of single flows and VCs, by the flow's number; the `bool` selects the VC of the acknowledgements.
+/// Options of individual flows and VCs, keyed by the flow's number; the `bool` selects the VC of the acknowledgements.
 #[derive(Clone, Debug, Default)]
 struct Own {
     flows: Vec<(usize, FlowOptions)>,

@@ -6,10 +6,10 @@ use super::{
 };
 
 /// Draws up to eight sources on links as fast as their common port or faster, and occasionally slower. Their frames
-/// begin within a few cell times of each other. Such a port may admit trains one after another if the cells of a queue
+/// begin within a few cell times of each other. The port may admit trains one after another if the cells of a queue
 /// do not depend on arrivals in other queues. This is not possible with policies that decide on single cells or frames,
-/// RM cells, unequal spacing, ties of any kind, or nearly full buffers. Sometimes a second such port with its own
-/// source follows.
+/// RM cells, unequal spacing, ties of any kind, or nearly full buffers. Sometimes the port is followed by a second one
+/// of this kind with its own source.
 pub(crate) fn trains() -> BoxedStrategy<Scenario> {
     let sizes = Sizes { mss: &[9140, 1460, 512], windows: &[300_000, 65_535] };
     let source = (select(ACCESS_RATES), select(STARTS));

@@ -46,7 +46,7 @@ fn share(config: &Config) -> Option<u8> {
 }
 
 /// A policy that always admits below its limit. Above it, it refuses tagged frames and VCs with more admissions than
-/// the mean, and others depending on chance and time.
+/// the mean; other frames are refused depending on chance and time.
 struct In {
     limit: u32,
     admitted: Vec<u32>,

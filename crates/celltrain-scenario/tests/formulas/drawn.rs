@@ -26,7 +26,7 @@ impl Draws {
         let seconds = Kind::Number(Some(Unit::SECONDS));
         let own = |name: &str, kind: Kind, by_vc: bool| Sample { name: name.into(), kind, by_vc };
         let mut constants = vec![own("R", cells, false), own("z", pure, false)];
-        // Half of them have no per-VC table, because the check must also handle V in these.
+        // Half of the formulas have no per-VC table, because the check must also handle V in formulas without one.
         let has_table = self.below(2) == 0;
         if has_table {
             constants.extend([own("W", pure, true), own("w", pure, true)]);

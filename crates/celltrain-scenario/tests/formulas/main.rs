@@ -25,8 +25,8 @@ fn by(ways: PortMode, network: &Network) -> RunResult {
     Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it")
 }
 
-/// Checks that a scenario gives the same run if it is rewritten with formulas, on both engines. Only names of policies
-/// and schedulers may differ, and thresholds, since formulas declare none.
+/// Checks that a scenario gives the same run if it is rewritten with formulas, on both engines. Only the names of
+/// policies and schedulers may differ, and the thresholds, since formulas declare none.
 fn is_the_same_run(scenario: &Scenario, rewritten: &Scenario, seed: u64, what: &str) {
     let native = Engine::Fast.run_to_end(&build::network(scenario, seed));
     let network = build::network(rewritten, seed);
@@ -58,8 +58,8 @@ fn is_the_same_as_formulas(scenario: &Scenario, seed: u64, what: &str) -> usize 
     count
 }
 
-/// Compares a scenario's native controls and weights with the same ones as formulas. Returns the number of each
-/// rewritten.
+/// Compares a scenario's native congestion controls and weights with their equivalents as formulas. Returns how many of
+/// each were rewritten.
 fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &str) -> [usize; 2] {
     let mut rewritten = scenario.clone();
     let tcps = rewritten.flow.values_mut().filter_map(|flow| flow.tcp.as_mut()).chain([&mut rewritten.tcp]);

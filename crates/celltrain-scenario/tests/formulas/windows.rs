@@ -45,7 +45,7 @@ pub(crate) fn as_formula(tcp: &TcpConfig) -> Option<TcpConfig> {
     TcpConfig::named(tcp.name(), options)
 }
 
-/// Draws a TCP with the usual control and random options.
+/// Draws a TCP with the usual congestion control and random options.
 pub(crate) fn drawn(draws: &mut Draws) -> Value {
     let mut of = |choices: &[&str]| -> String {
         choices[draws.below(u32::try_from(choices.len()).expect("a few")) as usize].to_string()

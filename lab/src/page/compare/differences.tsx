@@ -14,7 +14,7 @@ type Measure = "efficiency" | "fairness";
 
 export function Differences(props: {
   readonly outcomes: readonly Outcome[];
-  /** Warning from the check of a scenario, by scenario text. */
+  /** Warning from the check of a scenario, keyed by the scenario's text. */
   readonly why?: Readonly<Record<string, string>>;
   /**
    * Index of the setting shown first, such as a custom policy. Differences still refer to the first setting. Warnings

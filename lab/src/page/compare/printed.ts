@@ -1,4 +1,4 @@
-/** Published points for a scenario, which are found by its contents and not by its name. */
+/** Published points for a scenario, which are found by the scenario's contents and not by its name. */
 
 import type { Engine, PaperRow } from "../../engine/api.ts";
 

@@ -20,7 +20,7 @@ export function add(setting: Setting): void {
   }
 }
 
-/** Replaces the compared settings by those from a link. */
+/** Replaces the compared settings with the settings from a link. */
 export function replace(settings: readonly Setting[]): void {
   experiment.stop();
   compared.value = [];

@@ -12,7 +12,7 @@ export interface Essential {
 
 type Values = { readonly [key: string]: Value };
 
-/** Returns sources (or the topology's first number), duration, TCP, policy and buffer, if the scenario has them. */
+/** Returns the sources (or the topology's first number), duration, TCP, policy and buffer, if the scenario has them. */
 export function essentials(shape: Shape, values: Values): Essential[] {
   const root = shape.fields(shape.root);
   const named = (key: string): Field | undefined => root.find((f) => f.key === key);
@@ -38,7 +38,7 @@ function size(shape: Shape, topology: Field | undefined, values: Values): Essent
   return field === undefined ? [] : [{ field, path: ["topology", kind, field.key], value: table(inner)[field.key] }];
 }
 
-/** Returns policy and buffer of the bottleneck, or of the first port that sets one of them. */
+/** Returns the policy and buffer of the bottleneck, or of the first port that sets one of them. */
 function port(shape: Shape, ports: Field | undefined, values: Values): Essential[] {
   const entries = Object.entries(table(values["port"]));
   const [name, inner] =

@@ -21,7 +21,7 @@ interface Context {
   readonly faults: ReadonlyMap<string, readonly Fault[]>;
 }
 
-/** Groups that most scenarios use, in display order. The others follow. */
+/** Groups that most scenarios use, in display order. Other groups follow. */
 const FIRST = ["name", "duration", "topology", "port", "tcp", "seed"];
 
 export function Form(): JSX.Element {
@@ -155,7 +155,7 @@ function Part(props: PartProps): JSX.Element {
   }
 }
 
-/** Shows the fields of a table: those set or required first, the rest behind a disclosure. */
+/** Shows the fields of a table. Fields that are set or required come first; the rest are behind a disclosure. */
 function Fields(props: {
   readonly schema: Schema;
   readonly path: Path;
@@ -518,7 +518,7 @@ function Simple(props: {
   );
 }
 
-/** Converts input to a value of the field: a number if possible, or else a text, which is left to the checker. */
+/** Converts input to a value of the field: a number if possible, otherwise a string, which is left to the checker. */
 function written(field: Field, text: string): Value {
   if (field.kind === "switch") {
     return text === "true";
@@ -527,7 +527,7 @@ function written(field: Field, text: string): Value {
   return numeric && text !== "" && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** Renders a text from the schema, with parts in backticks as code. */
+/** Renders text from the schema, with parts in backticks as code. */
 function Description(props: { readonly text: string }): JSX.Element {
   return <>{props.text.split("`").map((part, i) => (i % 2 === 1 ? <code key={i}>{part}</code> : part))}</>;
 }

@@ -189,7 +189,7 @@ export class Shape {
   }
 }
 
-/** Returns an example of valid input. A text default is already an example, with the right unit. */
+/** Returns an example of valid input. A string default is already an example, with the right unit. */
 function hint(schema: Schema, example: Value | undefined): string {
   if (schema["x-threshold"] === true) {
     return `for example ${(schema.examples ?? []).map(String).join(", ")}`;

@@ -79,7 +79,7 @@ const DRAWN = [
 const SVG = "http://www.w3.org/2000/svg";
 /** Device pixels per CSS pixel in a PNG. */
 const SHARP = 2;
-/** Margin around a picture and its texts, line height, and minimum width, in pixels. */
+/** Margin around a picture and its text, line height, and minimum width, in pixels. */
 const EDGE = 12;
 const LINE = 19;
 const LEAST = 420;
@@ -95,7 +95,7 @@ export interface Head {
   readonly legend?: readonly { readonly name: string; readonly colour: string }[];
 }
 
-/** Functions that redraw a plot or canvas on a new canvas, by id, with `SHARP` pixels per CSS pixel. */
+/** Functions that redraw a plot or canvas on a new canvas, keyed by id, with `SHARP` pixels per CSS pixel. */
 export const drawings = new Map<string, () => HTMLCanvasElement>();
 
 /** Calls `make` while the light colours are active, regardless of the page's colours. */
@@ -146,7 +146,7 @@ function styled(svg: SVGSVGElement): SVGSVGElement {
   return copy;
 }
 
-/** A white sheet with the texts of a picture, and either space for the picture or an SVG in that space. */
+/** A white sheet with the text of a picture, and either space for the picture or an SVG in that space. */
 interface Sheet {
   readonly text: string;
   readonly width: number;
@@ -225,12 +225,12 @@ function sheet(head: Head, size: { readonly width: number; readonly height: numb
   return { text: new XMLSerializer().serializeToString(root), width, height, left, top };
 }
 
-/** Exports an SVG of the page as a standalone file, in light colours and including its texts. */
+/** Exports an SVG of the page as a standalone file, in light colours and including its text. */
 export function standaloneSvg(svg: SVGSVGElement, head: Head): Sheet {
   return inLight(() => sheet(head, svg.viewBox.baseVal, styled(svg)));
 }
 
-/** Exports a picture of the page as a PNG: light colours on white, including its texts, at twice its size. */
+/** Exports a picture of the page as a PNG: light colours on white, including its text, at twice its size. */
 export async function png(id: string, head: Head): Promise<Blob | null> {
   const element = document.getElementById(id);
   const drawing = drawings.get(id);

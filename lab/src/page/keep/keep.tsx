@@ -218,7 +218,7 @@ function viewNow(): View | null {
   return { port: looked.port, from: looked.from, to: looked.to, step: lens.step.peek() };
 }
 
-/** Shows a text with a button that copies it. */
+/** Shows text with a button that copies it. */
 export function Copy(props: { readonly text: string; readonly what: string }): JSX.Element {
   const pre = useRef<HTMLPreElement>(null);
   const [done, setDone] = useState("");

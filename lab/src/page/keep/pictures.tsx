@@ -8,7 +8,7 @@ import { download, png, standaloneSvg, type Head } from "./files.ts";
 export function Pictures(props: {
   readonly of: string;
   readonly name: string;
-  /** Returns the texts around the picture when it is exported. */
+  /** Returns the text shown around the picture when it is exported. */
   readonly head: () => Head | Promise<Head>;
 }): JSX.Element {
   const take = async (form: "png" | "svg"): Promise<void> => {

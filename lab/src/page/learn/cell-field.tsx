@@ -25,7 +25,7 @@ const ROWS = 25;
 
 interface Field {
   readonly history: BufferHistory;
-  /** Number of cells that have left the buffer, by step. */
+  /** Number of cells that have left the buffer after each step. */
   readonly departures: Int32Array;
 }
 

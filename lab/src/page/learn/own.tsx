@@ -1,5 +1,5 @@
 /**
- * The custom policy: a formula with its faults below it, and its results together with those of the classic policies.
+ * The custom policy: a formula with its faults below it, and its results next to the results of the classic policies.
  */
 
 import type { JSX } from "preact";
@@ -31,7 +31,7 @@ export function OwnPolicy(props: { readonly onRun: () => void }): JSX.Element {
   const [mine, setMine] = useState<string | null>(null);
   const [checked, setChecked] = useState<Checked | null>(null);
   const [unchecked, setUnchecked] = useState<EngineError | null>(null);
-  /** Warning from the check of the formula, by scenario text. */
+  /** Warning from the check of the formula, keyed by the scenario's text. */
   const [why, setWhy] = useState<Readonly<Record<string, string>>>({});
   const [shown, setShown] = useState<readonly Setting[]>([]);
   const experiment = useMemo(() => new Experiment(), []);

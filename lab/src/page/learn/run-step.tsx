@@ -292,7 +292,7 @@ function Answer(props: {
   );
 }
 
-/** Returns the values for the seeds that all variants have run, since after a stop some variants have run more. */
+/** Returns the values for the seeds that all variants have run: after a stop, some have run more than others. */
 function paired(step: Run, outcomes: readonly Outcome[]): Values {
   const run = outcomes.map((o) => new Set(o.runs.map((r) => r.seed)));
   return outcomes.map((o) => {

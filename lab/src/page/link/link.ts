@@ -3,7 +3,7 @@
  * custom policy, compressed, after the `#` of the address.
  *
  * The fragment never leaves the browser. It consists of `#v1.` and a JSON object, which is deflated (raw) and encoded
- * as base64url. A link contains only texts for editors and numbers, and this module validates every field.
+ * as base64url. A link contains only numbers and text for editors, and this module validates every field.
  */
 
 /** Contents of a link. */
@@ -30,9 +30,9 @@ export interface View {
   readonly step: number;
 }
 
-/** Maximum number of characters of all texts together. Larger scenarios are shared as files. */
+/** Maximum total number of characters in all texts. Larger scenarios are shared as files. */
 export const MOST_CHARACTERS = 200_000;
-/** Maximum number of lines of all texts together, since a file of a few kilobytes can consist of newlines. */
+/** Maximum total number of lines in all texts, since a file of a few kilobytes can consist of newlines. */
 export const MOST_LINES = 10_000;
 export const MOST_SEEDS = 200;
 /** Maximum number of settings in a comparison, since more could not be distinguished by colour. */

@@ -32,7 +32,7 @@ export function FaultNotice(props: {
   );
 }
 
-/** Maximum length of a message, which may quote texts from a link. */
+/** Maximum length of a message, which may quote text from a link. */
 const MOST_MESSAGE = 1000;
 
 /** Shows the faults of several settings, each with the setting's name. */

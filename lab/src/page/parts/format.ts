@@ -61,7 +61,7 @@ export function interval(
   return e.low === null || e.high === null ? text(e.mean) : `${text(e.mean)} [${text(e.low)},\u00a0${text(e.high)}]`;
 }
 
-/** Truncates a text that is too long to show. */
+/** Truncates text that is too long to show. */
 export function shortened(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, most - 1)}…`;
 }

@@ -60,10 +60,10 @@ const LETTERS: ReadonlySet<string> = new Set(["K", "X", "Y", "N"]);
 
 const TERMS = [...EXPLAINED].sort((a, b) => b.length - a.length);
 
-/** Matches terms in a text, including plurals, but not inside longer words. */
+/** Matches terms in text, including plurals, but not inside longer words. */
 const FOUND = new RegExp(`(?<![\\w-])(${TERMS.join("|")})(?=s?(?![\\w-]))`, "i");
 
-/** Splits a text into plain parts and the first occurrences of terms. */
+/** Splits text into plain parts and the first occurrences of terms. */
 export function parts(
   text: string,
   seen: Set<Term>,
@@ -100,7 +100,7 @@ export function Name(props: { readonly children: string }): JSX.Element {
 
 const LINK = /(\S*->\S*[^\s.,:;)])/;
 
-/** Shows a text in which link names and short formulas, such as `X < 0.8 * K`, do not break. */
+/** Shows text in which link names and short formulas, such as `X < 0.8 * K`, do not break. */
 export function Prose(props: { readonly text: string }): JSX.Element {
   // Every second part is a link.
   return (

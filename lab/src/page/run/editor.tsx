@@ -57,7 +57,7 @@ function Gutter(props: {
   readonly lines: number;
   readonly bad: ReadonlySet<number | null>;
   readonly area: HTMLTextAreaElement | null;
-  /** Scroll position of the text in pixels. */
+  /** Scroll position of the text, in pixels. */
   readonly top: number;
 }): JSX.Element {
   const { lines, bad, area, top } = props;

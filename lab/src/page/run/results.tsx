@@ -111,7 +111,7 @@ function Connections(props: { readonly runs: readonly Done[] }): JSX.Element {
 
 function Ports(props: { readonly runs: readonly Done[] }): JSX.Element {
   const names = rowNames(props.runs, "ports");
-  // Ports without a limit, such as those of hosts, only matter if cells were lost there.
+  // Ports without a limit, such as host ports, only matter if cells were lost there.
   const busy = names
     .map((name, i) => ({ name, i }))
     .filter(
@@ -198,7 +198,7 @@ function row(run: Done | undefined, of: "flows" | "ports", i: number): Row | und
   return run?.answer[of][i];
 }
 
-/** Returns the mean of a row's measure over the runs. */
+/** Returns the mean of a measure in a row over all runs. */
 function over(runs: readonly Done[], of: "flows" | "ports", i: number, measure: string): number {
   return mean(runs.map((r) => Number(row(r, of, i)?.[measure] ?? 0)));
 }

@@ -46,7 +46,7 @@ export interface Detail {
   readonly counts: Counts;
 }
 
-/** Numbers of losses in a window. */
+/** Loss counts in a window. */
 export interface Counts {
   /** Cells lost because the buffer was full, and frames damaged by this. */
   readonly lost: number;
@@ -95,7 +95,7 @@ export function stopLooking(): void {
   stopper?.abort();
 }
 
-/** Runs the current scenario once. Shows the view requested by a link, or else the first peak of the queue. */
+/** Runs the current scenario once. Shows the view requested by a link, otherwise the first peak of the queue. */
 export async function look(): Promise<void> {
   const e = engine.peek();
   const net = network.peek();
@@ -273,7 +273,7 @@ function firstPeak(o: Overview | null, port: string): [number, number] {
   return [0, width];
 }
 
-/** Returns the step to show first: the first refusal, else the middle loss, else the longest queue. */
+/** Returns the step to show first: the first refusal, otherwise the middle loss, otherwise the longest queue. */
 function beginning(history: BufferHistory, losses: readonly number[]): number {
   const { judgement, occupancy } = history.steps;
   const refused = losses.find((i) => history.judgements[judgement[i] ?? -1]?.admitted === false);

@@ -68,7 +68,7 @@ function Drawing(props: NetworkProps): JSX.Element {
     const p = network.positions[node] ?? { x: 0.5, y: 0.5 };
     return [MARGIN + spread(p.x) * (width - 2 * MARGIN), 24 + p.y * (height - 60)];
   };
-  // Both directions share one line. The queue shown is that of the direction that carries data.
+  // Both directions share one line. The queue shown belongs to the direction that carries data.
   const data = new Set(network.vcs.filter((v) => v.is_data).flatMap((v) => v.links));
   const switches = network.links
     .map((link, i) => ({ link, i }))

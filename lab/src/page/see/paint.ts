@@ -85,7 +85,7 @@ export function band(
   for (let x = 0; x < c.columns && sample < times.length; x += 1) {
     const [from, to] = [c.from + x * width, c.from + (x + 1) * width];
     let [least, largest] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-    // If a sample ends after this column, it covers only a part of it.
+    // If a sample ends after this column, it covers only part of the column.
     for (let i = sample; i < times.length && (times[i - 1] ?? 0) < to; i += 1) {
       least = Math.min(least, low[i] ?? 0);
       largest = Math.max(largest, high[i] ?? 0);
@@ -224,8 +224,8 @@ export function bars(c: Canvas, times: readonly number[], colour: string): void 
 }
 
 /**
- * Returns the times and congestion windows of one connection: from its segments, and from the samples before the first
- * of these.
+ * Returns the times and congestion windows of one connection: from its segments, and before the first segment from the
+ * samples.
  */
 export function windows(
   looked: Detail,

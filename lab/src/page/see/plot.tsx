@@ -171,7 +171,7 @@ function picture(element: HTMLElement, props: PlotProps): HTMLCanvasElement {
   return copy;
 }
 
-/** Returns the range that keys and the wheel change: the selection if there is one, else the view. */
+/** Returns the range that keys and the wheel change: the selection if there is one, otherwise the view. */
 function moved(props: PlotProps): NonNullable<PlotProps["stretch"]> {
   return props.stretch ?? { view: props.view, onChange: props.onView };
 }

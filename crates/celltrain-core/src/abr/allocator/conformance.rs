@@ -29,7 +29,7 @@ pub(super) fn send(allocator: &mut impl Allocator, label: u32, start: u64, (cell
     allocator.on_cells(label, start, Span(period), cells);
 }
 
-/// Returns the rate that the allocator gives a VC at `now`, while `queue` cells wait.
+/// Returns the rate that the allocator gives a VC at `now`, while `queue` cells are waiting.
 pub(super) fn er(allocator: &mut impl Allocator, label: u32, now: u64, queue: u32) -> f64 {
     let mut rm = brm(f64::INFINITY);
     allocator.on_backward_rm(Label::new(label), Time(now), queue, &mut rm);

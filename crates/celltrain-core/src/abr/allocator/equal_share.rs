@@ -38,7 +38,7 @@ pub struct EqualShare {
     /// C: the link's rate, in cells per second.
     c: f64,
     ert: Span,
-    /// When each VC's timer expires, by label; the VC is active before then.
+    /// Time at which each VC's timer expires, by label; the VC is active before then.
     expires: TiVec<Label, Time>,
 }
 

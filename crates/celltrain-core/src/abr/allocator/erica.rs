@@ -15,14 +15,14 @@ use crate::units::Duration;
 
 /// ERICA: in an overload, each VC gets its equal share of the link, or its own rate divided by the overload factor if
 /// that is larger. Without overload, it gets at least the largest rate of the previous interval. The target load is a
-/// fixed part of the capacity that other classes leave.
+/// fixed fraction of the capacity that other classes leave.
 ///
 /// Source: ATM Forum 96-1172.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Erica")]
 pub struct Config {
-    /// U: the target load as a part of the capacity left for ABR, 0.1 to 1. U times 1 + delta should not exceed 1,
+    /// U: the target load as a fraction of the capacity left for ABR, 0.1 to 1. U times 1 + delta should not exceed 1,
     /// because loads up to that count as no overload.
     #[serde(default = "target_utilisation")]
     #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
@@ -31,7 +31,8 @@ pub struct Config {
     /// rate per interval.
     #[serde(default = "interval")]
     pub interval: Duration,
-    /// delta: how far the load may exceed its target before it counts as an overload, as a part of the target, 0 to 1.
+    /// delta: how far the load may exceed its target before it counts as an overload, as a fraction of the target, from
+    /// 0 to 1.
     #[serde(default = "delta")]
     #[schemars(range(min = 0.0, max = 1.0), extend("x-expect" = "a relative overload (0 to 1)"))]
     pub delta: f64,
@@ -50,7 +51,7 @@ pub(super) fn delta() -> f64 {
     0.1
 }
 
-/// The target load is a fixed part of the capacity left for ABR.
+/// The target load is a fixed fraction of the capacity left for ABR.
 #[derive(Debug)]
 pub struct Fixed {
     u: f64,

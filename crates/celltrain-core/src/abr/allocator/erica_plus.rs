@@ -28,11 +28,11 @@ pub struct Config {
     #[serde(default = "a")]
     #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a curve's parameter (1 to 10)"))]
     pub a: f64,
-    /// b: target load with an empty queue, as a part of the available capacity, 1 to 10.
+    /// b: target load with an empty queue, as a fraction of the available capacity, 1 to 10.
     #[serde(default = "b")]
     #[schemars(range(min = 1.0, max = 10.0), extend("x-expect" = "a curve's parameter (1 to 10)"))]
     pub b: f64,
-    /// QDLF: queue drain limit factor, the lowest target load as a part of the available capacity, 0.1 to 1.
+    /// QDLF: queue drain limit factor, the lowest target load as a fraction of the available capacity, 0.1 to 1.
     #[serde(default = "qdlf")]
     #[schemars(range(min = 0.1, max = 1.0), extend("x-expect" = "a part of the link (0.1 to 1)"))]
     pub qdlf: f64,

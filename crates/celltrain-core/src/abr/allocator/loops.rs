@@ -125,7 +125,8 @@ fn parking_lot() -> [Vec<LinkIndex>; 6] {
         .map(|path| path.into_iter().map(LinkIndex::new).collect())
 }
 
-/// Returns the largest relative deviation of the rates from the max-min shares of links of which this part is used.
+/// Returns the largest relative deviation of the rates from the max-min shares when only this part of each link is
+/// used.
 fn distance(rates: &[f64], part: f64) -> f64 {
     let capacities = RATES.map(|rate| part * rate);
     let shares = max_min::shares(TiSlice::from_ref(&capacities), &parking_lot(), Terms::default());

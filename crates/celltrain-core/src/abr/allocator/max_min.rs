@@ -23,7 +23,7 @@ pub struct Config {}
 /// The allocator, which has no state.
 #[derive(Debug)]
 pub struct MaxMin {
-    /// By label, in cells per second.
+    /// Each VC's share, by label, in cells per second.
     shares: TiVec<Label, f64>,
 }
 

@@ -43,7 +43,7 @@ registry! {
     /// Returns the thresholds that refer to the buffer, by key.
     pub fn thresholds(&self) -> Vec<(&'static str, Threshold)> { |config| config.thresholds() }
 
-    /// Creates the allocator of a port that no cell has reached.
+    /// Creates the allocator of a port that no cell has reached yet.
     pub fn build(&self, port: &PortKind<'_>) -> Box<dyn Allocator> { |config| Box::new(config.build(port)) }
 
     /// Returns every allocator with settings valid at any port, for tests that hold for all of them.
@@ -70,7 +70,7 @@ pub trait Allocator: Send {
     }
 
     /// Handles a backward RM cell as it passes the switch. Its VC's data crosses this port under `label`; `queue` cells
-    /// wait at this port.
+    /// are waiting at this port.
     fn on_backward_rm(&mut self, label: Label, now: Time, queue: u32, rm: &mut RmCell) {
         let _ = (label, now, queue, rm);
     }
@@ -102,9 +102,9 @@ pub struct VcKind {
     pub is_abr: bool,
     /// True for a class with priority over ABR (CBR or VBR): ABR gets the rate that those classes leave.
     pub above_abr: bool,
-    /// MCR: its guaranteed rate, in cells per second; 0 without a guarantee.
+    /// MCR: the VC's guaranteed rate, in cells per second; 0 without a guarantee.
     pub mcr: f64,
-    /// Its max-min fair share of the network, in cells per second ([`crate::max_min`]); used for ABR VCs only.
+    /// The VC's max-min fair share of the network, in cells per second ([`crate::max_min`]); used for ABR VCs only.
     pub share: f64,
 }
 
@@ -124,7 +124,7 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// Creates the allocator of a port that no cell has reached.
+    /// Creates the allocator of a port that no cell has reached yet.
     fn build(&self, port: &PortKind<'_>) -> Self::Allocator;
 }
 

@@ -16,8 +16,8 @@ use crate::units::{Duration, Span, Time};
 
 /// The target load of a variant of ERICA.
 pub trait Target: Send + 'static {
-    /// Returns the target load while `queue` cells wait, as a part of `c_abr`, the capacity left for ABR in cells per
-    /// second.
+    /// Returns the target load while `queue` cells are waiting, as a fraction of `c_abr`, the capacity left for ABR in
+    /// cells per second.
     fn fraction(&self, queue: u32, c_abr: f64) -> f64;
 }
 
@@ -47,9 +47,9 @@ struct Vc {
     is_abr: bool,
     above_abr: bool,
     ccr: f64,
-    /// The interval in which its last cell arrived.
+    /// The interval in which the VC's last cell arrived.
     seen: Option<u64>,
-    /// The interval in which it was last given a rate, and that rate.
+    /// The interval in which the VC was last given a rate, and that rate.
     er: Option<(u64, f64)>,
 }
 

@@ -1,5 +1,6 @@
-//! The egress of a port of single cells, which sends each cell to a stream of the next port or to a host. Cells on
-//! their way to a host are collected by VC until their frame is whole, because only whole frames have an effect there.
+//! The egress of a port that handles cells one at a time: it sends each cell to a stream of the next port or to a host.
+//! Cells on their way to a host are collected by VC until their frame is whole, because only whole frames have an effect
+//! there.
 
 use typed_index_collections::{TiVec, ti_vec};
 

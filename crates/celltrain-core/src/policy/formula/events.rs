@@ -31,7 +31,7 @@ impl Running {
     /// Creates the policy of a port crossed by VCs with these names.
     ///
     /// # Errors
-    /// Returns everything that is wrong with the formulas.
+    /// Returns all faults in the formulas.
     pub(super) fn new(config: &Table, port_info: &PortInfo<'_>, vcs: &[String]) -> Result<Self, Vec<Fault>> {
         let vcs: Vec<&str> = vcs.iter().map(String::as_str).collect();
         Ok(Self::with(Rules::of(config, port_info, Some(&vcs))?, config, port_info))

@@ -246,7 +246,7 @@ impl CongestionControl for Formula {
 
 impl Formula {
     /// Creates the control of a connection that has sent nothing. A scenario with unreadable formulas is rejected
-    /// before it runs; until then such a control uses no formulas.
+    /// before it runs; until then its control uses no formulas.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         let nothing = Table::default();
         let table = options.formula.as_deref().unwrap_or(&nothing);

@@ -94,7 +94,7 @@ pub trait Recovery: Send {
         None
     }
 
-    /// Records that a chosen segment was sent, or the one [`Reaction::Resend`] or [`Progress::Resend`] requested.
+    /// Records that a segment was sent: a chosen one, or one requested by [`Reaction::Resend`] or [`Progress::Resend`].
     fn on_sent(&mut self, _choice: Choice, _mss: u64) {}
 }
 
