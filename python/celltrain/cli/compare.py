@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 USUAL = ("efficiency", "fairness")
 
 
-@shell.command(
-    "celltrain compare lan-tail-drop lan-epd --seeds 20",
-    "celltrain compare lan-epd --vary port.bottleneck.buffer=1000,2000",
-    "celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop,epd",
-    'celltrain compare lan-tail-drop lan-epd --names "Tail drop,EPD" --plot a.svg',
-)
+@shell.command
 def compare(
     output: shell.Document,
     files: Annotated[
@@ -66,6 +61,12 @@ def compare(
     Output:
         plot (PICTURE): Draw means with intervals there: .svg, .pdf or .png.
         out (DIR): Write means, differences and all runs there, as CSV and JSON.
+
+    Examples:
+        celltrain compare lan-tail-drop lan-epd --seeds 20
+        celltrain compare lan-epd --vary port.bottleneck.buffer=1000,2000
+        celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop,epd
+        celltrain compare lan-tail-drop lan-epd --names "Tail drop,EPD" --plot a.svg
     """
     from celltrain.ensemble.comparing import compare
     from celltrain.ensemble.comparing.figure import check
@@ -140,11 +141,7 @@ def finish(
     return shell.NO if compared.failures else shell.DONE
 
 
-@shell.command(
-    "celltrain vet mine.toml --brief",
-    "celltrain vet fba:z=0.5 --json",
-    "celltrain vet mine.toml --scenarios lan-5,wan-5 --seeds 20 --beside fba",
-)
+@shell.command
 def vet(
     output: shell.Document,
     policy: Annotated[
@@ -176,6 +173,11 @@ def vet(
     Output:
         brief: Print failed checks and the means over all scenarios only.
         html (FILE): Write a page there, with everything.
+
+    Examples:
+        celltrain vet mine.toml --brief
+        celltrain vet fba:z=0.5 --json
+        celltrain vet mine.toml --scenarios lan-5,wan-5 --seeds 20 --beside fba
     """
     from celltrain.drawing.html import environment
     from celltrain.ensemble import vetting

@@ -40,9 +40,7 @@ EXPLAINED = (
 )
 
 
-@shell.command(
-    "celltrain list policies", "celltrain list scenarios --json", "celltrain list measures --csv measures.csv"
-)
+@shell.command
 def list_(
     output: shell.Table,
     kind: Annotated[
@@ -54,7 +52,13 @@ def list_(
         ),
     ] = None,
 ) -> None:
-    """List available models, services, papers, studies, plans, scenarios or measures."""
+    """List available models, services, papers, studies, plans, scenarios or measures.
+
+    Examples:
+        celltrain list policies
+        celltrain list scenarios --json
+        celltrain list measures --csv measures.csv
+    """
     if kind is None:
         rows = [{"kind": kind, "count": len(_listed(kind))} for kind in LISTED]
         grid = shell.grid("kind", "how many", left=("kind",))
@@ -99,7 +103,7 @@ def _listed(kind: str) -> list[dict[str, str]]:
     ]
 
 
-@shell.command("celltrain explain fba", "celltrain explain vanilla --page", "celltrain explain lan-epd > mine.toml")
+@shell.command
 def explain(
     output: shell.Answer,
     name: Annotated[
@@ -120,6 +124,11 @@ def explain(
 
     Options:
         page: Print the whole page of a TCP variant: all parameters, symbols, validation.
+
+    Examples:
+        celltrain explain fba
+        celltrain explain vanilla --page
+        celltrain explain lan-epd > mine.toml
     """
     from celltrain.ensemble.cases import measured
 
@@ -236,17 +245,18 @@ def _markdown(page: str) -> RenderableType:
     return Whole(page, hyperlinks=False)
 
 
-@shell.command(
-    "celltrain schema > scenario.schema.json",
-    "celltrain schema --plan > plan.schema.json",
-    "celltrain schema --result > result.schema.json",
-)
+@shell.command
 def schema(output: shell.Answer, plan: bool = False, result: bool = False) -> None:
     """Print the JSON Schema of a scenario, a plan or a result, for editors and other programs.
 
     Options:
         plan: Print the schema of sweep and tune plans instead.
         result: Print the schema of the answer of run --json.
+
+    Examples:
+        celltrain schema > scenario.schema.json
+        celltrain schema --plan > plan.schema.json
+        celltrain schema --result > result.schema.json
     """
     from celltrain import _core
     from celltrain.ensemble.plan.forms import json_schema

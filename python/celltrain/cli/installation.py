@@ -38,12 +38,17 @@ print(_core.measure(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 """
 
 
-@shell.command("celltrain bench", "celltrain bench --quick", "celltrain bench --csv speed.csv")
+@shell.command
 def bench(output: shell.Table, quick: bool = False) -> None:
     """Measure both engines on fixed scenarios, each in a process of its own: the fastest of three runs.
 
     Options:
         quick: Four of the scenarios, one run each.
+
+    Examples:
+        celltrain bench
+        celltrain bench --quick
+        celltrain bench --csv speed.csv
     """
     profile = _core.build()["profile"]
     if profile != "release":
@@ -106,9 +111,15 @@ SELF_TEST_FINGERPRINT = "6511410705cde346"
 IMPORT_TIME_LIMIT_SECONDS = 0.3
 
 
-@shell.command("celltrain doctor", "celltrain doctor --json", "celltrain doctor --csv doctor.csv")
+@shell.command
 def doctor(output: shell.Table) -> int:
-    """Check what is installed and whether it works; exit with 1 if something is wrong."""
+    """Check what is installed and whether it works; exit with 1 if something is wrong.
+
+    Examples:
+        celltrain doctor
+        celltrain doctor --json
+        celltrain doctor --csv doctor.csv
+    """
     with shell.waiting("looking"):
         findings = list(examine())
     fine = all(finding["fine"] for finding in findings)
@@ -198,12 +209,17 @@ def _self_test() -> dict[str, Any]:
 PAGE = Path(__file__).parent.parent / "lab.html"
 
 
-@shell.command("celltrain lab", "celltrain lab --out lab.html", "celltrain lab --json")
+@shell.command
 def lab(output: shell.Answer, out: Path | None = None) -> None:
     """Open the lab in a browser: the simulator in one page, with a buffer to look into and exercises.
 
     Output:
         out (FILE): Write the page there instead: one file, which needs no network.
+
+    Examples:
+        celltrain lab
+        celltrain lab --out lab.html
+        celltrain lab --json
     """
     try:
         page = PAGE.read_bytes()

@@ -24,9 +24,7 @@ from celltrain.model.scenario import read, save, table, to_toml
 from celltrain.text import among, shown
 
 
-@shell.command(
-    "celltrain new mine", "celltrain new far --like wan-epd", "celltrain new mine && celltrain run mine.toml"
-)
+@shell.command
 def new(
     output: shell.Answer,
     name: Annotated[
@@ -38,6 +36,11 @@ def new(
 
     Options:
         like (SCENARIO): Copy this shipped scenario instead.
+
+    Examples:
+        celltrain new mine
+        celltrain new far --like wan-epd
+        celltrain new mine && celltrain run mine.toml
     """
     if not name:
         raise InputError.saying("NAME is missing: celltrain new mine writes mine.toml", key="NAME")
@@ -64,11 +67,7 @@ def new(
     output.tell({"file": str(path)}, f"wrote {shown(path)}", *advice)
 
 
-@shell.command(
-    "celltrain import net.graphml --flows 20 --delay 1ms --out net.toml",
-    "celltrain import net.json --rate-attribute bandwidth --rate-unit Mbps",
-    "celltrain import net.graphml --name-attribute label --both-ways --json",
-)
+@shell.command
 def import_(
     output: shell.Answer,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A graph: GraphML, or JSON with nodes and links.")],
@@ -115,6 +114,11 @@ def import_(
 
     Output:
         out (SCENARIO): TOML file to write. [default: standard output]
+
+    Examples:
+        celltrain import net.graphml --flows 20 --delay 1ms --out net.toml
+        celltrain import net.json --rate-attribute bandwidth --rate-unit Mbps
+        celltrain import net.graphml --name-attribute label --both-ways --json
     """
     from celltrain.model.types import Scenario
 
@@ -154,11 +158,7 @@ def import_(
     output.tell(answer, f"wrote {written}: {counts}")
 
 
-@shell.command(
-    "celltrain check mine.toml",
-    "celltrain check policy.toml lan-epd --json",
-    "celltrain check chain-epd --plot chain.png",
-)
+@shell.command
 def check(
     output: shell.Table,
     files: Annotated[
@@ -176,6 +176,11 @@ def check(
 
     Output:
         plot (PICTURE): Draw the network of the one FILE there: .png, .svg or .pdf.
+
+    Examples:
+        celltrain check mine.toml
+        celltrain check policy.toml lan-epd --json
+        celltrain check chain-epd --plot chain.png
     """
     if plot is not None:
         _can_draw(files, plot)

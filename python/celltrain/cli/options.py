@@ -59,16 +59,20 @@ class Several:
     options: dict[str, tuple[Any, Any]]
 
 
-def described(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
-    """Returns a command's help, and its annotations completed with the options that its docstring describes.
+def described(function: Callable[..., Any]) -> tuple[str, list[str], dict[str, Any]]:
+    """Returns a command's help, its examples, and its annotations completed with the options in its docstring.
 
     A section of the docstring has the name of a help group, and a line `parameter (METAVAR): text [default: words]` for
-    each option. Other properties of an option, such as a parser, are in a dictionary in its annotation.
+    each option. Other properties of an option, such as a parser, are in a dictionary in its annotation. The sections
+    `Argument` and `Examples` describe an argument and list commands.
     """
+    examples: list[str] = []
     text, *sections = (inspect.getdoc(function) or "").split("\n\n")
     hints = get_type_hints(function, include_extras=True)
     for section in sections:
         panel, *lines = re.split(r":?\n    (?=\S)", section)
+        if panel == "Examples":
+            examples, lines = lines, []
         for line in lines:
             described = _DESCRIPTION.fullmatch(" ".join(line.split()))
             assert described is not None, f"{line} describes an option"
@@ -76,12 +80,14 @@ def described(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
             kind, more = hints[name], {}
             if hasattr(kind, "__metadata__"):
                 kind, more = kind.__origin__, dict(kind.__metadata__[0])
-            names = more.pop("names", [f"--{name.replace('_', '-')}"])
-            in_panel = None if panel == "Options" else panel
-            hints[name] = Annotated[
-                kind, option(metavar, meaning, *names, panel=in_panel, default=default or True, **more)
-            ]
-    return text, hints
+            if panel == "Argument":
+                made = typer.Argument(metavar=metavar, help=meaning, **more)
+            else:
+                names = more.pop("names", [f"--{name.replace('_', '-')}"])
+                in_panel = None if panel == "Options" else panel
+                made = option(metavar, meaning, *names, panel=in_panel, default=default or True, **more)
+            hints[name] = Annotated[kind, made]
+    return text, examples, hints
 
 
 _DESCRIPTION = re.compile(r"(\w+)(?: \(([^)]+)\))?: (.+?)(?: \[default: (.+)\])?")

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 Runs = Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}]
 
 
-@shell.command(
-    "celltrain reproduce af-96-1269 --table 2 --seeds 10",
-    "celltrain reproduce af-96-1269 --out out/paper --wan-seeds 2",
-    "celltrain reproduce comcom-1998 --brief --strict",
-)
+@shell.command
 def reproduce(
     output: shell.Document,
     paper: Annotated[
@@ -50,6 +46,11 @@ def reproduce(
         strict: Exit with 1 unless every scored number is inside and every claim holds.
         brief: Print counts, and only numbers and claims that do not agree.
         out (DIR): Write answer, page, tables and figures there.
+
+    Examples:
+        celltrain reproduce af-96-1269 --table 2 --seeds 10
+        celltrain reproduce af-96-1269 --out out/paper --wan-seeds 2
+        celltrain reproduce comcom-1998 --brief --strict
     """
     from celltrain.cli.explain import entries_of
     from celltrain.papers import reproduce as run
@@ -67,11 +68,7 @@ def reproduce(
     return _answer(paper, start, output, out=out, brief=brief, strict=strict)
 
 
-@shell.command(
-    "celltrain study different-rtts --duration 1s",
-    "celltrain study different-rtts --seeds 20 --out out/rtts",
-    "celltrain study different-rtts --csv rtts.csv",
-)
+@shell.command
 def study(
     output: shell.Document,
     study: Annotated[
@@ -96,6 +93,11 @@ def study(
     Output:
         brief: Print counts, and only numbers and claims that do not agree.
         out (DIR): Write answer, page, tables and figures there.
+
+    Examples:
+        celltrain study different-rtts --duration 1s
+        celltrain study different-rtts --seeds 20 --out out/rtts
+        celltrain study different-rtts --csv rtts.csv
     """
     from celltrain.cli.explain import entries_of
     from celltrain.papers import study as run

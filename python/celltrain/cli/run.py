@@ -30,11 +30,7 @@ if TYPE_CHECKING:
 MOST_FLOWS, MOST_PORTS = 24, 6
 
 
-@shell.command(
-    "celltrain run lan-epd --set port.bottleneck.buffer=2000",
-    "celltrain run lan-epd --seeds 20 --csv seeds.csv",
-    "celltrain run lan-epd --trace queue,cwnd --plot run.svg",
-)
+@shell.command
 def run(
     output: shell.Document,
     file: options.ScenarioFile,
@@ -92,6 +88,11 @@ def run(
         pcap_kind (KIND): Packets at hosts: ip or aal5; cells at ports: cells, or wireshark_cells, whose headers Wireshark
             shows. [default: ip]
         pcap_at (SIDE): Capture point: sender, receiver or both (packets); out, in or both (cells). [default: sender]
+
+    Examples:
+        celltrain run lan-epd --set port.bottleneck.buffer=2000
+        celltrain run lan-epd --seeds 20 --csv seeds.csv
+        celltrain run lan-epd --trace queue,cwnd --plot run.svg
     """
     if explain_plan:
         return _explain_plan(shell.scenario(file, settings), output)

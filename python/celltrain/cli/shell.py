@@ -49,49 +49,42 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def command(*examples: str) -> Callable[[Callable[P, int | None]], Callable[P, None]]:
+def command(function: Callable[P, int | None]) -> Callable[P, None]:
     """Turns a function into a command with an exit code: the one it returns, or the code of its exception.
 
     Parameters that are `Several` options become these options.
-
-    Args:
-        examples: Example commands for the help.
     """
+    about, examples, hints = described(function)
+    own, several = [], {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        metadata = getattr(hints[name], "__metadata__", (None,))
+        if isinstance(metadata[0], Several):
+            several[name] = metadata[0]
+        else:
+            own.append(parameter.replace(annotation=hints[name]))
+    own += [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+        for group in several.values()
+        for name, (kind, default) in group.options.items()
+    ]
 
-    def decorate(function: Callable[P, int | None]) -> Callable[P, None]:
-        about, hints = described(function)
-        own, several = [], {}
-        for name, parameter in inspect.signature(function).parameters.items():
-            metadata = getattr(hints[name], "__metadata__", (None,))
-            if isinstance(metadata[0], Several):
-                several[name] = metadata[0]
-            else:
-                own.append(parameter.replace(annotation=hints[name]))
-        own += [
-            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
-            for group in several.values()
-            for name, (kind, default) in group.options.items()
-        ]
+    @functools.wraps(function)
+    def guarded(*args: P.args, **options: P.kwargs) -> None:
+        as_json = bool(options["as_json"])
 
-        @functools.wraps(function)
-        def guarded(*args: P.args, **options: P.kwargs) -> None:
-            as_json = bool(options["as_json"])
+        def call() -> int | None:
+            made: dict[str, Any] = {}
+            for name, group in several.items():
+                made[name] = group.make(**{option: options.pop(option) for option in group.options})
+            return function(*args, **options, **made)
 
-            def call() -> int | None:
-                made: dict[str, Any] = {}
-                for name, group in several.items():
-                    made[name] = group.make(**{option: options.pop(option) for option in group.options})
-                return function(*args, **options, **made)
+        raise typer.Exit(_exit_code(call, as_json=as_json))
 
-            raise typer.Exit(_exit_code(call, as_json=as_json))
-
-        guarded.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
-        guarded.__annotations__ = {one.name: one.annotation for one in own}
-        epilog = "\n\n".join(["Examples:", *examples]) if examples else None
-        guarded.registration = {"help": about, "epilog": epilog}  # type: ignore[attr-defined]
-        return guarded
-
-    return decorate
+    guarded.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    guarded.__annotations__ = {one.name: one.annotation for one in own}
+    epilog = "\n\n".join(["Examples:", *examples])
+    guarded.registration = {"help": about, "epilog": epilog}  # type: ignore[attr-defined]
+    return guarded
 
 
 def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:

@@ -29,11 +29,15 @@ HELP = "Look at a sweep's store, verify it, export its rows."
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The store.")]
 
 
-@shell.command(
-    "celltrain store show out/sd", "celltrain store show out/sd --json", "celltrain store show out/sd --csv means.csv"
-)
+@shell.command
 def show(output: shell.Table, folder: Folder) -> None:
-    """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval."""
+    """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval.
+
+    Examples:
+        celltrain store show out/sd
+        celltrain store show out/sd --json
+        celltrain store show out/sd --csv means.csv
+    """
     from celltrain.cli.sweep import blocks
     from celltrain.ensemble.store import Store
 
@@ -49,13 +53,15 @@ def show(output: shell.Table, folder: Folder) -> None:
     output.wrote()
 
 
-@shell.command(
-    "celltrain store verify out/sd",
-    "celltrain store verify out/sd --json",
-    "celltrain store verify out/sd && echo sound",
-)
+@shell.command
 def verify(output: shell.Answer, folder: Folder) -> int:
-    """Check that every run is there once and is what was written; exit with 1 if not."""
+    """Check that every run is there once and is what was written; exit with 1 if not.
+
+    Examples:
+        celltrain store verify out/sd
+        celltrain store verify out/sd --json
+        celltrain store verify out/sd && echo sound
+    """
     from celltrain.ensemble.store import Store
 
     store = Store.open(folder, changed=True)
@@ -66,11 +72,7 @@ def verify(output: shell.Answer, folder: Folder) -> int:
     return shell.NO if faults else shell.DONE
 
 
-@shell.command(
-    "celltrain store export out/sd --csv --out rows.csv",
-    "celltrain store export out/sd --parquet --out rows.parquet",
-    "celltrain store export out/sd --csv --wide --out runs.csv",
-)
+@shell.command
 def export(
     output: shell.Answer,
     folder: Folder,
@@ -86,6 +88,11 @@ def export(
         csv: Write a CSV file.
         out (FILE): The file to write.
         wide: One row per run, one column per measure.
+
+    Examples:
+        celltrain store export out/sd --csv --out rows.csv
+        celltrain store export out/sd --parquet --out rows.parquet
+        celltrain store export out/sd --csv --wide --out runs.csv
     """
     from celltrain.ensemble.store import Store
 
@@ -101,11 +108,7 @@ def export(
     output.tell(answer, f"{len(table):,} rows of {shown(folder)} are in {shown(out)}")
 
 
-@shell.command(
-    "celltrain store import out/old --store out/new",
-    "celltrain store import out/old --store out/new --json",
-    "celltrain store show out/new",
-)
+@shell.command
 def import_(
     output: shell.Answer,
     folder: Annotated[Path, typer.Argument(metavar="OLD", help="The store of celltrain 0.2.")],
@@ -115,6 +118,11 @@ def import_(
 
     Options:
         store (DIR): The new store: a folder that is new or empty.
+
+    Examples:
+        celltrain store import out/old --store out/new
+        celltrain store import out/old --store out/new --json
+        celltrain store show out/new
     """
     from celltrain.ensemble.store.import_old import import_store
 
@@ -122,11 +130,7 @@ def import_(
     output.tell({"store": shown(store), "runs": runs}, f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
 
 
-@shell.command(
-    "celltrain report out/sd",
-    "celltrain report out/sd --front efficiency,-cells.lost",
-    "celltrain report out/sd --measures efficiency --baseline Z=0.5 --tex > table.tex",
-)
+@shell.command
 def report(
     output: shell.Document,
     folder: Annotated[Path | None, typer.Argument(metavar="STORE", help="The store of a sweep.")] = None,
@@ -153,6 +157,11 @@ def report(
 
     Output:
         out (DIR): Folder for page, tables and figures. [default: STORE/report]
+
+    Examples:
+        celltrain report out/sd
+        celltrain report out/sd --front efficiency,-cells.lost
+        celltrain report out/sd --measures efficiency --baseline Z=0.5 --tex > table.tex
     """
     from celltrain.ensemble import reports
 

@@ -99,11 +99,7 @@ def _plan(kind: str) -> Any:
     return typer.Argument(metavar="PLAN", help=text, autocompletion=options.complete_plans)
 
 
-@shell.command(
-    "celltrain sweep selective-drop-rz --dry-run",
-    "celltrain sweep selective-drop-rz --store out/sd",
-    "celltrain sweep selective-drop-rz --store out/sd --resume",
-)
+@shell.command
 def sweep(
     output: shell.Table,
     where: Where,
@@ -123,6 +119,11 @@ def sweep(
 
     Output:
         store (DIR): Folder for the results: new or empty.
+
+    Examples:
+        celltrain sweep selective-drop-rz --dry-run
+        celltrain sweep selective-drop-rz --store out/sd
+        celltrain sweep selective-drop-rz --store out/sd --resume
     """
     from celltrain.ensemble.plan import Plan
     from celltrain.ensemble.sweeps import run_plan
@@ -145,11 +146,7 @@ def sweep(
     return _finish(store, latest[-1], output)
 
 
-@shell.command(
-    "celltrain tune tune-selective-drop --dry-run",
-    "celltrain tune tune-selective-drop --store out/tune-sd",
-    "celltrain tune tune-selective-drop --store out/tune-sd --resume",
-)
+@shell.command
 def tune(
     output: shell.Table,
     where: Where,
@@ -169,6 +166,11 @@ def tune(
 
     Output:
         store (DIR): Folder for the results: new or empty. [default: out/PLAN]
+
+    Examples:
+        celltrain tune tune-selective-drop --dry-run
+        celltrain tune tune-selective-drop --store out/tune-sd
+        celltrain tune tune-selective-drop --store out/tune-sd --resume
     """
     from celltrain.drawing.html import environment
     from celltrain.ensemble.tuning import TunePlan, run_tune

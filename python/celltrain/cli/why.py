@@ -21,11 +21,7 @@ if TYPE_CHECKING:
 MOST_EPISODES = 10
 
 
-@shell.command(
-    "celltrain why lan-epd",
-    "celltrain why lan-epd --flow tcp3 --at 2.4s",
-    "celltrain why lan-epd --seed 18 --set tcp=reno --all",
-)
+@shell.command
 def why(
     output: shell.Table,
     file: options.ScenarioFile,
@@ -44,6 +40,11 @@ def why(
 
     Output:
         everything: Print all sentences, or list all times.
+
+    Examples:
+        celltrain why lan-epd
+        celltrain why lan-epd --flow tcp3 --at 2.4s
+        celltrain why lan-epd --seed 18 --set tcp=reno --all
     """
     from celltrain.inspect import why as reasons
 
@@ -98,11 +99,7 @@ Out = Annotated[
 Window = Annotated[str | None, option("FROM:TO", "Only between these times, such as 1.2s:1.3s. All by default.")]
 
 
-@shell.command(
-    "celltrain plot sequence out/events",
-    "celltrain plot sequence out/events --flow tcp3 --out tcp3.svg",
-    "celltrain plot sequence out/events --flow tcp3 --window 1.2s:1.3s",
-)
+@shell.command
 def sequence(
     output: shell.Answer, folder: Folder, flow: str | None = None, out: Out = None, window: Window = None
 ) -> None:
@@ -110,15 +107,16 @@ def sequence(
 
     Options:
         flow (NAME): The connection. [default: the one that retransmitted most]
+
+    Examples:
+        celltrain plot sequence out/events
+        celltrain plot sequence out/events --flow tcp3 --out tcp3.svg
+        celltrain plot sequence out/events --flow tcp3 --window 1.2s:1.3s
     """
     _draw("sequence", output, folder, out, flow=flow, window=window)
 
 
-@shell.command(
-    "celltrain plot anatomy out/events",
-    "celltrain plot anatomy out/events --window 300ms:310ms",
-    "celltrain plot anatomy out/events --port bottleneck --out buffer.pdf",
-)
+@shell.command
 def anatomy(
     output: shell.Answer, folder: Folder, port: str | None = None, out: Out = None, window: Window = None
 ) -> None:
@@ -126,15 +124,16 @@ def anatomy(
 
     Options:
         port (NAME): The port. By default the only one whose cells were kept.
+
+    Examples:
+        celltrain plot anatomy out/events
+        celltrain plot anatomy out/events --window 300ms:310ms
+        celltrain plot anatomy out/events --port bottleneck --out buffer.pdf
     """
     _draw("anatomy", output, folder, out, port=port, window=window)
 
 
-@shell.command(
-    "celltrain plot ladder out/events",
-    "celltrain plot ladder out/events --flow tcp3 --frame 108",
-    "celltrain plot ladder out/events --flow tcp3-acks --out acks.png",
-)
+@shell.command
 def ladder(
     output: shell.Answer,
     folder: Folder,
@@ -147,6 +146,11 @@ def ladder(
     Options:
         flow (NAME): The connection, or a VC such as tcp3-acks. [default: the VC that lost most]
         frame (N): Number of the frame within the VC. [default: the first that lost only some of its cells]
+
+    Examples:
+        celltrain plot ladder out/events
+        celltrain plot ladder out/events --flow tcp3 --frame 108
+        celltrain plot ladder out/events --flow tcp3-acks --out acks.png
     """
     _draw("ladder", output, folder, out, flow=flow, frame=frame)
 
