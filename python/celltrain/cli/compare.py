@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.drawing.words import counted
@@ -24,16 +22,9 @@ USUAL = ("efficiency", "fairness")
 @shell.command
 def compare(
     output: shell.Document,
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="Scenarios: TOML files, or names of shipped ones. The first is what the others are compared with.",
-            autocompletion=options.complete_scenarios,
-        ),
-    ],
+    files: Annotated[list[Path], {"autocompletion": options.complete_scenarios}],
     vary: Annotated[list[str] | None, {"autocompletion": options.complete_paths}] = None,
-    settings: Annotated[list[str] | None, {"names": ["--set"], "autocompletion": options.complete_paths}] = None,
+    settings: options.Set = None,
     names: str | None = None,
     seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
     seed: options.FirstSeed = 1,
@@ -46,6 +37,9 @@ def compare(
     out: Path | None = None,
 ) -> int:
     """Run scenarios with the same seeds: means with 95 % intervals, and paired differences from the first.
+
+    Argument:
+        files (FILE...): Scenarios: TOML files, or names of shipped ones. The first is what the others are compared with.
 
     Scenario:
         vary (PATH=VALUES): Values of a setting, separated by commas; examples below. With one FILE the values are compared.
@@ -144,16 +138,8 @@ def finish(
 @shell.command
 def vet(
     output: shell.Document,
-    policy: Annotated[
-        Path,
-        typer.Argument(
-            metavar="POLICY",
-            help="A TOML file with a table policy, a scenario with one policy, a policy such as fba:z=0.5, or mine.py:Mine.",
-        ),
-    ],
-    settings: Annotated[
-        list[str] | None, options.setting("Use this setting instead of that of POLICY. May be repeated.")
-    ] = None,
+    policy: Path,
+    settings: options.Set = None,
     scenarios: list[str] | None = None,
     beside: list[str] | None = None,
     seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
@@ -163,6 +149,13 @@ def vet(
     html: Path | None = None,
 ) -> int:
     """Check a policy's invariants, and compare it with EPD, Selective Drop and FBA in standard scenarios.
+
+    Argument:
+        policy (POLICY): A TOML file with a table policy, a scenario with one policy, a policy such as fba:z=0.5, or
+            mine.py:Mine.
+
+    Scenario:
+        settings (PATH=VALUE): Use this setting instead of that of POLICY. May be repeated.
 
     Ensemble:
         scenarios (NAMES): Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack,

@@ -40,17 +40,14 @@ EXPLAINED = (
 )
 
 
+_WHAT = f"What to list: {', '.join(LISTED)}. Without it, the kinds."
+_KIND = typer.Argument(metavar="KIND", help=_WHAT, autocompletion=options.complete_kinds)
+
+
 @shell.command
 def list_(
     output: shell.Table,
-    kind: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="KIND",
-            help=f"What to list: {', '.join(LISTED)}. Without it, the kinds.",
-            autocompletion=options.complete_kinds,
-        ),
-    ] = None,
+    kind: Annotated[str | None, _KIND] = None,
 ) -> None:
     """List available models, services, papers, studies, plans, scenarios or measures.
 
@@ -106,21 +103,19 @@ def _listed(kind: str) -> list[dict[str, str]]:
 @shell.command
 def explain(
     output: shell.Answer,
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
-            "service (abr, gfr), paper, study, example plan or scenario, a measure, or a term such as 'tail drop'. If two have the name, put the kind "
-            "before it: discards/tail_drop.",
-            autocompletion=options.complete_explained,
-        ),
-    ] = None,
+    name: Annotated[str | None, {"autocompletion": options.complete_explained}] = None,
     page: bool = False,
-    settings: Annotated[
-        list[str] | None, options.setting("Print a scenario with this setting. May be repeated.")
-    ] = None,
+    settings: options.Set = None,
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario.
+
+    Argument:
+        name: A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic,
+            topology, service (abr, gfr), paper, study, example plan or scenario, a measure, or a term such as 'tail
+            drop'. If two have the name, put the kind before it: discards/tail_drop.
+
+    Scenario:
+        settings (PATH=VALUE): Print a scenario with this setting. May be repeated.
 
     Options:
         page: Print the whole page of a TCP variant: all parameters, symbols, validation.

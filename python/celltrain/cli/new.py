@@ -27,12 +27,13 @@ from celltrain.text import among, shown
 @shell.command
 def new(
     output: shell.Answer,
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The scenario's name; the file is NAME.toml.", show_default=False)
-    ] = "",
+    name: Annotated[str, {"show_default": False}] = "",
     like: Annotated[str | None, {"autocompletion": options.complete_shipped}] = None,
 ) -> None:
     """Write a commented scenario to start from: five TCP connections that share the buffer of a switch.
+
+    Argument:
+        name (NAME): The scenario's name; the file is NAME.toml.
 
     Options:
         like (SCENARIO): Copy this shipped scenario instead.
@@ -161,18 +162,14 @@ def import_(
 @shell.command
 def check(
     output: shell.Table,
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="Scenarios or policies: TOML files, or names of shipped scenarios.",
-            autocompletion=options.complete_scenarios,
-        ),
-    ],
+    files: Annotated[list[Path], {"autocompletion": options.complete_scenarios}],
     settings: options.Settings = None,
     plot: Path | None = None,
 ) -> int:
     """Find everything that is wrong with scenario and policy files, without a run; exit with 2 if anything is.
+
+    Argument:
+        files (FILE...): Scenarios or policies: TOML files, or names of shipped scenarios.
 
     Output:
         plot (PICTURE): Draw the network of the one FILE there: .png, .svg or .pdf.

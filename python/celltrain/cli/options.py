@@ -163,6 +163,7 @@ def complete_paths(incomplete: str) -> list[str]:
 Count = Annotated[int | None, {"parser": whole(1)}]
 _FILE = "The scenario: a TOML file, or the name of a shipped one."
 ScenarioFile = Annotated[Path, typer.Argument(metavar="FILE", help=_FILE, autocompletion=complete_scenarios)]
+Set = Annotated[list[str] | None, {"names": ["--set"], "autocompletion": complete_paths}]
 Settings = Annotated[
     list[str] | None, setting("Use this setting instead of the scenario's own. May be repeated.", "--vary")
 ]
@@ -173,16 +174,9 @@ Seed = Annotated[
     int | None, option("N", "Seed instead of the scenario's own.", panel=SCENARIO, parser=whole(0, MOST_SEED))
 ]
 FirstSeed = Annotated[int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0))]
-Measures = Annotated[
-    list[str] | None,
-    option(
-        "NAMES",
-        "Measures, separated by commas; see: celltrain list measures.",
-        default="efficiency,fairness",
-        panel=ENSEMBLE,
-        autocompletion=complete_measures,
-    ),
-]
+_MEASURES = "Measures, separated by commas; see: celltrain list measures."
+_USUAL: dict[str, Any] = {"default": "efficiency,fairness", "autocompletion": complete_measures}
+Measures = Annotated[list[str] | None, option("NAMES", _MEASURES, panel=ENSEMBLE, **_USUAL)]
 _JOBS = "Threads; one for each core by default."
 Jobs = Annotated[int | None, option("N", _JOBS, "--jobs", "--threads", panel=ENSEMBLE, parser=whole(1, MOST_JOBS))]
 Style = Annotated[

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from celltrain.cli import options, shell
 from celltrain.drawing.words import left
 
@@ -20,9 +18,7 @@ Runs = Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}]
 @shell.command
 def reproduce(
     output: shell.Document,
-    paper: Annotated[
-        str | None, typer.Argument(metavar="PAPER", help="Such as af-96-1269. Without it, list the papers.")
-    ] = None,
+    paper: str | None = None,
     table: list[str] | None = None,
     network: list[str] | None = None,
     seeds: Runs = 30,
@@ -33,6 +29,9 @@ def reproduce(
     out: Path | None = None,
 ) -> int:
     """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done.
+
+    Argument:
+        paper (PAPER): Such as af-96-1269. Without it, list the papers.
 
     Scenario:
         table (N): Only this table. May be repeated; all by default.
@@ -71,9 +70,7 @@ def reproduce(
 @shell.command
 def study(
     output: shell.Document,
-    study: Annotated[
-        str | None, typer.Argument(metavar="STUDY", help="Such as different-rtts. Without it, list the studies.")
-    ] = None,
+    study: str | None = None,
     table: list[str] | None = None,
     duration: str | None = None,
     seeds: Runs = 10,
@@ -82,6 +79,9 @@ def study(
     out: Path | None = None,
 ) -> int:
     """Run a study: its tables, and whether the expectations of theory hold. Ctrl-C keeps what is done.
+
+    Argument:
+        study (STUDY): Such as different-rtts. Without it, list the studies.
 
     Scenario:
         table (NAME): Only this table. May be repeated; all by default.
