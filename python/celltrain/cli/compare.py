@@ -39,7 +39,8 @@ def compare(
     """Run scenarios with the same seeds: means with 95 % intervals, and paired differences from the first.
 
     Argument:
-        files (FILE...): Scenarios: TOML files, or names of shipped ones. The first is what the others are compared with.
+        files (FILE...): Scenarios: TOML files, or names of shipped ones. The first is what the others are compared
+            with.
 
     Scenario:
         vary (PATH=VALUES): Values of a setting, separated by commas; examples below. With one FILE the values are compared.

@@ -1,4 +1,4 @@
-"""Options that commands share, by their groups in the help: scenario, ensemble, output; and their completion in a shell.
+"""Options that commands share, by groups in the help: scenario, ensemble, output; and their completion in a shell.
 
 `celltrain --install-completion` sets completion up.
 """

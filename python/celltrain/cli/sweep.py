@@ -1,4 +1,4 @@
-"""`celltrain sweep` runs a plan into a store, and `celltrain tune` searches a policy's parameters for two objectives."""
+"""`celltrain sweep` runs a plan into a store; `celltrain tune` searches a policy's parameters for two objectives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths into a scenario, such as `port.bottleneck.buffer`: which values each path takes, also with units, and how to set them."""
+"""Paths into a scenario, such as `port.bottleneck.buffer`: the values each path takes, also with units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events and captures of a run, written during the run: tables by kind, which can be read again, and Wireshark files."""
+"""Events and captures of a run, written during the run: tables by kind, to be read again, and Wireshark files."""
 
 from __future__ import annotations
 
