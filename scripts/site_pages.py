@@ -102,8 +102,8 @@ def models() -> str:
         [
             "# Models",
             "",
-            "Every model has a page: what it does, its source, its symbols, parameters, departures from the source, how it was",
-            "validated and its limits. `celltrain list policies` and `celltrain explain fba` say the same.",
+            "Every model has a page with its behaviour, source, symbols, parameters, departures from the source, validation and",
+            "limits. `celltrain list policies` and `celltrain explain fba` print the same descriptions.",
             *(line for kind in CHOICES for line in _kind(kind)),
             "",
             *("```{toctree}", ":hidden:", ":glob:", "", "models/*", "```"),
@@ -130,16 +130,16 @@ def api() -> str:
     tables = [name for name in names if name not in (*errors, *ANSWERS)]
     blocks = (
         ("Calls", "autofunction", CALLS, ""),
-        ("Answers", "autoclass", ANSWERS, "Made by calls alone."),
-        ("Errors and warnings", "autoexception", errors, "[What each is raised for](errors.md)."),
+        ("Answers", "autoclass", ANSWERS, "Only calls create these objects."),
+        ("Errors and warnings", "autoexception", errors, "See [when each is raised](errors.md)."),
         (
             "Tables of a scenario",
             "autoclass",
             tables,
-            "A class for each table of [scenario files](scenarios.md), which has units, defaults and ranges.",
+            "Each table of [scenario files](scenarios.md) has a class. That page has units, defaults and ranges.",
         ),
     )
-    lines = ["# Python", "", "What `import celltrain as ct` brings. Examples in the texts are run by tests."]
+    lines = ["# Python", "", "These are the contents of `import celltrain`. Tests run its examples."]
     for title, directive, listed, text in blocks:
         lines += ["", f"## {title}", *(["", text] if text else []), "", "```{eval-rst}"]
         for name in listed:
