@@ -146,20 +146,20 @@ __all__ = [
 ]
 
 Encapsulation: TypeAlias = Literal["llc_snap", "vc_mux"]
-"""How IP datagrams are told apart inside AAL5 (RFC 2684)."""
+"""How IP datagrams are encapsulated in AAL5 (RFC 2684)."""
 
 
 class Aal5Options(Model):
     """Framing options of the network's end systems."""
 
     encapsulation: Encapsulation = Field(
-        default="llc_snap", description="How IP datagrams are told apart inside AAL5 (RFC 2684)."
+        default="llc_snap", description="How IP datagrams are encapsulated in AAL5 (RFC 2684)."
     )
     max_sdu: str = Field(
         default="65.535kB",
         description=(
-            "Largest frame a receiver collects, without trailer and padding; a longer one is discarded without "
-            "waiting for its last cell (ITU-T I.363.5: at most 65535 bytes)."
+            "Longest frame that a receiver accepts, without trailer and padding. A longer one is discarded "
+            "without waiting for its last cell (ITU-T I.363.5: at most 65535 bytes)."
         ),
         examples=["512B"],
     )
@@ -181,7 +181,7 @@ class CellOptions(Model):
 
 
 class EdgeTailDrop(Model):
-    """Tail drop: a packet is refused if the cells that wait and its own are more than the buffer. It has no
+    """Tail drop: a packet is refused if the waiting cells and its own together exceed the buffer. It has no
     parameters.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.2.
@@ -189,15 +189,15 @@ class EdgeTailDrop(Model):
 
 
 class EdgeFrontDrop(Model):
-    """Front drop: whole packets are dropped from the head of the queue, the one under way excepted, until the
-    arriving one fits. It has no parameters.
+    """Front drop: whole packets are dropped from the head of the queue until the arriving one fits. A packet being
+    transmitted is never dropped. It has no parameters.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.2.
     """
 
 
 EvaluatedAt: TypeAlias = Literal["arrivals_and_rates", "full_at_arrivals", "arrivals"]
-"""When the Adaptive Discard Algorithm looks at rate and queue (A-32)."""
+"""When the Adaptive Discard Algorithm evaluates rate and queue (A-32)."""
 
 
 class AdaptiveDiscard(Model):
@@ -207,7 +207,7 @@ class AdaptiveDiscard(Model):
     """
 
     evaluated_at: EvaluatedAt = Field(
-        default="arrivals_and_rates", description="When the algorithm looks, which the source does not say (A-32)."
+        default="arrivals_and_rates", description="When the algorithm is evaluated. The source does not say (A-32)."
     )
     low_threshold_packets: int = Field(
         default=6,
@@ -215,20 +215,24 @@ class AdaptiveDiscard(Model):
         serialization_alias="low_threshold",
         ge=1,
         description=(
-            'LT: packets below which the queue is low. The source says "a few", far from the largest queue (A-36).'
+            'LT: number of packets below which the queue is low. The source says only "a few", far from the '
+            "largest queue (A-36)."
         ),
     )
     reduction_factor: float = Field(
         default=0.5,
         le=1.0,
         ge=0.0,
-        description="f: an ACR below this share of `LD_ACR` has fallen much, 0 to 1. The source gives no value (A-35).",
+        description=(
+            "f: ACR has fallen considerably if it is below this share of `LD_ACR`, 0 to 1. The source gives no "
+            "value (A-35)."
+        ),
     )
 
 
 class SharedAdaptiveDiscard(Model):
-    """Adaptive Discard Algorithm for VCs that share one memory: when it is full, the VC that exceeds its share of it
-    most loses the packet at its front. Shares are proportional to ACR.
+    """Adaptive Discard Algorithm for VCs that share one memory. When it is full, the VC that most exceeds its share
+    loses the packet at the front of its queue. Shares are proportional to ACR.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 4.1; the extension is celltrain's.
     """
@@ -238,10 +242,13 @@ class SharedAdaptiveDiscard(Model):
         validation_alias="low_threshold",
         serialization_alias="low_threshold",
         ge=1,
-        description="LT: packets below which a VC's queue is low.",
+        description="LT: number of packets below which a VC's queue is low.",
     )
     reduction_factor: float = Field(
-        default=0.5, le=1.0, ge=0.0, description="f: an ACR below this share of `LD_ACR` has fallen much, 0 to 1."
+        default=0.5,
+        le=1.0,
+        ge=0.0,
+        description="f: ACR has fallen considerably if it is below this share of `LD_ACR`, 0 to 1.",
     )
 
 
@@ -254,14 +261,14 @@ EdgeDiscard: TypeAlias = Annotated[
         shared_adaptive_discard=SharedAdaptiveDiscard,
     ),
 ]
-"""The discard algorithm of an edge device, as a scenario names it: one table whose key is its name."""
+"""The discard algorithm of an edge device in a scenario: a table with one key, the algorithm's name."""
 
 EdgeMemory: TypeAlias = Literal["per_vc", "shared"]
-"""Whose the places of an edge device's buffer are."""
+"""Whether the VCs of an edge device share its buffer."""
 
 
 class Edge(Model):
-    """The buffer of an edge device, as a scenario sets it."""
+    """The buffer of an edge device in a scenario."""
 
     buffer_cells: int | None = Field(
         default=None,
@@ -269,125 +276,124 @@ class Edge(Model):
         serialization_alias="buffer",
         ge=1,
         description=(
-            "EB: places for waiting cells, of each VC or of all together as `memory` says; without limit when absent."
+            "EB: size of the buffer in cells, for each VC or for all together, depending on `memory`. Default: "
+            "infinite."
         ),
     )
     discard: EdgeDiscard = Field(default_factory=EdgeTailDrop, description="Which packets are dropped.")
-    memory: EdgeMemory = Field(default="per_vc", description="Whose the places are.")
+    memory: EdgeMemory = Field(default="per_vc", description="Whether VCs share the buffer.")
 
 
 AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
-"""What a pause in which nothing is outstanding leaves of cwnd (A-48). Only bursts pause."""
+"""Effect on cwnd of a pause in which nothing is outstanding (A-48). Only `bursts` traffic pauses."""
 
 Backoff: TypeAlias = Literal["double", "none"]
 """Whether a timeout doubles the next one."""
 
 Congestion: TypeAlias = Literal["jacobson", "cubic", "formula"]
-"""How cwnd grows in congestion avoidance, and by how much congestion shrinks it."""
+"""Growth of cwnd in congestion avoidance, and its reduction after congestion."""
 
 DelayedAcks: TypeAlias = Literal["off", "200ms"]
 """When the receiver acknowledges segments that arrive in order."""
 
 DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
-"""What a duplicate acknowledgement does to cwnd."""
+"""Effect of a duplicate acknowledgement on cwnd."""
 
 EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
 """When timeouts make the sender forget its estimate of the round-trip time (A-63)."""
 
 FormulaStart: TypeAlias = float | str
-"""What state starts with: a number, or a formula of constants."""
+"""The initial value of state: a number, or a formula of constants."""
 
 
 class CongestionFormula(Model):
-    """A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is kept from one
-    evaluation to the next.
+    """A congestion control of your own: formulas for cwnd and ssthresh, constants, and state that is kept between
+    evaluations.
 
     Source: the scenario.
     """
 
     constants: dict[str, FormulaStart] = Field(
-        default_factory=dict,
-        description="Names for what stays the same during a run: a number, or a formula of constants.",
+        default_factory=dict, description="Constants, by name: each a number or a formula of constants."
     )
     on_ack: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "New values of cwnd, ssthresh and state with an acknowledgement that lets cwnd grow, in slow start "
-            'too: `cwnd = "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd"`.'
+            "New values of cwnd, ssthresh and state after an acknowledgement that lets cwnd grow, also in slow "
+            'start: `cwnd = "if cwnd < ssthresh then cwnd + 1 else cwnd + 1 / cwnd"`.'
         ),
     )
     on_loss: dict[str, str] = Field(
         default_factory=dict, description="New values when duplicate acknowledgements start a fast retransmit."
     )
     on_timeout: dict[str, str] = Field(
-        default_factory=dict, description="New values when the retransmission timer runs out."
+        default_factory=dict, description="New values when the retransmission timer expires."
     )
     state: dict[str, FormulaStart] = Field(
-        default_factory=dict,
-        description="Names for numbers that the connection keeps, each with the value it starts with.",
+        default_factory=dict, description="State variables of the connection, by name, each with its initial value."
     )
 
 
 OfferedWindow: TypeAlias = Literal["whole", "less_kept"]
-"""What the receiver advertises while it keeps segments that arrived ahead of a gap (A-64)."""
+"""The window that the receiver advertises while it keeps segments that arrived out of order (A-64)."""
 
 OutOfOrder: TypeAlias = Literal["keep", "discard"]
-"""What the receiver does with segments that arrive ahead of a gap (A-19)."""
+"""Treatment of segments that arrive out of order, beyond a gap (A-19)."""
 
 PartialAcks: TypeAlias = Literal["deflate", "keep_window"]
-"""What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated (A-26). Only
-`newreno` asks.
+"""Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated (A-26). Only
+`newreno` uses it.
 """
 
 RttArithmetic: TypeAlias = Literal["bsd_integers", "tahoe_integers", "fractions"]
-"""In what numbers the round-trip time is estimated (A-46)."""
+"""Arithmetic of the round-trip time estimate (A-46)."""
 
 RttSampling: TypeAlias = Literal["karn", "include_retransmissions"]
-"""Which segments the round-trip time is sampled from."""
+"""Whether retransmitted segments give round-trip time samples."""
 
 SlowStart: TypeAlias = Literal["below_ssthresh", "up_to_ssthresh"]
-"""How far slow start goes (A-47)."""
+"""The largest cwnd at which slow start continues (A-47)."""
 
 SsthreshArithmetic: TypeAlias = Literal["fractions", "whole_segments"]
-"""In what numbers loss sets ssthresh: a timeout, by whatever rule, and a fast retransmit (A-44)."""
+"""Arithmetic of ssthresh after a loss: a timeout, by any rule, or a fast retransmit (A-44)."""
 
 SsthreshRule: TypeAlias = Literal["half_of_cwnd", "half_of_window", "half_of_flight", "open_window"]
 """ssthresh after a timeout, in segments and never below 2 (A-23)."""
 
 TickPhase: TypeAlias = Literal["common", "random"]
-"""Whether all connections' timer ticks fall together (A-20)."""
+"""Whether the timer ticks of all connections coincide (A-20)."""
 
 TimerRestart: TypeAlias = Literal["every_new_ack", "when_all_acked", "per_segment"]
 """When an acknowledgement of new data restarts the running retransmission timer."""
 
 WindowArithmetic: TypeAlias = Literal["fractions", "whole_bytes", "whole_bytes_and_an_eighth"]
-"""In what numbers cwnd grows in congestion avoidance (A-45)."""
+"""Arithmetic of the growth of cwnd in congestion avoidance (A-45)."""
 
 WindowGrowth: TypeAlias = Literal["uncapped", "capped", "capped_by_field"]
 """Whether cwnd grows beyond the receive window (A-24). The usable window never does."""
 
 
 class TcpOptions(Model):
-    """What a connection's two ends may be told. The defaults are those of ATM Forum 96-1269, LAN."""
+    """Options of the two ends of a connection. The defaults are those of ATM Forum 96-1269, LAN."""
 
     after_idle: AfterIdle = Field(
-        default="keep_window", description="What a pause in which nothing is outstanding leaves of cwnd (A-48)."
+        default="keep_window", description="Effect on cwnd of a pause in which nothing is outstanding (A-48)."
     )
     backoff: Backoff = Field(default="double", description="Whether a timeout doubles the next one.")
     congestion: Congestion = Field(
-        default="jacobson", description="How cwnd grows in congestion avoidance, and by how much congestion shrinks it."
+        default="jacobson", description="Growth of cwnd in congestion avoidance, and its reduction after congestion."
     )
     delayed_acks: DelayedAcks = Field(
         default="off", description="When the receiver acknowledges segments that arrive in order."
     )
     duplicate_acks: DuplicateAcks = Field(
-        default="ignored", description="What a duplicate acknowledgement does to cwnd."
+        default="ignored", description="Effect of a duplicate acknowledgement on cwnd."
     )
     estimate_forgotten: EstimateForgotten = Field(
         default="never", description="When timeouts make the sender forget its estimate of the round-trip time (A-63)."
     )
     formula: CongestionFormula | None = Field(
-        default=None, description='Formulas for cwnd and ssthresh: what `congestion = "formula"` does.'
+        default=None, description='Formulas for cwnd and ssthresh, used by `congestion = "formula"`.'
     )
     initial_rto: str = Field(
         default="3s", description="The retransmission timeout before the first round-trip sample.", examples=["5us"]
@@ -400,8 +406,8 @@ class TcpOptions(Model):
     lose_at_window: str | None = Field(
         default=None,
         description=(
-            "For experiments: a segment is damaged on its way each time the window, min(cwnd, rwnd), reaches this"
-            " many bytes. None is when absent."
+            "For experiments: damages a segment in transit each time the window, min(cwnd, rwnd), reaches this "
+            "many bytes. When absent, no segment is damaged."
         ),
         examples=["512B"],
     )
@@ -411,51 +417,55 @@ class TcpOptions(Model):
         validation_alias="minimum_rto",
         serialization_alias="minimum_rto",
         ge=1,
-        description="MIN: the least retransmission timeout, in ticks (A-21).",
+        description="MIN: the smallest retransmission timeout, in ticks (A-21).",
     )
     mss: str = Field(default="512B", description="MSS: payload bytes of a full segment.", examples=["512B"])
     offered_window: OfferedWindow = Field(
         default="whole",
-        description="What the receiver advertises while it keeps segments that arrived ahead of a gap (A-64).",
+        description="The window that the receiver advertises while it keeps segments that arrived out of order (A-64).",
     )
     out_of_order: OutOfOrder = Field(
-        default="keep", description="What the receiver does with segments that arrive ahead of a gap (A-19)."
+        default="keep", description="Treatment of segments that arrive out of order, beyond a gap (A-19)."
     )
     pacing_rate: str | None = Field(
         default=None,
         description=(
-            "The sender is paced: its segments leave no closer together than one takes at this rate, a rate of "
-            "the line, cell headers included. They leave as the windows allow when absent."
+            "Paces the sender: segments leave no closer together than one segment takes at this rate on the line,"
+            " cell headers included. When absent, they leave as the windows allow."
         ),
         examples=["155.52Mbps"],
     )
     partial_acks: PartialAcks = Field(
         default="deflate",
         description=(
-            "What a partial acknowledgement leaves of the window that `NewReno`'s fast recovery has inflated (A-26)."
+            "Effect of a partial acknowledgement on the window that `NewReno`'s fast recovery has inflated (A-26)."
         ),
     )
     receive_window: str = Field(
         default="65.535kB",
         description=(
-            "rwnd: the window the receiver advertises; the sender uses whole segments of it. Above 65535 bytes "
-            "window scaling is on."
+            "rwnd: the window the receiver advertises; the sender uses whole segments of it. Window scaling is "
+            "used above 65535 bytes."
         ),
         examples=["512B"],
     )
     rtt_arithmetic: RttArithmetic = Field(
-        default="bsd_integers", description="In what numbers the round-trip time is estimated (A-46)."
+        default="bsd_integers", description="Arithmetic of the round-trip time estimate (A-46)."
     )
-    rtt_sampling: RttSampling = Field(default="karn", description="Which segments the round-trip time is sampled from.")
-    slow_start: SlowStart = Field(default="below_ssthresh", description="How far slow start goes (A-47).")
+    rtt_sampling: RttSampling = Field(
+        default="karn", description="Whether retransmitted segments give round-trip time samples."
+    )
+    slow_start: SlowStart = Field(
+        default="below_ssthresh", description="The largest cwnd at which slow start continues (A-47)."
+    )
     ssthresh_arithmetic: SsthreshArithmetic = Field(
-        default="fractions", description="In what numbers loss sets ssthresh (A-44)."
+        default="fractions", description="Arithmetic of ssthresh after a loss (A-44)."
     )
     ssthresh_rule: SsthreshRule = Field(default="half_of_cwnd", description="ssthresh after a timeout (A-23).")
-    tick_phase: TickPhase = Field(default="common", description="Whether all connections' ticks fall together (A-20).")
+    tick_phase: TickPhase = Field(default="common", description="Whether the ticks of all connections coincide (A-20).")
     timer_granularity: str = Field(
         default="100ms",
-        description="The retransmission timer's tick: timeouts and round-trip times are counted in it.",
+        description="The retransmission timer's tick: timeouts and round-trip times are measured in ticks.",
         examples=["5us"],
     )
     timer_restart: TimerRestart = Field(
@@ -463,7 +473,7 @@ class TcpOptions(Model):
         description="When an acknowledgement of new data restarts the running retransmission timer.",
     )
     window_arithmetic: WindowArithmetic = Field(
-        default="fractions", description="In what numbers cwnd grows in congestion avoidance (A-45)."
+        default="fractions", description="Arithmetic of the growth of cwnd in congestion avoidance (A-45)."
     )
     window_growth: WindowGrowth = Field(
         default="uncapped", description="Whether cwnd grows beyond the receive window (A-24)."
@@ -479,23 +489,23 @@ class Tahoe(TcpOptions):
 
 
 class Reno(TcpOptions):
-    """Fast retransmit and fast recovery, which the first acknowledgement of new data ends (RFC 5681)."""
+    """Fast retransmit, then fast recovery until the first acknowledgement of new data (RFC 5681)."""
 
 
 class NewReno(TcpOptions):
-    """Fast recovery until everything outstanding is acknowledged, a hole a round trip (RFC 6582)."""
+    """Fast recovery until everything outstanding is acknowledged, one hole per round trip (RFC 6582)."""
 
 
 class NewRenoHoe(TcpOptions):
-    """The same, with a new segment for every two duplicate acknowledgements (Hoe 1996)."""
+    """Like `newreno`, with a new segment for every two duplicate acknowledgements (Hoe 1996)."""
 
 
 class Sack(TcpOptions):
-    """Selective acknowledgements, the network's load read off the scoreboard (RFC 6675)."""
+    """Selective acknowledgements; the data in the network is computed from the scoreboard (RFC 6675)."""
 
 
 class SackPipe(TcpOptions):
-    """Selective acknowledgements, the network's load estimated (Fall and Floyd 1996)."""
+    """Selective acknowledgements; the data in the network is estimated (Fall and Floyd 1996)."""
 
 
 Tcp: TypeAlias = Annotated[
@@ -508,12 +518,12 @@ Tcp: TypeAlias = Annotated[
 
 
 class Greedy(Model):
-    """Greedy: there is always more to send. Nothing to set."""
+    """Greedy: there is always more to send. It has no parameters."""
 
 
 class File(Model):
-    """A file: so many bytes, rounded up to full segments. The flow has ended when its sender has the acknowledgement
-    of the last of them.
+    """A file: TCP sends `bytes`, rounded up to full segments. The flow ends when the sender receives the
+    acknowledgement of the last of them.
     """
 
     bytes: str = Field(description="Its size.", examples=["512B"])
@@ -524,48 +534,46 @@ Times: TypeAlias = Literal["fixed", "exponential"]
 
 
 class Bursts(Model):
-    """Bursts: so many bytes over TCP, rounded up to full segments; when the last of them is acknowledged a pause,
-    then as many again, without end.
+    """Bursts: TCP sends `bytes`, rounded up to full segments, pauses when the last of them is acknowledged, and
+    repeats this without end.
     """
 
     bytes: str = Field(description="Size of a burst.", examples=["512B"])
     pause: str = Field(
-        description="From the acknowledgement of a burst's last byte to the next burst: each time, or in the mean.",
+        description="Time from the acknowledgement of a burst's last byte to the next burst; the mean if times are drawn.",
         examples=["300ms"],
     )
-    times: Times = Field(default="fixed", description="Whether it is always the same or drawn.")
+    times: Times = Field(default="fixed", description="Whether the pause is always the same or drawn.")
 
 
 class ConstantRate(Model):
-    """Constant rate: packets over UDP at equal distances. Nothing answers them, and nothing slows them down."""
+    """Constant rate: UDP packets at equal intervals. They are not acknowledged, and nothing slows them down."""
 
     packet: str = Field(
         default="512B", description="Payload of a packet, without the headers of UDP and IP.", examples=["512B"]
     )
     rate: str = Field(
-        description="Rate of the line that the packets' cells fill, cell headers included.", examples=["155.52Mbps"]
+        description="Rate of the packets' cells on the line, cell headers included.", examples=["155.52Mbps"]
     )
 
 
 class OnOff(Model):
-    """On and off: packets over UDP at equal distances during bursts, none between them. The defaults are those of
-    the VBR background of the papers.
+    """On and off: UDP packets at equal intervals during bursts, none between them. The defaults are those of the VBR
+    background of the papers.
     """
 
     off: str = Field(
         default="300ms",
-        description="How long it is quiet between two bursts: each time, or in the mean.",
+        description="Duration of the pause between two bursts; the mean if times are drawn.",
         examples=["5us"],
     )
-    on: str = Field(
-        default="300ms", description="How long a burst lasts: each of them, or their mean.", examples=["5us"]
-    )
+    on: str = Field(default="300ms", description="Duration of a burst; the mean if times are drawn.", examples=["5us"])
     packet: str = Field(
         default="512B", description="Payload of a packet, without the headers of UDP and IP.", examples=["512B"]
     )
     rate: str = Field(
         default="124.416Mbps",
-        description="Rate of the line that the packets' cells fill during a burst, cell headers included.",
+        description="Rate of the packets' cells on the line during a burst, cell headers included.",
         examples=["155.52Mbps"],
     )
     times: Times = Field(default="fixed", description="Whether these times are always the same or drawn.")
@@ -575,66 +583,73 @@ Traffic: TypeAlias = Annotated[
     Greedy | File | Bursts | ConstantRate | OnOff,
     Keyed(greedy=Greedy, file=File, bursts=Bursts, constant_rate=ConstantRate, on_off=OnOff),
 ]
-"""What a flow has to send, as a scenario names it: one table whose key is the kind's name."""
+"""The traffic of a flow, as a scenario names it: one table whose key is the kind's name."""
 
 
 class FlowOptions(Model):
-    """What a flow has of its own."""
+    """Options of a flow."""
 
     start: str | None = Field(
-        default=None, description="When it starts to send; as the topology says when absent.", examples=["500ms"]
+        default=None,
+        description="Time at which it starts to send; determined by the topology when absent.",
+        examples=["500ms"],
     )
-    tcp: Tcp | None = Field(default=None, description="Its TCP; that of all flows when absent.")
+    tcp: Tcp | None = Field(default=None, description="TCP of this flow; the TCP of all flows when absent.")
     traffic: Traffic | None = Field(
-        default=None, description="What it has to send; data without end over TCP when absent."
+        default=None, description="Traffic that it sends; endless data over TCP when absent."
     )
 
 
 ProcessingTimes: TypeAlias = Literal["fixed", "uniform"]
-"""Whether the time over a packet is always the same or drawn."""
+"""Whether a host's processing time is the same for every packet or drawn."""
 
 
 class HostOptions(Model):
-    """What all hosts have in common. With the defaults they take no time, and their clocks are right."""
+    """Properties common to all hosts. With the defaults, hosts take no processing time and their clocks are exact."""
 
     clock_offset: str = Field(
         default="0s",
-        description="Each host's clock ticks later than others by a time of its own, drawn from 0 to this (A-61).",
+        description=(
+            "Largest offset of a host's clock: each host's ticks are delayed by a time drawn from 0 to this (A-61)."
+        ),
         examples=["5us"],
     )
     clock_skew: float = Field(
         default=0.0,
         le=0.1,
         ge=0.0,
-        description="Each host's clock goes slow or fast by a share of its own, drawn from minus to plus this (A-61).",
+        description=(
+            "Largest error of a host's clock: each clock runs slow or fast by a share drawn from minus this to "
+            "plus this (A-61)."
+        ),
     )
     processing: str = Field(
         default="0s",
         description=(
-            "How long a host works on each packet that it sends, one after the other, before the packet joins the"
+            "Time a host takes to process each packet it sends, one packet at a time, before the packet joins the"
             " queue of its link (A-60)."
         ),
         examples=["5us"],
     )
     processing_times: ProcessingTimes = Field(
-        default="fixed", description="Whether that is always so long, or drawn for each packet."
+        default="fixed", description="Whether the processing time is always the same, or drawn for each packet."
     )
     start_spread: str = Field(
         default="0s",
-        description="Each flow starts later than it would by a time of its own, drawn from 0 to this (A-62).",
+        description="Largest delay of a flow's start: each flow is delayed by a time drawn from 0 to this (A-62).",
         examples=["5us"],
     )
 
 
 class MeasureOptions(Model):
-    """What is measured beyond the usual. It changes nothing in the run."""
+    """Additional measurements. They do not affect the run."""
 
     file_size: str | None = Field(
         default=None,
         description=(
-            "L: the stream of every TCP flow is cut into files of this size, and the delay of each is measured: "
-            "from its first byte's first departure until its last byte is acknowledged; not measured when absent."
-            " The papers have 100 kB (A-39)."
+            "L: the stream of every TCP flow is divided into files of this size, and the delay of each file is "
+            "measured, from the first departure of its first byte until its last byte is acknowledged; not "
+            "measured when absent. The papers use 100 kB (A-39)."
         ),
         examples=["512B"],
     )
@@ -643,44 +658,46 @@ class MeasureOptions(Model):
         validation_alias="from",
         serialization_alias="from",
         description=(
-            "From when on rates, efficiency, fairness, utilisations and counters count: a run that starts from "
-            "nothing needs some time to settle. From the start when absent."
+            "Start of the period covered by rates, efficiency, fairness, utilisations and counters, since a run "
+            "that starts empty needs time to settle. The start of the run when absent."
         ),
         examples=["2s"],
     )
-    to: str | None = Field(default=None, description="Until when they count. To the end when absent.", examples=["10s"])
+    to: str | None = Field(
+        default=None, description="End of this period. The end of the run when absent.", examples=["10s"]
+    )
 
 
 class Efci(Model):
-    """EFCI: a data cell that starts to leave while more than `threshold` cells wait is marked, and its source goes
-    down.
+    """EFCI: a data cell that starts to leave while more than `threshold` cells wait is marked, and its source
+    reduces its rate.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 3.
     """
 
     threshold: Threshold = Field(
-        description="T: the threshold above which cells are marked. The draft has 250 of 1000 cells.",
+        description="T: the threshold above which cells are marked. The draft uses 250 in a buffer of 1000 cells.",
         examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
 
 class EqualShare(Model):
-    """Equal share: a source may have the link's rate over the number of active VCs. A VC is active until its timer
-    expires, which each of its cells restarts.
+    """Equal share: a source is allowed the link's rate divided by the number of active VCs. A VC is active until its
+    timer expires; each of its cells restarts the timer.
 
     Source: draft-jagan-e2e-traf-mgmt-00, section 3.
     """
 
     ert: str = Field(
-        default="1ms", description="ERT: how long after its last cell a VC is still active.", examples=["5us"]
+        default="1ms", description="ERT: how long a VC remains active after its last cell.", examples=["5us"]
     )
 
 
 class Erica(Model):
-    """ERICA: each VC is given the larger of an equal share of the link and what it sends divided by the overload;
-    without overload, the largest rate anyone was given. The load aimed at is a fixed part of what other classes
-    leave.
+    """ERICA: in an overload, each VC gets its equal share of the link, or its own rate divided by the overload
+    factor if that is larger. Without overload, it gets at least the largest rate of the previous interval. The
+    target load is a fixed fraction of the capacity that other classes leave.
 
     Source: ATM Forum 96-1172.
     """
@@ -689,11 +706,17 @@ class Erica(Model):
         default=0.1,
         le=1.0,
         ge=0.0,
-        description="delta: how far above its target the load may be before it is an overload, 0 to 1.",
+        description=(
+            "delta: how far the load may exceed its target before it counts as an overload, as a fraction of the "
+            "target, from 0 to 1."
+        ),
     )
     interval: str = Field(
         default="1ms",
-        description="How long load, active VCs and what other classes send are measured; a VC has one rate an interval.",
+        description=(
+            "Interval over which load, active VCs and the rate of other classes are measured. A VC gets one rate "
+            "per interval."
+        ),
         examples=["5us"],
     )
     target_utilisation: float = Field(
@@ -701,47 +724,63 @@ class Erica(Model):
         le=1.0,
         ge=0.1,
         description=(
-            "U: the part of the link that is aimed at, 0.1 to 1. Times 1 + delta it should not be above 1: a load"
-            " in between counts as none too many."
+            "U: the target load as a fraction of the capacity left for ABR, 0.1 to 1. U times 1 + delta should "
+            "not exceed 1, because loads up to that count as no overload."
         ),
     )
 
 
 class EricaPlus(Model):
-    """ERICA+: rates as ERICA gives them; the load aimed at is more than the link while the queue takes less than
-    `t0` to drain, and less while it takes more.
+    """ERICA+: computes rates as ERICA does. The target load is more than the available capacity while the queue
+    would drain in less than `t0`, and less while it would take longer.
 
     Source: ATM Forum 96-1172; Kalyanaraman 1997.
     """
 
     a: float = Field(
-        default=1.15, le=10.0, ge=1.0, description="a: how fast the target falls as the queue grows above it, 1 to 10."
+        default=1.15,
+        le=10.0,
+        ge=1.0,
+        description="a: how fast the target load falls as the queue grows beyond its target length, 1 to 10.",
     )
     b: float = Field(
-        default=1.05, le=10.0, ge=1.0, description="b: the target of an empty queue, as a part of the link, 1 to 10."
+        default=1.05,
+        le=10.0,
+        ge=1.0,
+        description="b: target load with an empty queue, as a fraction of the available capacity, 1 to 10.",
     )
     delta: float = Field(
         default=0.1,
         le=1.0,
         ge=0.0,
-        description="delta: how far above its target the load may be before it is an overload, 0 to 1.",
+        description=(
+            "delta: how far the load may exceed its target before it counts as an overload, as a fraction of the "
+            "target, from 0 to 1."
+        ),
     )
     interval: str = Field(
         default="1ms",
-        description="How long load, active VCs and what other classes send are measured; a VC has one rate an interval.",
+        description=(
+            "Interval over which load, active VCs and the rate of other classes are measured. A VC gets one rate "
+            "per interval."
+        ),
         examples=["5us"],
     )
     qdlf: float = Field(
         default=0.5,
         le=1.0,
         ge=0.1,
-        description="QDLF: the queue drain limit factor, the lowest target as a part of the link, 0.1 to 1.",
+        description=(
+            "QDLF: queue drain limit factor, the lowest target load as a fraction of the available capacity, 0.1 to 1."
+        ),
     )
-    t0: str = Field(default="500us", description="T0: the time the queue aimed at takes to drain.", examples=["5us"])
+    t0: str = Field(
+        default="500us", description="T0: time in which a queue of the target length drains.", examples=["5us"]
+    )
 
 
 class MaxMin(Model):
-    """Max-min: a source may have its max-min fair share of the network, as one who knows all of it would divide it.
+    """Max-min: a source is allowed its max-min fair share of the whole network, computed with full knowledge of it.
 
     Source: Bertsekas and Gallager, Data Networks, section 6.5.2.
     """
@@ -751,7 +790,7 @@ Allocator: TypeAlias = Annotated[
     Efci | EqualShare | Erica | EricaPlus | MaxMin,
     Keyed(efci=Efci, equal_share=EqualShare, erica=Erica, erica_plus=EricaPlus, max_min=MaxMin),
 ]
-"""The allocator of a port, as a scenario names it: one table whose key is the allocator's name."""
+"""The allocator of a port in a scenario: a table with one key, the allocator's name."""
 
 Infinite: TypeAlias = Literal["infinite"]
 """The word "infinite"."""
@@ -798,7 +837,7 @@ class Epd(Model):
 
 class DoubleEpd(Model):
     """Double early packet discard: a tagged frame (CLP = 1) is refused whole when its first cell finds more than
-    `tagged_threshold` cells waiting, any other when it finds more than `threshold`.
+    `tagged_threshold` cells waiting, any other frame when it finds more than `threshold`.
 
     Source: Bonaventure 1997.
     """
@@ -819,7 +858,7 @@ class DoubleEpd(Model):
 
 class PerVcAccounting(Model):
     """EPD with per-VC accounting: when more than `threshold` cells wait, a VC that holds more than `k` times an
-    equal part of them may not start a frame.
+    equal share of them may not start a frame.
 
     Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
     """
@@ -827,7 +866,10 @@ class PerVcAccounting(Model):
     k: float = Field(
         default=1.0,
         ge=0.0,
-        description="k: how many times its part Q / `N_a` of the queue a VC may hold when it starts a frame.",
+        description=(
+            "k: above the threshold, a VC may start a frame while it holds at most `k` times its share Q / `N_a` "
+            "of the queue."
+        ),
     )
     threshold: Threshold = Field(
         description="Th: the threshold up to which every frame may start.",
@@ -838,7 +880,7 @@ class PerVcAccounting(Model):
 
 class PerVcAccountingFixed(Model):
     """EPD with per-VC accounting and a fixed share: when more than `threshold` cells wait, a VC that holds more than
-    `k` times an equal part of the threshold may not start a frame.
+    `k` times an equal share of the threshold may not start a frame.
 
     Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996.
     """
@@ -846,7 +888,10 @@ class PerVcAccountingFixed(Model):
     k: float = Field(
         default=1.0,
         ge=0.0,
-        description="k: how many times its part Th / `N_a` of the threshold a VC may hold when it starts a frame.",
+        description=(
+            "k: above the threshold, a VC may start a frame while it holds at most `k` times its share Th / `N_a`"
+            " of the threshold."
+        ),
     )
     threshold: Threshold = Field(
         description="Th: the threshold up to which every frame may start.",
@@ -856,9 +901,9 @@ class PerVcAccountingFixed(Model):
 
 
 class VirtualQueuing(Model):
-    """Virtual queuing: when more than `threshold` cells wait, a VC may not start a frame whose virtual queue is
-    longer than `k` times the average. Virtual queues count the cells that would wait if each VC had a queue of
-    its own and these were served round robin; the real queue is first in, first out.
+    """Virtual queuing: when more than `threshold` cells wait, a VC whose virtual queue is longer than `k` times the
+    average may not start a frame. Virtual queues count the cells that would wait if each VC had its own queue and
+    the queues were served round robin; the real queue is first in, first out.
 
     Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
     """
@@ -867,8 +912,8 @@ class VirtualQueuing(Model):
         default=1.0,
         ge=0.0,
         description=(
-            "k: how many times the average virtual queue Q / `N_v` a VC's virtual queue may hold when it starts a"
-            " frame."
+            "k: above the threshold, a VC may start a frame while its virtual queue holds at most `k` times the "
+            "average Q / `N_v`."
         ),
     )
     threshold: Threshold = Field(
@@ -879,9 +924,9 @@ class VirtualQueuing(Model):
 
 
 class VirtualQueuingThreshold(Model):
-    """Virtual queuing with real thresholds: a VC may not start a frame whose virtual queue is longer than `k` times
-    an equal part of the threshold. Virtual queues count the cells that would wait if each VC had a queue of its
-    own and these were served round robin; the real queue is first in, first out.
+    """Virtual queuing with real thresholds: a VC whose virtual queue is longer than `k` times an equal share of the
+    threshold may not start a frame. Virtual queues count the cells that would wait if each VC had its own queue
+    and the queues were served round robin; the real queue is first in, first out.
 
     Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
     """
@@ -890,27 +935,26 @@ class VirtualQueuingThreshold(Model):
         default=1.0,
         ge=0.0,
         description=(
-            "k: how many times its part Th / `N_v` of the threshold a VC's virtual queue may hold when it starts "
-            "a frame."
+            "k: a VC may start a frame while its virtual queue holds at most `k` times its share Th / `N_v` of "
+            "the threshold."
         ),
     )
     threshold: Threshold = Field(
-        description="Th: the cells of all virtual queues together that are shared out among those that have some.",
+        description="Th: the threshold that the non-empty virtual queues share equally.",
         examples=[0.8, "80%", 800, "buffer - 200 cells"],
     )
     _former_names: ClassVar[dict[str, str]] = {"threshold_cells": "threshold"}
 
 
 PerVc: TypeAlias = float | dict[str, float]
-"""One number for all VCs, or a table by the VC's name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
-stands for all names with numbers from the one to the other, `default` for all VCs the table does not name.
+"""One number for all VCs, or a table keyed by VC name: `{ tcp1 = 305, "tcp2-4" = 611, default = 100 }`. A range
+covers all names with numbers from the first to the last, and `default` all VCs that the table does not name.
 """
 
 
 class VirtualQueuingWeighted(Model):
-    """Virtual queuing with minimum shares: as `virtual_queuing`, where the virtual queues are first served as their
-    VCs' minimum shares of the link say, and round robin beyond. A VC's part of the queue is what falls to it of
-    the link.
+    """Virtual queuing with minimum shares: like `virtual_queuing`, but the virtual queues are first served at their
+    VCs' minimum shares of the link, then round robin. A VC's share of the queue is its share of the link.
 
     Source: Chiussi, Xia and Kumar, Virtual queuing techniques for ABR service, 1997.
     """
@@ -918,12 +962,14 @@ class VirtualQueuingWeighted(Model):
     k: float = Field(
         default=1.0,
         ge=0.0,
-        description="k: how many times its part of the queue a VC's virtual queue may hold when it starts a frame.",
+        description=(
+            "k: above the threshold, a VC may start a frame while its virtual queue holds at most `k` times its "
+            "share of the queue."
+        ),
     )
     minimum_share: PerVc = Field(
         description=(
-            "`m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at "
-            "most 1 together."
+            "`m_j`: the VCs' minimum shares of the link, a number or a table keyed by VC name; their sum is at most 1."
         )
     )
     threshold: Threshold = Field(
@@ -962,7 +1008,7 @@ class Wba(Model):
     )
     weights: PerVc = Field(
         description=(
-            "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "`W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so "
             "guaranteed rates in any unit will do."
         )
     )
@@ -1004,7 +1050,7 @@ class WeightedFba(Model):
     )
     weights: PerVc = Field(
         description=(
-            "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "`W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so "
             "guaranteed rates in any unit will do."
         )
     )
@@ -1018,8 +1064,8 @@ class WeightedFba(Model):
 
 
 class SingleDrop(Model):
-    """Single drop: a VC that holds its threshold or more when a frame starts loses that frame, and no other before
-    one has found it below.
+    """Single drop: a VC that has reached its threshold when a frame starts loses that frame. It loses no other until
+    one of its frames starts below the threshold.
 
     Source: ATM Forum 97-0831, section 3 and Table 1.
     """
@@ -1027,14 +1073,16 @@ class SingleDrop(Model):
     thresholds_cells: PerVc = Field(
         validation_alias="thresholds",
         serialization_alias="thresholds",
-        description="`r_i`: cells of a VC at which it loses a frame; a number, or a table by the VC's name.",
+        description=(
+            "`r_i`: the number of waiting cells at which a VC loses a frame; a number, or a table keyed by VC name."
+        ),
     )
 
 
 class Dfba(Model):
-    """Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame; above it, frames
-    are refused with a probability that grows with what it holds; above `z` times its threshold, when the buffer
-    is congested, and when tagged, they are refused for certain.
+    """Differential Fair Buffer Allocation of 1997: a VC below its threshold may start any frame. Above it, frames
+    are refused with a probability that grows with the VC's waiting cells. Frames are always refused above `z`
+    times the threshold, in a congested buffer, and if they are tagged.
 
     Source: ATM Forum 97-0831, section 4.
     """
@@ -1042,27 +1090,28 @@ class Dfba(Model):
     congestion_threshold: Threshold | None = Field(
         default=None,
         description=(
-            "R: the cells of all VCs from which on a VC above its threshold may not start a frame; the whole "
-            "buffer when absent."
+            "R: the number of cells in the buffer from which a VC that has reached its threshold may not start a "
+            "frame; the whole buffer when absent."
         ),
     )
     thresholds_cells: PerVc = Field(
         validation_alias="thresholds",
         serialization_alias="thresholds",
         description=(
-            "`R_i`: cells of a VC below which it may start any frame; a number, or a table by the VC's name. A VC"
-            " that is to have the share `W_i` of the link gets `W_i` R."
+            "`R_i`: the number of waiting cells below which a VC may start any frame; a number, or a table keyed "
+            "by VC name. To give a VC the share `W_i` of the link, set `W_i` R."
         ),
     )
     z: float = Field(
-        default=1.5, ge=1.0, description="Z: how many times its threshold a VC may hold when it starts a frame."
+        default=1.5, ge=1.0, description="Z: a VC with more than `z` times its threshold waiting may not start a frame."
     )
     _former_names: ClassVar[dict[str, str]] = {"congestion_threshold_cells": "congestion_threshold"}
 
 
 class Dfba1998(Model):
-    """Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high one
-    none; between them no tagged frame, and one of a VC above its weighted share only by chance.
+    """Differential Fair Buffer Allocation of 1998: up to a low threshold every frame may start, above a high
+    threshold none. Between them tagged frames are refused, and frames of a VC above its weighted share are
+    refused at random.
 
     Source: ATM Forum 98-0405.
     """
@@ -1072,8 +1121,8 @@ class Dfba1998(Model):
         le=1.0,
         ge=0.0,
         description=(
-            "alpha: how much of the drop probability stands for the VC's excess over its share; the rest stands "
-            "for the queue."
+            "alpha: the weight of the VC's excess over its share in the drop probability; the rest is the weight "
+            "of the queue."
         ),
     )
     high_threshold: Threshold = Field(
@@ -1088,88 +1137,83 @@ class Dfba1998(Model):
     )
     weights: PerVc = Field(
         description=(
-            "`W_i`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "`W_i`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so "
             "guaranteed rates in any unit will do."
         )
     )
     z: PerVc | None = Field(
         default=None,
         description=(
-            "`Z_i`: the largest drop probability, 0 to 1; a number, or a table by the VC's name. 1 - `W_i` / W "
+            "`Z_i`: the largest drop probability, 0 to 1; a number, or a table keyed by VC name. 1 - `W_i` / W "
             "when absent."
         ),
     )
 
 
 class DropFromFront(Model):
-    """Drop from front: a cell that finds no room pushes out the cell nearest to transmission, and with it the
-    waiting rest of its frame, the last cell excepted. It has no parameters.
+    """Drop from front: a cell that finds no room pushes out the cell nearest to transmission, together with the
+    waiting rest of its frame, except the last cell. It has no parameters.
 
     Source: Lakshman, Neidhardt and Ott 1996.
     """
 
 
 FormulaConstant: TypeAlias = str | PerVc
-"""A constant: a number, a formula, or a table of numbers by the VC's name."""
+"""A constant: a number, a formula, or a table of numbers keyed by VC name."""
 
 WhenFull: TypeAlias = Literal["lose_rest_of_frame", "lose_cell", "push_out_front"]
-"""What happens to a cell of an admitted frame that finds no room."""
+"""Treatment of a cell of an admitted frame that finds no room."""
 
 
 class Formula(Model):
-    """A policy of your own: a condition that says which frames may start, constants, and state that is carried on.
+    """A policy of your own: a condition for starting a frame, constants, and state that is kept between evaluations.
 
     Source: the scenario.
     """
 
-    admit: str = Field(description="Where this condition holds, a frame may start: `X <= R or Y * N / X <= Z`.")
+    admit: str = Field(description="A frame may start if this condition holds: `X <= R or Y * N / X <= Z`.")
     constants: dict[str, FormulaConstant] = Field(
         default_factory=dict,
-        description=(
-            "Names for what stays the same during a run: a number, a formula of constants, or a table of numbers "
-            "by the VC's name."
-        ),
+        description="Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.",
     )
     every_cells: int | None = Field(
         default=None,
         validation_alias="every",
         serialization_alias="every",
         ge=1,
-        description="How many cells enter the queue from one `on_cells` to the next.",
+        description="Number of cells that enter the queue from one `on_cells` update to the next.",
     )
     on_admission: dict[str, str] = Field(
         default_factory=dict, description="New values of state when a frame is admitted."
     )
     on_cells: dict[str, str] = Field(
-        default_factory=dict,
-        description="New values of state when `every` cells have entered the queue since the last time.",
+        default_factory=dict, description="New values of state each time `every` more cells have entered the queue."
     )
     on_departure: dict[str, str] = Field(
         default_factory=dict, description="New values of state when a cell leaves the queue."
     )
     on_frame: dict[str, str] = Field(
         default_factory=dict,
-        description="New values of state as the first cell of a frame arrives, before it is judged.",
+        description="New values of state when the first cell of a frame arrives, before the decision.",
     )
     on_refusal: dict[str, str] = Field(default_factory=dict, description="New values of state when a frame is refused.")
     state: dict[str, FormulaStart] = Field(
-        default_factory=dict, description="Names for numbers that the port keeps, each with the value it starts with."
+        default_factory=dict, description="State variables of the port, by name, each with its initial value."
     )
     vc_state: dict[str, FormulaStart] = Field(
-        default_factory=dict,
-        description="Names for numbers that the port keeps for each VC, each with the value it starts with.",
+        default_factory=dict, description="State variables of each VC, by name, each with its initial value."
     )
     when_full: WhenFull = Field(
-        default="lose_rest_of_frame", description="What happens to a cell of an admitted frame that finds no room."
+        default="lose_rest_of_frame", description="Treatment of a cell of an admitted frame that finds no room."
     )
 
 
 PythonSetting: TypeAlias = bool | int | float | str
-"""A setting of the class: a number, true or false, or a text."""
+"""A setting of the class: a number, true or false, or a string."""
 
 
 class Python(Model):
-    """A policy of your own as a Python class: its module is imported where the run is.
+    """A policy of your own as a Python class. Its module is imported in the process that executes the run.
 
     Source: the class.
     """
@@ -1179,10 +1223,10 @@ class Python(Model):
         serialization_alias="class",
         description="The class: its module, a colon and its name, such as `mine:Mine`.",
     )
-    settings: dict[str, PythonSetting] = Field(default_factory=dict, description="What its settings are, by name.")
+    settings: dict[str, PythonSetting] = Field(default_factory=dict, description="Settings of the class, by name.")
     when_full: WhenFull | None = Field(
         default=None,
-        description="What happens to a cell of an admitted frame that finds no room; what the class says if not given.",
+        description="Treatment of a cell of an admitted frame that finds no room; the class's own choice when absent.",
     )
 
 
@@ -1232,18 +1276,19 @@ Policy: TypeAlias = Annotated[
 
 
 class Fifo(Model):
-    """First in, first out: cells leave in the order they entered, whatever their VCs. Nothing to set."""
+    """First in, first out: cells leave in the order in which they entered, whatever their VCs. It has no parameters."""
 
 
 class StrictPriority(Model):
-    """Strict priority: cells of class `cbr` before those of `vbr`, and these before those of `ubr`; within a class
-    first in, first out. A cell in service is not interrupted. Nothing to set: a VC's class is its own.
+    """Strict priority: cells of class `cbr` are sent before those of `vbr`, and those before cells of `ubr`; each
+    class is first in, first out. A cell in service is not interrupted. It has no parameters: the class is a
+    setting of the VC.
     """
 
 
 class GuaranteedRate(Model):
-    """Guaranteed rate: cells of class `cbr` and `vbr` go before those of `ubr`, which as a class is served at least
-    at a share of the link while it has cells; each of the two first in, first out.
+    """Guaranteed rate: cells of classes `cbr` and `vbr` are sent before those of `ubr`, but `ubr` gets at least a
+    share of the link while it has cells waiting. Both groups are first in, first out.
 
     Source: ATM Forum 97-0424.
     """
@@ -1251,7 +1296,7 @@ class GuaranteedRate(Model):
     share: float = Field(
         le=1.0,
         ge=0.0,
-        description="g: the share of the link that is UBR's while UBR has cells waiting, 0 to 1, in whole billionths.",
+        description="g: the minimum share of the link for UBR while it has cells waiting, 0 to 1, in whole billionths.",
     )
 
 
@@ -1264,14 +1309,14 @@ class Wfq(Model):
 
     weights: PerVc = Field(
         description=(
-            "`w_v`: the weights of the VCs, a number or a table by the VC's name. Only their ratios count, so "
+            "`w_v`: the weights of the VCs, a number or a table keyed by VC name. Only their ratios count, so "
             "guaranteed rates in any unit will do."
         )
     )
 
 
 class WfqFormula(Model):
-    """Weighted fair queuing with weights of your own: a formula of constants says the weight of each VC.
+    """Weighted fair queuing with weights of your own: a formula of constants gives the weight of each VC.
 
     Source: the scenario for the weights; Golestani, A self-clocked fair queueing scheme for broadband
     applications, 1994.
@@ -1279,19 +1324,19 @@ class WfqFormula(Model):
 
     constants: dict[str, FormulaConstant] = Field(
         default_factory=dict,
-        description="Names for numbers: each a number, a formula of constants, or a table of numbers by the VC's name.",
+        description="Constants, by name: each a number, a formula of constants, or a table of numbers keyed by VC name.",
     )
     weight: str = Field(
         description=(
-            "`w_v`: the weight of a VC, worked out once for each, as the run starts: `G + (1 - sum(G)) / V`. Only"
-            " the ratios of the weights count."
+            "`w_v`: the weight of a VC, computed once per VC when the run starts: `G + (1 - sum(G)) / V`. Only "
+            "the ratios of the weights count."
         )
     )
 
 
 class RoundRobin(Model):
-    """Round robin: every VC has a queue of its own, and those that have cells waiting send a cell each in turn.
-    Nothing to set.
+    """Round robin: every VC has its own queue, and the queues that have cells waiting send one cell each in turn. It
+    has no parameters.
 
     Source: Li, Siu, Tzeng, Ikeda and Suzuki, TCP performance over ABR and UBR services in ATM, 1996 (per-VC
     queuing).
@@ -1299,16 +1344,15 @@ class RoundRobin(Model):
 
 
 class MinimumRate(Model):
-    """Minimum rate: every VC has a queue of its own and gets its minimum share of the link while it has cells
-    waiting; what is left goes round robin.
+    """Minimum rate: every VC has its own queue and gets its minimum share of the link while it has cells waiting;
+    the rest of the link is shared round robin.
 
-    Source: Wu and others 1997 on UBR+, as far as its abstract goes.
+    Source: Wu and others 1997 on UBR+, as far as its abstract describes it.
     """
 
     minimum_share: PerVc = Field(
         description=(
-            "`m_j`: the shares of the link that the VCs get at least, a number or a table by the VC's name; at "
-            "most 1 together."
+            "`m_j`: the VCs' minimum shares of the link, a number or a table keyed by VC name; their sum is at most 1."
         )
     )
 
@@ -1332,18 +1376,19 @@ class Port(Model):
     """An output port of a switch."""
 
     allocator: Allocator | None = Field(
-        default=None, description="What it tells the sources of its ABR VCs; needed where one crosses it."
+        default=None,
+        description="Allocator of rates to the sources of ABR VCs; required if an ABR VC crosses the port.",
     )
     buffer_cells: Buffer = Field(
         validation_alias="buffer",
         serialization_alias="buffer",
         description=(
-            'K: places for waiting cells, the one in service not counted; or "infinite". "shared" if the port is '
+            'K: places for waiting cells, without the one in service; or "infinite"; or "shared" if the port is '
             "in a memory of its switch."
         ),
     )
-    policy: Policy = Field(description="Which frames it admits, and what it does when full.")
-    scheduler: Scheduler = Field(default_factory=Fifo, description="Which of its cells is sent next.")
+    policy: Policy = Field(description="Policy that decides which frames it admits, and what it does when full.")
+    scheduler: Scheduler = Field(default_factory=Fifo, description="Scheduler that selects the next cell to send.")
 
 
 FrameAdmission: TypeAlias = Literal["cells", "whole"]
@@ -1596,7 +1641,7 @@ class MemoryOptions(Model):
     policies_see: PolicyScope = Field(default="port", description="The buffer that the policies of the ports see.")
     pool: dict[str, PoolOptions] = Field(description="Its pools by name, at least one.")
     ports: tuple[str, ...] = Field(
-        default_factory=dict,
+        default=("*",),
         description=(
             "The output ports that share it, by name or pattern: those of the switch's links, such as `sw1->*`. "
             "All by default."
@@ -1623,32 +1668,30 @@ class OwnSwitch(Model):
 
 
 ServiceOrder: TypeAlias = Literal["after_arrivals", "before_arrivals"]
-"""Whether a port serves before or after it admits what arrives in the same instant."""
+"""Whether a port sends a cell before or after it admits the cells that arrive at the same instant."""
 
 TieOrder: TypeAlias = Literal["random", "rotating", "fixed"]
 """The order of cells that arrive at a port in the same instant (A-03)."""
 
 
 class SwitchOptions(Model):
-    """What all switches have in common, and what single switches have of their own, by the switch's name or a
-    pattern of names.
-    """
+    """Options of all switches, and settings of single switches, by the switch's name or a pattern of names."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, OwnSwitch]
     service_order: ServiceOrder = Field(
         default="after_arrivals",
-        description="Whether a port serves before or after it admits what arrives in the same instant.",
+        description="Whether a port sends a cell before or after it admits the arrivals of the same instant.",
     )
     tie_order: TieOrder = Field(
-        default="random", description="Who goes first among cells that reach a port in the same instant (A-03)."
+        default="random", description="Order of cells that arrive at a port at the same instant (A-03)."
     )
 
 
 class NSource(Model):
-    """N sources send through two switches to N destinations, all links alike but those of single sources. Nodes are
-    `source1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on; the port `bottleneck` is
-    `sw1->sw2`.
+    """N sources send through two switches to N destinations. All links are alike, except that the links of single
+    sources may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on.
+    The port `bottleneck` is `sw1->sw2`.
 
     Source: ATM Forum 96-1269, Figure 2.
     """
@@ -1656,83 +1699,89 @@ class NSource(Model):
     access_delays: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Propagation delays of these links one way, in the same form: unequal round trips; `link_delay` where"
-            " there is none."
+            "Propagation delays of these links, one way, in the same form, for unequal round trips; `link_delay` "
+            "for sources without an entry."
         ),
     )
     access_rates: dict[str, str] = Field(
         default_factory=dict,
         description=(
             "Rates of the links between single sources and `sw1`, by the source's name, a range such as "
-            "`source1-5`, or `default`; `link_rate` where there is none."
+            "`source1-5`, or `default`; `link_rate` for sources without an entry."
         ),
     )
     link_delay: str = Field(
-        description="Propagation delay of every link, one way; a connection crosses three.", examples=["5us"]
+        description="Propagation delay of every link, one way; each connection crosses three links.", examples=["5us"]
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
     sources: int = Field(
-        le=1000000, ge=1, description="N: sources, each with a destination and a connection of its own."
+        le=1000000, ge=1, description="N: number of sources, each with its own destination and connection."
     )
 
 
 class VcMerge(Model):
-    """Sources in groups: each group sends to a local switch, which merges its VCs into one without interleaving
-    frames; the merged VCs share the link between two backbone switches and end at one destination a group. Nodes
-    are `source1`, `local1`, `sw1`, `sw2`, `destination1` and so on; flows are `tcp1` and so on, merged VCs `vc1`
-    and so on; the port `bottleneck` is `sw1->sw2`.
+    """Groups of sources. Each group sends to a local switch, which merges its VCs into one without interleaving
+    frames. The merged VCs share the link between two backbone switches, and each ends at its own destination.
+    Nodes are `source1`, `local1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on, merged VCs
+    are `vc1` and so on. The port `bottleneck` is `sw1->sw2`.
 
     Source: ATM Forum 97-0831, Figure 6.
     """
 
     access_delay: str = Field(
         default="0s",
-        description="Propagation delay one way from a source to its local switch (A-40).",
+        description="Propagation delay from a source to its local switch, one way (A-40).",
         examples=["5us"],
     )
     link_delay: str = Field(
-        description="Propagation delay one way of each of the three links behind the local switches.", examples=["5us"]
+        description="Propagation delay of each of the three links after the local switches, one way.", examples=["5us"]
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
     sources_per_vc: int = Field(
-        le=256, ge=1, description="Sources that merge into each of them, each with a connection of its own."
+        le=256, ge=1, description="Number of sources that merge into each VC, each with its own connection."
     )
-    vcs: int = Field(le=100000, ge=1, description="Merged VCs, each with a local switch and a destination of its own.")
+    vcs: int = Field(
+        le=100000, ge=1, description="Number of merged VCs, each with its own local switch and destination."
+    )
 
 
 class Internetwork(Model):
-    """N sources, each behind an IP/ATM edge device, send through two switches to N destinations behind edge devices.
-    Nodes are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on; flows are `tcp1` and so on,
-    those of the other direction follow; the port `bottleneck` is `sw1->sw2`.
+    """N sources, each behind an IP/ATM edge device, send through two switches to N destinations, also behind edge
+    devices. Nodes are `source1`, `edge1`, `sw1`, `sw2`, `far-edge1`, `destination1` and so on. Flows are `tcp1`
+    and so on; those in the other direction follow. The port `bottleneck` is `sw1->sw2`.
 
     Source: draft-jagan-e2e-traf-mgmt-00, Figure 1; `docs/mechanisms.md` 7 (A-41, A-42).
     """
 
     atm_delay: str = Field(
-        description="Propagation delay one way between the switches; between a switch and an edge device there is none.",
+        description=(
+            "Propagation delay between the switches, one way; links between switches and edge devices have no delay."
+        ),
         examples=["5us"],
     )
-    bidirectional: bool = Field(default=False, description="Whether every destination sends to its source as well.")
-    ip_delay: str = Field(description="Propagation delay one way between a host and its edge device.", examples=["5us"])
+    bidirectional: bool = Field(default=False, description="Whether every destination also sends to its source.")
+    ip_delay: str = Field(
+        description="Propagation delay between a host and its edge device, one way.", examples=["5us"]
+    )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
     sources: int = Field(
-        le=1000000, ge=1, description="N: sources, each with a destination and a connection of its own."
+        le=1000000, ge=1, description="N: number of sources, each with its own destination and connection."
     )
 
 
 class Chain(Model):
     """A chain of switches, also called a parking lot: m + 1 switches with m links between them, long connections
-    that cross all m, and c others on each. Nodes are `sw1` to `sw(m+1)`, `long-source1`, `long-destination1`,
-    `cross-source1`, `cross-destination1` and so on; flows are `long1` and so on, then `cross1` and so on link by
-    link: those of the first link are `cross1` to `crossC`, of C = `cross` in all. The port `bottleneck` is
-    `sw1->sw2`.
+    that cross all m links, and c connections on each link that cross no other. Nodes are `sw1` to `sw(m+1)`,
+    `long-source1`, `long-destination1`, `cross-source1`, `cross-destination1` and so on. Flows are `long1` and so
+    on, then `cross1` and so on, link by link: those on the first link are `cross1` to `crossC`, where C =
+    `cross`. The port `bottleneck` is `sw1->sw2`.
 
     Source: `docs/mechanisms.md` 7 (Chiussi, Xia and Kumar; Li, Siu, Tzeng, Ikeda and Suzuki).
     """
 
     access_delay: str | None = Field(
         default=None,
-        description="Propagation delay of these links, one way; `link_delay` when absent.",
+        description="Propagation delay of every link between a host and its switch, one way; `link_delay` when absent.",
         examples=["5us"],
     )
     access_rate: str | None = Field(
@@ -1743,58 +1792,63 @@ class Chain(Model):
     cross: int = Field(
         le=100000,
         ge=0,
-        description="c: connections that cross each of them and no other; they enter at one switch and leave at the next.",
+        description=(
+            "c: number of connections on each of these links that cross no other; they enter at one switch and "
+            "leave at the next."
+        ),
     )
-    hops: int = Field(le=10000, ge=1, description="m: links between switches, one behind the other.")
+    hops: int = Field(le=10000, ge=1, description="m: number of links between switches, one after another.")
     link_delay: str = Field(description="Propagation delay of every link between switches, one way.", examples=["5us"])
     link_rate: str = Field(
         default="155.52Mbps", description="Rate of every link between switches.", examples=["155.52Mbps"]
     )
-    long: int = Field(default=1, le=100000, ge=1, description="Connections that cross all of them.")
+    long: int = Field(default=1, le=100000, ge=1, description="Number of connections that cross all of these links.")
 
 
 StarPattern: TypeAlias = Literal["to_one", "ring", "all_pairs"]
-"""Who sends to whom in a star."""
+"""Pattern of connections in a star."""
 
 
 class Star(Model):
-    """A star: hosts around one switch. Nodes are `sw`, `host1` and so on; flows are `tcp1` and so on; the port
+    """A star: hosts around one switch. Nodes are `sw`, `host1` and so on. Flows are `tcp1` and so on. The port
     `bottleneck` is `sw->host1`.
 
-    Source: of this project.
+    Source: this project.
     """
 
     access_delays: dict[str, str] = Field(
         default_factory=dict,
-        description="Propagation delays of these links one way, in the same form; `link_delay` where there is none.",
+        description=(
+            "Propagation delays of these links, one way, in the same form; `link_delay` for hosts without an entry."
+        ),
     )
     access_rates: dict[str, str] = Field(
         default_factory=dict,
         description=(
             "Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; "
-            "`link_rate` where there is none."
+            "`link_rate` for hosts without an entry."
         ),
     )
     hosts: int = Field(le=1000000, ge=2, description="n: hosts.")
     link_delay: str = Field(
-        description="Propagation delay of every link, one way; a connection crosses two.", examples=["5us"]
+        description="Propagation delay of every link, one way; each connection crosses two links.", examples=["5us"]
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
     pattern: StarPattern = Field(default="to_one", description="Who sends to whom.")
 
 
 class Flow(Model):
-    """A flow: a TCP connection with an endless source, unless its table among the flows says otherwise."""
+    """A flow: a TCP connection with endless data, unless its table under `flow` specifies other traffic."""
 
     from_: str = Field(validation_alias="from", serialization_alias="from", description="The host that sends.")
     name: str | None = Field(
-        default=None, description="Its name in results; `tcp1`, `tcp2` and so on by position when absent."
+        default=None, description="Name in results; `tcp1`, `tcp2` and so on by position when absent."
     )
     path: tuple[str, ...] | None = Field(
         default=None,
         description=(
-            "The nodes its data crosses, both ends included; the path of fewest links when absent. "
-            "Acknowledgements go back the same way."
+            "Nodes that its data crosses, including both ends; a path with the fewest links when absent. "
+            "Acknowledgements return the same way."
         ),
     )
     start: str = Field(default="0s", description="When it starts to send.", examples=["5us"])
@@ -1802,51 +1856,53 @@ class Flow(Model):
     vc: str | None = Field(
         default=None,
         description=(
-            "The VC its data crosses; one of its own, under its name, when absent. Flows of one VC end at one "
-            "host. Those that start at one host share it; those that start at several merge where their paths "
-            "meet, frames not interleaved."
+            "VC that its data uses; its own VC with the flow's name when absent. All flows of a VC must end at "
+            "the same host. Flows from the same host share the VC. Flows from different hosts merge where their "
+            "paths meet, without interleaving frames."
         ),
     )
 
 
 class Link(Model):
-    """A link between two nodes, the same both ways unless it says otherwise."""
+    """A link between two nodes, with the same properties in both directions unless specified otherwise."""
 
     between: tuple[str, str] = Field(description="The two nodes.")
     delay: str = Field(description="Propagation delay each way.", examples=["5us"])
     delay_back: str | None = Field(
-        default=None, description="Propagation delay on the way back; `delay` when absent.", examples=["5us"]
+        default=None, description="Propagation delay in the other direction; `delay` when absent.", examples=["5us"]
     )
     rate: str = Field(default="155.52Mbps", description="Rate each way.", examples=["155.52Mbps"])
     rate_back: str | None = Field(
         default=None,
-        description="Rate on the way back, from the second node to the first; `rate` when absent.",
+        description="Rate in the other direction, from the second node to the first; `rate` when absent.",
         examples=["155.52Mbps"],
     )
 
 
 class GeneralNetwork(Model):
-    """Any network: hosts send and receive, switches forward, edge devices stand between the two, links join two
-    nodes both ways.
+    """A general network: hosts send and receive, switches forward, edge devices connect hosts to the ATM network,
+    and links join two nodes in both directions.
     """
 
     bottleneck: str | None = Field(
         default=None,
         description=(
-            "The port efficiency is measured at, for example `sw1->sw2`; the one with the most connections for "
-            "its rate when absent. It may also be named `bottleneck` among the ports."
+            "Port at which efficiency is measured, for example `sw1->sw2`; the port with the most connections "
+            "relative to its rate when absent. It may also be called `bottleneck` in the table of ports."
         ),
     )
     edge_devices: tuple[str, ...] = Field(
         default=(),
         description=(
-            "Names of the IP/ATM edge devices: they take whole packets from hosts and send them as cells, and are"
-            " the first or the last node between the hosts of a path."
+            "Names of the IP/ATM edge devices. They receive whole packets from hosts and send them as cells. On a"
+            " path they can only be the first or last node between the hosts."
         ),
     )
     flows: tuple[Flow, ...] = Field(description="Connections.")
     hosts: tuple[str, ...] = Field(description="Names of the hosts.")
-    links: tuple[Link, ...] = Field(max_length=100000, description="Links, each of them both ways.")
+    links: tuple[Link, ...] = Field(
+        max_length=100000, description="At this size, searching paths from every switch takes seconds."
+    )
     switches: tuple[str, ...] = Field(description="Names of the switches.")
 
 
@@ -1856,22 +1912,21 @@ Topology: TypeAlias = Annotated[
         n_source=NSource, vc_merge=VcMerge, internetwork=Internetwork, chain=Chain, star=Star, network=GeneralNetwork
     ),
 ]
-"""The network, by kind: one table whose key is the kind's name."""
+"""The topology: one table whose key is the name of its kind."""
 
 RateFormat: TypeAlias = Literal["exact", "rm_cell"]
-"""How rates stand in RM cells (A-29)."""
+"""Format of rates in RM cells (A-29)."""
 
 
 class Abr(Model):
-    """The parameters of a VC of the available bit rate service (ABR). Rates count cells with their headers, RM cells
-    too.
+    """The parameters of a VC of the available bit rate service (ABR). Rates include cell headers and RM cells.
 
-    Source: ATM Forum TM 4.0 as `docs/mechanisms.md` 4.1 gives it; its names in lower case.
+    Source: ATM Forum TM 4.0 as `docs/mechanisms.md` 4.1 gives it; its names are kept, in lower case.
     """
 
     adtf: str = Field(
         default="500ms",
-        description="ADTF: a source that has sent no forward RM cell for so long starts at ICR anew.",
+        description="ADTF: a source that has sent no forward RM cell for longer than this restarts at ICR.",
         examples=["5us"],
     )
     cdf: float = Field(
@@ -1879,24 +1934,26 @@ class Abr(Model):
         le=1.0,
         ge=0.0,
         description=(
-            "CDF: the share of ACR by which it falls when CRM forward RM cells have had no answer; 0 or a power of two."
+            "CDF: how much ACR falls after CRM unanswered forward RM cells, as a share of ACR; 0 or a power of two."
         ),
     )
     frtt: str | None = Field(
         default=None,
-        description="FRTT: the fixed part of the VC's round trip, which limits ICR; the path's when absent.",
+        description="FRTT: the fixed part of the VC's round-trip time, which limits ICR. Default: computed from the path.",
         examples=["30ms"],
     )
     icr: str | None = Field(
         default=None,
         description=(
-            "ICR: the rate the source starts at, and starts at anew after `adtf`; `pcr` when absent (A-28). It "
-            "starts at no more than `tbe` cells a round trip."
+            "ICR: the rate at which the source starts, and restarts after `adtf`. Default: `pcr` (A-28). It is "
+            "limited to `tbe` cells per round trip."
         ),
         examples=["155.52Mbps"],
     )
     mcr: str = Field(
-        default="0bps", description="MCR: the rate the source never has to go below.", examples=["155.52Mbps"]
+        default="0bps",
+        description="MCR: the guaranteed rate; the source never has to send more slowly.",
+        examples=["155.52Mbps"],
     )
     mrm_cells: int = Field(
         default=2,
@@ -1904,7 +1961,7 @@ class Abr(Model):
         serialization_alias="mrm",
         le=256,
         ge=1,
-        description="Mrm: in-rate cells between two forward RM cells however slow the source is.",
+        description="Mrm: minimum number of in-rate cells between two forward RM cells, however slow the source is.",
     )
     nrm_cells: int = Field(
         default=32,
@@ -1912,34 +1969,35 @@ class Abr(Model):
         serialization_alias="nrm",
         le=256,
         ge=2,
-        description="Nrm: in-rate cells for each forward RM cell, itself included; a power of two.",
+        description="Nrm: in-rate cells per forward RM cell, including that cell; a power of two.",
     )
     out_of_rate: bool = Field(
         default=False,
         description=(
-            "Whether a source whose ACR is below TCR, and that has something to send, sends forward RM cells out "
-            "of rate. They are turned around out of rate too."
+            "Whether a source that has something to send sends forward RM cells out of rate while its ACR is "
+            "below TCR. They are turned around out of rate too."
         ),
     )
     pcr: str | None = Field(
         default=None,
-        description="PCR: the rate the source never exceeds; that of the VC's first link when absent.",
+        description="PCR: the rate that the source never exceeds. Default: the rate of the VC's first link.",
         examples=["155.52Mbps"],
     )
-    rate_format: RateFormat = Field(default="exact", description="How rates stand in RM cells (A-29).")
+    rate_format: RateFormat = Field(default="exact", description="Format of rates in RM cells (A-29).")
     rdf: float = Field(
         default=0.0625,
         le=1.0,
         ge=3.0517578125e-05,
         description=(
-            "RDF: the share of ACR by which it falls with a backward RM cell that indicates congestion; a power of two."
+            "RDF: how much ACR falls on a backward RM cell that indicates congestion, as a share of ACR; a power "
+            "of two."
         ),
     )
     rif: float = Field(
         default=0.0625,
         le=1.0,
         ge=3.0517578125e-05,
-        description="RIF: the share of PCR by which ACR rises with a backward RM cell; a power of two.",
+        description="RIF: how much ACR rises on a backward RM cell, as a share of PCR; a power of two.",
     )
     tbe_cells: int = Field(
         default=16777215,
@@ -1948,24 +2006,24 @@ class Abr(Model):
         le=16777215,
         ge=1,
         description=(
-            "TBE: what the source may send before the first RM cell comes back. After CRM = TBE / Nrm forward RM "
-            "cells without an answer ACR falls."
+            "TBE: cells that the source may send before the first RM cell returns. After CRM = TBE / Nrm "
+            "unanswered forward RM cells, ACR falls."
         ),
     )
     tcr: str = Field(
         default="4.24kbps",
-        description="TCR: the rate out-of-rate forward RM cells are limited to. Ten cells a second are 4240 bps.",
+        description="TCR: maximum rate of out-of-rate forward RM cells. Ten cells a second are 4240 bps.",
         examples=["155.52Mbps"],
     )
     trm: str = Field(
         default="100ms",
-        description="Trm: after this time a forward RM cell is sent as soon as `mrm` cells have been.",
+        description="Trm: time after which a forward RM cell is sent as soon as `mrm` in-rate cells have been sent.",
         examples=["5us"],
     )
 
 
 Class: TypeAlias = Literal["cbr", "vbr", "ubr"]
-"""The service category of a VC, as far as schedulers distinguish them; those above go first."""
+"""The service category of a VC, as far as schedulers distinguish categories, the highest priority first."""
 
 
 class Gfr(Model):
@@ -1974,54 +2032,52 @@ class Gfr(Model):
     Source: ATM Forum TM 4.1; ATM Forum 97-0831, section 1.
     """
 
-    cdvt: str = Field(default="0s", description="CDVT: how much too early a cell may come.", examples=["5us"])
+    cdvt: str = Field(default="0s", description="CDVT: tolerance for cells that arrive too early.", examples=["5us"])
     mbs_cells: int | None = Field(
         default=None,
         validation_alias="mbs",
         serialization_alias="mbs",
         ge=1,
-        description=(
-            "MBS: the longest burst at PCR that is eligible; at least two longest frames, and so many when absent."
-        ),
+        description="MBS: the longest burst at PCR that is eligible; at least twice `mfs`, which is also the default.",
     )
-    mcr: str = Field(description="MCR: the rate whole frames are guaranteed at.", examples=["155.52Mbps"])
+    mcr: str = Field(
+        description="MCR: the rate up to which the delivery of whole frames is guaranteed.", examples=["155.52Mbps"]
+    )
     mfs_cells: int = Field(
         validation_alias="mfs", serialization_alias="mfs", ge=1, description="MFS: the longest frame that conforms."
     )
     pcr: str | None = Field(
         default=None,
-        description="PCR: the rate no cell may come faster than; that of the VC's first link when absent.",
+        description="PCR: the rate that the VC's cells may not exceed; the rate of its first link when absent.",
         examples=["155.52Mbps"],
     )
     tagging: bool = Field(
-        default=True,
-        description="Whether the network tags frames that are not eligible (GFR.2), or only counts them (GFR.1).",
+        default=True, description="Whether the network tags ineligible frames (GFR.2) or only counts them (GFR.1)."
     )
 
 
 class VcOptions(Model):
-    """What a VC has of its own."""
+    """Options of a VC."""
 
     abr: Abr | None = Field(
-        default=None,
-        description="Its rate is controlled in both directions, with these parameters (ABR); it is not when absent.",
+        default=None, description="ABR parameters, for rate control in both directions; no rate control when absent."
     )
     class_: Class = Field(
         default="ubr",
         validation_alias="class",
         serialization_alias="class",
-        description="Its service category, which schedulers by class go by.",
+        description="Service category, used by schedulers by class.",
     )
     gfr: Gfr | None = Field(
         default=None,
-        description="Its guaranteed frame rate, looked after where it enters the network; none when absent (UBR).",
+        description="Guaranteed frame rate, checked where the VC enters the network; none when absent (UBR).",
     )
-    priority: int = Field(default=0, le=7, ge=0, description="Its priority in memories that ports share.")
-    tagged: bool = Field(default=False, description="Whether its source sends all of it tagged (CLP = 1).")
+    priority: int = Field(default=0, le=7, ge=0, description="Priority in memories that ports share.")
+    tagged: bool = Field(default=False, description="True if its source sends all cells tagged (CLP = 1).")
 
 
 class Scenario(Experiment):
-    """One experiment: a network, its traffic, its buffers."""
+    """An experiment: a network, its traffic, and its buffers."""
 
     aal5: Aal5Options = Field(default_factory=Aal5Options, description="Framing.")
     cell: CellOptions = Field(default_factory=CellOptions, description="The cells of all links and buffers.")
@@ -2030,35 +2086,35 @@ class Scenario(Experiment):
         default_factory=dict,
         description=(
             "Buffers of edge devices, for packets on their way into the ATM network, by the device's name or a "
-            "pattern of names such as `*`."
+            "pattern such as `*`."
         ),
     )
     flow: dict[str, FlowOptions] = Field(
         default_factory=dict,
-        description="What single flows have of their own, by the flow's name or a range of names such as `tcp1-5`.",
+        description="Options of single flows, by the flow's name or a range of names such as `tcp1-5`.",
     )
-    host: HostOptions = Field(default_factory=HostOptions, description="What all hosts have in common.")
-    measure: MeasureOptions = Field(default_factory=MeasureOptions, description="What is measured beyond the usual.")
+    host: HostOptions = Field(default_factory=HostOptions, description="Options of all hosts.")
+    measure: MeasureOptions = Field(default_factory=MeasureOptions, description="Additional measurements.")
     name: str = Field(default="", description="Description, shown in results and figures.")
     port: dict[str, Port] = Field(
         default_factory=dict,
         description=(
-            "Output ports of switches by name: the link's (`sw1->sw2`), `bottleneck`, a pattern of links "
-            "(`local*->sw1`), or `default` for all others."
+            "Output ports of switches, by name: the name of the link (`sw1->sw2`), `bottleneck`, a pattern of "
+            "link names (`local*->sw1`), or `default` for all others."
         ),
     )
-    seed: int = Field(default=1, ge=0, description="Seed of every random choice; the same seed gives the same run.")
+    seed: int = Field(default=1, ge=0, description="Seed for all random choices; the same seed gives the same run.")
     switch: SwitchOptions = Field(
-        default_factory=SwitchOptions,
-        description="What all switches have in common, and memories that ports of a switch share.",
+        default_factory=lambda: SwitchOptions.model_validate({}),
+        description="Options of all switches, and memories that ports of a switch share.",
     )
     tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
     topology: Topology = Field(description="The network and its flows.")
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
         description=(
-            "What single VCs have of their own, by the VC's name or a range of names: a flow's VC has the flow's "
-            "name, that of its acknowledgements ends in `-acks`."
+            "Options of single VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; "
+            "the VC of its acknowledgements has the suffix `-acks`."
         ),
     )
 
