@@ -17,8 +17,8 @@ from pathlib import Path
 from distributed import Client, LocalCluster
 
 import celltrain as ct
-from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local, Worker
 from celltrain.running.cluster import Cluster
 

@@ -35,7 +35,7 @@ USES = {
     "failures": "for s in stores: s.failures(); s.missing(0)",
     "series": "for s in stores: s.series(s.table()['run_key'][0].as_py())",
     "report": "from celltrain.ensemble.reports import data\nfor s in stores: data.of_store(s)",
-    "resume": "from celltrain.ensemble.coordinator import run_plan\nfrom celltrain.running import Local\nfor s in stores: run_plan(s.plan, s.path, Local(2), resume=True)",
+    "resume": "from celltrain.ensemble.sweeps import run_plan\nfrom celltrain.running import Local\nfor s in stores: run_plan(s.plan, s.path, Local(2), resume=True)",
     "thread": "import threading\nfor s in stores: threading.Thread(target=s.table).start()\ns.table()",
 }
 OPEN = "import sys\nfrom celltrain.ensemble.store import Store\nstores = [Store.open(path) for path in sys.argv[1:3]]\n"
@@ -135,7 +135,7 @@ def _options() -> argparse.Namespace:
 def _sweep(store: str) -> None:
     """Creates a store with several runs and their series, in a separate process, because this one keeps running."""
     program = (
-        "import sys\nfrom celltrain.ensemble.plan import Plan\nfrom celltrain.ensemble.coordinator import run_plan\nfrom celltrain.running import Local\n"
+        "import sys\nfrom celltrain.ensemble.plan import Plan\nfrom celltrain.ensemble.sweeps import run_plan\nfrom celltrain.running import Local\n"
         "from pathlib import Path\nrun_plan(Plan.of_toml(sys.argv[2]), Path(sys.argv[1]), Local(2))"
     )
     subprocess.run([sys.executable, "-c", program, store, PLAN], check=True)

@@ -165,10 +165,13 @@ class Writer:
         if "default" not in schema and not is_nullable(schema):
             raise SystemExit(f"{key} is neither required nor has it a default")
         value = schema.get("default")
-        if value == []:
-            return "default=()"
-        if isinstance(value, dict | list):
+        if isinstance(value, list):
+            return f"default={tuple(value)!r}"
+        if isinstance(value, dict):
             expression = self.value(schema, value)
+            if isinstance(self.resolve(schema).get("additionalProperties"), dict) and expression.endswith("()"):
+                # For mypy, tables of the user's own naming are an argument that is missing.
+                return f"default_factory=lambda: {expression.removesuffix('()')}.model_validate({{}})"
             return f"default_factory={expression.removesuffix('()')}" if "(" in expression else "default_factory=dict"
         return f"default={value!r}"
 

@@ -36,9 +36,9 @@ from typing import Any
 
 import psutil
 
-from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.store import Store
+from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local
 from small_sweep import WRITE_RUNS, driver, stored, thresholds
 

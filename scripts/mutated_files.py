@@ -135,8 +135,8 @@ class Bench:
 
     def set_up(self, *, search: bool = True) -> None:
         """Creates the intact files; the search takes longest."""
-        from celltrain.ensemble.coordinator import run_plan
         from celltrain.ensemble.plan import Plan
+        from celltrain.ensemble.sweeps import run_plan
         from celltrain.running import Local
 
         self.whole.mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from celltrain.drawing.axes import COLOURS, STYLE
+from celltrain.drawing.figure import COLOURS, STYLE
 from instruction_guard import CRATE, ROOT, build, cases, compiler, output, run
 from paper_page import grid, replaced
 

@@ -32,7 +32,7 @@ WRITE_RUNS, CHUNK_RUNS = 40, 20
 #: Runs the command line with these numbers.
 PROGRAM = f"""
 import sys
-import celltrain.cli, celltrain.running.cluster as cluster, celltrain.ensemble.coordinator as coordinator
+import celltrain.cli, celltrain.running.cluster as cluster, celltrain.ensemble.sweeps as coordinator
 
 coordinator.WRITE_RUNS, cluster.MOST_RUNS = {WRITE_RUNS}, {CHUNK_RUNS}
 sys.argv = ["celltrain", "sweep", *sys.argv[1:]]

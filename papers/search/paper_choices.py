@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from celltrain.papers import reproduce
 from celltrain.papers.paper import Choice, load, seed_count
-from celltrain.papers.run import reproduce
 from celltrain.papers.score import Scored, group_scores
 from paper_page import ROOT, figure, grid, replaced
 

@@ -46,9 +46,9 @@ from .model.scenario import load as load
 from .model.scenario import n_source as n_source
 from .model.scenario import save as save
 from .model.shipped import scenarios as scenarios
-from .papers.run import reproduce as reproduce
-from .papers.run import study as study
-from .running.captures import Capture as Capture
+from .papers import reproduce as reproduce
+from .papers import study as study
+from .running.events import Capture as Capture
 from .running.events import EventLog as EventLog
 from .running.events import Events as Events
 from .running.events import read_events as read_events

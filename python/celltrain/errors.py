@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import os
 import re
 import sys
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from celltrain.text import MOST_CLAUSE, described, shortened, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 def add_note(error: BaseException, note: str) -> None:
@@ -64,9 +69,9 @@ class Fault:
         return cls(file=file, line=line, key=key, value=value, problem=problem, message=f"{place}{subject}{problem}")
 
     @classmethod
-    def of_file(cls, file: str, problem: str) -> Fault:
+    def of_file(cls, file: str | os.PathLike[str], problem: str) -> Fault:
         """Creates a fault of a whole file."""
-        return cls.of(problem, file=file)
+        return cls.of(problem, file=shown(file))
 
     @classmethod
     def of_option(cls, option: str, value: object, problem: str) -> Fault:
@@ -112,6 +117,26 @@ class InputError(CelltrainError, ValueError):
         several = faults if isinstance(faults, Iterable) and not isinstance(faults, str) else [faults]
         self.faults = [fault if isinstance(fault, Fault) else Fault.of(_text(fault)) for fault in several]
         super().__init__("\n".join(line for fault in self.faults for line in fault.lines))
+
+    @classmethod
+    def of(cls, problem: str, **parts: Any) -> Self:
+        """Creates the error of one fault, as `Fault.of` does."""
+        return cls([Fault.of(problem, **parts)])
+
+    @classmethod
+    def of_file(cls, file: str | os.PathLike[str], problem: str) -> Self:
+        """Creates the error of one file."""
+        return cls([Fault.of_file(file, problem)])
+
+    @classmethod
+    def of_option(cls, option: str, value: object, problem: str) -> Self:
+        """Creates the error of one option."""
+        return cls([Fault.of_option(option, value, problem)])
+
+    @classmethod
+    def saying(cls, message: str, *, key: str = "", value: str = "") -> Self:
+        """Creates the error with this message."""
+        return cls([Fault.saying(message, key=key, value=value)])
 
     def __reduce__(self) -> tuple[type[InputError], tuple[list[Fault]]]:
         return type(self), (self.faults,)
@@ -190,6 +215,14 @@ class NotTracedError(CelltrainError, KeyError):
 
 class MissingExtraError(CelltrainError, ImportError):
     """An optional package is required but not installed."""
+
+
+def needed(module: str, message: str) -> Any:
+    """Imports and returns a module of an optional package; raises `MissingExtraError` with the message."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingExtraError(message) from error
 
 
 class CelltrainWarning(UserWarning):

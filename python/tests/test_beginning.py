@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from celltrain.cli import completing
+from celltrain.cli import options
 
 
 def test_a_new_scenario_is_valid_commented_and_runs(celltrain, tmp_path, monkeypatch):
@@ -57,15 +57,15 @@ def test_why_works_without_a_flow(celltrain):
 @pytest.mark.parametrize(
     ("complete", "beginning", "found"),
     [
-        (completing.measures, "efficiency,fairness_", ["efficiency,fairness_max_min"]),
-        (completing.paths, "port.bottleneck.bu", ["port.bottleneck.buffer="]),
+        (options.complete_measures, "efficiency,fairness_", ["efficiency,fairness_max_min"]),
+        (options.complete_paths, "port.bottleneck.bu", ["port.bottleneck.buffer="]),
         (
-            completing.paths,
+            options.complete_paths,
             "port.bottleneck.policy=tail_drop,selec",
             ["port.bottleneck.policy=tail_drop,selective_drop"],
         ),
-        (completing.paths, "nowhere.", []),
-        (completing.shipped_scenarios, "lan-tail", ["lan-tail-drop"]),
+        (options.complete_paths, "nowhere.", []),
+        (options.complete_shipped, "lan-tail", ["lan-tail-drop"]),
     ],
 )
 def test_completion_knows_measures_paths_and_scenarios(complete, beginning, found):
@@ -73,9 +73,11 @@ def test_completion_knows_measures_paths_and_scenarios(complete, beginning, foun
 
 
 def test_completion_knows_the_flows_of_the_scenario():
-    assert completing.flows(SimpleNamespace(params={"file": "lan-epd"}), "tcp") == [f"tcp{i}" for i in range(1, 6)]
-    assert completing.flows(SimpleNamespace(params={"file": "no-such"}), "tcp") == []
-    assert completing.flows(SimpleNamespace(params={}), "") == []
+    assert options.complete_flows(SimpleNamespace(params={"file": "lan-epd"}), "tcp") == [
+        f"tcp{i}" for i in range(1, 6)
+    ]
+    assert options.complete_flows(SimpleNamespace(params={"file": "no-such"}), "tcp") == []
+    assert options.complete_flows(SimpleNamespace(params={}), "") == []
 
 
 def test_list_without_a_kind_counts_the_kinds_and_takes_the_singular(celltrain):

@@ -23,9 +23,9 @@ from sweeps import rows
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.plan import Plan, canonical
 from celltrain.ensemble.store import Store
+from celltrain.ensemble.sweeps import run_plan
 from celltrain.ensemble.tuning import TunePlan, run_tune
 from celltrain.running import Local, cluster, run_chunk
 from celltrain.running.cluster import Cluster

@@ -129,7 +129,7 @@ def test_the_axis_of_time_is_the_window_that_was_asked_for(result: ct.RunResult)
 
 
 def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None:
-    from celltrain.drawing.diagrams.anatomy import _waiting
+    from celltrain.drawing.diagrams import _waiting
     from celltrain.drawing.event_rows import rows_of
 
     vcs, times, waiting = _waiting(rows_of(result.events["cells"], port="sw1->sw2"))
@@ -143,7 +143,7 @@ def test_the_anatomy_adds_up_to_the_recorded_queue(result: ct.RunResult) -> None
 @pytest.mark.parametrize("policy", [ct.TailDrop(), ct.DropFromFront(), ct.Epd(threshold=60)])
 def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_path: Path) -> None:
     """Only cells in the window are read, so cells that were already waiting at its start depart without an arrival."""
-    from celltrain.drawing.diagrams.anatomy import _waiting
+    from celltrain.drawing.diagrams import _waiting
 
     whole = ct.run(
         scenario(policy=policy), trace="queue", step="50us", events=ct.Events(folder=tmp_path / "all", kinds=["cells"])
@@ -159,7 +159,7 @@ def test_what_waits_when_a_window_begins_is_found(policy: models.Policy, tmp_pat
 
 def test_the_anatomy_shows_pauses_as_they_are() -> None:
     """Two bursts of thousands of cells with a long pause and an empty buffer between them, then a third burst."""
-    from celltrain.drawing.diagrams.anatomy import _COLUMNS, _drawn
+    from celltrain.drawing.diagrams import _COLUMNS, _drawn
 
     burst = np.concatenate([np.arange(1, 801), np.arange(799, -1, -1)])
     times = np.concatenate([start + np.arange(1600) * 3e-6 for start in (0.0, 0.3, 0.39)])

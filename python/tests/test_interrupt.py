@@ -77,13 +77,13 @@ def test_in_python_it_is_a_keyboard_interrupt():
 # The signal arrives after the third run, so there is work to keep.
 INTERRUPTED_REPRODUCTION = """
 import contextlib, signal, sys
-import celltrain.cli.progress
+import celltrain.cli.shell
 
 @contextlib.contextmanager
-def runs(title, latest, describe):
+def counting(title, latest, describe):
     yield lambda progress: progress.done == 3 and signal.raise_signal(signal.SIGINT)
 
-celltrain.cli.progress.runs = runs
+celltrain.cli.shell.counting = counting
 sys.argv = ["celltrain", "reproduce", "af-96-1269", "--table", "1", "--network", "LAN", "--seeds", "1000", *sys.argv[1:]]
 celltrain.cli.main()
 """

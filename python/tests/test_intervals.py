@@ -7,7 +7,7 @@ import pytest
 
 import celltrain as ct
 from celltrain.drawing.figure import bars
-from celltrain.ensemble.table import bounds
+from celltrain.ensemble.cases import bounds
 
 pytest.importorskip("matplotlib")
 

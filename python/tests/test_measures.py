@@ -11,8 +11,8 @@ from pages import ROOT
 
 import celltrain as ct
 from celltrain import _core
+from celltrain.ensemble.cases import measured
 from celltrain.ensemble.plan import Plan
-from celltrain.ensemble.table import measured
 from celltrain.model.measures import ROWS, RUN, SERIES
 from celltrain.running import tables
 

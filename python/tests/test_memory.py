@@ -13,7 +13,7 @@ import pytest
 from conftest import ROOT, SMALL, Command
 
 import celltrain as ct
-from celltrain.ensemble.plan.plan import no_measures
+from celltrain.ensemble.plan import no_measures
 from celltrain.ensemble.store import Store
 from celltrain.model.expressions import outlined
 from celltrain.model.network import Network

@@ -13,11 +13,11 @@ import pytest
 from sweeps import remade
 
 import celltrain as ct
-from celltrain.drawing.pages import words
-from celltrain.ensemble.coordinator import run_plan
+from celltrain.drawing import words
 from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.reports.data import of_store
 from celltrain.ensemble.store import RunRecord, Store
+from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local
 
 pytestmark = pytest.mark.slow

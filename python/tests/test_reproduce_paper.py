@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from celltrain import _core
-from celltrain.model.paths import set_key
-from celltrain.model.quantities import seconds
+from celltrain.model.paths import seconds, set_key
 from celltrain.model.scenario import Reading
 from celltrain.papers.paper import PAPER, Number, Paper, PaperError, evaluate, load, matches, substitute
 

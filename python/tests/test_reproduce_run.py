@@ -18,9 +18,8 @@ from rich.console import Console
 import celltrain
 from celltrain import _core
 from celltrain.model.expressions import follow
-from celltrain.papers import Progress, Reproduction, figures, load, report, reproduce
+from celltrain.papers import Progress, Reproduction, figures, load, planned, report, reproduce, run
 from celltrain.papers.paper import Number, PaperError
-from celltrain.papers.run import planned, run
 from celltrain.running import Chunk, RunRecord, local
 
 AF_96_1269 = "af-96-1269"

@@ -10,9 +10,9 @@ from test_sweep import PLAN, plan, rows
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.ensemble.coordinator import has_more, run_plan
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Database
+from celltrain.ensemble.sweeps import has_more, run_plan
 from celltrain.running import Local
 
 #: Two points take longer than any limit here, and two are quick.

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import celltrain as ct
-from celltrain.cli import completing
+from celltrain.cli import options
 from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.tuning import TunePlan
 from celltrain.model import shipped
@@ -85,9 +85,9 @@ def test_shells_complete_names_and_files():
     """Completes file names from their first letters, folders with a slash, and the last series in a list."""
     Path("land.toml").write_text("")
     Path("lanes").mkdir()
-    assert completing.scenarios("lan-e") == ["lan-epd"]
-    assert completing.scenarios("land") == ["land.toml"]
-    assert completing.scenarios("lane") == ["lanes/"]
-    assert "selective-drop-rz" in completing.plans("")
-    assert completing.explained("selective") == ["selective_drop", "selective-drop-rz"]
-    assert completing.series("queue,cw") == ["queue,cwnd"]
+    assert options.complete_scenarios("lan-e") == ["lan-epd"]
+    assert options.complete_scenarios("land") == ["land.toml"]
+    assert options.complete_scenarios("lane") == ["lanes/"]
+    assert "selective-drop-rz" in options.complete_plans("")
+    assert options.complete_explained("selective") == ["selective_drop", "selective-drop-rz"]
+    assert options.complete_series("queue,cw") == ["queue,cwnd"]

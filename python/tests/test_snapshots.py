@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from conftest import SMALL, WITHOUT_POLICY, Command
 
+import celltrain.papers as reproduction
 from celltrain.ensemble import vetting
 from celltrain.inspect import why
-from celltrain.papers import run as reproduction
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WIDTHS = (80, 100, 120)

@@ -25,10 +25,10 @@ from test_sweep import PLAN, plan, rows
 
 import celltrain as ct
 from celltrain import _core
-from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.database import Database, Repeat
 from celltrain.ensemble.store.folder import checksum
+from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local
 from celltrain.running.statistics import half_width
 
@@ -443,7 +443,7 @@ def test_special_files_do_not_block(store, tmp_path, celltrain, kind, command):
 IN_A_PROCESS = """
 import resource, sys
 sys.path.insert(0, {tests!r})
-import celltrain.ensemble.coordinator as coordinator
+import celltrain.ensemble.sweeps as coordinator
 from celltrain.cli import main
 coordinator.WRITE_RUNS = 200
 resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))

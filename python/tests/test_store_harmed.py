@@ -11,9 +11,9 @@ from test_store import made, store  # noqa: F401, fixtures
 from test_sweep import plan, rows
 
 import celltrain as ct
-from celltrain.ensemble.coordinator import run_plan
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.store.folder import Lock, put
+from celltrain.ensemble.sweeps import run_plan
 from celltrain.running import Local
 
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links and pipes are different there")

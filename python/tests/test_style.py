@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import celltrain as ct
-from celltrain.drawing.axes import COLOURS, colour_of_flow, tint_of_flow
+from celltrain.drawing.figure import COLOURS, colour_of_flow, tint_of_flow
 
 pytest.importorskip("matplotlib")
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,7 @@ def test_a_flow_has_its_colour_in_every_figure(tmp_path: Path) -> None:
 
 
 def test_figures_share_one_style(tmp_path: Path) -> None:
-    from celltrain.drawing.axes import new_axes
+    from celltrain.drawing.figure import new_axes
 
     for axes in (new_axes(), ct.run(scenario(), trace="queue").plot.queue()):
         assert not axes.spines["top"].get_visible() and not axes.spines["right"].get_visible()

@@ -9,7 +9,7 @@ from conftest import SMALL
 
 from celltrain.cli.catalog import entries
 from celltrain.errors import ScenarioError
-from celltrain.running.summary import RECOVERY, tcp_summary
+from celltrain.model.network import RECOVERY, tcp_summary
 
 
 def with_tcp(tmp_path: Path, text: str) -> Path:

@@ -13,10 +13,10 @@ import sweeps
 from sweeps import interrupted, rows
 
 import celltrain as ct
-from celltrain.ensemble import coordinator
-from celltrain.ensemble.coordinator import run_plan, seeds_needed
+from celltrain.ensemble import sweeps as coordinator
 from celltrain.ensemble.plan import Plan, canonical, run_key
 from celltrain.ensemble.store import Store
+from celltrain.ensemble.sweeps import run_plan, seeds_needed
 from celltrain.running import Chunk, Local, Task, run_chunk
 from small_sweep import SCENARIO
 

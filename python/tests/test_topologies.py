@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 import random
+import sys
 import time
 import tracemalloc
 from itertools import pairwise
@@ -395,14 +395,7 @@ def test_a_graph_without_flows_asks_for_some(celltrain, line):
 
 
 def test_without_networkx_the_extra_is_named(line, monkeypatch, celltrain):
-    real = builtins.__import__
-
-    def without(name, *arguments, **options):
-        if name == "networkx":
-            raise ImportError(name)
-        return real(name, *arguments, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "networkx", None)
     with pytest.raises(ct.MissingExtraError, match=r"pip install celltrain\[graph\]"):
         ct.import_graph(line(), flows=1)
     answer = celltrain("import", line(), "--flows", 1)

@@ -167,7 +167,7 @@ def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed,
     (tmp_path / "plan.toml").write_text(PLAN)
     # Write as often as possible, with runs slow enough to be killed between writes.
     program = (
-        "import sys, time, celltrain.ensemble.coordinator as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
+        "import sys, time, celltrain.ensemble.sweeps as c, celltrain.running.local as l; c.WRITE_RUNS = 3\n"
         "from pathlib import Path; from celltrain.ensemble.tuning import TunePlan, run_tune\n"
         "class Slow(l.Local):\n"
         "    def work(self, chunks, take): super().work(chunks, lambda rows: (time.sleep(0.004), take(rows)))\n"

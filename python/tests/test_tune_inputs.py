@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 
 import pytest
 from tunes import PLAN, plan
@@ -145,7 +146,7 @@ def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_pa
     with pytest.raises(TuneError, match="is a file, not a folder"):
         run_tune(plan(), tmp_path / "full" / "letter.txt", Local(1))
     made = tmp_path / "made"
-    Folder.create(made, plan()).close()
+    Folder.create(made, plan()).lock.close()
     manifest = json.loads((made / "tune.json").read_text())
     for key, value, message in (
         ("version", "0.0.9", "was made by celltrain 0.0.9, but this is "),
@@ -165,7 +166,7 @@ def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_pa
             Folder.resume(made, plan())
     (made / "tune.json").write_text(json.dumps({**elsewhere, "sha256": checksum(elsewhere)}))
     with pytest.warns(CelltrainWarning, match=r"was begun with optuna 3\.0\.0"):
-        Folder.resume(made, plan()).close()
+        Folder.resume(made, plan()).lock.close()
     (made / "tune.json").write_text(json.dumps(manifest))
     (made / "asked.json").write_text('{"generations": [[[["a"]]]]}')
     with pytest.raises(TuneError, match=r"asked\.json: is not what celltrain wrote"):
@@ -174,7 +175,7 @@ def test_a_folder_of_another_plan_version_or_kind_is_refused(undisturbed, tmp_pa
 
 def test_a_folder_that_another_process_writes_is_refused(tmp_path):
     with (
-        Folder.create(tmp_path / "s", plan()),
+        closing(Folder.create(tmp_path / "s", plan()).lock),
         pytest.raises(StoreError, match=r"is being written by another search \(process \d+\)"),
     ):
         run_tune(plan(), tmp_path / "s", Local(1), resume=True)

@@ -16,7 +16,7 @@ from celltrain import _core
 from celltrain.ensemble.store import Store
 from celltrain.ensemble.tuning import Estimate, Tuned, TunePlan
 from celltrain.ensemble.tuning.trials import ask
-from celltrain.model.quantities import exact
+from celltrain.model.paths import exact
 
 pytestmark = pytest.mark.slow
 

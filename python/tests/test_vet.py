@@ -10,7 +10,7 @@ import pytest
 from conftest import WITHOUT_POLICY, is_refused
 
 import celltrain as ct
-from celltrain.drawing.pages.words import estimated
+from celltrain.drawing.words import estimated
 from celltrain.ensemble.vetting import blocks, reversals, standard
 from celltrain.model.grids import Line
 

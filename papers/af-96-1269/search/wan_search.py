@@ -39,8 +39,8 @@ from typing import Any
 
 import numpy as np
 
+from celltrain.papers import reproduce
 from celltrain.papers.paper import load
-from celltrain.papers.run import reproduce
 from celltrain.papers.score import Scored
 from paper_page import ROOT, grid, replaced
 

@@ -20,31 +20,15 @@ if TYPE_CHECKING:
 
 #: Commands in the order in which the help lists them.
 COMMANDS = (
-    "new",
-    "run",
-    "compare",
-    "vet",
-    "why",
-    "plot",
-    "reproduce",
-    "study",
-    "sweep",
-    "tune",
-    "store",
-    "report",
-    "check",
-    "import",
-    "mmu",
-    "list",
-    "explain",
-    "schema",
-    "bench",
-    "lab",
-    "doctor",
+    *("new", "run", "compare", "vet", "why", "plot", "reproduce", "study", "sweep", "tune", "store", "report"),
+    *("check", "import", "mmu", "list", "explain", "schema", "bench", "lab", "doctor"),
 )
 #: Modules of commands that have no module with their own name.
-MODULES = {"list": "explain", "schema": "explain", "import": "new", "tune": "sweep", "study": "reproduce"}
-MODULES |= dict.fromkeys(("bench", "doctor", "lab"), "installation")
+MODULES = {
+    **{"check": "new", "import": "new", "list": "explain", "schema": "explain", "plot": "why", "report": "store"},
+    **{"study": "reproduce", "tune": "sweep", "vet": "compare"},
+    **dict.fromkeys(("bench", "doctor", "lab"), "installation"),
+}
 
 
 def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
@@ -56,12 +40,13 @@ def program(commands: Iterable[str] = COMMANDS) -> typer.Typer:
     )
     for command in commands:
         module = import_module(f"celltrain.cli.{MODULES.get(command, command)}")
-        if command in module.COMMANDS:
-            program.command(command, **module.COMMANDS[command].registration)(module.COMMANDS[command])
+        function = module.COMMANDS[command]
+        if not isinstance(function, dict):
+            program.command(command, **function.registration)(function)
             continue
         group = _typer(help=module.HELP)
-        for name, function in module.COMMANDS.items():
-            group.command(name, **function.registration)(function)
+        for name, inner in function.items():
+            group.command(name, **inner.registration)(inner)
         program.add_typer(group, name=command)
     program.callback()(celltrain)
     return program

@@ -15,37 +15,27 @@ from celltrain import _core
 
 Schema = dict[str, Any]
 
-# Schema definitions that list the choices of each kind.
-CHOICES = {
-    "policies": "Policy",
-    "memory_policies": "MemoryPolicy",
-    "schedulers": "Scheduler",
-    "allocators": "Allocator",
-    "discards": "EdgeDiscard",
-    "tcp": "Tcp",
-    "congestion": "Congestion",
-    "traffic": "Traffic",
-    "topologies": "Topology",
+#: Kinds of models: the singular, and the schema's definition that lists the choices.
+_MODELS = {
+    "policies": ("policy", "Policy"),
+    "memory_policies": ("memory policy", "MemoryPolicy"),
+    "schedulers": ("scheduler", "Scheduler"),
+    "allocators": ("allocator", "Allocator"),
+    "discards": ("discard algorithm", "EdgeDiscard"),
+    "tcp": ("TCP variant", "Tcp"),
+    "congestion": ("congestion control", "Congestion"),
+    "traffic": ("kind of traffic", "Traffic"),
+    "topologies": ("topology", "Topology"),
 }
+CHOICES = {kind: definition for kind, (_, definition) in _MODELS.items()}
+SINGULAR = {kind: singular for kind, (singular, _) in _MODELS.items()}
+SINGULAR |= {"services": "service of a VC", "papers": "paper", "studies": "study"}
+SINGULAR |= {"plans": "plan", "scenarios": "scenario"}
+KINDS = tuple(SINGULAR)
+#: Kinds of names that can be listed.
+LISTED = (*KINDS, "measures")
 # Services of a VC, by the keys of their tables.
 SERVICES = ("abr", "gfr")
-KINDS = (*CHOICES, "services", "papers", "studies", "plans", "scenarios")
-SINGULAR = {
-    "policies": "policy",
-    "memory_policies": "memory policy",
-    "schedulers": "scheduler",
-    "allocators": "allocator",
-    "discards": "discard algorithm",
-    "tcp": "TCP variant",
-    "congestion": "congestion control",
-    "traffic": "kind of traffic",
-    "topologies": "topology",
-    "services": "service of a VC",
-    "papers": "paper",
-    "studies": "study",
-    "plans": "plan",
-    "scenarios": "scenario",
-}
 
 
 @dataclass(frozen=True, kw_only=True)

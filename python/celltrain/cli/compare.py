@@ -1,41 +1,30 @@
-"""`celltrain compare`: compares scenarios run with the same seeds."""
+"""`celltrain compare` compares scenarios run with the same seeds, `celltrain vet` a policy with the classics."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from celltrain.cli import completing, options, progress, shell
+from celltrain.cli import options, shell
 from celltrain.cli.options import listed
-from celltrain.errors import Fault, InputError
+from celltrain.drawing.words import counted
+from celltrain.errors import InputError
+from celltrain.model.files import named
+from celltrain.model.overrides import as_options, of_options, single
 
 if TYPE_CHECKING:
     from celltrain.ensemble.comparing import Compared
-
 
 #: Measures that are printed and drawn by default.
 USUAL = ("efficiency", "fairness")
 
 
-@shell.command(
-    "celltrain compare lan-tail-drop lan-epd --seeds 20",
-    "celltrain compare lan-epd --vary port.bottleneck.buffer=1000,2000",
-    "celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop,epd",
-    'celltrain compare lan-tail-drop lan-epd --names "Tail drop,EPD" --plot a.svg',
-)
+@shell.command
 def compare(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="FILE...",
-            help="Scenarios: TOML files, or names of shipped ones. The first is what the others are compared with.",
-            autocompletion=completing.scenarios,
-        ),
-    ],
-    vary: Annotated[list[str] | None, {"autocompletion": completing.paths}] = None,
-    settings: Annotated[list[str] | None, {"names": ["--set"], "autocompletion": completing.paths}] = None,
+    output: shell.Document,
+    files: Annotated[list[Path], {"autocompletion": options.complete_scenarios}],
+    vary: Annotated[list[str] | None, {"autocompletion": options.complete_paths}] = None,
+    settings: options.Set = None,
     names: str | None = None,
     seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
     seed: options.FirstSeed = 1,
@@ -46,12 +35,12 @@ def compare(
     width: options.Width = "page",
     style: options.Style = None,
     out: Path | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
-    md: options.Markdown = False,
-    tex: options.Latex = False,
 ) -> int:
     """Run scenarios with the same seeds: means with 95 % intervals, and paired differences from the first.
+
+    Argument:
+        files (FILE...): Scenarios: TOML files, or names of shipped ones. The first is what the others are compared
+            with.
 
     Scenario:
         vary (PATH=VALUES): Values of a setting, separated by commas; examples below. With one FILE the values are compared.
@@ -67,22 +56,25 @@ def compare(
     Output:
         plot (PICTURE): Draw means with intervals there: .svg, .pdf or .png.
         out (DIR): Write means, differences and all runs there, as CSV and JSON.
+
+    Examples:
+        celltrain compare lan-tail-drop lan-epd --seeds 20
+        celltrain compare lan-epd --vary port.bottleneck.buffer=1000,2000
+        celltrain compare lan-epd --vary port.bottleneck.policy=tail_drop,epd
+        celltrain compare lan-tail-drop lan-epd --names "Tail drop,EPD" --plot a.svg
     """
-    from celltrain.drawing.pages.words import counted
     from celltrain.ensemble.comparing import compare
     from celltrain.ensemble.comparing.figure import check
-    from celltrain.model.overrides import as_options, of_options
 
-    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     called = None if names is None else listed([names])
     varied = of_options(vary or [], settings or [])
     if plot is not None:
         check(plot, width, style)
     if called is not None and len(files) > 1 and len(called) != len(files):
         said = f"--names has {counted(len(called), 'name')} for {counted(len(files), 'scenario')}; give one for each."
-        raise InputError([Fault.saying(said, key="--names", value=names or "")])
+        raise InputError.saying(said, key="--names", value=names or "")
     try:
-        with progress.waiting("comparing") as tell:
+        with shell.waiting("comparing") as tell:
             compared = compare(
                 *files,
                 names=called,
@@ -134,11 +126,7 @@ def finish(
     prints = dict(zip(compared.seeds, compared.fingerprints[0, 0].tolist(), strict=True)) if fingerprints else {}
     # A failed run has no fingerprint.
     known = {"fingerprints": {str(seed): text or None for seed, text in prints.items()}} if fingerprints else {}
-    output.show(
-        answer=lambda: compared.to_dict() | known,
-        rows=lambda: compared.table.to_pylist(),
-        blocks=lambda: blocks(compared, usual),
-    )
+    output.show(compared.to_dict() | known, blocks(compared, usual), lambda: compared.table.to_pylist())
     for seed, text in prints.items():
         output.note(f"seed {seed}  {text or 'failed'}")
     output.wrote(written)
@@ -148,4 +136,60 @@ def finish(
     return shell.NO if compared.failures else shell.DONE
 
 
-COMMANDS = {"compare": compare}
+@shell.command
+def vet(
+    output: shell.Document,
+    policy: Path,
+    settings: options.Set = None,
+    scenarios: list[str] | None = None,
+    beside: list[str] | None = None,
+    seeds: Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}] = 10,
+    seed: options.FirstSeed = 1,
+    jobs: options.Jobs = None,
+    brief: bool = False,
+    html: Path | None = None,
+) -> int:
+    """Check a policy's invariants, and compare it with EPD, Selective Drop and FBA in standard scenarios.
+
+    Argument:
+        policy (POLICY): A TOML file with a table policy, a scenario with one policy, a policy such as fba:z=0.5, or
+            mine.py:Mine.
+
+    Scenario:
+        settings (PATH=VALUE): Use this setting instead of that of POLICY. May be repeated.
+
+    Ensemble:
+        scenarios (NAMES): Of the standard set, separated by commas: lan-5, lan-15, wan-5, lan-5-sack, wan-5-sack,
+            lan-5-random, unequal-rtt. [default: all]
+        beside (NAMES): Policies to compare it with, separated by commas. [default: epd,selective_drop,fba]
+        seeds (N): Runs in each scenario.
+
+    Output:
+        brief: Print failed checks and the means over all scenarios only.
+        html (FILE): Write a page there, with everything.
+
+    Examples:
+        celltrain vet mine.toml --brief
+        celltrain vet fba:z=0.5 --json
+        celltrain vet mine.toml --scenarios lan-5,wan-5 --seeds 20 --beside fba
+    """
+    from celltrain.drawing.html import environment
+    from celltrain.ensemble import vetting
+    from celltrain.ensemble.vetting.standard import policy_of
+
+    if html is not None:
+        environment("report")
+    mine = policy_of(policy, single(settings))
+    with shell.waiting("vetting") as tell:
+        chosen: dict[str, Any] = {"scenarios": listed(scenarios), "beside": listed(beside)}
+        answer = vetting.vet(mine, **chosen, seeds=seeds, first_seed=seed, jobs=jobs, progress=tell)
+    rows = [{"metric": name, **values} for name, values in answer["metrics"].items()]
+    output.show(answer, vetting.blocks(answer, brief=brief), lambda: rows)
+    if html is not None:
+        with named(html) as file:
+            file.write(vetting.page(answer).encode())
+    output.wrote([] if html is None else [html])
+    return shell.DONE if all(check["holds"] for check in answer["conformance"]) else shell.NO
+
+
+COMMANDS = {"compare": compare, "vet": vet}

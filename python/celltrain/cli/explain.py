@@ -5,24 +5,27 @@ from __future__ import annotations
 import difflib
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import completing, options, shell
-from celltrain.cli.catalog import KINDS, SINGULAR, entries, everything
-from celltrain.errors import Fault, InputError
+from celltrain.cli import options, shell
+from celltrain.cli.catalog import KINDS, LISTED, SINGULAR, Entry, entries, everything
+from celltrain.drawing.words import prose
+from celltrain.errors import InputError
 from celltrain.model import shipped
+from celltrain.model.grammar import OTHERWISE
 from celltrain.model.grids import Line
+from celltrain.model.measures import ROWS, RUN, result_schema
+from celltrain.model.scenario import to_toml
+from celltrain.text import among
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from rich.console import Console, ConsoleOptions, RenderableType
 
-    from celltrain.cli.catalog import Entry
 
 #: Column headings in the tables of `list`, by field.
 HEADS = {"name": "name", "unit": "unit", "summary": "what it is"}
@@ -37,39 +40,35 @@ EXPLAINED = (
 )
 
 
-@shell.command(
-    "celltrain list policies", "celltrain list scenarios --json", "celltrain list measures --csv measures.csv"
-)
-def list_(
-    kind: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="KIND",
-            help=f"What to list: {', '.join(completing.KINDS)}. Without it, the kinds.",
-            autocompletion=completing.kinds,
-        ),
-    ] = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
-) -> None:
-    """List available models, services, papers, studies, plans, scenarios or measures."""
-    from celltrain.text import among
+_WHAT = f"What to list: {', '.join(LISTED)}. Without it, the kinds."
+_KIND = typer.Argument(metavar="KIND", help=_WHAT, autocompletion=options.complete_kinds)
 
-    output = shell.Output.of(as_json=as_json, csv=csv)
+
+@shell.command
+def list_(
+    output: shell.Table,
+    kind: Annotated[str | None, _KIND] = None,
+) -> None:
+    """List available models, services, papers, studies, plans, scenarios or measures.
+
+    Examples:
+        celltrain list policies
+        celltrain list scenarios --json
+        celltrain list measures --csv measures.csv
+    """
     if kind is None:
-        rows = [{"kind": kind, "count": len(_listed(kind))} for kind in completing.KINDS]
+        rows = [{"kind": kind, "count": len(_listed(kind))} for kind in LISTED]
         grid = shell.grid("kind", "how many", left=("kind",))
         for row in rows:
             grid.add_row(str(row["kind"]), f"{row['count']:,}")
         hint = Line(text="To list one kind: celltrain list policies")
-        output.show(answer=lambda: rows, rows=lambda: rows, blocks=lambda: [grid, hint])
+        output.show(rows, [grid, hint], lambda: rows)
         output.wrote()
         return
     plurals = {singular.replace(" ", "_"): plural for plural, singular in SINGULAR.items()} | {"measure": "measures"}
     wanted = plurals.get(kind, kind)
-    if wanted not in completing.KINDS:
-        problem = f"is not a kind that can be listed; {among(kind, completing.KINDS)}"
-        raise InputError([Fault.of_option("KIND", kind, problem)])
+    if wanted not in LISTED:
+        raise InputError.of_option("KIND", kind, f"is not a kind that can be listed; {among(kind, LISTED)}")
     note = "Of several connections or ports: flows.sum(*).timeouts, flows.mean(tcp1-3).goodput_mbps; docs/sweeps.md"
     entries_of(wanted, output, note=note if wanted == "measures" else "")
 
@@ -80,7 +79,7 @@ def entries_of(kind: str, output: shell.Output, hint: str = "", note: str = "") 
     grid = shell.grid(*map(HEADS.__getitem__, rows[0]), left=tuple(HEADS.values()))
     for row in rows:
         grid.add_row(*("" if (name, text) == ("unit", "1") else text for name, text in row.items()))
-    output.show(answer=lambda: rows, rows=lambda: rows, blocks=lambda: [grid, *([Line(text=hint)] if hint else [])])
+    output.show(rows, [grid, *([Line(text=hint)] if hint else [])], lambda: rows)
     if note:
         output.note(note)
     output.wrote()
@@ -90,7 +89,6 @@ def _listed(kind: str) -> list[dict[str, str]]:
     """Returns the names of a kind. Measures are named by the path to each number of a run."""
     if kind != "measures":
         return [{"name": entry.name, "summary": entry.summary} for entry in entries(kind)]
-    from celltrain.model.measures import ROWS, RUN
 
     members = {
         "flows": "tcp1",
@@ -109,38 +107,39 @@ def _listed(kind: str) -> list[dict[str, str]]:
     ]
 
 
-@shell.command("celltrain explain fba", "celltrain explain vanilla --page", "celltrain explain lan-epd > mine.toml")
+@shell.command
 def explain(
-    name: Annotated[
-        str | None,
-        typer.Argument(
-            help="A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic, topology, "
-            "service (abr, gfr), paper, study, example plan or scenario, a measure, or a term such as 'tail drop'. If two have the name, put the kind "
-            "before it: discards/tail_drop.",
-            autocompletion=completing.explained,
-        ),
-    ] = None,
+    output: shell.Answer,
+    name: Annotated[str | None, {"autocompletion": options.complete_explained}] = None,
     page: bool = False,
-    settings: Annotated[
-        list[str] | None, options.setting("Print a scenario with this setting. May be repeated.")
-    ] = None,
-    as_json: options.Json = False,
+    settings: options.Set = None,
 ) -> None:
     """Explain a model: its parameters with type, unit, default and range, and its page. Print an example plan or scenario.
 
+    Argument:
+        name: A policy, scheduler, allocator, discard algorithm, TCP variant, congestion control, kind of traffic,
+            topology, service (abr, gfr), paper, study, example plan or scenario, a measure, or a term such as 'tail
+            drop'. If two have the name, put the kind before it: discards/tail_drop.
+
+    Scenario:
+        settings (PATH=VALUE): Print a scenario with this setting. May be repeated.
+
     Options:
         page: Print the whole page of a TCP variant: all parameters, symbols, validation.
-    """
-    from celltrain.drawing.pages.words import prose
-    from celltrain.ensemble.table import measured
 
-    output = shell.Output.of(as_json=as_json)
+    Examples:
+        celltrain explain fba
+        celltrain explain vanilla --page
+        celltrain explain lan-epd > mine.toml
+    """
+    from celltrain.ensemble.cases import measured
+
     if name is None:
         names = {kind: [entry.name for entry in entries(kind)] for kind in KINDS}
         grid = shell.grid("kind", "names", left=("kind", "names"))
         for kind, those in names.items():
             grid.add_row(kind, ", ".join(those))
-        output.show(answer=lambda: names, blocks=lambda: [grid, Line(text="To explain one: celltrain explain fba")])
+        output.show(names, [grid, Line(text="To explain one: celltrain explain fba")], list)
         return
     wanted = name.removesuffix(".toml")
     named = [entry for entry in everything() if wanted in (entry.name, f"{entry.kind}/{entry.name}")]
@@ -164,11 +163,11 @@ def explain(
         )
         return
     if not named:
-        raise InputError([Fault.of_option("name", name, f"is not a {EXPLAINED}{_advice(wanted)}")])
+        raise InputError.of_option("name", name, f"is not a {EXPLAINED}{_advice(wanted)}")
     entry, *others = named
     if settings:
         entry = _changed(entry, settings)
-    if as_json:
+    if output.form == "json":
         shell.answer(entry.to_dict())
     elif entry.kind in ("plans", "scenarios"):
         typer.echo(entry.page, nl=False)
@@ -180,8 +179,6 @@ def explain(
 
 def _advice(wanted: str) -> str:
     """Returns the end of a message about a name that does not exist."""
-    from celltrain.model.grammar import OTHERWISE
-
     known = list(dict.fromkeys(entry.name for entry in everything()))
     near = difflib.get_close_matches(wanted.lower().replace("-", "_"), known, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else "see: celltrain list policies"
@@ -190,12 +187,11 @@ def _advice(wanted: str) -> str:
 
 def _changed(entry: Entry, settings: list[str]) -> Entry:
     """Returns a shipped scenario as a TOML page, with these settings changed."""
-    from celltrain.model.scenario import to_toml
     from celltrain.model.types import Scenario
 
     if entry.kind != "scenarios":
         problem = f"applies only to scenarios; {entry.name} is one of the {entry.kind}"
-        raise InputError([Fault.of_option("--set", settings[0], problem)])
+        raise InputError.of_option("--set", settings[0], problem)
     scenario = shell.scenario(Path(entry.name), settings)
     assert isinstance(scenario, Scenario), "it has settings of its own"
     return replace(entry, page=to_toml(scenario, head=f"{entry.name} with {', '.join(settings)}."))
@@ -251,25 +247,25 @@ def _markdown(page: str) -> RenderableType:
     return Whole(page, hyperlinks=False)
 
 
-@shell.command(
-    "celltrain schema > scenario.schema.json",
-    "celltrain schema --plan > plan.schema.json",
-    "celltrain schema --result > result.schema.json",
-)
-def schema(plan: bool = False, result: bool = False, as_json: options.Json = False) -> None:
+@shell.command
+def schema(output: shell.Answer, plan: bool = False, result: bool = False) -> None:
     """Print the JSON Schema of a scenario, a plan or a result, for editors and other programs.
 
     Options:
         plan: Print the schema of sweep and tune plans instead.
         result: Print the schema of the answer of run --json.
+
+    Examples:
+        celltrain schema > scenario.schema.json
+        celltrain schema --plan > plan.schema.json
+        celltrain schema --result > result.schema.json
     """
     from celltrain import _core
     from celltrain.ensemble.plan.forms import json_schema
-    from celltrain.model.measures import result_schema
 
     # The schema is JSON, with or without --json.
     if plan and result:
-        raise InputError([Fault.of_option("--plan", "", "cannot be combined with --result; give one of them")])
+        raise InputError.of_option("--plan", "", "cannot be combined with --result; give one of them")
     shell.answer(result_schema() if result else json_schema() if plan else json.loads(_core.schema()))
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from celltrain import _core
-from celltrain.cli import options, progress, shell
+from celltrain.cli import shell
+from celltrain.errors import CelltrainError, InputError
 from celltrain.model.arguments import cores
 from celltrain.model.files import named
 from celltrain.model.grids import Line
@@ -37,23 +38,25 @@ print(_core.measure(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 """
 
 
-@shell.command("celltrain bench", "celltrain bench --quick", "celltrain bench --csv speed.csv")
-def bench(quick: bool = False, csv: options.Csv = None, as_json: options.Json = False) -> None:
+@shell.command
+def bench(output: shell.Table, quick: bool = False) -> None:
     """Measure both engines on fixed scenarios, each in a process of its own: the fastest of three runs.
 
     Options:
         quick: Four of the scenarios, one run each.
-    """
-    from celltrain.errors import Fault, InputError
 
-    output = shell.Output.of(as_json=as_json, csv=csv)
+    Examples:
+        celltrain bench
+        celltrain bench --quick
+        celltrain bench --csv speed.csv
+    """
     profile = _core.build()["profile"]
     if profile != "release":
         problem = "is not benchmarked: only a release build has meaningful speeds. Install one with: pip install ."
-        raise InputError([Fault.of_option("build", profile, problem)])
+        raise InputError.of_option("build", profile, problem)
     titles = {case["scenario"]: case["title"] for case in cases(quick=quick)}
     measured: list[dict[str, Any]] = []
-    with progress.waiting(f"measuring {len(titles)} scenarios on both engines") as tell:
+    with shell.waiting(f"measuring {len(titles)} scenarios on both engines") as tell:
         for row in _measure(list(titles), QUICK_TIMES if quick else TIMES):
             measured.append(row)
             if tell is not None:
@@ -75,7 +78,7 @@ def bench(quick: bool = False, csv: options.Csv = None, as_json: options.Json = 
             "" if ratio is None else f"{ratio:.1f}",
         )
     note = "Seconds of wall-clock time. Memory is the most the process ever had, Python's included."
-    output.show(answer=lambda: measured, rows=lambda: measured, blocks=lambda: [grid, Line(text=note)])
+    output.show(measured, [grid, Line(text=note)], lambda: measured)
     output.wrote()
 
 
@@ -108,11 +111,16 @@ SELF_TEST_FINGERPRINT = "6511410705cde346"
 IMPORT_TIME_LIMIT_SECONDS = 0.3
 
 
-@shell.command("celltrain doctor", "celltrain doctor --json", "celltrain doctor --csv doctor.csv")
-def doctor(csv: options.Csv = None, as_json: options.Json = False) -> int:
-    """Check what is installed and whether it works; exit with 1 if something is wrong."""
-    output = shell.Output.of(as_json=as_json, csv=csv)
-    with progress.waiting("looking"):
+@shell.command
+def doctor(output: shell.Table) -> int:
+    """Check what is installed and whether it works; exit with 1 if something is wrong.
+
+    Examples:
+        celltrain doctor
+        celltrain doctor --json
+        celltrain doctor --csv doctor.csv
+    """
+    with shell.waiting("looking"):
         findings = list(examine())
     fine = all(finding["fine"] for finding in findings)
     grid = shell.grid("", "what", "found", "", left=("", "what", "found"))
@@ -120,11 +128,8 @@ def doctor(csv: options.Csv = None, as_json: options.Json = False) -> int:
         value = finding["value"]
         text = "not there" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
         grid.add_row("ok" if finding["fine"] else "WRONG", finding["name"], text, finding["advice"])
-    output.show(
-        answer=lambda: {"fine": fine, "findings": findings},
-        rows=lambda: findings,
-        blocks=lambda: [grid, Line(text="everything is fine" if fine else "something is wrong")],
-    )
+    verdict = Line(text="everything is fine" if fine else "something is wrong")
+    output.show({"fine": fine, "findings": findings}, [grid, verdict], lambda: findings)
     output.wrote()
     return shell.DONE if fine else shell.NO
 
@@ -204,15 +209,18 @@ def _self_test() -> dict[str, Any]:
 PAGE = Path(__file__).parent.parent / "lab.html"
 
 
-@shell.command("celltrain lab", "celltrain lab --out lab.html", "celltrain lab --json")
-def lab(out: Path | None = None, as_json: options.Json = False) -> None:
+@shell.command
+def lab(output: shell.Answer, out: Path | None = None) -> None:
     """Open the lab in a browser: the simulator in one page, with a buffer to look into and exercises.
 
     Output:
         out (FILE): Write the page there instead: one file, which needs no network.
-    """
-    from celltrain.errors import CelltrainError
 
+    Examples:
+        celltrain lab
+        celltrain lab --out lab.html
+        celltrain lab --json
+    """
     try:
         page = PAGE.read_bytes()
     except FileNotFoundError:
@@ -226,9 +234,9 @@ def lab(out: Path | None = None, as_json: options.Json = False) -> None:
             file.write(page)
     address = (out or PAGE).resolve().as_uri()
     text = f"The lab is {address}: open it in a browser."
-    if out is None and not as_json and webbrowser.open(address):
+    if out is None and output.form != "json" and webbrowser.open(address):
         text = f"The lab is open in a browser: {address}"
-    shell.Output.of(as_json=as_json).tell({"page": address, "bytes": len(page)}, text)
+    output.tell({"page": address, "bytes": len(page)}, text)
 
 
 COMMANDS = {"bench": bench, "doctor": doctor, "lab": lab}

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from celltrain.cli import options, progress, shell
+from celltrain.cli import options, shell
+from celltrain.errors import InputError
+from celltrain.model.grids import Line
 
 if TYPE_CHECKING:
     from celltrain.mmu.arithmetic import Thresholds
@@ -22,12 +24,9 @@ Configuration = Annotated[
 ]
 
 
-@shell.command(
-    "celltrain mmu thresholds switch.toml",
-    "celltrain mmu thresholds /etc/sonic --generation th5 --port Ethernet0 --group 3",
-    "celltrain mmu thresholds switch.toml --check qos_params.th5.yaml --section topo-ft2-64",
-)
+@shell.command
 def thresholds(
+    output: shell.Table,
     configuration: Configuration,
     generation: str | None = None,
     cable: str | None = None,
@@ -38,8 +37,6 @@ def thresholds(
     simulate: bool = False,
     check: Path | None = None,
     section: str | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
 ) -> int:
     """Print the cell at which each priority group pauses and drops, and each queue drops, with the arithmetic.
 
@@ -56,29 +53,27 @@ def thresholds(
         simulate: Fill each group and queue in a run, cell by cell, and compare; exit with 1 if it differs.
         check (FILE): Compare with this test file (sonic-mgmt's qos_params, YAML or JSON); exit with 1 if it differs.
         section (NAME): Section of that file, such as topo-ft2-64. [default: its only one]
+
+    Examples:
+        celltrain mmu thresholds switch.toml
+        celltrain mmu thresholds /etc/sonic --generation th5 --port Ethernet0 --group 3
+        celltrain mmu thresholds switch.toml --check qos_params.th5.yaml --section topo-ft2-64
     """
-    from celltrain.errors import Fault, InputError
     from celltrain.mmu.arithmetic import of_loaded
     from celltrain.mmu.configuration import load
     from celltrain.mmu.expected import of_loaded_file
     from celltrain.mmu.generations import in_words
-    from celltrain.model.grids import Line
 
-    output = shell.Output.of(as_json=as_json, csv=csv)
     if section is not None and check is None:
-        raise InputError(
-            [Fault.saying("--section selects a part of the file of --check: add --check", key="--section")]
-        )
+        raise InputError.saying("--section selects a part of the file of --check: add --check", key="--section")
     if simulate and check is not None:
-        raise InputError(
-            [Fault.saying("--simulate and --check are two comparisons: give one of them", key="--simulate")]
-        )
+        raise InputError.saying("--simulate and --check are two comparisons: give one of them", key="--simulate")
     loaded = load(configuration, cable=cable)
     chip = loaded.generation(generation)
     if check is not None:
         compared = of_loaded_file(loaded, chip, check, section)
         facts = compared.to_dict()
-        output.show(answer=lambda: facts, rows=lambda: facts["entries"], blocks=lambda: [])
+        output.show(facts, [], lambda: facts["entries"])
         if output.form == "text":
             shell.say("\n".join(compared.lines()))
         output.wrote()
@@ -87,15 +82,9 @@ def thresholds(
     if simulate:
         return _simulate(found, output)
     turns = found.in_turn_grid()
-    output.show(
-        answer=found.to_dict,
-        rows=lambda: [row.to_dict() for row in found.rows],
-        blocks=lambda: [
-            Line(text=f"{found.switch or configuration.name}: {in_words(chip)}"),
-            found.grid(),
-            *([] if turns is None else [turns]),
-        ],
-    )
+    head = Line(text=f"{found.switch or configuration.name}: {in_words(chip)}")
+    grids = [found.grid(), *([] if turns is None else [turns])]
+    output.show(found.to_dict(), [head, *grids], lambda: [row.to_dict() for row in found.rows])
     if output.form == "text":
         shell.say("\n".join(["", *found.words()]))
     output.wrote()
@@ -106,17 +95,23 @@ def _simulate(found: Thresholds, output: shell.Output) -> int:
     """Prints the cells of the arithmetic and those of runs."""
     from celltrain.mmu.simulation import simulate
 
-    with progress.waiting("filling groups and queues") as tell:
+    with shell.waiting("filling groups and queues") as tell:
         simulated = simulate(found, progress=tell)
     facts = simulated.to_dict()
-    output.show(answer=lambda: facts, rows=lambda: facts["fills"], blocks=lambda: [simulated.grid()])
+    output.show(facts, [simulated.grid()], lambda: facts["fills"])
     output.wrote()
     return shell.DONE if simulated.agrees else shell.NO
 
 
-@shell.command("celltrain mmu generations", "celltrain mmu generations --json", "celltrain mmu generations --csv -")
-def generations(csv: options.Csv = None, as_json: options.Json = False) -> None:
-    """List the generations of chips whose rules are known."""
+@shell.command
+def generations(output: shell.Table) -> None:
+    """List the generations of chips whose rules are known.
+
+    Examples:
+        celltrain mmu generations
+        celltrain mmu generations --json
+        celltrain mmu generations --csv -
+    """
     from celltrain.mmu.generations import FOLDER, known
 
     rows = [
@@ -134,7 +129,7 @@ def generations(csv: options.Csv = None, as_json: options.Json = False) -> None:
     for row in rows:
         texts = (row["name"], row["generation"], row["cell_bytes"], row["memories"], "yes" if row["egress"] else "no")
         grid.add_row(*map(str, texts))
-    shell.Output.of(as_json=as_json, csv=csv).show(answer=lambda: rows, rows=lambda: rows, blocks=lambda: [grid])
+    output.show(rows, [grid], lambda: rows)
 
 
-COMMANDS = {"thresholds": thresholds, "generations": generations}
+COMMANDS = {"mmu": {"thresholds": thresholds, "generations": generations}}

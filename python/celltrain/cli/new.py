@@ -1,4 +1,4 @@
-"""`celltrain new` and `celltrain import`: make a scenario, from a shipped one or from a graph.
+"""`celltrain new` and `import` make a scenario, from a shipped one or a graph; `check` finds what is wrong with one.
 
 `celltrain import sonic` makes the buffer configuration of a switch for `celltrain mmu`.
 """
@@ -7,14 +7,25 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from celltrain.cli import completing, options, shell
-from celltrain.text import shown
+from celltrain.cli import options, shell
+from celltrain.drawing.figure import refuse_other, require_matplotlib
+from celltrain.errors import Fault, InputError, OutputError
+from celltrain.model import shipped
+from celltrain.model.graph import import_graph
+from celltrain.model.grids import Line
+from celltrain.model.network import Network
+from celltrain.model.overrides import Setting, single
+from celltrain.model.policy_files import is_policy_file
+from celltrain.model.scenario import read, save, table, to_toml
+from celltrain.text import among, shown
 
 #: In place of a file: the buffer configuration of a switch with SONiC.
 SONIC = "sonic"
@@ -22,72 +33,56 @@ SONIC = "sonic"
 OF_SONIC = {"file", "folder", "generation", "cable", "out", "as_json"}
 
 
-@shell.command(
-    "celltrain new mine", "celltrain new far --like wan-epd", "celltrain new mine && celltrain run mine.toml"
-)
+@shell.command
 def new(
-    name: Annotated[
-        str, typer.Argument(metavar="NAME", help="The scenario's name; the file is NAME.toml.", show_default=False)
-    ] = "",
-    like: Annotated[str | None, {"autocompletion": completing.shipped_scenarios}] = None,
-    as_json: options.Json = False,
+    output: shell.Answer,
+    name: Annotated[str, {"show_default": False}] = "",
+    like: Annotated[str | None, {"autocompletion": options.complete_shipped}] = None,
 ) -> None:
     """Write a commented scenario to start from: five TCP connections that share the buffer of a switch.
 
+    Argument:
+        name (NAME): The scenario's name; the file is NAME.toml.
+
     Options:
         like (SCENARIO): Copy this shipped scenario instead.
-    """
-    from celltrain.errors import Fault, InputError, OutputError
-    from celltrain.model import shipped
-    from celltrain.text import among
 
+    Examples:
+        celltrain new mine
+        celltrain new far --like wan-epd
+        celltrain new mine && celltrain run mine.toml
+    """
     if not name:
-        raise InputError([Fault.saying("NAME is missing: celltrain new mine writes mine.toml", key="NAME")])
+        raise InputError.saying("NAME is missing: celltrain new mine writes mine.toml", key="NAME")
     path = Path(name.removesuffix(".toml") + ".toml")
     if not re.fullmatch(r"[\w .+-]+", path.stem):
-        raise InputError([Fault.of_option("NAME", name, "is not a name; use letters, digits, spaces and - _ + .")])
+        raise InputError.of_option("NAME", name, "is not a name; use letters, digits, spaces and - _ + .")
     if like is None:
         text = (Path(__file__).parent / "new.toml").read_text(encoding="utf-8")
     elif (found := shipped.found(like, "scenario", folder=None)) is not None:
         text = found[1]
     else:
         hint = among(like, shipped.names("scenario"))
-        raise InputError([Fault.of_option("--like", like, f"is not a shipped scenario; {hint}")])
+        raise InputError.of_option("--like", like, f"is not a shipped scenario; {hint}")
     text = re.sub(r"(?m)^name = .*$", f'name = "{path.stem}"', text, count=1)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise OutputError([Fault.of_file(str(path), "already exists; choose another name, or delete it")]) from None
+        raise OutputError.of_file(str(path), "already exists; choose another name, or delete it") from None
     except OSError as error:
-        raise OutputError([Fault.of_file(str(path), f"cannot be written: {error.strerror}")]) from None
+        raise OutputError.of_file(str(path), f"cannot be written: {error.strerror}") from None
     typed = shown(shlex.quote(str(path)))
-    shell.Output.of(as_json=as_json).tell(
-        {"file": str(path)},
-        f"wrote {shown(path)}",
-        f"To run it: celltrain run {typed}",
-        f"To check a change: celltrain check {typed}",
-    )
+    advice = (f"To run it: celltrain run {typed}", f"To check a change: celltrain check {typed}")
+    output.tell({"file": str(path)}, f"wrote {shown(path)}", *advice)
 
 
-@shell.command(
-    "celltrain import net.graphml --flows 20 --delay 1ms --out net.toml",
-    "celltrain import net.json --rate-attribute bandwidth --rate-unit Mbps",
-    "celltrain import sonic /etc/sonic --out switch.toml",
-)
+@shell.command
 def import_(
+    output: shell.Answer,
     context: typer.Context,
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A graph: GraphML, or JSON with nodes and links. Or sonic, to read the buffer configuration in FOLDER.",
-        ),
-    ],
-    folder: Annotated[
-        Path | None,
-        typer.Argument(metavar="FOLDER", help="After sonic: a folder with SONiC's files, such as config_db.json."),
-    ] = None,
+    file: Path,
+    folder: Path | None = None,
     rate_attribute: str = "rate",
     delay_attribute: str = "delay",
     rate_unit: str | None = None,
@@ -108,9 +103,13 @@ def import_(
     generation: str | None = None,
     cable: str | None = None,
     out: Annotated[Path | None, {"names": ["--out", "-o"]}] = None,
-    as_json: options.Json = False,
 ) -> None:
     """Make a scenario from a graph: its nodes are switches, flows join hosts at them, every port has EPD.
+
+    Argument:
+        file (FILE): A graph: GraphML, or JSON with nodes and links. Or sonic, to read the buffer configuration in
+            FOLDER.
+        folder (FOLDER): After sonic: a folder with SONiC's files, such as config_db.json.
 
     Switch:
         generation (NAME): After sonic: generation of the chip, as celltrain mmu generations lists them.
@@ -139,20 +138,20 @@ def import_(
 
     Output:
         out (SCENARIO): TOML file to write. [default: standard output]
-    """
-    from celltrain.errors import Fault, InputError
 
+    Examples:
+        celltrain import net.graphml --flows 20 --delay 1ms --out net.toml
+        celltrain import net.json --rate-attribute bandwidth --rate-unit Mbps
+        celltrain import sonic /etc/sonic --out switch.toml
+    """
     if folder is not None or str(file) == SONIC:
         if folder is None or str(file) != SONIC:
             problem = "reads one graph, or sonic and a folder: celltrain import sonic FOLDER"
-            raise InputError([Fault.of_option("FILE", shown(file if folder is None else folder), problem)])
+            raise InputError.of_option("FILE", shown(file if folder is None else folder), problem)
         _refuse(context, context.params.keys() - OF_SONIC, "applies to graphs only")
-        _import_sonic(folder, generation=generation, cable=cable, out=out, as_json=as_json)
+        _import_sonic(output, folder, generation=generation, cable=cable, out=out)
         return
     _refuse(context, {"generation", "cable"}, "applies to celltrain import sonic FOLDER only")
-    from celltrain.model.graph import import_graph
-    from celltrain.model.overrides import single
-    from celltrain.model.scenario import read, save, table, to_toml
     from celltrain.model.types import Scenario
 
     scenario = import_graph(
@@ -181,17 +180,19 @@ def import_(
     if out is not None:
         with shell.writing(out):
             save(scenario, out, head=head)
-    elif not as_json:
+    elif output.form != "json":
         typer.echo(to_toml(scenario, head=head), nl=False)
         return
     network = scenario.to_dict()["topology"]["network"]
     counts = ", ".join(f"{len(network[key])} {key}" for key in ("switches", "hosts", "links", "flows"))
     written = None if out is None else shown(out)
     answer = {"scenario": scenario.to_dict(), "written": written}
-    shell.Output.of(as_json=as_json).tell(answer, f"wrote {written}: {counts}")
+    output.tell(answer, f"wrote {written}: {counts}")
 
 
-def _import_sonic(folder: Path, *, generation: str | None, cable: str | None, out: Path | None, as_json: bool) -> None:
+def _import_sonic(
+    output: shell.Output, folder: Path, *, generation: str | None, cable: str | None, out: Path | None
+) -> None:
     """Writes the buffer configuration in a folder with files of SONiC."""
     from celltrain.mmu.configuration import read_sonic
 
@@ -202,26 +203,124 @@ def _import_sonic(folder: Path, *, generation: str | None, cable: str | None, ou
     if out is not None:
         with shell.writing(out):
             out.write_text(text, encoding="utf-8")
-    elif not as_json:
+    elif output.form != "json":
         typer.echo(text, nl=False)
         return
     written = None if out is None else shown(out)
     counts = f"{len(switch.pool)} pools, {len(switch.profile)} profiles, {switch.port_count} ports"
-    answer = {"configuration": switch.to_dict(), "written": written}
-    shell.Output.of(as_json=as_json).tell(answer, f"wrote {written}: {counts}")
+    output.tell({"configuration": switch.to_dict(), "written": written}, f"wrote {written}: {counts}")
 
 
 def _refuse(context: typer.Context, names: AbstractSet[str], problem: str) -> None:
     """Refuses options that were given and do not apply."""
-    from celltrain.errors import Fault, InputError
-
     given = [
         name
         for name in sorted(names)
         if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
     ]
     if given:
-        raise InputError([Fault.of_option(f"--{given[0].replace('_', '-')}", context.params[given[0]], problem)])
+        raise InputError.of_option(f"--{given[0].replace('_', '-')}", context.params[given[0]], problem)
 
 
-COMMANDS = {"new": new, "import": import_}
+@shell.command
+def check(
+    output: shell.Table,
+    files: Annotated[list[Path], {"autocompletion": options.complete_scenarios}],
+    settings: options.Settings = None,
+    plot: Path | None = None,
+) -> int:
+    """Find everything that is wrong with scenario and policy files, without a run; exit with 2 if anything is.
+
+    Argument:
+        files (FILE...): Scenarios or policies: TOML files, or names of shipped scenarios.
+
+    Output:
+        plot (PICTURE): Draw the network of the one FILE there: .png, .svg or .pdf.
+
+    Examples:
+        celltrain check mine.toml
+        celltrain check policy.toml lan-epd --json
+        celltrain check chain-epd --plot chain.png
+    """
+    if plot is not None:
+        _can_draw(files, plot)
+    changed = single(settings)
+    checked = [_checked(file, changed) for file in files]
+    faults = [fault for one in checked for fault in one.faults]
+    if plot is not None and not faults:
+        _draw(checked[0], plot)
+    warnings = [{"file": one.file, "message": message} for one in checked for message in one.warnings]
+    if output.form != "json":
+        shell.report(faults, as_json=False)
+        for warning in warnings:
+            shell.complain(f"{warning['file']}: warning: {warning['message']}")
+    found = [fault.to_dict() for fault in faults]
+    answer = {
+        "faults": found,
+        "warnings": warnings,
+        "networks": [one.answer for one in checked if one.network is not None],
+        "policies": [one.answer for one in checked if one.answer and one.network is None],
+    }
+    output.show(answer, [Line(text=one.summary) for one in checked if not one.faults], lambda: found)
+    output.wrote([plot] if plot is not None and not faults else [])
+    return shell.BAD_INPUT if faults else shell.DONE
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Checked:
+    """A checked file; `answer` has its network or its policy if it has no faults."""
+
+    file: str
+    faults: list[Fault] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    network: Network | None = None
+    answer: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> str:
+        """One line about a file without faults."""
+        what = f"the policy {shown(self.answer['name'])}; " if self.network is None else ""
+        count = len(self.warnings)
+        warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
+        return f"{self.file}: {what}{warned if count else 'nothing is wrong'}"
+
+
+def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
+    """Checks a scenario or a policy file."""
+    name = shown(file)
+    if is_policy_file(file):
+        from celltrain.ensemble.vetting.standard import check_file
+
+        try:
+            policy, warnings = check_file(file, settings)
+        except InputError as error:
+            return _Checked(file=name, faults=error.faults)
+        answer: dict[str, Any] = {"file": name, "name": policy.name, "policy": policy.table}
+        return _Checked(file=name, warnings=warnings, answer=answer)
+    reading = read(file, settings, option="--set")
+    if reading.faults:
+        return _Checked(file=name, faults=reading.faults, warnings=reading.warnings)
+    network = Network.of_core(reading.accepted())
+    stay = shell.fixed_thresholds(file, table(reading.accepted())) if settings else []
+    answer = {"file": name, **network.to_dict(), "memory_bytes": reading.memory_bytes}
+    return _Checked(file=name, warnings=[*reading.warnings, *stay], network=network, answer=answer)
+
+
+def _can_draw(files: list[Path], plot: Path) -> None:
+    """Raises `InputError`, before any file is read, if the network cannot be drawn."""
+    if len(files) != 1:
+        raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")
+    refuse_other(plot, "--plot")
+    require_matplotlib()
+
+
+def _draw(checked: _Checked, plot: Path) -> None:
+    from celltrain.inspect.network_figure import save
+
+    if checked.network is None:
+        raise InputError.saying(f"Cannot draw {checked.file}: it is a policy, not a network.", key="--plot")
+    with shell.writing(plot):
+        save(checked.network, plot)
+
+
+COMMANDS = {"new": new, "import": import_, "check": check}

@@ -1,17 +1,26 @@
-"""Options that commands share, by their groups in the help: scenario, ensemble, output."""
+"""Options that commands share, by groups in the help: scenario, ensemble, output; and their completion in a shell.
+
+`celltrain --install-completion` sets completion up.
+"""
 
 from __future__ import annotations
 
+import glob
 import inspect
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from celltrain.cli import completing
+from celltrain.cli import catalog
+from celltrain.errors import CelltrainError
+from celltrain.model import measures, paths, scenario, shipped
 from celltrain.model.arguments import MOST_JOBS
+from celltrain.model.network import Network
 from celltrain.text import shortened
 
 SCENARIO, ENSEMBLE, OUTPUT = "Scenario", "Ensemble", "Output"
@@ -42,16 +51,28 @@ def whole(least: int, most: int | None = None) -> Callable[[str], int]:
     return number
 
 
-def described(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
-    """Returns a command's help, and its annotations completed with the options that its docstring describes.
+@dataclass(frozen=True)
+class Several:
+    """Options that a command receives as one object: `Annotated[Made, Several(make, {name: (type, default)})]`."""
+
+    make: Callable[..., Any]
+    options: dict[str, tuple[Any, Any]]
+
+
+def described(function: Callable[..., Any]) -> tuple[str, list[str], dict[str, Any]]:
+    """Returns a command's help, its examples, and its annotations completed with the options in its docstring.
 
     A section of the docstring has the name of a help group, and a line `parameter (METAVAR): text [default: words]` for
-    each option. Other properties of an option, such as a parser, are in a dictionary in its annotation.
+    each option. Other properties of an option, such as a parser, are in a dictionary in its annotation. The sections
+    `Argument` and `Examples` describe an argument and list commands.
     """
+    examples: list[str] = []
     text, *sections = (inspect.getdoc(function) or "").split("\n\n")
     hints = get_type_hints(function, include_extras=True)
     for section in sections:
         panel, *lines = re.split(r":?\n    (?=\S)", section)
+        if panel == "Examples":
+            examples, lines = lines, []
         for line in lines:
             described = _DESCRIPTION.fullmatch(" ".join(line.split()))
             assert described is not None, f"{line} describes an option"
@@ -59,20 +80,22 @@ def described(function: Callable[..., Any]) -> tuple[str, dict[str, Any]]:
             kind, more = hints[name], {}
             if hasattr(kind, "__metadata__"):
                 kind, more = kind.__origin__, dict(kind.__metadata__[0])
-            names = more.pop("names", [f"--{name.replace('_', '-')}"])
-            in_panel = None if panel == "Options" else panel
-            hints[name] = Annotated[
-                kind, option(metavar, meaning, *names, panel=in_panel, default=default or True, **more)
-            ]
-    return text, hints
+            if panel == "Argument":
+                made = typer.Argument(metavar=metavar, help=meaning, **more)
+            else:
+                names = more.pop("names", [f"--{name.replace('_', '-')}"])
+                in_panel = None if panel == "Options" else panel
+                made = option(metavar, meaning, *names, panel=in_panel, default=default or True, **more)
+            hints[name] = Annotated[kind, made]
+    return text, examples, hints
 
 
 _DESCRIPTION = re.compile(r"(\w+)(?: \(([^)]+)\))?: (.+?)(?: \[default: (.+)\])?")
 
 
-def setting(text: str) -> Any:
-    """Creates the option `--set`."""
-    return option("PATH=VALUE", text, "--set", panel=SCENARIO, autocompletion=completing.paths)
+def setting(text: str, *names: str) -> Any:
+    """Creates the option `--set`, which may have further names."""
+    return option("PATH=VALUE", text, "--set", *names, panel=SCENARIO, autocompletion=complete_paths)
 
 
 def listed(texts: list[str] | None) -> list[str] | None:
@@ -84,25 +107,65 @@ def listed(texts: list[str] | None) -> list[str] | None:
     return None if texts is None else [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
+def completer(
+    names: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False
+) -> Callable[[str], list[str]]:
+    """Returns a completion of names: of the last of `several` separated by commas, or also of TOML `files`."""
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)
+        found = [f"{before}{comma}{name}" for name in names() if name.startswith(last)]
+        return [*found, *_files(incomplete)] if files else found
+
+    return complete
+
+
+def _files(incomplete: str) -> list[str]:
+    """Returns TOML files and folders that begin with `incomplete`; a slash is added to folders."""
+    found = sorted(glob.glob(f"{glob.escape(incomplete)}*"))  # noqa: PTH207 -- a path prefix, not a path
+    folders = [f"{path}/" for path in found if os.path.isdir(path)]  # noqa: PTH112
+    return [*folders, *(path for path in found if path.endswith(".toml"))]
+
+
+complete_shipped = completer(shipped.scenarios)
+complete_scenarios = completer(shipped.scenarios, files=True)
+complete_plans = completer(lambda: shipped.names("plan"), files=True)
+complete_kinds = completer(lambda: catalog.LISTED)
+complete_explained = completer(lambda: dict.fromkeys(entry.name for entry in catalog.everything()))
+complete_measures = completer(lambda: (one.name for one in measures.RUN if one.kind != "string"), several=True)
+complete_series = completer(lambda: measures.SERIES, several=True)
+
+
+def complete_flows(context: typer.Context, incomplete: str) -> list[str]:
+    """Completes connections of the scenario already given on the command line."""
+    file = context.params.get("file")
+    try:
+        flows = () if file is None else Network.of_core(scenario.read(file).accepted()).flows
+    except (CelltrainError, OSError):
+        flows = ()
+    return completer(lambda: (flow.name for flow in flows))(incomplete)
+
+
+def complete_paths(incomplete: str) -> list[str]:
+    """Completes the next step of a path, such as `port.bottleneck.buffer=`; after `=`, values such as `epd`."""
+    path, sign, values = incomplete.partition("=")
+    parent, _, step = path.rpartition(".")
+    try:
+        if sign:
+            return [f"{path}={one}" for one in completer(lambda: paths.choices(path), several=True)(values)]
+        before = f"{parent}." if parent else ""
+        return [f"{before}{one}" for one in completer(lambda: paths.steps(parent))(step)]
+    except CelltrainError:
+        return []
+
+
 #: A whole number above 0.
 Count = Annotated[int | None, {"parser": whole(1)}]
-ScenarioFile = Annotated[
-    Path,
-    typer.Argument(
-        metavar="FILE",
-        help="The scenario: a TOML file, or the name of a shipped one.",
-        autocompletion=completing.scenarios,
-    ),
-]
+_FILE = "The scenario: a TOML file, or the name of a shipped one."
+ScenarioFile = Annotated[Path, typer.Argument(metavar="FILE", help=_FILE, autocompletion=complete_scenarios)]
+Set = Annotated[list[str] | None, {"names": ["--set"], "autocompletion": complete_paths}]
 Settings = Annotated[
-    list[str] | None,
-    option(
-        "PATH=VALUE",
-        "Use this setting instead of the scenario's own. May be repeated.",
-        *("--set", "--vary"),
-        panel=SCENARIO,
-        autocompletion=completing.paths,
-    ),
+    list[str] | None, setting("Use this setting instead of the scenario's own. May be repeated.", "--vary")
 ]
 PlanSettings = Annotated[
     list[str] | None, setting("Use this setting instead of that of PLAN's scenario. May be repeated.")
@@ -111,35 +174,11 @@ Seed = Annotated[
     int | None, option("N", "Seed instead of the scenario's own.", panel=SCENARIO, parser=whole(0, MOST_SEED))
 ]
 FirstSeed = Annotated[int, option("N", "The first seed; the others follow.", panel=ENSEMBLE, parser=whole(0))]
-Measures = Annotated[
-    list[str] | None,
-    option(
-        "NAMES",
-        "Measures, separated by commas; see: celltrain list measures.",
-        default="efficiency,fairness",
-        panel=ENSEMBLE,
-        autocompletion=completing.measures,
-    ),
-]
-Jobs = Annotated[
-    int | None,
-    option(
-        "N",
-        "Threads; one for each core by default.",
-        *("--jobs", "--threads"),
-        panel=ENSEMBLE,
-        parser=whole(1, MOST_JOBS),
-    ),
-]
-Dask = Annotated[
-    str | None, option("ADDRESS", "Run on the Dask cluster of this scheduler: tcp://host:8786.", panel=ENSEMBLE)
-]
-SchedulerFile = Annotated[
-    Path | None, option("FILE", "Run on the Dask cluster whose scheduler wrote this file.", panel=ENSEMBLE)
-]
-DaskTimeout = Annotated[
-    str, option("TIME", "How long to wait for the scheduler, such as 60s; a day at most.", panel=ENSEMBLE)
-]
+_MEASURES = "Measures, separated by commas; see: celltrain list measures."
+_USUAL: dict[str, Any] = {"default": "efficiency,fairness", "autocompletion": complete_measures}
+Measures = Annotated[list[str] | None, option("NAMES", _MEASURES, panel=ENSEMBLE, **_USUAL)]
+_JOBS = "Threads; one for each core by default."
+Jobs = Annotated[int | None, option("N", _JOBS, "--jobs", "--threads", panel=ENSEMBLE, parser=whole(1, MOST_JOBS))]
 Style = Annotated[
     str | None,
     option("NAME", "Style of the figures: one of matplotlib's, such as grayscale, or a style file.", panel=OUTPUT),

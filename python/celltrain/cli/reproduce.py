@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from celltrain.cli import options, progress, shell
+from celltrain.cli import options, shell
+from celltrain.drawing.words import left
 
 if TYPE_CHECKING:
     from celltrain.papers import Progress, Reproduction
@@ -16,15 +15,10 @@ if TYPE_CHECKING:
 Runs = Annotated[int, {"parser": options.whole(1, options.MOST_RUNS)}]
 
 
-@shell.command(
-    "celltrain reproduce af-96-1269 --table 2 --seeds 10",
-    "celltrain reproduce af-96-1269 --out out/paper --wan-seeds 2",
-    "celltrain reproduce comcom-1998 --brief --strict",
-)
+@shell.command
 def reproduce(
-    paper: Annotated[
-        str | None, typer.Argument(metavar="PAPER", help="Such as af-96-1269. Without it, list the papers.")
-    ] = None,
+    output: shell.Document,
+    paper: str | None = None,
     table: list[str] | None = None,
     network: list[str] | None = None,
     seeds: Runs = 30,
@@ -33,12 +27,11 @@ def reproduce(
     strict: bool = False,
     brief: bool = False,
     out: Path | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
-    md: options.Markdown = False,
-    tex: options.Latex = False,
 ) -> int:
     """Run a paper's tables again and check, number by number, whether they agree. Ctrl-C keeps what is done.
+
+    Argument:
+        paper (PAPER): Such as af-96-1269. Without it, list the papers.
 
     Scenario:
         table (N): Only this table. May be repeated; all by default.
@@ -52,12 +45,16 @@ def reproduce(
         strict: Exit with 1 unless every scored number is inside and every claim holds.
         brief: Print counts, and only numbers and claims that do not agree.
         out (DIR): Write answer, page, tables and figures there.
+
+    Examples:
+        celltrain reproduce af-96-1269 --table 2 --seeds 10
+        celltrain reproduce af-96-1269 --out out/paper --wan-seeds 2
+        celltrain reproduce comcom-1998 --brief --strict
     """
     from celltrain.cli.explain import entries_of
+    from celltrain.papers import reproduce as run
     from celltrain.papers.paper import load
-    from celltrain.papers.run import reproduce as run
 
-    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if paper is None:
         entries_of("papers", output, "To run one: celltrain reproduce af-96-1269 --table 2")
         return shell.DONE
@@ -70,27 +67,21 @@ def reproduce(
     return _answer(paper, start, output, out=out, brief=brief, strict=strict)
 
 
-@shell.command(
-    "celltrain study different-rtts --duration 1s",
-    "celltrain study different-rtts --seeds 20 --out out/rtts",
-    "celltrain study different-rtts --csv rtts.csv",
-)
+@shell.command
 def study(
-    study: Annotated[
-        str | None, typer.Argument(metavar="STUDY", help="Such as different-rtts. Without it, list the studies.")
-    ] = None,
+    output: shell.Document,
+    study: str | None = None,
     table: list[str] | None = None,
     duration: str | None = None,
     seeds: Runs = 10,
     jobs: options.Jobs = None,
     brief: bool = False,
     out: Path | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
-    md: options.Markdown = False,
-    tex: options.Latex = False,
 ) -> int:
     """Run a study: its tables, and whether the expectations of theory hold. Ctrl-C keeps what is done.
+
+    Argument:
+        study (STUDY): Such as different-rtts. Without it, list the studies.
 
     Scenario:
         table (NAME): Only this table. May be repeated; all by default.
@@ -102,12 +93,16 @@ def study(
     Output:
         brief: Print counts, and only numbers and claims that do not agree.
         out (DIR): Write answer, page, tables and figures there.
+
+    Examples:
+        celltrain study different-rtts --duration 1s
+        celltrain study different-rtts --seeds 20 --out out/rtts
+        celltrain study different-rtts --csv rtts.csv
     """
     from celltrain.cli.explain import entries_of
+    from celltrain.papers import study as run
     from celltrain.papers.paper import STUDY, load
-    from celltrain.papers.run import study as run
 
-    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
     if study is None:
         entries_of("studies", output, "To run one: celltrain study different-rtts --duration 1s")
         return shell.DONE
@@ -135,17 +130,14 @@ def _answer(
     if out is not None:
         shell.folder(out)
     latest: list[Progress] = []
-    with progress.runs(name, latest, _bar) as tell:
+    with shell.counting(name, latest, _bar) as tell:
         reproduction = start(tell)
     written: list[Path] = []
     if out is not None:
         with shell.writing(out):
             written = reproduction.write(out)
-    output.show(
-        answer=reproduction.to_dict,
-        rows=lambda: reproduction.to_dict()["numbers"],
-        blocks=lambda: blocks(reproduction, brief=brief),
-    )
+    answer = reproduction.to_dict()
+    output.show(answer, blocks(reproduction, brief=brief), lambda: answer["numbers"])
     output.wrote(written)
     if reproduction.interrupted:
         shell.complain("interrupted")
@@ -154,7 +146,6 @@ def _answer(
 
 
 def _bar(now: Progress) -> tuple[int, int, str]:
-    from celltrain.drawing.pages.words import left
 
     return now.done, now.total, left(now.remaining_seconds)
 

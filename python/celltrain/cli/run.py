@@ -9,31 +9,30 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from celltrain.cli import completing, options, progress, shell
+from celltrain.cli import options, shell
 from celltrain.cli.options import listed
+from celltrain.drawing.figure import refuse_other, require_matplotlib
 from celltrain.errors import Fault, InputError, ScenarioError
+from celltrain.model import scenario as scenarios
+from celltrain.model.cancel import current
 from celltrain.model.files import making
-from celltrain.model.grids import Line
+from celltrain.model.grids import Block, Grid, Line
 from celltrain.model.measures import ABR, CONTRACTS, FLOWS, MEMORIES, PORTS, QUEUES, Measure
+from celltrain.running.events import Capture, Events
+from celltrain.running.results import RunResult, balance, share
+from celltrain.running.results import run as simulate
 from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
-    from celltrain.model.grids import Block, Grid
     from celltrain.model.types import Scenario
-    from celltrain.running.captures import Capture
-    from celltrain.running.events import Events
-    from celltrain.running.results import RunResult
 
 #: Maximum rows of the printed tables; --json and --out contain everything.
 MOST_FLOWS, MOST_PORTS = 24, 6
 
 
-@shell.command(
-    "celltrain run lan-epd --set port.bottleneck.buffer=2000",
-    "celltrain run lan-epd --seeds 20 --csv seeds.csv",
-    "celltrain run lan-epd --trace queue,cwnd --plot run.svg",
-)
+@shell.command
 def run(
+    output: shell.Document,
     file: options.ScenarioFile,
     settings: options.Settings = None,
     seed: options.Seed = None,
@@ -43,15 +42,11 @@ def run(
     explain_plan: bool = False,
     seeds: Annotated[int | None, {"parser": options.whole(1, options.MOST_RUNS)}] = None,
     fingerprints: bool = False,
-    trace: Annotated[list[str] | None, {"autocompletion": completing.series}] = None,
+    trace: Annotated[list[str] | None, {"autocompletion": options.complete_series}] = None,
     step: str | None = None,
     port: list[str] | None = None,
     out: Path | None = None,
     plot: Path | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
-    md: options.Markdown = False,
-    tex: options.Latex = False,
     events: Path | None = None,
     kinds: list[str] | None = None,
     window: str | None = None,
@@ -93,13 +88,12 @@ def run(
         pcap_kind (KIND): Packets at hosts: ip or aal5; cells at ports: cells, or wireshark_cells, whose headers Wireshark
             shows. [default: ip]
         pcap_at (SIDE): Capture point: sender, receiver or both (packets); out, in or both (cells). [default: sender]
-    """
-    from celltrain.drawing.axes import refuse_other, require_matplotlib
-    from celltrain.running.captures import Capture
-    from celltrain.running.events import Events
-    from celltrain.running.results import run as simulate
 
-    output = shell.Output.of(as_json=as_json, csv=csv, md=md, tex=tex)
+    Examples:
+        celltrain run lan-epd --set port.bottleneck.buffer=2000
+        celltrain run lan-epd --seeds 20 --csv seeds.csv
+        celltrain run lan-epd --trace queue,cwnd --plot run.svg
+    """
     if explain_plan:
         return _explain_plan(shell.scenario(file, settings), output)
     if plot is not None:
@@ -107,14 +101,9 @@ def run(
     chosen = {"--window": window, "--flow": flow, "--vc": vc}
     of_capture = {"--pcap-kind": pcap_kind, "--pcap-at": pcap_at}
     if seeds is not None:
-        of_one: dict[str, object] = {
-            "--trace": trace,
-            "--step": step,
-            "--port": port,
-            "--engine": engine,
-            "--threads": threads,
-        }
-        of_one |= {"--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds, **chosen, **of_capture}
+        of_one: dict[str, object] = {"--trace": trace, "--step": step, "--port": port, "--engine": engine}
+        of_one |= {"--threads": threads, "--events": events, "--pcap": pcap, "--warm-up": warm_up, "--kinds": kinds}
+        of_one |= {**chosen, **of_capture}
         problem = f"applies to a single run; use --seed instead of --seeds {seeds}"
         if given := [Fault.saying(f"{name} {problem}", key=name) for name, value in of_one.items() if value]:
             raise InputError(given)
@@ -154,7 +143,7 @@ def run(
         at_ports = port if kind.endswith("cells") else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
     scenario = shell.scenario(file, settings)
-    with ExitStack() as folders, progress.waiting(f"simulating {shown(file)}") as tell:
+    with ExitStack() as folders, shell.waiting(f"simulating {shown(file)}") as tell:
         if out is not None:
             folders.enter_context(making(out))
             shell.folder(out)
@@ -178,11 +167,7 @@ def run(
     settled = result.steady() if warm_up else None
     # JSON has no NaN.
     steady = {} if settled is None else {"steady": {k: None if v != v else v for k, v in asdict(settled).items()}}
-    output.show(
-        answer=lambda: result.to_dict() | steady,
-        rows=lambda: result.flows.to_pylist(),
-        blocks=lambda: blocks(result),
-    )
+    output.show(result.to_dict() | steady, blocks(result), lambda: result.flows.to_pylist())
     if settled is not None:
         output.note(f"goodput in Mb/s: {settled}")
     recorders = [one for one in (log, capture) if one is not None]
@@ -224,7 +209,7 @@ def _ensemble(
     if plot is not None:
         check(plot, "page", None)
     measures = list(dict.fromkeys(["efficiency", "fairness", "goodput_mbps", *MEASURES]))
-    with progress.waiting("simulating") as tell:
+    with shell.waiting("simulating") as tell:
         compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, progress=tell)
     return finish(compared, output, plot=plot, out=out, fingerprints=fingerprints or output.form == "json")
 
@@ -239,9 +224,6 @@ def _recorded(log: Events | None, capture: Capture | None) -> Iterator[tuple[Pat
 
 def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     """Prints the port plan of the fast engine."""
-    from celltrain.model import scenario as scenarios
-    from celltrain.model.cancel import current
-
     try:
         plan = json.loads(scenarios.read(scenario).accepted().explain_plan(current()))
     except ValueError as error:
@@ -249,15 +231,13 @@ def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:
     grid = shell.grid("port", "code", "why", "feeds", left=("port", "code", "why", "feeds"))
     for port in plan["ports"]:
         grid.add_row(port["port"], ", ".join([port["code"], *port["details"]]), port["why"], ", ".join(port["feeds"]))
-    output.show(answer=lambda: plan, rows=lambda: plan["ports"], blocks=lambda: [grid])
+    output.show(plan, [grid], lambda: plan["ports"])
     output.wrote()
     return shell.DONE
 
 
 def blocks(result: RunResult) -> Iterator[Block]:
     """Yields the lines and tables of a result."""
-    from celltrain.running.results import balance, share
-
     answer = result.to_dict()
     begin, end = answer["measured_from_s"], answer["measured_to_s"]
     is_part = begin > 0 or end < result.duration_s

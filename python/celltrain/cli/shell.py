@@ -5,30 +5,37 @@ from __future__ import annotations
 import csv
 import errno
 import functools
+import inspect
 import io
 import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec
+from threading import Timer
+from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 
 import typer
 
-from celltrain.cli.options import described
+from celltrain.cli.options import Csv, Json, Latex, Markdown, Several, described
 from celltrain.errors import CelltrainError, CelltrainWarning, Fault, InputError, notes_of
+from celltrain.model import grids
 from celltrain.model.files import named
 from celltrain.model.files import writing as writing
+from celltrain.model.grids import Block, Grid
+from celltrain.model.overrides import single
+from celltrain.model.scenario import read, table
 from celltrain.stopping import INTERRUPTED as INTERRUPTED
 from celltrain.stopping import interruptible
 from celltrain.text import MOST_CLAUSE, as_json, lines, shortened, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, TaskID
 
-    from celltrain.model.grids import Block, Grid
     from celltrain.model.types import Scenario
 
 DONE, NO, BAD_INPUT, INTERNAL = 0, 1, 2, 3
@@ -39,28 +46,45 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
 PIPE_WIDTH = 240
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
-def command(*examples: str) -> Callable[[Callable[P, int | None]], Callable[P, None]]:
+def command(function: Callable[P, int | None]) -> Callable[P, None]:
     """Turns a function into a command with an exit code: the one it returns, or the code of its exception.
 
-    Args:
-        examples: Example commands for the help.
+    Parameters that are `Several` options become these options.
     """
+    about, examples, hints = described(function)
+    own, several = [], {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        metadata = getattr(hints[name], "__metadata__", (None,))
+        if isinstance(metadata[0], Several):
+            several[name] = metadata[0]
+        else:
+            own.append(parameter.replace(annotation=hints[name]))
+    own += [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=default, annotation=kind)
+        for group in several.values()
+        for name, (kind, default) in group.options.items()
+    ]
 
-    def decorate(function: Callable[P, int | None]) -> Callable[P, None]:
-        about, function.__annotations__ = described(function)
+    @functools.wraps(function)
+    def guarded(*args: P.args, **options: P.kwargs) -> None:
+        as_json = bool(options["as_json"])
 
-        @functools.wraps(function)
-        def guarded(*args: P.args, **options: P.kwargs) -> None:
-            call = functools.partial(function, *args, **options)
-            raise typer.Exit(_exit_code(call, as_json=bool(options["as_json"])))
+        def call() -> int | None:
+            made: dict[str, Any] = {}
+            for name, group in several.items():
+                made[name] = group.make(**{option: options.pop(option) for option in group.options})
+            return function(*args, **options, **made)
 
-        epilog = "\n\n".join(["Examples:", *examples]) if examples else None
-        guarded.registration = {"help": about, "epilog": epilog}  # type: ignore[attr-defined]
-        return guarded
+        raise typer.Exit(_exit_code(call, as_json=as_json))
 
-    return decorate
+    guarded.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    guarded.__annotations__ = {one.name: one.annotation for one in own}
+    epilog = "\n\n".join(["Examples:", *examples])
+    guarded.registration = {"help": about, "epilog": epilog}  # type: ignore[attr-defined]
+    return guarded
 
 
 def _exit_code(function: Callable[[], int | None], *, as_json: bool) -> int:
@@ -107,8 +131,6 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
     """Returns the scenario of a command, with the settings of `--set` applied."""
     if not settings:
         return file
-    from celltrain.model.overrides import single
-    from celltrain.model.scenario import read, table
     from celltrain.model.types import Scenario
 
     changed = table(read(file, single(settings), option="--set").accepted())
@@ -120,7 +142,6 @@ def scenario(file: Path, settings: list[str] | None) -> Path | Scenario:
 def fixed_thresholds(file: Path, changed: Mapping[str, Any]) -> list[str]:
     """Returns warnings about thresholds in cells that stay constant while `--set` changes the buffer."""
     from celltrain.ensemble.plan_warnings import thresholds
-    from celltrain.model.scenario import read, table
 
     original = read(file)
     return [] if original.faults else list(thresholds([table(original.accepted()), changed], of_plan=False))
@@ -129,7 +150,7 @@ def fixed_thresholds(file: Path, changed: Mapping[str, Any]) -> list[str]:
 def store(store: Path | None, out: Path | None) -> Path | None:
     """Returns the folder given with `--store`, or with `--out`, the option's former name."""
     if store is not None and out is not None:
-        raise InputError([Fault.saying("--out is the former name of --store: give one of them", key="--out")])
+        raise InputError.saying("--out is the former name of --store: give one of them", key="--out")
     return store or out
 
 
@@ -142,15 +163,15 @@ class Output:
     """File for the table as CSV; `-` is standard output."""
 
     @classmethod
-    def of(cls, *, as_json: bool, csv: Path | None = None, md: bool = False, tex: bool = False) -> Output:
+    def of(cls, *, as_json: bool = False, csv: Path | None = None, md: bool = False, tex: bool = False) -> Output:
         """Creates the format from a command's options. Raises `InputError` if two of them conflict."""
         prints = csv is not None and str(csv) == "-"
         forms = {"--json": as_json, "--md": md, "--tex": tex, "--csv -": prints}
         given = [name for name, wanted in forms.items() if wanted]
         if len(given) > 1:
-            raise InputError([Fault.of_option(given[1], "on", f"cannot be combined with {given[0]}: give one of them")])
+            raise InputError.of_option(given[1], "on", f"cannot be combined with {given[0]}: give one of them")
         if csv is not None and not prints and not csv.suffix and not csv.exists():
-            raise InputError([Fault.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")])
+            raise InputError.saying(f"--csv {shown(csv)} has no ending: write {shown(csv)}.csv.", key="--csv")
         if csv is not None and not prints:
             # Check this before a long run rather than after it.
             with writing(csv):
@@ -162,15 +183,9 @@ class Output:
             form="json" if as_json else "csv" if prints else "markdown" if md else "latex" if tex else "text", csv=csv
         )
 
-    def show(
-        self,
-        *,
-        answer: Callable[[], object],
-        rows: Callable[[], Iterable[Mapping[str, Any]]] | None = None,
-        blocks: Callable[[], Iterable[Block]],
-    ) -> None:
-        """Prints an answer in this format, and writes its rows to the file given with `--csv`."""
-        if self.csv is not None and rows is not None:
+    def show(self, answer: object, blocks: Iterable[Block], rows: Callable[[], Iterable[Mapping[str, Any]]]) -> None:
+        """Prints an answer in this format: as JSON or as blocks. Writes its rows to the file given with `--csv`."""
+        if self.csv is not None:
             text = as_csv(rows())
             if self.form == "csv":
                 typer.echo(text, nl=False)
@@ -178,9 +193,9 @@ class Output:
                 with named(self.csv) as file:
                     file.write(text.encode())
         if self.form == "json":
-            typer.echo(as_json(answer()))
+            typer.echo(as_json(answer))
         elif self.form != "csv":
-            self.print(blocks())
+            self.print(blocks)
 
     def tell(self, answer: object, *texts: str) -> None:
         """Prints an answer as JSON, or else as these lines, without wrapping."""
@@ -191,8 +206,6 @@ class Output:
 
     def print(self, blocks: Iterable[Block]) -> None:
         """Prints lines and tables, with an empty line before and after each table."""
-        from celltrain.model import grids
-
         if self.form in ("markdown", "latex"):
             typer.echo((grids.markdown if self.form == "markdown" else grids.latex)(blocks))
             return
@@ -215,6 +228,13 @@ class Output:
         files = [*paths, *([self.csv] if self.csv is not None and self.form != "csv" else [])]
         for path in files:
             self.note(f"wrote {shown(path)}")
+
+
+_TABLE = {"csv": (Csv, None), "as_json": (Json, False)}
+#: The output of a command that prints an answer, a table as well, or a table for documents as well.
+Answer = Annotated[Output, Several(Output.of, {"as_json": (Json, False)})]
+Table = Annotated[Output, Several(Output.of, _TABLE)]
+Document = Annotated[Output, Several(Output.of, {**_TABLE, "md": (Markdown, False), "tex": (Latex, False)})]
 
 
 def as_csv(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -284,8 +304,6 @@ def console(*, stderr: bool = False) -> Console:
 
 def grid(*columns: str, left: tuple[str, ...] = (), keys: int = 1) -> Grid:
     """Returns an empty table. Columns in `left` contain words, the others numbers. See `celltrain.model.grids`."""
-    from celltrain.model.grids import Grid
-
     return Grid(heads=columns, left=tuple(place for place, name in enumerate(columns) if name in left), keys=keys)
 
 
@@ -308,3 +326,53 @@ def counted(number: float, digits: int = 3) -> str:
 
 def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **_: Any) -> None:
     complain(f"warning: {message}")
+
+
+#: Commands that take less time show no bar.
+DELAY_SECONDS = 1.0
+
+
+@contextmanager
+def _bar(title: str, *, counts_runs: bool) -> Iterator[tuple[Progress, TaskID] | None]:
+    """Shows a bar with the completed runs, or with a percentage and the time left. Yields None in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress as bars
+
+    runs = (bars.MofNCompleteColumn(), bars.TextColumn("runs, {task.fields[rest]}", markup=False))
+    columns = runs if counts_runs else (bars.TaskProgressColumn(), bars.TimeRemainingColumn())
+    begin = (bars.TextColumn("{task.description}", markup=False), bars.BarColumn())
+    drawn = bars.Progress(*begin, *columns, console=console(stderr=True), transient=True)
+    start = Timer(DELAY_SECONDS, drawn.start)
+    start.daemon = True
+    start.start()
+    try:
+        yield drawn, drawn.add_task(shown(title), total=None, rest="")
+    finally:
+        start.cancel()
+        start.join()
+        drawn.stop()
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[Callable[[float], None] | None]:
+    """Shows a percentage and the time left. Yields a function that takes the completed fraction, or None in a pipe."""
+    with _bar(title, counts_runs=False) as bar:
+        yield None if bar is None else lambda share: bar[0].update(bar[1], completed=share, total=1.0)
+
+
+@contextmanager
+def counting(
+    title: str, latest: list[T], describe: Callable[[T], tuple[int, int, str]]
+) -> Iterator[Callable[[T], None]]:
+    """Shows the completed and total runs, followed by a text. `latest` receives the latest progress."""
+    with _bar(title, counts_runs=True) as bar:
+
+        def tell(progress: T) -> None:
+            latest[:] = [progress]
+            if bar is not None:
+                completed, total, rest = describe(progress)
+                bar[0].update(bar[1], completed=completed, total=total, rest=rest)
+
+        yield tell

@@ -1,32 +1,46 @@
-"""`celltrain store`: shows, verifies, exports and converts stores."""
+"""`celltrain store` shows, verifies, exports and converts stores, and `celltrain report` writes a page about one."""
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from celltrain.cli import options, shell
+from celltrain.cli.options import listed
+from celltrain.drawing import words
+from celltrain.drawing.figure import require_matplotlib
+from celltrain.drawing.words import counted
+from celltrain.drawing.words import measure as worded
+from celltrain.errors import InputError
+from celltrain.model.files import inner, writing
+from celltrain.model.grids import Block, Grid, Line
+from celltrain.running.tables import write_csv, write_parquet
 from celltrain.text import shown
+
+if TYPE_CHECKING:
+    from celltrain.ensemble.reports import Report
 
 HELP = "Look at a sweep's store, verify it, export its rows."
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The store.")]
 
 
-@shell.command(
-    "celltrain store show out/sd",
-    "celltrain store show out/sd --json",
-    "celltrain store show out/sd --csv means.csv",
-)
-def show(folder: Folder, csv: options.Csv = None, as_json: options.Json = False) -> None:
-    """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval."""
+@shell.command
+def show(output: shell.Table, folder: Folder) -> None:
+    """Show what a store holds: plan, versions, runs, and the mean of every measure with its 95 % interval.
+
+    Examples:
+        celltrain store show out/sd
+        celltrain store show out/sd --json
+        celltrain store show out/sd --csv means.csv
+    """
     from celltrain.cli.sweep import blocks
     from celltrain.ensemble.store import Store
-    from celltrain.model.grids import Line
 
-    output = shell.Output.of(as_json=as_json, csv=csv)
     store = Store.open(folder)
     facts = store.to_dict()
     most = "at most " if store.plan.seeds.until is not None else ""
@@ -34,43 +48,38 @@ def show(folder: Folder, csv: options.Csv = None, as_json: options.Json = False)
         f"{shown(store.plan.name or folder)}, by celltrain {store.version}",
         f"{facts['runs']:,} of {most}{facts['runs_planned']:,} runs of {facts['points']:,} points",
     ]
-    output.show(
-        answer=lambda: facts,
-        rows=lambda: store.summary().to_pylist(),
-        blocks=lambda: [*(Line(text=line) for line in head), *blocks(store)],
-    )
+    lines = (Line(text=line) for line in head)
+    output.show(facts, itertools.chain(lines, blocks(store)), lambda: store.summary().to_pylist())
     output.wrote()
 
 
-@shell.command(
-    "celltrain store verify out/sd",
-    "celltrain store verify out/sd --json",
-    "celltrain store verify out/sd && echo sound",
-)
-def verify(folder: Folder, as_json: options.Json = False) -> int:
-    """Check that every run is there once and is what was written; exit with 1 if not."""
+@shell.command
+def verify(output: shell.Answer, folder: Folder) -> int:
+    """Check that every run is there once and is what was written; exit with 1 if not.
+
+    Examples:
+        celltrain store verify out/sd
+        celltrain store verify out/sd --json
+        celltrain store verify out/sd && echo sound
+    """
     from celltrain.ensemble.store import Store
 
     store = Store.open(folder, changed=True)
     faults = store.verify()
-    shell.report(faults, as_json=as_json)
-    if not faults and not as_json:
+    shell.report(faults, as_json=output.form == "json")
+    if not faults and output.form != "json":
         shell.say(f"{shown(folder)}: nothing is wrong; {store.totals().runs:,} runs, each once")
     return shell.NO if faults else shell.DONE
 
 
-@shell.command(
-    "celltrain store export out/sd --csv --out rows.csv",
-    "celltrain store export out/sd --parquet --out rows.parquet",
-    "celltrain store export out/sd --csv --wide --out runs.csv",
-)
+@shell.command
 def export(
+    output: shell.Answer,
     folder: Folder,
     parquet: bool = False,
     csv: bool = False,
     out: Path | None = None,
     wide: bool = False,
-    as_json: options.Json = False,
 ) -> None:
     """Write the rows of a store to a file: one row per run and measure.
 
@@ -79,45 +88,172 @@ def export(
         csv: Write a CSV file.
         out (FILE): The file to write.
         wide: One row per run, one column per measure.
+
+    Examples:
+        celltrain store export out/sd --csv --out rows.csv
+        celltrain store export out/sd --parquet --out rows.parquet
+        celltrain store export out/sd --csv --wide --out runs.csv
     """
     from celltrain.ensemble.store import Store
-    from celltrain.errors import Fault, InputError
-    from celltrain.model.files import writing
-    from celltrain.running.tables import write_csv, write_parquet
 
     if parquet == csv:
-        raise InputError([Fault.saying("say how the rows are written: --parquet or --csv")])
+        raise InputError.saying("say how the rows are written: --parquet or --csv")
     if out is None:
-        raise InputError([Fault.of_option("--out", "", "is missing: name the file to write")])
+        raise InputError.of_option("--out", "", "is missing: name the file to write")
     store = Store.open(folder)
     table = store.wide() if wide else store.table()
     with writing(out):
         (write_parquet if parquet else write_csv)(table, out)
     answer = {"store": shown(folder), "file": shown(out), "rows": len(table)}
-    output = shell.Output.of(as_json=as_json)
     output.tell(answer, f"{len(table):,} rows of {shown(folder)} are in {shown(out)}")
 
 
-@shell.command(
-    "celltrain store import out/old --store out/new",
-    "celltrain store import out/old --store out/new --json",
-    "celltrain store show out/new",
-)
+@shell.command
 def import_(
+    output: shell.Answer,
     folder: Annotated[Path, typer.Argument(metavar="OLD", help="The store of celltrain 0.2.")],
     store: Path,
-    as_json: options.Json = False,
 ) -> None:
     """Make a store from one of celltrain 0.2, which stays as it is.
 
     Options:
         store (DIR): The new store: a folder that is new or empty.
+
+    Examples:
+        celltrain store import out/old --store out/new
+        celltrain store import out/old --store out/new --json
+        celltrain store show out/new
     """
     from celltrain.ensemble.store.import_old import import_store
 
     runs = import_store(folder, store).totals().runs
-    output = shell.Output.of(as_json=as_json)
     output.tell({"store": shown(store), "runs": runs}, f"{runs:,} runs of {shown(folder)} are in {shown(store)}")
 
 
-COMMANDS = {"show": show, "verify": verify, "export": export, "import": import_}
+@shell.command
+def report(
+    output: shell.Document,
+    folder: Annotated[Path | None, typer.Argument(metavar="STORE", help="The store of a sweep.")] = None,
+    store: Path | None = None,
+    measures: list[str] | None = None,
+    front: str | None = None,
+    front_by: str | None = None,
+    compare: Path | None = None,
+    lines: str | None = None,
+    baseline: str | None = None,
+    out: Path | None = None,
+    style: options.Style = None,
+) -> None:
+    """Write a page about a store: what was run, means with intervals, main effects, maps, the Pareto front.
+
+    Ensemble:
+        store (STORE): The store, as for celltrain sweep.
+        measures (NAMES): Only these, such as efficiency,fairness; all by default.
+        front (TWO): Measures of the Pareto front; - before one that should be small.
+        front_by (AXES): A front for each combination of these axes, or none. By default one for each network and TCP.
+        compare (STORE2): Show the change from STORE to this store.
+        lines (AXES): Draw measures over the first, coloured by the second, panels by the third.
+        baseline (AXIS=VALUE): Show differences from this value, paired by seed.
+
+    Output:
+        out (DIR): Folder for page, tables and figures. [default: STORE/report]
+
+    Examples:
+        celltrain report out/sd
+        celltrain report out/sd --front efficiency,-cells.lost
+        celltrain report out/sd --measures efficiency --baseline Z=0.5 --tex > table.tex
+    """
+    from celltrain.ensemble import reports
+
+    if (folder is None) == (store is None):
+        problem = (
+            "names the store of a sweep" if store is None else "names the store, as the argument does: give only one"
+        )
+        raise InputError.of_option("--store", "" if store is None else shown(store), problem)
+    store = store or folder
+    assert store is not None, "one of them is given"
+    chosen = listed(measures)
+    if chosen == []:
+        raise InputError.of_option("--measures", "", "is empty; name measures, such as efficiency,fairness")
+    require_matplotlib()
+    report = reports.report(
+        store,
+        measures=chosen,
+        front=None if front is None else listed([front]),
+        front_by=None if front_by is None else [] if front_by == "none" else listed([front_by]),
+        compare_with=compare,
+        style=style,
+        lines=None if lines is None else listed([lines]),
+        baseline=baseline,
+    )
+    target = shell.folder(inner(store / "report") if out is None else out)
+    with shell.waiting(f"drawing {shown(store)}") as tell, shell.writing(target):
+        written = report.write(target, progress=tell)
+    files = {"files": [shown(path) for path in written]}
+    answer = {"store": shown(store), **report.to_dict(), **files}
+    blocks = (Line(text=line) for line in _lines(report)) if output.form == "text" else _table(report)
+    output.show(answer, blocks, report.summary.to_pylist)
+    if output.form != "json":
+        for warning in report.warnings:
+            shell.complain(f"warning: {warning}")
+    output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
+    output.wrote()
+
+
+def _table(report: Report) -> Iterator[Block]:
+    """Yields a row for each point: means, or differences from the baseline, with half their 95 % intervals."""
+    from celltrain.ensemble.comparing.compared import BEYOND, HALF
+    from celltrain.ensemble.reports import MOST_ROWS
+
+    data, against = report.data, report.baseline
+    yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
+    varied = [axis for axis in data.axes if len(axis.values) > 1]
+    if fixed := [axis for axis in data.axes if len(axis.values) == 1]:
+        said = ", ".join(f"{shown(axis.name)} = {words.valued(axis.values[0], axis.unit)}" for axis in fixed)
+        yield Line(text=f"set: {said}", is_note=True)
+    if tcp := data.tcp_line():
+        yield Line(text=tcp, is_note=True)
+    if against is not None:
+        yield Line(text=f"Differences from {shown(against.axis.worded)} = {shown(against.name)}", is_note=True)
+    means, points = data.means, list(range(len(data.points)))
+    if against is not None:
+        means, points = against.of_points, [one for one in points if against.axis.levels[one] != against.level]
+    heads = [axis.worded for axis in varied] + [words.measure(one.name, one.unit) for one in data.measures]
+    left = [place for place, axis in enumerate(varied) if axis.words]
+    grid = Grid(heads=heads, left=left, keys=len(varied))
+    formatted = words.estimated if against is None else words.difference
+    for point in points[:MOST_ROWS]:
+        settings = [axis.label(int(axis.levels[point])) for axis in varied]
+        grid.add_row(*settings, *(formatted(float(own.mean[point]), float(own.half[point])) for own in means))
+    yield grid
+    if left_out := len(points) - len(grid.rows):
+        file = "summary.csv" if against is None else "baseline.csv"
+        yield Line(text=f"{words.counted(left_out, 'more point')} in {file} beside the page.", is_note=True)
+    if data.seeds[1] > 1:
+        if against is not None:
+            yield Line(text=BEYOND, is_note=True)
+        yield Line(text=HALF, is_note=True)
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """Yields a summary of the report in a few lines."""
+    data, front, compared = report.data, report.trade_off, report.comparison
+    failed = f", {len(data.failures):,} of them failed" if data.failures else ""
+    missing = f", {data.missing:,} still to be run" if data.missing else ""
+    points = counted(len(data.points), "point")
+    yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
+    if front is not None:
+        two = " vs ".join(worded(data.measures[i].name) for i in (front.x, front.y))
+        each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
+        yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
+    if (against := report.baseline) is not None:
+        for i, level, above, below, known in against.counts():
+            yield (
+                f"{data.measures[i].name}: {against.axis.label(level)} is above {against.name} at {above:,} of "
+                f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
+            )
+    for moved in () if compared is None else compared.measures:
+        yield f"{moved.measure.name}: {moved.beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
+
+
+COMMANDS = {"report": report, "store": {"show": show, "verify": verify, "export": export, "import": import_}}

@@ -1,28 +1,33 @@
-"""`celltrain sweep` runs a plan into a store, and `celltrain tune` searches a policy's parameters for two objectives."""
+"""`celltrain sweep` runs a plan into a store; `celltrain tune` searches a policy's parameters for two objectives."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from celltrain.cli import completing, options, progress, shell, workers
-from celltrain.drawing.pages import words
-from celltrain.errors import Fault, InputError
-from celltrain.model.grids import Line
+from celltrain.cli import options, shell
+from celltrain.drawing import words
+from celltrain.drawing.figure import FigureStyle, require_matplotlib
+from celltrain.errors import InputError
+from celltrain.model.files import inner
+from celltrain.model.grids import Block, Line
+from celltrain.model.network import tcp_line
+from celltrain.model.overrides import single
+from celltrain.model.paths import seconds
 from celltrain.text import shown
 
 if TYPE_CHECKING:
     from celltrain.ensemble.cases import Estimate
-    from celltrain.ensemble.coordinator import Progress
     from celltrain.ensemble.plan import Plan
     from celltrain.ensemble.store import Store
+    from celltrain.ensemble.sweeps import Progress
     from celltrain.ensemble.tuning import Tuned, TunePlan, TuneProgress
-    from celltrain.model.grids import Block
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
 
@@ -32,30 +37,78 @@ MOST_RUNS = 50_000
 MOST_MEASURES = 16
 
 
+#: A longer timeout is probably a typing mistake.
+MOST_SECONDS = 24 * 60 * 60
+
+
+@contextmanager
+def _worker(
+    jobs: int | None, dask: str | None, scheduler_file: Path | None, dask_timeout: str
+) -> Iterator[Local | Cluster]:
+    """Yields the worker selected by these options.
+
+    Raises:
+        InputError: If options conflict.
+        ClusterError: If the cluster cannot be reached.
+    """
+    where = {"--jobs": jobs, "--dask": dask, "--scheduler-file": scheduler_file}
+    chosen = [option for option, value in where.items() if value is not None]
+    if len(chosen) > 1:
+        problem = f"selects where to run, as {chosen[0]} does: give only one"
+        raise InputError.of_option(chosen[1], where[chosen[1]], problem)
+    from celltrain.running import Local
+
+    wait = _seconds(dask_timeout)
+    if dask is None and scheduler_file is None:
+        yield Local(jobs)
+        return
+    from celltrain.running.cluster import Cluster, connected, scheduler_in
+
+    option = "--dask" if scheduler_file is None else "--scheduler-file"
+    address = scheduler_in(scheduler_file, timeout=wait) if scheduler_file is not None else str(dask)
+    with connected(address, option=option, timeout=wait) as client:
+        yield Cluster(client, shell.complain)
+
+
+def _seconds(text: str) -> float:
+    """Returns the seconds of `--dask-timeout`; raises `InputError`."""
+    with suppress(ValueError):
+        if 0 < (value := seconds(text)) <= MOST_SECONDS:
+            return value
+    problem = f"is not a time above 0 and up to {MOST_SECONDS}s (one day), such as 60s or 500ms"
+    raise InputError.of_option("--dask-timeout", text, problem)
+
+
+def _option(kind: Any, metavar: str, text: str) -> Any:
+    return Annotated[kind, options.option(metavar, text, panel=options.ENSEMBLE)]
+
+
+_WHERE = {
+    "jobs": (options.Jobs, None),
+    "dask": (_option(str | None, "ADDRESS", "Run on the Dask cluster of this scheduler: tcp://host:8786."), None),
+    "scheduler_file": (_option(Path | None, "FILE", "Run on the Dask cluster whose scheduler wrote this file."), None),
+    "dask_timeout": (_option(str, "TIME", "How long to wait for the scheduler, such as 60s; a day at most."), "5s"),
+}
+#: Where runs are done: threads of this machine, or a cluster.
+Where = Annotated[AbstractContextManager[Any], options.Several(_worker, _WHERE)]
+
+
 def _plan(kind: str) -> Any:
     """Creates the argument PLAN."""
     text = f"The plan: a TOML file{kind}, or the name of a shipped one."
-    return typer.Argument(metavar="PLAN", help=text, autocompletion=completing.plans)
+    return typer.Argument(metavar="PLAN", help=text, autocompletion=options.complete_plans)
 
 
-@shell.command(
-    "celltrain sweep selective-drop-rz --dry-run",
-    "celltrain sweep selective-drop-rz --store out/sd",
-    "celltrain sweep selective-drop-rz --store out/sd --resume",
-)
+@shell.command
 def sweep(
+    output: shell.Table,
+    where: Where,
     plan: Annotated[Path, _plan("")],
     settings: options.PlanSettings = None,
     resume: bool = False,
     retry_failed: bool = False,
     dry_run: bool = False,
-    jobs: options.Jobs = None,
-    dask: options.Dask = None,
-    scheduler_file: options.SchedulerFile = None,
-    dask_timeout: options.DaskTimeout = "5s",
     store: Path | None = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
 ) -> int:
     """Run a scenario over many settings and seeds, into a store. Ctrl-C keeps what is done; --resume goes on.
 
@@ -66,23 +119,26 @@ def sweep(
 
     Output:
         store (DIR): Folder for the results: new or empty.
+
+    Examples:
+        celltrain sweep selective-drop-rz --dry-run
+        celltrain sweep selective-drop-rz --store out/sd
+        celltrain sweep selective-drop-rz --store out/sd --resume
     """
-    from celltrain.ensemble.coordinator import run_plan
     from celltrain.ensemble.plan import Plan
-    from celltrain.model.overrides import single
+    from celltrain.ensemble.sweeps import run_plan
 
     if store is None and not dry_run:
-        raise InputError([Fault.of_option("--store", "", "is missing: name a folder for results, or use --dry-run")])
+        raise InputError.of_option("--store", "", "is missing: name a folder for results, or use --dry-run")
     if retry_failed and not resume:
-        problem = "needs --resume: a new store has no failed runs"
-        raise InputError([Fault.of_option("--retry-failed", "given", problem)])
-    output = _output("sweep", csv, as_json=as_json, dry_run=dry_run)
+        raise InputError.of_option("--retry-failed", "given", "needs --resume: a new store has no failed runs")
+    _refuse_csv(output, "sweep", dry_run=dry_run)
     what = Plan.load(plan, settings=single(settings))
     latest: list[Progress] = []
-    with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
+    with where as worker:
         if store is None or dry_run:
             return _estimate_sweep(what, worker, output)
-        with progress.runs(what.name or plan.stem, latest, _sweep_bar) as tell:
+        with shell.counting(what.name or plan.stem, latest, _sweep_bar) as tell:
             try:
                 run_plan(what, store, worker, resume=resume, retry_failed=retry_failed, progress=tell)
             except KeyboardInterrupt:
@@ -90,25 +146,17 @@ def sweep(
     return _finish(store, latest[-1], output)
 
 
-@shell.command(
-    "celltrain tune tune-selective-drop --dry-run",
-    "celltrain tune tune-selective-drop --store out/tune-sd",
-    "celltrain tune tune-selective-drop --store out/tune-sd --resume",
-)
+@shell.command
 def tune(
+    output: shell.Table,
+    where: Where,
     plan: Annotated[Path, _plan(" with a table \\[tune]")],
     settings: options.PlanSettings = None,
     resume: bool = False,
     dry_run: bool = False,
-    jobs: options.Jobs = None,
-    dask: options.Dask = None,
-    scheduler_file: options.SchedulerFile = None,
-    dask_timeout: options.DaskTimeout = "5s",
     store: Path | None = None,
     out: Annotated[Path | None, typer.Option(hidden=True)] = None,
     style: options.Style = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
 ) -> int:
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on.
 
@@ -118,15 +166,16 @@ def tune(
 
     Output:
         store (DIR): Folder for the results: new or empty. [default: out/PLAN]
-    """
-    from celltrain.drawing.axes import require_matplotlib
-    from celltrain.drawing.figure import FigureStyle
-    from celltrain.drawing.pages.html import environment
-    from celltrain.ensemble.tuning import TunePlan, run_tune
-    from celltrain.model.files import inner
-    from celltrain.model.overrides import single
 
-    output = _output("search", csv, as_json=as_json, dry_run=dry_run)
+    Examples:
+        celltrain tune tune-selective-drop --dry-run
+        celltrain tune tune-selective-drop --store out/tune-sd
+        celltrain tune tune-selective-drop --store out/tune-sd --resume
+    """
+    from celltrain.drawing.html import environment
+    from celltrain.ensemble.tuning import TunePlan, run_tune
+
+    _refuse_csv(output, "search", dry_run=dry_run)
     what = TunePlan.load(plan, settings=single(settings))
     if not dry_run:
         # Without what the report needs, fail now rather than after an hour.
@@ -135,22 +184,19 @@ def tune(
             environment("tune")
     folder = shell.store(store, out) or Path("out") / plan.stem
     latest: list[TuneProgress] = []
-    with workers.worker(jobs, dask, scheduler_file, dask_timeout) as worker:
+    with where as worker:
         if dry_run:
             return _estimate_search(what, worker, output)
-        with progress.runs(what.name or plan.stem, latest, _tune_bar) as tell:
+        with shell.counting(what.name or plan.stem, latest, _tune_bar) as tell:
             try:
                 tuned = run_tune(what, folder, worker, resume=resume, progress=tell)
             except KeyboardInterrupt:
                 return _interrupted(output, {"folder": shown(folder)}, latest)
-    with progress.waiting("drawing") as drawing:
+    with shell.waiting("drawing") as drawing:
         written = tuned.write(inner(folder / "report"), style=style, progress=drawing)
     files = {"files": [shown(path) for path in written]}
-    output.show(
-        answer=lambda: {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files},
-        rows=lambda: tuned.rows(),
-        blocks=lambda: _blocks(tuned),
-    )
+    answer = {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files}
+    output.show(answer, _blocks(tuned), tuned.rows)
     output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
     output.wrote()
     failed = tuned.facts["failed"]
@@ -159,12 +205,10 @@ def tune(
     return shell.NO if failed else shell.DONE
 
 
-def _output(what: str, csv: Path | None, *, as_json: bool, dry_run: bool) -> shell.Output:
-    """Returns the output format of a sweep or a search. Raises `InputError` if options conflict."""
-    output = shell.Output.of(as_json=as_json, csv=csv)
-    if dry_run and csv is not None:
-        raise InputError([Fault.saying(f"--csv writes the table of a {what}: leave out --dry-run.", key="--csv")])
-    return output
+def _refuse_csv(output: shell.Output, what: str, *, dry_run: bool) -> None:
+    """Raises `InputError` if there will be no table to write."""
+    if dry_run and output.csv is not None:
+        raise InputError.saying(f"--csv writes the table of a {what}: leave out --dry-run.", key="--csv")
 
 
 def _interrupted(output: shell.Output, facts: dict[str, Any], latest: list[Any]) -> int:
@@ -189,15 +233,31 @@ def _rest(now: Progress | TuneProgress) -> str:
     return f"{time}, {now.failed:,} failed" if now.failed else time
 
 
-def _estimated(plan: Plan, worker: Local | Cluster, what: str) -> tuple[Estimate, dict[str, Any], str]:
+def _estimated(plan: Plan, worker: Local | Cluster, what: str) -> tuple[Estimate, dict[str, int], str]:
     """Returns the estimate of a plan, and the size of the worker as numbers and in words."""
     from celltrain.ensemble.cases import estimate
+    from celltrain.running import Local
 
-    machines, threads = workers.size(worker)
-    with progress.waiting(f"running a few {what} to see how long they take"):
+    machines, threads = (None, worker.threads) if isinstance(worker, Local) else worker.size()
+    with shell.waiting(f"running a few {what} to see how long they take"):
         expected = estimate(plan, max(threads, 1))
-    size = {"threads": threads} | ({} if machines is None else {"workers": machines})
-    return expected, size, workers.in_words(machines, threads)
+    if machines is None:
+        return expected, {"threads": threads}, f"{threads} threads"
+    where = f"the cluster's {threads} threads in {machines} workers"
+    where = where if threads else "one thread (there are no workers yet)"
+    return expected, {"threads": threads, "workers": machines}, where
+
+
+def size_in_words(size: float) -> str:
+    """Formats a number of bytes with a unit.
+
+    >>> size_in_words(129_500), size_in_words(18_500_000), size_in_words(2.04e9)
+    ('130 KB', '18.5 MB', '2.04 GB')
+    """
+    for limit, scale, word in ((1e6, 1e3, "KB"), (1e9, 1e6, "MB"), (float("inf"), 1e9, "GB")):
+        if size < limit:
+            return f"{size / scale:.3g} {word}"
+    return ""
 
 
 def _estimate_sweep(plan: Plan, worker: Local | Cluster, output: shell.Output) -> int:
@@ -212,7 +272,7 @@ def _estimate_sweep(plan: Plan, worker: Local | Cluster, output: shell.Output) -
     if expected.probes:
         runs = "run" if expected.probes == 1 else "runs"
         cost = (
-            f"about {most}{words.in_words(expected.seconds)} on {where} and {workers.size_in_words(expected.bytes)} of "
+            f"about {most}{words.in_words(expected.seconds)} on {where} and {size_in_words(expected.bytes)} of "
             f"disk: an estimate, from {expected.probes} {runs} of {words.in_words(expected.seconds_per_run)} each; series "
             "not counted"
         )
@@ -232,17 +292,10 @@ def _estimate_search(plan: TunePlan, worker: Local | Cluster, output: shell.Outp
     expected, size, where = _estimated(plan.middle(), worker, "settings")
     searches = len(plan.configurations.points)
     seconds = expected.seconds_per_run * plan.most_runs / max(size["threads"], 1)
-    facts = {
-        "searches": searches,
-        "trials": plan.trials,
-        "generations": plan.generations,
-        "most_runs": plan.most_runs,
-        "seconds_per_run": expected.seconds_per_run,
-        "seconds": seconds,
-        "bytes": expected.bytes_per_run * plan.most_runs,
-    }
+    counts = {"searches": searches, **{name: getattr(plan, name) for name in ("trials", "generations", "most_runs")}}
+    cost = {"seconds_per_run": expected.seconds_per_run, "seconds": seconds}
     output.tell(
-        {**facts, **size},
+        {**counts, **cost, "bytes": expected.bytes_per_run * plan.most_runs, **size},
         f"{shown(plan.name or 'plan')}: {searches:,} {'search' if searches == 1 else 'searches'} of {plan.trials:,} "
         f"trials in {plan.generations:,} generations, at most {plan.most_runs:,} runs",
         f"about {words.in_words(seconds)} on {where}: an estimate, from {expected.probes} runs of "
@@ -265,11 +318,8 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
         did = f"{last.done:,} runs done" if last.rate else f"nothing was missing: {last.done:,} runs are there"
         took = f", in {words.in_words(last.elapsed_seconds)}" if last.rate else ""
         shell.say(f"{did}{repeated}, {last.failed:,} failed{took}: {shown(folder)}")
-    output.show(
-        answer=lambda: {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts},
-        rows=lambda: store.summary().to_pylist(),
-        blocks=lambda: blocks(store),
-    )
+    answer = {"store": shown(folder), "interrupted": False, **asdict(last), "warnings": doubts}
+    output.show(answer, blocks(store), lambda: store.summary().to_pylist())
     output.wrote()
     for doubt in doubts:
         shell.complain(f"warning: {doubt}")
@@ -283,9 +333,8 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
 def blocks(store: Store) -> Iterator[Block]:
     """Yields a table of a small store: by point, the mean of each measure and half the width of its 95 % interval."""
     from celltrain.ensemble import plan_warnings
-    from celltrain.ensemble.plan.plan import tcps
-    from celltrain.ensemble.table import measured
-    from celltrain.running.summary import tcp_line
+    from celltrain.ensemble.cases import measured
+    from celltrain.ensemble.plan import tcps
 
     plan = store.plan
     measures, hidden = plan.measures[:MOST_MEASURES], plan.measures[MOST_MEASURES:]

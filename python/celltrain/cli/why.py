@@ -1,11 +1,17 @@
-"""`celltrain why`: lists when a connection was in trouble, and explains one of these times."""
+"""`celltrain why` explains when a connection was in trouble, and `celltrain plot` draws the events that a run wrote."""
 
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from celltrain.cli import completing, options, progress, shell
+import typer
+
+from celltrain.cli import options, shell
+from celltrain.cli.options import option
+from celltrain.errors import InputError
+from celltrain.running.events import read_events
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -15,20 +21,15 @@ if TYPE_CHECKING:
 MOST_EPISODES = 10
 
 
-@shell.command(
-    "celltrain why lan-epd",
-    "celltrain why lan-epd --flow tcp3 --at 2.4s",
-    "celltrain why lan-epd --seed 18 --set tcp=reno --all",
-)
+@shell.command
 def why(
+    output: shell.Table,
     file: options.ScenarioFile,
-    flow: Annotated[str | None, {"autocompletion": completing.flows}] = None,
+    flow: Annotated[str | None, {"autocompletion": options.complete_flows}] = None,
     at: str | None = None,
     settings: options.Settings = None,
     seed: options.Seed = None,
     everything: Annotated[bool, {"names": ["--all"]}] = False,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
 ) -> None:
     """Explain what happened to a flow at a given time: losses, their cause, how the sender reacted, and the cost.
 
@@ -39,14 +40,17 @@ def why(
 
     Output:
         everything: Print all sentences, or list all times.
+
+    Examples:
+        celltrain why lan-epd
+        celltrain why lan-epd --flow tcp3 --at 2.4s
+        celltrain why lan-epd --seed 18 --set tcp=reno --all
     """
-    from celltrain.errors import Fault, InputError
     from celltrain.inspect import why as reasons
 
-    output = shell.Output.of(as_json=as_json, csv=csv)
-    if csv is not None and at is not None:
-        raise InputError([Fault.saying("--csv writes the list of times: leave out --at.", key="--csv")])
-    with progress.waiting(f"looking into {shown(file)}") as tell:
+    if output.csv is not None and at is not None:
+        raise InputError.saying("--csv writes the list of times: leave out --at.", key="--csv")
+    with shell.waiting(f"looking into {shown(file)}") as tell:
         scenario = shell.scenario(file, settings)
         if at is None:
             found = reasons.episodes(scenario, flow=flow, seed=seed, progress=tell)
@@ -56,7 +60,7 @@ def why(
         output.tell(answer.to_dict(), answer.text(None if everything else reasons.MOST))
         return
     facts = found.to_dict()
-    output.show(answer=lambda: facts, rows=lambda: facts["episodes"], blocks=lambda: [])
+    output.show(facts, [], lambda: facts["episodes"])
     if output.form == "text":
         changes = [word for setting in settings or [] for word in ("--set", setting)]
         changes += [] if seed is None else ["--seed", str(seed)]
@@ -86,4 +90,82 @@ def _list(found: Episodes, file: str, changes: list[str], *, everything: bool) -
     shell.say(f"To explain the first: {shlex.join(command)}")
 
 
-COMMANDS = {"why": why}
+HELP = "Draw the events of a run: a connection, a buffer, a frame."
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The events, of celltrain run FILE --events DIR.")]
+Out = Annotated[
+    Path | None, option("FILE", "Picture to draw: .svg, .png or .pdf. By default in DIR.", "--plot", "--out")
+]
+Window = Annotated[str | None, option("FROM:TO", "Only between these times, such as 1.2s:1.3s. All by default.")]
+
+
+@shell.command
+def sequence(
+    output: shell.Answer, folder: Folder, flow: str | None = None, out: Out = None, window: Window = None
+) -> None:
+    """Draw time and sequence of a connection, as tcptrace does: segments, ACKs, retransmissions and losses.
+
+    Options:
+        flow (NAME): The connection. [default: the one that retransmitted most]
+
+    Examples:
+        celltrain plot sequence out/events
+        celltrain plot sequence out/events --flow tcp3 --out tcp3.svg
+        celltrain plot sequence out/events --flow tcp3 --window 1.2s:1.3s
+    """
+    _draw("sequence", output, folder, out, flow=flow, window=window)
+
+
+@shell.command
+def anatomy(
+    output: shell.Answer, folder: Folder, port: str | None = None, out: Out = None, window: Window = None
+) -> None:
+    """Draw the queue of a port over time, by VC, with refused frames and lost cells.
+
+    Options:
+        port (NAME): The port. By default the only one whose cells were kept.
+
+    Examples:
+        celltrain plot anatomy out/events
+        celltrain plot anatomy out/events --window 300ms:310ms
+        celltrain plot anatomy out/events --port bottleneck --out buffer.pdf
+    """
+    _draw("anatomy", output, folder, out, port=port, window=window)
+
+
+@shell.command
+def ladder(
+    output: shell.Answer,
+    folder: Folder,
+    flow: str | None = None,
+    frame: Annotated[int | None, {"parser": options.whole(0)}] = None,
+    out: Out = None,
+) -> None:
+    """Draw the cells of one frame on their way through the network.
+
+    Options:
+        flow (NAME): The connection, or a VC such as tcp3-acks. [default: the VC that lost most]
+        frame (N): Number of the frame within the VC. [default: the first that lost only some of its cells]
+
+    Examples:
+        celltrain plot ladder out/events
+        celltrain plot ladder out/events --flow tcp3 --frame 108
+        celltrain plot ladder out/events --flow tcp3-acks --out acks.png
+    """
+    _draw("ladder", output, folder, out, flow=flow, frame=frame)
+
+
+def _draw(kind: str, output: shell.Output, folder: Path, out: Path | None, **options: Any) -> None:
+
+    diagrams = read_events(folder).plot
+    texts = []
+    if "flow" in options and options["flow"] is None:
+        worst = options["flow"] = diagrams.worst(kind)
+        did = "lost" if kind == "ladder" else "retransmitted"
+        texts.append(f"{shown(worst)} {did} most of all; for another, add --flow NAME")
+    written = diagrams.write(kind, out or folder / f"{kind}.svg", **options)
+    answer = {"written": [shown(written)], "diagram": kind, "notes": diagrams.notes, **options}
+    output.tell(answer, *texts, *diagrams.notes, f"wrote {shown(written)}")
+
+
+COMMANDS = {"why": why, "plot": {"sequence": sequence, "anatomy": anatomy, "ladder": ladder}}

@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import LONGEST_TITLE, brief, new_axes
-from celltrain.errors import Fault, InputError, NotTracedError
-from celltrain.model.quantities import seconds
+import numpy as np
+
+from celltrain.drawing.figure import LONGEST_TITLE, brief, new_axes
+from celltrain.errors import InputError, NotTracedError
+from celltrain.model.paths import seconds
 from celltrain.text import nearest, shortened
 
 if TYPE_CHECKING:
@@ -67,10 +69,9 @@ def span_of(window: str | None) -> tuple[float, float] | None:
         start = seconds(first) if first.strip() else 0.0
         end = seconds(last) if last.strip() else float("inf")
     except ValueError as error:
-        raise InputError([Fault.of_option("window", window, f"has an end that is not {error}")]) from None
+        raise InputError.of_option("window", window, f"has an end that is not {error}") from None
     if not colon or start >= end:
-        problem = "is not a window such as 1.2s:1.3s, with the earlier time first"
-        raise InputError([Fault.of_option("window", window, problem)])
+        raise InputError.of_option("window", window, "is not a window such as 1.2s:1.3s, with the earlier time first")
     return start, end
 
 
@@ -82,7 +83,7 @@ def one_of(option: str, what: str, wanted: str, known: Sequence[str]) -> str:
     guess = f"; did you mean {near}?" if (near := nearest(wanted, known, cutoff=0.4)) else ""
     more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
     there = f" (choose from {', '.join(known[:_SHOWN])}{more})" if known else " (there are none)"
-    raise InputError([Fault.of_option(option, shortened(wanted), f"is not {what}{guess}{there}")])
+    raise InputError.of_option(option, shortened(wanted), f"is not {what}{guess}{there}")
 
 
 def lost_frames(sent: Any, arrived: Any) -> Any:
@@ -94,8 +95,6 @@ def lost_frames(sent: Any, arrived: Any) -> Any:
     >>> lost_frames(np.array([0, 1, 2, 3]), np.array([0, 2]))
     array([False,  True, False, False])
     """
-    import numpy as np
-
     last = arrived.max() if len(arrived) else -1
     return ~np.isin(sent, arrived) & (sent < last)
 
@@ -149,9 +148,7 @@ def marks(ax: Axes, x: Any, y: Any, marker: str, colour: str, label: str | None,
 
 def nothing(window: str | None) -> InputError:
     """Creates the error for a diagram that would be empty."""
-    return InputError(
-        [Fault.of_option("window", window or "", "has no recorded events to draw; choose another window")]
-    )
+    return InputError.of_option("window", window or "", "has no recorded events to draw; choose another window")
 
 
 def time_unit(end: float) -> tuple[float, str]:

@@ -1,26 +1,154 @@
-"""Figures for pages and print: their style, their panels, and their files."""
+"""Parts of all figures: colours, matplotlib's settings, styles, panels, shortened names, and files."""
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import textwrap
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from celltrain.drawing.axes import COLOURS, MARKERS, SOFT, rendered, styled
-from celltrain.errors import Fault, InputError
-from celltrain.text import nearest
+from celltrain.errors import Fault, InputError, needed
+from celltrain.model.files import replacing
+from celltrain.text import nearest, shown
 
 if TYPE_CHECKING:
+    import numpy as np
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+#: Colours by index of a flow or a group: six by Okabe and Ito, and two more that are distinct for colour-blind readers.
+#: The lab has the same colours in `lab/src/page/styles/base.css`.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#003FB6", "#922244")
+INK = "#222222"
+MARKERS = "osD^vPX"
+GREY = "#8A929B"
+PALE = "#B8BEC6"
+#: Subtitles of figures.
+SOFT = "#555555"
+#: Losses of all flows.
+LOSS = "#B00000"
+STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
+    # A dollar sign in a name does not start a formula.
+    "text.parse_math": False,
+    "font.size": 9,
+    "axes.titlesize": "medium",
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+}
+
+
+def colour_of_flow(index: int) -> str:
+    """Returns the colour of the flow with this index in its scenario. The colours repeat after the last one."""
+    return COLOURS[index % len(COLOURS)]
+
+
+def tint_of_flow(index: int) -> str:
+    """Returns a flow's colour for areas, lighter so that marks stay visible. When colours repeat, the tints are darker.
+
+    >>> tint_of_flow(0), tint_of_flow(8)
+    ('#80B8D8', '#4C9CC9')
+    """
+    colour = colour_of_flow(index)
+    white = 0.5 if index // len(COLOURS) % 2 == 0 else 0.3
+    parts = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    return "#" + "".join(f"{round(part + (255 - part) * white):02X}" for part in parts)
+
+
+#: Maximum number of entries in a legend; more would hide the plot.
+MAX_LEGEND = 20
+#: Maximum length of a name in a legend and in a title; longer names would leave no room for the plot.
+LONGEST_LABEL = 48
+LONGEST_TITLE = 80
+#: File name endings of figures.
+FIGURES = (".svg", ".pdf", ".png")
+
+
+def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
+    """Raises `InputError` if a file name does not end in a figure format."""
+    if Path(file).suffix.lower() not in FIGURES:
+        raise InputError.saying(f"Cannot draw {shown(file)}: use .svg, .pdf or .png.", key=option)
+
+
+def require_matplotlib() -> None:
+    """Raises `MissingExtraError` if matplotlib is not installed."""
+    needed("matplotlib", "plots need matplotlib: pip install celltrain[plot]")
+
+
+def new_axes(**figure: Any) -> Axes:
+    """Creates axes on a new pyplot figure."""
+    require_matplotlib()
+    from matplotlib import pyplot
+
+    with styled():
+        axes: Axes = pyplot.subplots(layout="constrained", **figure)[1]
+    return axes
+
+
+def styled(style: str | None = None) -> AbstractContextManager[None]:
+    """Returns a context in which new figures have celltrain's style, overridden by a matplotlib style if given."""
+    from matplotlib import style as styles
+    from matplotlib.rcsetup import cycler
+
+    ours = {**STYLE, "axes.prop_cycle": cycler(color=COLOURS)}
+    context: AbstractContextManager[None] = styles.context([ours, *([] if style is None else [style])])
+    return context
+
+
+def rendered(
+    figure: Figure, form: str, *, dpi: float = 150, salt: str = "celltrain", metadata: Mapping[str, str] | None = None
+) -> bytes:
+    """Renders a figure as `svg`, `pdf` or `png`; the same figure always gives the same bytes.
+
+    Without `salt` an SVG would have random identifiers, and both vector formats would contain the date.
+    """
+    from matplotlib import rc_context
+
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form, {})
+    content = io.BytesIO()
+    with rc_context({"svg.hashsalt": salt}):
+        figure.savefig(content, format=form, metadata={**undated, **(metadata or {})}, dpi=dpi)
+    return content.getvalue()
+
+
+def save(figure: Figure, path: Path, metadata: Mapping[str, str] | None = None) -> None:
+    """Writes a figure in the format given by the path's suffix."""
+    from matplotlib import rcParams
+
+    # The style may set a resolution.
+    dpi = rcParams["savefig.dpi"] if isinstance(rcParams["savefig.dpi"], int | float) else 150
+    content = rendered(figure, path.suffix.removeprefix(".").lower(), dpi=dpi, metadata=metadata)
+    with replacing(path) as file:
+        file.write(content)
+
+
+def legible(label: str, most: int = LONGEST_LABEL) -> str:
+    """Shortens a name for a legend. A space before a leading underscore keeps matplotlib from omitting the entry.
+
+    >>> legible("_hidden"), legible("source1 to destination1", 12)
+    (' _hidden', 'source1 to …')
+    """
+    text = brief(label, most)
+    return f" {text}" if text.startswith("_") else text
+
+
+def brief(name: str, most: int) -> str:
+    """Shortens a name for a figure."""
+    text = shown(name[: most + 1])
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
 
 #: Number of marks above which they are drawn as an image within the figure; as vectors each would take a hundred bytes.
 MOST_MARKS = 1500
@@ -113,8 +241,7 @@ class FigureStyle:
         except (OSError, ValueError) as error:
             if self.style is None or not _is_file(self.style):
                 raise
-            problem = f"cannot be used as a style ({error})"
-            raise InputError([Fault.of_option("style", self.style, problem)]) from None
+            raise InputError.of_option("style", self.style, f"cannot be used as a style ({error})") from None
 
 
 def _is_file(path: str) -> bool:
@@ -179,9 +306,12 @@ def new_figure(**options: Any) -> Figure:
 def bars(mean: NDArray[np.float64], half: NDArray[np.float64], limits: tuple[float, float]) -> NDArray[np.float64]:
     """Returns the lengths of error bars below and above means, clipped at the measure's limits.
 
+    >>> import numpy as np
     >>> bars(np.array([0.9, 0.5]), np.array([0.3, np.nan]), (0.0, 1.0)).round(6).tolist()
     [[0.3, 0.0], [0.1, 0.0]]
     """
+    import numpy as np
+
     half = np.nan_to_num(half)
     room = mean - limits[0], limits[1] - mean
     return np.stack([np.minimum(half, np.maximum(np.nan_to_num(one, posinf=np.inf), 0.0)) for one in room])

@@ -13,20 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import INK, PALE, SOFT, legible
-from celltrain.drawing.figure import (
-    MOST_ACROSS,
-    MOST_MARKS,
-    FigureStyle,
-    bars,
-    colour_of,
-    label_outer,
-    legend_below,
-    marked,
-    panelled,
-    thinned,
-)
-from celltrain.drawing.pages.words import UNDEFINED, labelled, plain, ruler
+from celltrain.drawing import figure as canvas
+from celltrain.drawing.figure import INK, MOST_MARKS, PALE, SOFT, FigureStyle, bars, legible, panelled
+from celltrain.drawing.words import UNDEFINED, labelled, plain, ruler
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -116,7 +105,7 @@ class Effect:
     """Points that the means are computed from, drawn in a pale colour."""
 
 
-def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = MOST_ACROSS) -> Figure:
+def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = canvas.MOST_ACROSS) -> Figure:
     """Draws a row for each group, with its name on the left."""
     rows = len(panels[0].groups)
     _, across = look.shape(len(panels), columns)
@@ -125,7 +114,7 @@ def dots(panels: Sequence[Panel], look: FigureStyle, *, columns: int = MOST_ACRO
     _share(panels, grid, "x")
     for place, (axes, panel) in enumerate(zip(grid, panels, strict=True)):
         for row, group in enumerate(panel.groups):
-            colour, marker = marked(row)
+            colour, marker = canvas.marked(row)
             for values in group.runs:
                 axes.plot(values, np.full(len(values), row), "|", color=colour, alpha=0.35, markersize=7, zorder=1)
             style: dict[str, Any] = {"fmt": marker, "capsize": 3, "elinewidth": 1.4, "markersize": 5, "zorder": 3}
@@ -148,17 +137,17 @@ def lines(
 ) -> Figure:
     """Draws a line for each group over an axis; `zero` adds a thin line at zero."""
     # Panels of one measure share a row; measures with one panel fill their rows.
-    columns = look.shape(len(panels), MOST_ACROSS if columns == 1 else columns)[1]
+    columns = look.shape(len(panels), canvas.MOST_ACROSS if columns == 1 else columns)[1]
     names = [legible(group.name, LONGEST_NAME[look.width]) for group in panels[0].groups]
     extra = 0.2 * math.ceil(len(names) / look.columns(names)) - 0.2
     height = 2.3 if look.narrow else 2.5
     figure, grid = panelled(len(panels), look, height=height, extra=extra, most=columns, marks=marks)
     turned = sum(map(len, across.words)) * columns > look.inches * 9
-    label_outer(grid, columns, across.label, "")
+    canvas.label_outer(grid, columns, across.label, "")
     _share(panels, grid, "y")
     for axes, panel in zip(grid, panels, strict=True):
         for row, group in enumerate(panel.groups):
-            colour, marker = marked(row)
+            colour, marker = canvas.marked(row)
             at = _shifted(across, row, len(panel.groups))
             style: dict[str, Any] = {"marker": marker, "capsize": 2, "markersize": 4, "zorder": 3}
             style |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
@@ -172,8 +161,8 @@ def lines(
         ruled(axes, "x", across, turned=turned)
         axes.set(title=panel.title, ylabel=panel.label)
     if len(names) > 1:
-        legend_below(figure, grid[:1], look)
-    return thinned(figure)
+        canvas.legend_below(figure, grid[:1], look)
+    return canvas.thinned(figure)
 
 
 def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tuple[float, float], marks: str) -> Figure:
@@ -185,7 +174,7 @@ def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tup
             axes.scatter(*panel.behind, color=PALE, s=6, linewidths=0, rasterized=many)
         at, mean, is_words = panel.places, panel.means.mean, bool(panel.across.words)
         below, above = bars(mean, panel.means.half, limits)
-        style: dict[str, Any] = {"color": colour_of(0)}
+        style: dict[str, Any] = {"color": canvas.colour_of(0)}
         if len(at) > MOST_BARS:
             style["rasterized"] = len(at) > MOST_MARKS
             axes.plot(at, mean, linewidth=0.6 if is_words else 1.2, **style)
@@ -196,9 +185,9 @@ def effects(panels: Sequence[Effect], label: str, look: FigureStyle, limits: tup
         ruled(axes, "x", panel.across)
         axes.set_xlabel(panel.across.label)
         axes.set_title(panel.means.name, fontsize="small", color=SOFT)
-    for axes in grid[:: look.shape(len(grid), MOST_ACROSS)[1]]:
+    for axes in grid[:: look.shape(len(grid), canvas.MOST_ACROSS)[1]]:
         axes.set_ylabel(label)
-    return thinned(figure)
+    return canvas.thinned(figure)
 
 
 def ruled(axes: Axes, side: Literal["x", "y"], scale: Scale, *, turned: bool | None = None) -> None:

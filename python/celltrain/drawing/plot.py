@@ -7,22 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.axes import (
-    COLOURS,
-    INK,
-    LONGEST_LABEL,
-    MAX_LEGEND,
-    brief,
-    colour_of_flow,
-    legible,
-    new_axes,
-    refuse_other,
-    require_matplotlib,
-    save,
-    styled,
-)
-from celltrain.drawing.pages.words import valued
-from celltrain.errors import Fault, InputError
+from celltrain.drawing import figure as canvas
+from celltrain.drawing.figure import COLOURS, INK, brief, colour_of_flow, legible, new_axes
+from celltrain.drawing.words import valued
+from celltrain.errors import InputError
 from celltrain.model.arguments import checked
 from celltrain.model.files import writing
 
@@ -66,7 +54,7 @@ class Plot:
         lines are the thresholds of the ports' policies, dotted lines the sizes of their buffers.
         """
         times, labels, [cells, least, largest] = self._series.raw("queue")
-        port = brief(labels[0], LONGEST_LABEL) if len(labels) == 1 else f"{len(labels)} ports"
+        port = brief(labels[0], canvas.LONGEST_LABEL) if len(labels) == 1 else f"{len(labels)} ports"
         ax = self._steps("queue", times, labels, cells, f"Queue at {port}", "cells waiting", ax)
         for index, (low, high) in enumerate(zip(least.T, largest.T, strict=True)):
             # A sample contains the range of the step before it.
@@ -135,20 +123,20 @@ class Plot:
         Args:
             file: The file, with a suffix for its format: `.svg`, `.pdf` or `.png`.
         """
-        refuse_other(file)
-        require_matplotlib()
+        canvas.refuse_other(file)
+        canvas.require_matplotlib()
         from matplotlib.figure import Figure
 
         names = list(self._series)
         if not names:
-            raise InputError([Fault.saying("No series was recorded: name some in trace, such as queue.", key="plot")])
+            raise InputError.saying("No series was recorded: name some in trace, such as queue.", key="plot")
         # Do not use pyplot, which could open a window or keep the figure in memory.
-        with styled():
+        with canvas.styled():
             figure = Figure(figsize=(8, 4.5 * len(names)), layout="constrained")
             for name, panel in zip(names, figure.subplots(len(names), squeeze=False)[:, 0], strict=True):
                 getattr(self, name)(ax=panel)
             with writing(file):
-                save(figure, Path(file))
+                canvas.save(figure, Path(file))
         return Path(file)
 
     @checked()
@@ -187,7 +175,7 @@ class Plot:
 def _finished(ax: Axes, labels: Sequence[str]) -> Axes:
     """Adds a legend next to the plot, unless it would be too long, and starts the value axis at zero."""
     ax.set_ylim(bottom=0)
-    if len(labels) <= MAX_LEGEND:
+    if len(labels) <= canvas.MAX_LEGEND:
         legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
         for text in legend.get_texts():
             # A dollar sign in a name does not start a formula.

@@ -11,19 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import COLOURS, GREY, INK, MARKERS, PALE, legible
-from celltrain.drawing.figure import (
-    BARS,
-    MOST_ACROSS,
-    MOST_MARKS,
-    FigureStyle,
-    bars,
-    colour_of,
-    label_outer,
-    legend_below,
-    panelled,
-    thinned,
-)
+from celltrain.drawing import figure as canvas
+from celltrain.drawing.figure import GREY, INK, FigureStyle, bars, colour_of, legible, panelled
 from celltrain.drawing.lines import LONGEST_VALUE, MOST_TICKS, Scale, ruled, spread, word_ticks
 
 if TYPE_CHECKING:
@@ -67,9 +56,9 @@ def heat_maps(maps: Sequence[Map], label: str, look: FigureStyle, *, height: flo
             axes.set(xlabel="", ylabel="")
             axes.tick_params(labelleft=place % columns == 0, labelbottom=place + columns >= len(maps))
     if shared:
-        label_outer(grid, columns, maps[0].across.label, maps[0].up.label)
+        canvas.label_outer(grid, columns, maps[0].across.label, maps[0].up.label)
     figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
-    return thinned(figure)
+    return canvas.thinned(figure)
 
 
 def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height: float) -> Figure:
@@ -77,13 +66,17 @@ def coloured_dots(maps: Sequence[Map], label: str, look: FigureStyle, *, height:
     figure, grid = panelled(len(maps), look, height=height, most=MAPS_ACROSS)
     for axes, one in zip(grid, maps, strict=True):
         count = len(one.values)
-        style: dict[str, Any] = {"s": 26 if count < FEW_DOTS else 10, "rasterized": count > MOST_MARKS, "linewidths": 0}
+        style: dict[str, Any] = {
+            "s": 26 if count < FEW_DOTS else 10,
+            "rasterized": count > canvas.MOST_MARKS,
+            "linewidths": 0,
+        }
         image = axes.scatter(one.across.places, one.up.places, c=one.values, cmap=MAP, **style)
         ruled(axes, "x", one.across)
         ruled(axes, "y", one.up)
         axes.set(xlabel=one.across.label, ylabel=one.up.label)
     figure.colorbar(image, ax=grid, label=label, fraction=0.06, pad=0.02)
-    return thinned(figure)
+    return canvas.thinned(figure)
 
 
 def _limits(values: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
@@ -99,7 +92,7 @@ def _cells(axes: Axes, one: Map, limits: tuple[float, float], room: float) -> An
     values = one.values
     rows, columns = values.shape
     edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
-    style: dict[str, Any] = {"vmin": limits[0], "vmax": limits[1], "rasterized": values.size > MOST_MARKS}
+    style: dict[str, Any] = {"vmin": limits[0], "vmax": limits[1], "rasterized": values.size > canvas.MOST_MARKS}
     image = axes.pcolormesh(*edges, np.ma.masked_invalid(values), cmap=MAP, **style)
     axes.set_facecolor("#E4E7EB")
     if np.isnan(values).any():
@@ -182,7 +175,7 @@ def put(axes: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str],
 
 #: Height of a figure with one panel, relative to its width.
 TALL = 0.7
-MOST_COLOURS = len(COLOURS)
+MOST_COLOURS = len(canvas.COLOURS)
 #: Maximum number of numbered points on a front, and of points with error bars in a panel.
 MOST_NUMBERED, MOST_BARS = 12, 40
 MOST_BINS = 30
@@ -238,13 +231,13 @@ def fronts(
 ) -> Figure:
     """Draws points by two measures, with rings and numbers on their Pareto fronts."""
     entries = 1 + (len(colouring.names) if colouring is not None and colouring.is_named else 0)
-    marks = "" if np.isnan(x.half).all() else f"grey {BARS}"
+    marks = "" if np.isnan(x.half).all() else f"grey {canvas.BARS}"
     if len(panels) > 1:
         figure, grid = panelled(len(panels), look, height=2.7, extra=0.3, marks=marks)
     else:
         height = look.inches - 0.3 + 0.16 * entries if look.narrow else look.inches * TALL
         figure, grid = panelled(1, look, height=height, marks=marks)
-    image, columns = None, look.shape(len(grid), MOST_ACROSS)[1]
+    image, columns = None, look.shape(len(grid), canvas.MOST_ACROSS)[1]
     for axes, panel in zip(grid, panels, strict=True):
         image = _coloured(axes, colouring, x.mean, y.mean, panel.points)
         at, line = panel.barred, panel.order
@@ -257,13 +250,13 @@ def fronts(
         # A narrow panel has no room for five numbers with four digits.
         axes.locator_params(axis="x", nbins=3 if look.narrow or columns > 2 else 5)
         axes.set_title(panel.title, fontsize="small")
-    label_outer(grid, columns, x.label, y.label)
+    canvas.label_outer(grid, columns, x.label, y.label)
     if image is not None and colouring is not None:
         bar = figure.colorbar(image, ax=grid, label=colouring.scale.label, pad=0.02, format="{x:g}")
         if colouring.scale.words:
             ticks = spread(len(colouring.names), MOST_TICKS)
             bar.set_ticks(ticks, labels=[legible(colouring.names[tick], LONGEST_VALUE) for tick in ticks])
-    legend_below(figure, grid, look, "" if colouring is None else colouring.scale.label)
+    canvas.legend_below(figure, grid, look, "" if colouring is None else colouring.scale.label)
     # Labels need the final layout.
     figure.draw_without_rendering()
     every = np.stack([x.mean, y.mean], axis=1)
@@ -278,7 +271,7 @@ def _coloured(
     axes: Axes, colouring: Colouring | None, x: NDArray[Any], y: NDArray[Any], points: NDArray[np.int64]
 ) -> Any:
     """Draws dots coloured by an axis. Returns the image for a colour scale if a legend would have too many values."""
-    common: dict[str, Any] = {"s": 20, "linewidths": 0, "zorder": 3, "rasterized": len(points) > MOST_MARKS}
+    common: dict[str, Any] = {"s": 20, "linewidths": 0, "zorder": 3, "rasterized": len(points) > canvas.MOST_MARKS}
     if colouring is None:
         axes.scatter(x[points], y[points], color=colour_of(0), **common)
         return None
@@ -295,7 +288,7 @@ def _coloured(
     for level, name in enumerate(colouring.names):
         own = points[levels[points] == level]
         colour = colormaps[MAP](level / max(count - 1, 1) * 0.92) if ordered else colour_of(level)
-        text, marker = legible(name, LONGEST_VALUE), "o" if ordered else MARKERS[level]
+        text, marker = legible(name, LONGEST_VALUE), "o" if ordered else canvas.MARKERS[level]
         axes.scatter(x[own], y[own], color=[colour], marker=marker, label=text, **common)
     return None
 
@@ -310,13 +303,13 @@ def agreement(
         look: The figure's style.
         names: Legend entries of points that do not differ, and of points that do.
     """
-    figure, grid = panelled(len(pairs), look, height=3.2, most=MAPS_ACROSS, marks=BARS)
+    figure, grid = panelled(len(pairs), look, height=3.2, most=MAPS_ACROSS, marks=canvas.BARS)
     for axes, (x, y, differs) in zip(grid, pairs, strict=True):
         ends = np.concatenate([x.mean, y.mean])
         ends = ends[~np.isnan(ends)]
         if len(ends):
-            axes.axline((ends[0], ends[0]), slope=1, color=PALE, linewidth=1, zorder=1)
-        many = len(x.mean) > MOST_MARKS
+            axes.axline((ends[0], ends[0]), slope=1, color=canvas.PALE, linewidth=1, zorder=1)
+        many = len(x.mean) > canvas.MOST_MARKS
         for at, colour, name in zip((~differs, differs), (GREY, colour_of(1)), names, strict=True):
             if not at.any():
                 continue
@@ -325,7 +318,7 @@ def agreement(
                 axes.errorbar(x.mean[at], y.mean[at], xerr=x.bars[:, at], yerr=y.bars[:, at], **style)
             axes.scatter(x.mean[at], y.mean[at], color=colour, s=16, label=name, rasterized=many)
         axes.set(xlabel=x.label, ylabel=y.label)
-    legend_below(figure, grid, look)
+    canvas.legend_below(figure, grid, look)
     return figure
 
 

@@ -22,7 +22,7 @@ from typing import Any
 
 from celltrain.model.expressions import named
 from celltrain.model.network import Network
-from celltrain.model.quantities import QUANTITIES, seconds
+from celltrain.model.paths import QUANTITIES, seconds
 from celltrain.model.scenario import Reading
 
 #: A flow starves if it gets less than this fraction of its fair share over a whole run.

@@ -16,21 +16,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.pages.words import settings, valued
-from celltrain.ensemble.cases import trial_run
+from celltrain.drawing.words import settings, valued
+from celltrain.ensemble.cases import means, trial_run
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
-from celltrain.ensemble.plan import canonical
-from celltrain.ensemble.plan.axes import CHECKED_POINTS
-from celltrain.ensemble.plan.plan import tcps
-from celltrain.ensemble.table import means
+from celltrain.ensemble.plan import Plan, canonical, tcps
+from celltrain.ensemble.plan.axes import CHECKED_POINTS, Group, Use
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.paths import UnknownKeyError, follow
 from celltrain.model.scenario import Reading
 from celltrain.text import shown
 
 if TYPE_CHECKING:
-    from celltrain.ensemble.plan import Plan
-    from celltrain.ensemble.plan.axes import Group, Use
     from celltrain.ensemble.store import Store
     from celltrain.ensemble.store.runs import StoredRuns
 

@@ -9,20 +9,30 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from celltrain import _core
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.coordinator import Progress, run_plan
-from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.cases import Case, Run, execute
+from celltrain.ensemble.plan import Plan, compact, run_key
 from celltrain.ensemble.store import Store
-from celltrain.errors import Fault, PlanError, warn
+from celltrain.ensemble.store.database import Repeat
+from celltrain.ensemble.store.folder import uninterrupted
+from celltrain.errors import ClusterError, PlanError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
-from celltrain.model.cancel import Cancel, endable, watched
-from celltrain.running import Worker, worker_of
+from celltrain.model.cancel import Cancel, check
+from celltrain.running import Rows, RunRecord, Worker, statistics, worker_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -31,8 +41,6 @@ if TYPE_CHECKING:
 
 
 @checked(PlanError)
-@endable
-@watched
 def sweep(
     base: Scenario | Plan | str | os.PathLike[str],
     *,
@@ -93,9 +101,9 @@ def sweep(
     document = {"axes": over, "paired": paired or None, "sample": sample, "seeds": seeds, "measures": measures}
     plan = base if isinstance(base, Plan) else Plan.of(base, {**document, "series": series, "limits": limits})
     if resume and store is None:
-        raise PlanError([Fault.of_option("resume", True, "needs the store to continue")])
+        raise PlanError.of_option("resume", True, "needs the store to continue")
     if retry_failed and not resume:
-        raise PlanError([Fault.of_option("retry_failed", True, "needs resume=True and the store to continue")])
+        raise PlanError.of_option("retry_failed", True, "needs resume=True and the store to continue")
     where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if store is None else None
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
@@ -103,3 +111,318 @@ def sweep(
     answer = Store._made(**{**vars(Store.open(folder)), "keeper": keeper})
     warn([*plan_warnings.of_store(answer), *plan_warnings.lock_step_of_store(answer)])
     return answer
+
+
+#: Number of points in a block. A block runs seed by seed, so that after an early stop many points have a few seeds.
+BLOCK = 1000
+#: Number of runs in a block that are looked up together, so that memory does not grow with the plan.
+BLOCK_RUNS = 100_000
+#: Maximum number of runs to collect before a write.
+WRITE_RUNS = 4096
+#: Minimum time between two writes in seconds, to write short runs together. A run that took half of it is written at
+#: once.
+WRITE_SECONDS = 0.2
+
+#: The core's messages for a run that exceeded its time limit, and for a network that does not fit into memory.
+_TOOK_LONGER = re.compile(r"took longer than (\d+(?:\.\d+)?) s of real time")
+# Stores also contain errors worded by earlier versions.
+_DID_NOT_FIT = re.compile(
+    r"(?:need|take) more than (\d+\.\d) ([GM])iB of memory[,;] .*?the (\d+\.\d) ([GM])iB that are free"
+)
+#: The fraction of free memory that one run may use.
+SHARE = 0.75
+_BYTES = {"G": 1 << 30, "M": 1 << 20}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """The progress of a sweep.
+
+    Attributes:
+        done: Runs whose rows are stored, including earlier ones.
+        total: Total number of runs. If seeds are added until intervals are narrow, the number requested so far.
+        failed: Failed runs among `done`.
+        repeated: Runs identical to a run of an earlier point. They are not run again and count as done.
+        elapsed_seconds: Time since the sweep was started or resumed.
+        rate: Runs per second since then; 0 before the first run is done.
+        wide: Points that have reached the maximum number of seeds with an interval still wider than requested.
+    """
+
+    done: int
+    total: int
+    failed: int
+    repeated: int
+    elapsed_seconds: float
+    rate: float
+    wide: int = 0
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        """Estimated remaining time in seconds; None before the first run is done."""
+        return (self.total - self.done) / self.rate if self.rate > 0 else None
+
+
+def run_plan(
+    plan: Plan,
+    folder: Path,
+    worker: Worker,
+    *,
+    resume: bool = False,
+    retry_failed: bool = False,
+    progress: Callable[[Progress], object] | None = None,
+) -> Progress:
+    """Runs a plan into a new store, or the missing runs into an existing one; returns the final progress.
+
+    After Ctrl-C, the finished runs are stored before `KeyboardInterrupt` is raised. Resuming repeats failed runs for
+    which there is now enough time or memory, or with `retry_failed` all failed runs.
+    """
+    with Store.resume(folder, plan) if resume else Store.create(folder, plan) as store:
+        if resume:
+            store.drop_failed(lambda error: retry_failed or has_more(error, plan))
+        return Coordinator(plan, store, worker, progress).run()
+
+
+def has_more(error: str, plan: Plan) -> bool:
+    """Returns whether a run failed for lack of time or memory, of which there is more now.
+
+    The error text includes the limit at the time, so the store need not record it elsewhere.
+
+    Args:
+        error: Error of the failed row.
+        plan: The plan with the current limits.
+
+    >>> plan = Plan.of_toml('''
+    ... scenario = "lan-epd"
+    ... axes = { duration = ["1ms"] }
+    ... limits = { time = "2s" }
+    ... ''')
+    >>> has_more("took longer than 1.5 s of real time", plan), has_more("took longer than 2 s of real time", plan)
+    (True, False)
+    """
+    if longer := _TOOK_LONGER.match(error):
+        return plan.limit_s is None or plan.limit_s > float(longer[1])
+    if larger := _DID_NOT_FIT.search(error):
+        needed, free = float(larger[1]) * _BYTES[larger[2]], float(larger[3]) * _BYTES[larger[4]]
+        now = _core.memory_limit()
+        return now is None or (now > free and needed <= SHARE * now)
+    return False
+
+
+class Coordinator:
+    """Runs a plan and writes its store. Only this process expands the plan and writes rows."""
+
+    def __init__(
+        self, plan: Plan, store: Store, worker: Worker, progress: Callable[[Progress], object] | None = None
+    ) -> None:
+        self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
+        #: Protects everything below, as a worker may iterate over the runs on another thread.
+        self._lock = threading.Lock()
+        #: Keys of runs that were started and have not been received.
+        self._pending: set[str] = set()
+        #: Runs that were received but not yet written, by key.
+        self._received: dict[str, RunRecord] = {}
+        self._repeats: list[Repeat] = []
+        totals = store.database.totals()
+        self._done, self._failed, self._repeated = totals.runs, totals.failed, totals.repeats
+        self._done_now = 0
+        self._wide = 0
+        until = plan.seeds.until
+        self._total = plan.runs if until is None else len(plan.points) * until.at_least
+        self._begun = self._written = self._told = time.monotonic()
+
+    def run(self) -> Progress:
+        """Runs the missing runs. On Ctrl-C or an error, finished runs are stored before the exception is raised."""
+        try:
+            self._run_missing()
+        finally:
+            self._write()
+            self._report(last=True)
+        return self._progress()
+
+    def _run_missing(self) -> None:
+        until, count = self._plan.seeds.until, len(self._plan.points)
+        if until is None:
+            if self._done + self._repeated < self._plan.runs:
+                self._execute(self._missing())
+            return
+        step = max(1, min(BLOCK, BLOCK_RUNS // until.at_most))
+        for first in range(0, count, step):
+            self._until_narrow(first, min(first + step, count))
+
+    def _execute(self, missing: Iterable[Sequence[tuple[int, int]]]) -> None:
+        plan, runs = self._plan, self._new_runs(missing)
+        limits: dict[str, Any] = {"limit_s": plan.limit_s, "recording": plan.recording}
+        execute(runs, self._worker, self._take, measures=plan.measures, **limits)
+        assert not self._pending, "every run came back"
+        self._write()
+
+    def _missing(self) -> Iterator[list[tuple[int, int]]]:
+        """Yields the point and seed of runs that are not stored: block by block, and within a block seed by seed."""
+        count, begin = len(self._plan.points), self._plan.seeds.first
+        for first in range(0, count, BLOCK):
+            points = range(first, min(first + BLOCK, count))
+            step = max(1, BLOCK_RUNS // len(points))
+            for low in range(begin, begin + self._plan.seeds.count, step):
+                seeds = range(low, min(low + step, begin + self._plan.seeds.count))
+                settled = self._store.database.settled(points, seeds)
+                if len(settled) < len(points) * len(seeds):
+                    yield [(point, seed) for seed in seeds for point in points if (point, seed) not in settled]
+
+    def _new_runs(self, blocks: Iterable[Sequence[tuple[int, int]]]) -> Iterator[Run]:
+        """Yields the runs to do. Records repeats of earlier points, and failed rows for refused scenarios."""
+        for block in blocks:
+            cases: dict[int, tuple[Case, str | None]] = {}
+            for point, seed in block:
+                check()
+                if point not in cases:
+                    cases[point] = self._case(point)
+                case, refusal = cases[point]
+                key = run_key(case.configuration, seed)
+                if not self._is_new(Repeat(point, seed, key)):
+                    continue
+                if refusal is None:
+                    yield Run(case=case, seed=seed, key=key)
+                else:
+                    text = case.configuration
+                    self._keep(RunRecord(point=point, seed=seed, run_key=key, configuration=text, error=refusal))
+
+    def _case(self, point: int) -> tuple[Case, str | None]:
+        """Returns the case of a point, and the reason if its scenario is refused."""
+        scenario = self._plan.points[point].scenario
+        try:
+            return Case.of(point, scenario), None
+        except ScenarioError as error:
+            bare = {key: value for key, value in scenario.items() if key not in ("seed", "name")}
+            text = compact(json.loads(json.dumps(bare)))
+            return Case(number=point, configuration=text, memory=0), str(error).replace("\n", "; ")
+
+    def _is_new(self, run: Repeat) -> bool:
+        """Returns whether a run is new. If not, records it as a repeat of an earlier point's run."""
+        with self._lock:
+            if run.run_key in self._pending or run.run_key in self._received or self._store.database.knows(run.run_key):
+                self._repeats.append(run)
+                self._repeated += 1
+                return False
+            self._pending.add(run.run_key)
+            return True
+
+    def _take(self, rows: Rows) -> None:
+        """Keeps the received rows, and writes them if a write is due."""
+        manifest = self._store.manifest
+        if (rows.version, rows.profile) != (manifest["version"], manifest["profile"]):
+            problem = (
+                f"was made by celltrain {manifest['version']} ({manifest['profile']}), but a worker runs {rows.version} "
+                f"({rows.profile}): install the same on all machines"
+            )
+            raise ClusterError.of_file(self._store.path, problem)
+        for record in rows.runs:
+            self._keep(record)
+        check()
+        took = max((record.seconds for record in rows.runs), default=0.0)
+        if len(self._received) >= WRITE_RUNS or max(time.monotonic() - self._written, 2 * took) > WRITE_SECONDS:
+            self._write()
+        self._report()
+
+    def _keep(self, record: RunRecord) -> None:
+        """Keeps a run until the next write. Ignores a run that was received before."""
+        with self._lock:
+            if record.run_key not in self._pending:
+                return
+            self._received[record.run_key] = record
+            self._pending.discard(record.run_key)
+            self._done += 1
+            self._done_now += 1
+            self._failed += record.error is not None
+
+    def _write(self) -> None:
+        """Writes the received runs in one transaction."""
+        # Ctrl-C is delayed, so that no stored run remains in the list of runs to write.
+        with uninterrupted():
+            with self._lock:
+                received, repeats = dict(self._received), list(self._repeats)
+            self._store.write(list(received.values()), repeats)
+            with self._lock:
+                for key in received:
+                    del self._received[key]
+                del self._repeats[: len(repeats)]
+        self._written = time.monotonic()
+
+    def _progress(self) -> Progress:
+        elapsed = time.monotonic() - self._begun
+        done = self._done + self._repeated
+        return Progress(
+            done=done,
+            total=max(self._total, done),
+            failed=self._failed,
+            repeated=self._repeated,
+            elapsed_seconds=elapsed,
+            rate=self._done_now / elapsed if elapsed > 0 else 0.0,
+            wide=self._wide,
+        )
+
+    def _report(self, *, last: bool = False) -> None:
+        now = time.monotonic()
+        if self._tell is not None and (last or now - self._told > 0.1):
+            self._told = now
+            self._tell(self._progress())
+
+    # Adding seeds until intervals are narrow.
+
+    def _until_narrow(self, first: int, last: int) -> None:
+        """Runs some points in rounds, until each has a narrow enough interval or the maximum number of seeds.
+
+        The number of seeds of a point depends only on the values of its earlier seeds, not on where and when they run.
+        """
+        begin, before, until = self._plan.seeds.first, 0, self._plan.seeds.until
+        assert until is not None, "called for plans with until"
+        self._total -= (last - first) * until.at_least
+        measure = self._plan.measures.index(until.measure)
+        while True:
+            values = self._store.database.values(measure, first, last)
+            targets = {point: self._target(values.get(point, {})) for point in range(first, last)}
+            self._total += sum(targets.values()) - before
+            before = sum(targets.values())
+            missing = [
+                (point, seed)
+                for seed in range(begin, begin + max(targets.values()))
+                for point in range(first, last)
+                if seed < begin + targets[point] and seed not in values.get(point, {})
+            ]
+            if not missing:
+                break
+            self._execute([missing])
+        for point in range(first, last):
+            own = values.get(point, {})
+            known = [value for value in own.values() if value is not None]
+            self._wide += len(own) >= until.at_most and not _mean(known).half[0] <= until.interval
+
+    def _target(self, values: Mapping[int, float | None]) -> int:
+        """Returns the number of seeds a point needs, estimated from its first seeds up to the first gap."""
+        until, first = self._plan.seeds.until, self._plan.seeds.first
+        assert until is not None, "called for plans with until"
+        target = until.at_least
+        while target < until.at_most and all(seed in values for seed in range(first, first + target)):
+            known = [value for seed in range(first, first + target) if (value := values[seed]) is not None]
+            needed = seeds_needed(known, until.interval, until.at_most)
+            if needed <= len(known):
+                break
+            target = min(until.at_most, target + needed - len(known))
+        return target
+
+
+def seeds_needed(values: Sequence[float], interval: float, most: int) -> int:
+    """Estimates how many values are needed for the 95 % interval of their mean to be at most ± `interval`.
+
+    >>> seeds_needed([0.9, 0.9, 0.9], 0.01, 200), seeds_needed([0.8, 0.9, 1.0], 0.1, 200), seeds_needed([0.8, 1.0], 1e-9, 200)
+    (3, 7, 200)
+    """
+    n, sd = len(values), _mean(values).sd[0]
+    if n < 2:
+        return min(n, most)
+    while n < most and statistics.half_width(n, sd) > interval:
+        n += 1
+    return n
+
+
+def _mean(values: Sequence[float]) -> statistics.Means:
+    return statistics.means(np.zeros(len(values), np.int64), np.array(values, np.float64), 1)

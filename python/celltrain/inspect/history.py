@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.drawing.event_rows import lost_frames, numbers, one_of, rows_of, texts
-from celltrain.errors import CancelledError, Fault, InputError, ScenarioError, warn
+from celltrain.errors import CancelledError, InputError, ScenarioError, warn
 from celltrain.model.cancel import Cancel, check, current
-from celltrain.model.network import Network
-from celltrain.model.quantities import QUANTITIES
+from celltrain.model.network import WITHOUT_TCP, Network
+from celltrain.model.paths import QUANTITIES
 from celltrain.model.scenario import read, table
 from celltrain.running.events import block_of, schema_of
-from celltrain.running.summary import WITHOUT_TCP
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -263,7 +262,7 @@ class EventRuns:
         accepted = reading.accepted()
         warn(reading.warnings)
         if seed is not None and not 0 <= seed < 1 << 64:
-            raise ScenarioError([Fault.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")])
+            raise ScenarioError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
         settings = table(accepted)
         flows = settings.get("flow", {}).items()
         return cls(
@@ -286,7 +285,7 @@ class EventRuns:
             return None
         events = self._run("reference", ["memories"], Fraction(0), end, flows=None, share=(1.0, 1.0))["memories"]
         places = np.flatnonzero(texts(events, "event") == "deadlocked")
-        return Rows("memories", events, places) if len(places) else None
+        return Rows("memories", events, places.tolist()) if len(places) else None
 
     @property
     def flows(self) -> list[str]:
@@ -327,15 +326,10 @@ class EventRuns:
         tables = self._run("fast", ["segments", "timers"], Fraction(0), end, flows=one, share=share)
 
         def histories(fates: Fates | None = None) -> list[History]:
+            segments, timers, gone = tables["segments"], tables["timers"], fates.by_frame.keys() if fates else ()
+            is_whole = end == self.duration
             return [
-                History(
-                    name,
-                    tables["segments"],
-                    tables["timers"],
-                    has_tcp=name not in self.without_tcp,
-                    gone=fates.by_frame.keys() if fates else (),
-                    is_whole=end == self.duration,
-                )
+                History(name, segments, timers, has_tcp=name not in self.without_tcp, gone=gone, is_whole=is_whole)
                 for name in flows
             ]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.drawing.axes import LONGEST_TITLE, brief, rendered, require_matplotlib
+from celltrain.drawing.figure import LONGEST_TITLE, brief, rendered, require_matplotlib
 from celltrain.errors import ScenarioError
 from celltrain.model.arguments import checked
 from celltrain.model.files import named

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.errors import Fault, ScenarioError
+from celltrain.errors import ScenarioError
 from celltrain.inspect.history import NEVER, Episode, EventRuns, History
-from celltrain.inspect.story import Sentence, sentences_on, sentences_without_episode
-from celltrain.inspect.words import deadlock
+from celltrain.inspect.story import Sentence, deadlock, sentences_on, sentences_without_episode
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, endable
+from celltrain.model.cancel import Cancel
 from celltrain.model.grids import Card, Carded, Grid
-from celltrain.model.quantities import QUANTITIES
+from celltrain.model.paths import QUANTITIES
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -112,7 +111,6 @@ def _kept(sentences: Sequence[Sentence], at: float, most: int) -> set[int]:
 
 
 @checked(ScenarioError)
-@endable
 def why(
     scenario: Scenario | str | os.PathLike[str],
     *,
@@ -177,10 +175,9 @@ def _instant(at: str, runs: EventRuns) -> Fraction:
     try:
         instant = QUANTITIES["time"].read(at)
     except ValueError as error:
-        raise ScenarioError([Fault.of_option("at", shown(at), f"is not {error}")]) from None
+        raise ScenarioError.of_option("at", shown(at), f"is not {error}") from None
     if instant > runs.duration:
-        problem = f"lies outside the run, which lasts {runs.written_duration}"
-        raise ScenarioError([Fault.of_option("at", shown(at), problem)])
+        raise ScenarioError.of_option("at", shown(at), f"lies outside the run, which lasts {runs.written_duration}")
     return instant
 
 
@@ -294,7 +291,6 @@ class Episodes(Carded):
 
 
 @checked(ScenarioError)
-@endable
 def episodes(
     scenario: Scenario | str | os.PathLike[str],
     *,

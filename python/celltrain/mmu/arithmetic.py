@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from celltrain.errors import Fault, InputError
+from celltrain.errors import InputError
 from celltrain.mmu import generations
 from celltrain.mmu.configuration import Loaded, Pool, Ports, Profile, load, names_of
 from celltrain.mmu.generations import Generation
@@ -287,12 +287,12 @@ def of_loaded(
 ) -> Thresholds:
     """Returns the thresholds of a configuration that has been read; raises `InputError`."""
     if not 0 <= in_turn <= MOST_IN_TURN:
-        raise InputError([Fault.of_option("in_turn", in_turn, f"is not from 0 to {MOST_IN_TURN}")])
+        raise InputError.of_option("in_turn", in_turn, f"is not from 0 to {MOST_IN_TURN}")
     every = list(_rows(Division(loaded, chip), in_turn))
     known = [name for ports in loaded.switch.port for name in names_of(ports)]
     if port is not None and port not in known:
         hint = f"the first one is {known[0]}" if known else "it has none"
-        raise InputError([Fault.of_option("port", port, f"is not a port of {loaded.source.file}; {hint}")])
+        raise InputError.of_option("port", port, f"is not a port of {loaded.source.file}; {hint}")
     wants_both = group is None and queue is None
     rows = tuple(
         row
@@ -305,13 +305,8 @@ def of_loaded(
         )
     )
     if not rows:
-        raise InputError(
-            [
-                Fault.of_file(
-                    loaded.source.file, "has no such priority group or queue; leave out --group and --queue to see all"
-                )
-            ]
-        )
+        problem = "has no such priority group or queue; leave out --group and --queue to see all"
+        raise InputError.of_file(loaded.source.file, problem)
     return Thresholds(switch=loaded.switch.name, generation=chip, rows=rows)
 
 

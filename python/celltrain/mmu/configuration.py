@@ -152,7 +152,7 @@ class Loaded:
             problem = (
                 "does not say which generation of chips the switch has; add --generation NAME, or a line generation"
             )
-            raise InputError([Fault.of_file(self.source.file, problem)])
+            raise InputError.of_file(self.source.file, problem)
         return found
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
+from celltrain.errors import InputError, MissingExtraError, ScenarioError
 from celltrain.mmu.arithmetic import Division, Limits, Row, of_loaded
 from celltrain.mmu.configuration import Headroom, Loaded, Profile, load
 from celltrain.mmu.generations import Generation
@@ -130,7 +130,7 @@ def of_loaded_file(loaded: Loaded, chip: Generation, path: Path, section: str | 
     entries = tuple(_entries(table, Calculator(loaded, chip), name))
     if not entries:
         problem = "has no number to compare, such as pkts_num_trig_pfc in a table xoff_1"
-        raise InputError([Fault.of(problem, file=shown(path), key=name)])
+        raise InputError.of(problem, file=shown(path), key=name)
     return Checked(file=shown(path), section=name, entries=entries)
 
 
@@ -162,7 +162,7 @@ class Document:
             mark = getattr(error, "problem_mark", None)
             line = None if mark is None else mark.line + 1
             problem = f"is not YAML ({shortened(str(getattr(error, 'problem', None) or error))})"
-            raise InputError([Fault.of(problem, file=shown(path), line=line)]) from None
+            raise InputError.of(problem, file=shown(path), line=line) from None
 
     @classmethod
     def _of_node(cls, node: Any, file: str, yaml: Any, left: list[int], depth: int) -> Document:
@@ -170,7 +170,7 @@ class Document:
         left[0] -= 1
         if left[0] < 0 or depth < 0:
             problem = f"has more than {MOST_VALUES:,} values, or more than {MOST_DEPTH} levels"
-            raise InputError([Fault.of_file(file, problem)])
+            raise InputError.of_file(file, problem)
         if node is None:
             return cls(file, 1, None)
         line, value = node.start_mark.line + 1, node.value
@@ -204,7 +204,7 @@ def _section(root: Document, chip: Generation, wanted: str | None) -> tuple[str,
         sections = {name: one for name, one in inner.items() if dict(_sections(name, one))}
     if not sections:
         problem = "has no table of tests such as xoff_1; it needs the form of sonic-mgmt's qos_params"
-        raise InputError([Fault.of_file(root.file, problem)])
+        raise InputError.of_file(root.file, problem)
     if wanted is not None:
         found = [
             name
@@ -212,11 +212,11 @@ def _section(root: Document, chip: Generation, wanted: str | None) -> tuple[str,
             if wanted in (name, name.rpartition(".")[2], name.rpartition(".")[2].removeprefix("topo-"))
         ]
         if not found:
-            raise InputError([Fault.of_option("section", wanted, f"is not in {root.file}; {among(wanted, sections)}")])
+            raise InputError.of_option("section", wanted, f"is not in {root.file}; {among(wanted, sections)}")
         return found[0], sections[found[0]]
     if len(sections) > 1:
         problem = f"has {len(sections)} sections; choose one with --section: {', '.join(sections)}"
-        raise InputError([Fault.of_file(root.file, problem)])
+        raise InputError.of_file(root.file, problem)
     return next(iter(sections.items()))
 
 

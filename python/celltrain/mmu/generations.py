@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge
 
-from celltrain.errors import Fault, InputError
+from celltrain.errors import InputError
 from celltrain.mmu.reading import STRICT, read_toml, table_of
 from celltrain.text import among, shown
 
@@ -134,7 +134,7 @@ def generation(name: str | os.PathLike[str]) -> Generation:
         if wanted in (_plain(stem), _plain(one.name), _plain(one.short)):
             return one
     names = [one.short for one in known().values()]
-    raise InputError([Fault.of_option("generation", text, f"is not a known generation; {among(text, names)}")])
+    raise InputError.of_option("generation", text, f"is not a known generation; {among(text, names)}")
 
 
 def of_switch(name: str) -> Generation | None:

@@ -56,7 +56,7 @@ class Tables:
     def read(self) -> None:
         """Reads every file that is known by its name; `config_db.json` goes before the others."""
         if not self.folder.is_dir():
-            raise InputError([Fault.of_file(str(self.folder), "is not a folder; name one with files of SONiC")])
+            raise InputError.of_file(str(self.folder), "is not a folder; name one with files of SONiC")
         found = sorted(self.folder.iterdir(), key=lambda path: (path.name == CONFIG, path.name))
         buffers = [path for path in found if path.name == CONFIG or re.fullmatch(r"buffers.*\.(json|j2)", path.name)]
         for path in buffers:

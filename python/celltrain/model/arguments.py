@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 from celltrain.errors import Fault, InputError
+from celltrain.model.cancel import supervised
 from celltrain.text import described, is_text
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ def cores() -> int:
 def checked(
     error: type[InputError] = InputError, *, elsewhere: Mapping[str, str] | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Makes a function refuse arguments whose types do not match its annotations.
+    """Makes a public function refuse arguments whose types do not match its annotations.
 
-    Converts numpy numbers and arrays, dictionary views and path-like objects to Python's own types.
+    Converts numpy numbers and arrays, dictionary views and path-like objects to Python's own types. A function with the
+    option `cancel` ends when that handle is cancelled, and shows its progress in notebooks.
 
     Args:
         error: Type of the error, which lists every argument that is wrong.
@@ -96,7 +98,10 @@ def checked(
                         faults.append(Fault.of_option(name, described(value), problem))
             if faults:
                 raise error(faults)
-            return function(*bound.args, **bound.kwargs)
+            if "cancel" not in signature.parameters:
+                return function(*bound.args, **bound.kwargs)
+            with supervised(function.__name__, bound.arguments, signature.parameters):
+                return function(*bound.args, **bound.kwargs)
 
         return guarded
 
@@ -220,7 +225,7 @@ class Answer:
 
     def __init__(self, *_: object, **__: object) -> None:
         name = type(self).__name__
-        raise InputError([Fault.of_option(name, "", f"cannot be created directly; it comes from {self._call}")])
+        raise InputError.of_option(name, "", f"cannot be created directly; it comes from {self._call}")
 
     @classmethod
     def _made(cls, **parts: Any) -> Self:

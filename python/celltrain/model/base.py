@@ -8,15 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    GetCoreSchemaHandler,
-    ValidationError,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 from pydantic_core import CoreSchema, PydanticCustomError, PydanticSerializationError, core_schema
 from typing_extensions import Self
 
@@ -26,16 +18,15 @@ from celltrain.model import grammar
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.text import described
 
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, ValidationInfo
+
 
 class Model(BaseModel):
     """A table of a scenario. Its fields are checked on creation; `replace` makes a changed copy."""
 
     model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        populate_by_name=True,
-        validate_default=True,
-        allow_inf_nan=False,
+        extra="forbid", frozen=True, populate_by_name=True, validate_default=True, allow_inf_nan=False
     )
 
     def __str__(self) -> str:
@@ -95,12 +86,12 @@ class Model(BaseModel):
     def model_validate_json(cls, json_data: str | bytes | bytearray, **options: Any) -> Self:
         """Makes a table from JSON; raises `ScenarioError`."""
         if not isinstance(json_data, str | bytes | bytearray):
-            raise ScenarioError([Fault.of_option("json_data", described(json_data), "is not a str or bytes of JSON")])
+            raise ScenarioError.of_option("json_data", described(json_data), "is not a str or bytes of JSON")
         try:
             with _refusing(cls):
                 return super().model_validate_json(json_data, **options)
         except UnicodeEncodeError:
-            raise ScenarioError([Fault.of_file(cls.__name__, "is not JSON that can be encoded in UTF-8")]) from None
+            raise ScenarioError.of_file(cls.__name__, "is not JSON that can be encoded in UTF-8") from None
 
     def replace(self, **changes: Any) -> Self:
         """Returns a copy with some fields changed, checked like a new one.
@@ -123,7 +114,7 @@ class Model(BaseModel):
         except PydanticSerializationError:
             # pydantic does not validate copies (`model_copy`, `model_construct`), so they may contain anything.
             problem = "holds a value that a scenario cannot have; make the copy with replace() to see which"
-            raise ScenarioError([Fault.of_file(type(self).__name__, problem)]) from None
+            raise ScenarioError.of_file(type(self).__name__, problem) from None
 
 
 class Experiment(Carded, Model):
@@ -181,13 +172,8 @@ class Keyed:
             return next(iter(value.values())) if isinstance(value, Mapping) else value
 
         def write(value: Model, info: core_schema.SerializationInfo) -> dict[str, object]:
-            table = value.model_dump(
-                mode=info.mode,
-                by_alias=info.by_alias,
-                exclude_none=info.exclude_none,
-                exclude_defaults=info.exclude_defaults,
-            )
-            return {keys[type(value)]: table}
+            options = {name: getattr(info, name) for name in ("mode", "by_alias", "exclude_none", "exclude_defaults")}
+            return {keys[type(value)]: value.model_dump(**options)}
 
         choices: dict[Any, CoreSchema] = {
             key: core_schema.no_info_before_validator_function(content, handler.generate_schema(variant))

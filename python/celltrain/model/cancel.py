@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
 from html import escape
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn
 
 from celltrain import _core
-from celltrain.errors import CancelledError, Fault, InputError
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from celltrain.errors import CancelledError, InputError
 
 
 class Cancel:
@@ -56,7 +52,7 @@ class Cancel:
 
     def __reduce__(self) -> NoReturn:
         problem = "cannot be copied or pickled: it cancels calls in this process. Pass the same handle to several calls instead"
-        raise InputError([Fault.of_option("Cancel", "", problem)])
+        raise InputError.of_option("Cancel", "", problem)
 
     def __repr__(self) -> str:
         return f"Cancel(cancelled={self.cancelled})"
@@ -93,33 +89,19 @@ def ended_by(handle: Cancel | None) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
-def endable(function: Callable[P, T]) -> Callable[P, T]:
-    """Makes a public function support the option `cancel`."""
-
-    @wraps(function)
-    def call(*args: P.args, **options: P.kwargs) -> T:
-        with ended_by(options.get("cancel")):  # type: ignore[arg-type]  # `checked` looks at it
-            return function(*args, **options)
-
-    return call
-
-
 #: Seconds before a bar appears, and seconds between updates.
 AFTER_S, EVERY_S = 1.0, 0.2
 
 
-def watched(function: Callable[P, T]) -> Callable[P, T]:
-    """Makes a public function show a progress bar in notebooks, unless the caller passes `progress`."""
-
-    @wraps(function)
-    def call(*args: P.args, **options: P.kwargs) -> T:
-        if options.get("progress") is not None or not in_notebook():
-            return function(*args, **options)
-        with bar(function.__name__) as update:
-            options["progress"] = update
-            return function(*args, **options)
-
-    return call
+@contextmanager
+def supervised(name: str, arguments: dict[str, Any], parameters: Collection[str]) -> Iterator[None]:
+    """Applies a call's `cancel`; in notebooks also shows a progress bar, unless the caller passes `progress`."""
+    with ended_by(arguments.get("cancel")):
+        if "progress" not in parameters or arguments.get("progress") is not None or not in_notebook():
+            yield
+            return
+        with bar(name) as arguments["progress"]:
+            yield
 
 
 def in_notebook() -> bool:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from celltrain.errors import Fault, OutputError
-from celltrain.text import BROKEN, broken_texts, shown
+from celltrain.text import BROKEN, broken_texts
 
 #: Maximum size of a scenario, plan or graph: from a page of text to a network of some ten thousand nodes.
 MAX_BYTES = 16 << 20
@@ -86,8 +86,7 @@ def json_of(text: str | bytes) -> Any:
         if "\\ud" in written.lower() and any(broken_texts(value)):
             raise UnreadableError(f"has a text that {BROKEN}")
     except RecursionError:
-        problem = f"is nested too deeply (more than {MAX_DEPTH} tables and lists)"
-        raise UnreadableError(problem) from None
+        raise UnreadableError(f"is nested too deeply (more than {MAX_DEPTH} tables and lists)") from None
     except ValueError as error:
         raise UnreadableError(f"is not JSON ({' '.join(str(error).split())[:200]})") from None
     return value
@@ -146,7 +145,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
     except OSError as error:
         place = os.fsdecode(error.filename or path) if isinstance(error.filename, str | bytes | None) else str(path)
         reason = "it is a file" if isinstance(error, FileExistsError | NotADirectoryError) else error.strerror
-        raise OutputError([Fault.of_file(place, f"cannot be written ({reason})")]) from None
+        raise OutputError.of_file(place, f"cannot be written ({reason})") from None
 
 
 @contextmanager
@@ -186,8 +185,7 @@ def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     target = Path(path)
     with writing(path):
         if target.exists() and not target.is_file() and not target.is_dir():
-            problem = "is not a regular file; name another file"
-            raise OutputError([Fault.of_file(shown(path), problem)])
+            raise OutputError.of_file(path, "is not a regular file; name another file")
         with target.open("wb") as file:
             yield file
 
@@ -220,4 +218,4 @@ def inner(folder: Path) -> Path:
 def linked(*paths: Path) -> list[Fault]:
     """Returns a fault for each path that is a link, in folders whose content only celltrain creates."""
     problem = "is a link that celltrain did not create: delete it"
-    return [Fault.of_file(shown(path), problem) for path in paths if path.is_symlink()]
+    return [Fault.of_file(path, problem) for path in paths if path.is_symlink()]

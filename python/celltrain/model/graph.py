@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.errors import Fault, InputError, MissingExtraError
+from celltrain.errors import Fault, InputError, needed
 from celltrain.model.arguments import checked
 from celltrain.model.files import MAX_BYTES, UnreadableError, json_of
 from celltrain.model.scenario import Reading, table
@@ -104,9 +104,9 @@ def import_graph(
     """
     file = shown(path)
     if flows is not None and not 1 <= flows <= MOST_FLOWS:
-        raise InputError([Fault.of_option("flows", flows, f"is not a number of flows from 1 to {MOST_FLOWS}")])
+        raise InputError.of_option("flows", flows, f"is not a number of flows from 1 to {MOST_FLOWS}")
     if buffer_cells < 1:
-        raise InputError([Fault.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")])
+        raise InputError.of_option("buffer_cells", buffer_cells, "is not a number of cells, 1 or more")
     graph = _read(Path(path), file)
     problems = _Problems(file)
     nodes = _nodes(graph, name_attribute, problems)
@@ -148,25 +148,19 @@ def import_graph(
 
     from celltrain.model.types import Scenario
 
+    flows_between = [
+        {"from": host_at(start, f"source{number}", sends=True), "to": host_at(end, f"destination{number}", sends=False)}
+        for number, (start, end) in enumerate(ends, 1)
+    ]
+    switches, edge_devices = (
+        [node for node, own in kinds.items() if own == kind] for kind in ("switch", "edge_device")
+    )
+    nodes_of = {"hosts": hosts, "switches": switches, "edge_devices": edge_devices}
     made = {
         "name": Path(path).stem if name is None else name,
         "duration": duration,
         "seed": seed,
-        "topology": {
-            "network": {
-                "flows": [
-                    {
-                        "from": host_at(start, f"source{number}", sends=True),
-                        "to": host_at(end, f"destination{number}", sends=False),
-                    }
-                    for number, (start, end) in enumerate(ends, 1)
-                ],
-                "hosts": hosts,
-                "switches": [node for node, kind in kinds.items() if kind == "switch"],
-                "edge_devices": [node for node, kind in kinds.items() if kind == "edge_device"],
-                "links": links,
-            }
-        },
+        "topology": {"network": {"flows": flows_between, **nodes_of, "links": links}},
         "port": {"default": {"buffer": buffer_cells, "policy": {"epd": {"threshold": buffer_cells * 4 // 5}}}},
     }
     # Reading the scenario normalises the units of rates and times.
@@ -371,14 +365,10 @@ def _draw(kinds: dict[str, str], flows: int, seed: int, problems: _Problems) -> 
 
 
 def _read(path: Path, file: str) -> Any:
-    try:
-        import networkx as nx
-    except ImportError as error:
-        raise MissingExtraError("importing graphs needs networkx: pip install celltrain[graph]") from error
+    nx = needed("networkx", "importing graphs needs networkx: pip install celltrain[graph]")
     form = FORMATS.get(path.suffix.lower())
     if form is None:
-        problem = f"is not a graph in a known format; its name must end in {' or '.join(FORMATS)}"
-        raise InputError([Fault.of_file(file, problem)])
+        raise InputError.of_file(file, f"is not a graph in a known format; its name must end in {' or '.join(FORMATS)}")
     text = read_text(path, what="graph")
     problems = _Problems(file)
     try:
@@ -394,7 +384,7 @@ def _read(path: Path, file: str) -> Any:
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
         problem = f"is not {form} that describes a graph ({reason[:200]})"
-    raise InputError([Fault.of_file(file, problem)])
+    raise InputError.of_file(file, problem)
 
 
 def _check_graphml(text: str, problems: _Problems) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["ABR", "CONTRACTS", "EVENTS", "FLOWS", "PORTS", "ROWS", "RUN", "SERIES", "Kind", "Measure", "Series"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Measure:
     """A measure of a run, a flow, a port, a VC or a series; also a column of a table."""
 
@@ -108,26 +108,16 @@ def result_schema() -> dict[str, Any]:
     """
     lists = {name: {"type": "array", "items": _object(measures)} for name, measures in ROWS.items()}
     whole = _object(RUN)
+    build = {"version": {"type": "string"}, "profile": {"enum": ["release", "debug"]}}
+    tcp = "the TCP of the flows, such as: vanilla (no fast retransmit, 100 ms ticks)"
+    shape = "version of this shape; it grows when a key moves or changes its meaning"
     whole["properties"] |= lists | {
-        "build": {
-            "type": "object",
-            "properties": {"version": {"type": "string"}, "profile": {"enum": ["release", "debug"]}},
-        },
-        "tcp": {
-            "type": "string",
-            "description": "the TCP of the flows, such as: vanilla (no fast retransmit, 100 ms ticks)",
-        },
-        "format": {
-            "const": _TABLES["format"],
-            "description": "version of this shape; it grows when a key moves or changes its meaning",
-        },
+        "build": {"type": "object", "properties": build},
+        "tcp": {"type": "string", "description": tcp},
+        "format": {"const": _TABLES["format"], "description": shape},
     }
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "The result of a run",
-        **whole,
-        "required": sorted(whole["properties"]),
-    }
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "The result of a run"}
+    return {**head, **whole, "required": sorted(whole["properties"])}
 
 
 _JSON_TYPES = {"string": "string", "int64": "integer", "float64": "number"}

@@ -228,7 +228,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, str) and not is_text(value):
-        raise ScenarioError([Fault.of(BROKEN, key=described(value))])
+        raise ScenarioError.of(BROKEN, key=described(value))
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         return [plain(one) for one in value]
     return value

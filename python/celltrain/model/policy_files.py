@@ -143,7 +143,7 @@ def read(
     if content is None:
         if not path.exists():
             if near := shipped.with_ending(Path(text), folder):
-                raise InputError([Fault.of_file(shown(text), f"there is no such file; did you mean {shown(near)}?")])
+                raise InputError.of_file(text, f"there is no such file; did you mean {shown(near)}?")
             if not is_file(os.fsdecode(given)) and path.name == text and ("=" in text or not path.suffix):
                 return Policy(name=text, table=_of_words(text))
         content = read_text(path, what="policy")
@@ -156,7 +156,7 @@ def read(
     if "policy" not in root:
         if len(tables) == 1 and isinstance(next(iter(tables.values())), dict):
             return Policy(name=name, table=tables, file=file, prefix="", lines=lines)
-        raise InputError([Fault.of_file(file, f"has no policy; it must have {FORM}, or be a scenario with one policy")])
+        raise InputError.of_file(file, f"has no policy; it must have {FORM}, or be a scenario with one policy")
     policy = tables.pop("policy")
     if tables:
         problem = f"is unknown; a policy's file has {FORM}, and optionally a name"
@@ -167,12 +167,12 @@ def read(
         try:
             policy = grammar.choice(policy, shipped.policies(), "policy")
         except ValueError as error:
-            raise InputError([Fault.of(str(error), **at)]) from None
+            raise InputError.of(str(error), **at) from None
     if not isinstance(policy, dict):
-        raise InputError([Fault.of(f"is not {FORM}", **at, value=described(policy))])
+        raise InputError.of(f"is not {FORM}", **at, value=described(policy))
     if len(policy) != 1:
         several = f"has {len(policy)} policies ({', '.join(policy)}); keep one, in a file of its own"
-        raise InputError([Fault.of(several if policy else f"is not {FORM}", **at)])
+        raise InputError.of(several if policy else f"is not {FORM}", **at)
     return Policy(name=name, table=policy, file=file, lines=lines)
 
 
@@ -185,7 +185,7 @@ def _of_words(text: str) -> dict[str, Any]:
         near = nearest(text, shipped.names("scenario"), cutoff=0.75)
         if near and "id you mean" not in problem:
             problem = problem.replace("not a policy.", f"not a policy. Did you mean {near}?", 1)
-        raise InputError([Fault.of_file(shown(text), problem)]) from None
+        raise InputError.of_file(text, problem) from None
 
 
 def of_table(policy: Mapping[str, Any]) -> Policy:
@@ -194,7 +194,7 @@ def of_table(policy: Mapping[str, Any]) -> Policy:
     if set(table) == {"policy"} and isinstance(table["policy"], Mapping):
         table = dict(table["policy"])
     if len(table) != 1:
-        raise InputError([Fault.of_option("policy", described(policy), f"is not a policy; it must be {FORM}")])
+        raise InputError.of_option("policy", described(policy), f"is not a policy; it must be {FORM}")
     return Policy(name=str(next(iter(table))), table=table)
 
 
@@ -224,7 +224,7 @@ def _name(root: Mapping[str, Any], lines: Mapping[str, int], file: str) -> str:
         return name
     problem = "is not a name; write a text, or leave it out to use the file's name"
     value = json.dumps(name, ensure_ascii=False)
-    raise InputError([Fault.of(problem, file=file, line=lines.get("name"), key="name", value=value)])
+    raise InputError.of(problem, file=file, line=lines.get("name"), key="name", value=value)
 
 
 def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], name: str) -> Policy:
@@ -237,7 +237,7 @@ def _of_scenario(root: Mapping[str, Any], file: str, lines: Mapping[str, int], n
     }
     if len(found) != 1:
         problem = f"has {len(found)} policies; only one can be tested: write it into its own file as {FORM}"
-        raise InputError([Fault.of(problem, file=file, line=lines.get("port"), key="port")])
+        raise InputError.of(problem, file=file, line=lines.get("port"), key="port")
     [(policy, port)] = found.items()
     return Policy(name=name, table=json.loads(policy), file=file, prefix=f"port.{port}.policy.", lines=lines)
 
@@ -255,13 +255,13 @@ def _of_class(text: str, match: re.Match[str], folder: Path | None) -> Policy:
         )
         if loaded:
             problem = f"does not name a class; write {text}:CLASS ({PYTHON_PAGE})"
-        raise InputError([Fault.of_file(shown(text), problem)])
+        raise InputError.of_file(text, problem)
     if file is not None:
         _load(file, module, folder, text)
     settings = {"python": {"class": f"{module}:{cls}"}}
     wrong = [problem for key, _, problem in python_policy.faults(f"{module}:{cls}", {}) if key == "class"]
     if wrong:
-        raise InputError([Fault.of_file(shown(text), f"{wrong[0]} ({PYTHON_PAGE})")])
+        raise InputError.of_file(text, f"{wrong[0]} ({PYTHON_PAGE})")
     return Policy(name=cls.rpartition(".")[2], table=settings, file=shown(text), prefix="policy.")
 
 
@@ -272,12 +272,11 @@ def _load(file: str, module: str, folder: Path | None, text: str) -> None:
         return
     spec = importlib.util.spec_from_file_location(module, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise InputError([Fault.of_file(shown(text), "there is no such file")])
+        raise InputError.of_file(text, "there is no such file")
     made = importlib.util.module_from_spec(spec)
     sys.modules[module] = made
     try:
         spec.loader.exec_module(made)
     except Exception as error:
         del sys.modules[module]
-        problem = f"cannot be loaded: {type(error).__name__}: {error} ({PYTHON_PAGE})"
-        raise InputError([Fault.of_file(shown(text), problem)]) from None
+        raise InputError.of_file(text, f"cannot be loaded: {type(error).__name__}: {error} ({PYTHON_PAGE})") from None

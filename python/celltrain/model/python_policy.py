@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from celltrain.errors import Fault, InputError, MissingExtraError, ScenarioError
+from celltrain.errors import Fault, InputError, ScenarioError, needed
 from celltrain.text import among, described
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class PythonPolicy:
                 of each VC by its number; `random()`, which draws from the port's own random stream.
             vc: Number of the frame's VC at this port; `start` receives the names.
         """
-        raise ScenarioError([Fault.of_option("policy", type(self).__name__, _NO_ADMIT)])
+        raise ScenarioError.of_option("policy", type(self).__name__, _NO_ADMIT)
 
     def _as_model(self) -> Python:
         """Returns the scenario's table for this policy."""
@@ -151,12 +151,9 @@ def compiled(function: Callable[..., Any]) -> Any:
         MissingExtraError: If numba is not installed (`pip install celltrain[numba]`).
         InputError: If numba cannot compile it.
     """
-    try:
-        import numba
-    except ImportError:
-        raise MissingExtraError("compiled policies need numba: pip install celltrain[numba]") from None
+    numba = needed("numba", "compiled policies need numba: pip install celltrain[numba]")
     if not callable(function):
-        raise InputError([Fault.of_option("function", described(function), "is not a function")])
+        raise InputError.of_option("function", described(function), "is not a function")
     try:
         return Compiled(numba.cfunc(SIGNATURE, error_model="numpy")(function))
     except Exception as error:

@@ -15,7 +15,7 @@ from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model import grammar, overrides, policy_files, shipped
 from celltrain.model.arguments import Rate, Time, checked
-from celltrain.model.cancel import Cancel, current, endable
+from celltrain.model.cancel import Cancel, current
 from celltrain.model.files import named
 from celltrain.text import BROKEN, broken_texts, described, shown
 
@@ -108,7 +108,7 @@ def as_json(scenario: Mapping[str, Any], name: str) -> str:
             Fault.of(BROKEN, file=name, key=key, value=described(text)) for key, text in broken
         ) from None
     except (TypeError, ValueError, RecursionError) as error:
-        raise ScenarioError([Fault.of_file(name, f"cannot be written as JSON ({error})")]) from None
+        raise ScenarioError.of_file(name, f"cannot be written as JSON ({error})") from None
     return text
 
 
@@ -141,7 +141,7 @@ def _table_of(scenario: Any) -> dict[str, Any]:
     """Returns the table of a `celltrain.Scenario`; raises `ScenarioError` for other objects."""
     if not hasattr(scenario, "to_dict"):
         problem = "is neither a celltrain.Scenario nor the path of a TOML file"
-        raise ScenarioError([Fault.of_option("scenario", scenario, problem)])
+        raise ScenarioError.of_option("scenario", scenario, problem)
     made: dict[str, Any] = scenario.to_dict()
     return made
 
@@ -223,7 +223,6 @@ def name_of(scenario: Scenario) -> str:
 
 
 @checked(ScenarioError)
-@endable
 def load(
     path: str | os.PathLike[str], *, settings: Mapping[str, Any] | None = None, cancel: Cancel | None = None
 ) -> Scenario:
@@ -251,7 +250,6 @@ def load(
 
 
 @checked(ScenarioError)
-@endable
 def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> list[Fault]:
     """Lists everything that is wrong with a scenario; the list is empty if it can be run.
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain import _core
-from celltrain.errors import Fault, ScenarioError
+from celltrain.errors import ScenarioError
 from celltrain.model import files
 from celltrain.text import nearest, shown
 
@@ -141,8 +141,7 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         content = files.read_bytes(path, what=what)
     except files.UnreadableError as error:
         known = error.missing and what in FOLDERS
-        problem = f"{error.problem}{advice(path, what)}" if known else error.problem
-        raise ScenarioError([Fault.of_file(name, problem)]) from None
+        raise ScenarioError.of_file(name, f"{error.problem}{advice(path, what)}" if known else error.problem) from None
     try:
         # Some editors write a byte order mark.
         return content.decode("utf-8-sig")
@@ -150,4 +149,4 @@ def read_text(path: Path, *, what: str = "scenario") -> str:
         line = content.count(b"\n", 0, error.start) + 1
         form = f"; a {what} is a TOML file" if what in FOLDERS else ""
         problem = f"is not text in UTF-8 (byte 0x{content[error.start]:02x} in line {line}){form}"
-        raise ScenarioError([Fault.of_file(name, problem)]) from None
+        raise ScenarioError.of_file(name, problem) from None

@@ -1641,7 +1641,7 @@ class MemoryOptions(Model):
     policies_see: PolicyScope = Field(default="port", description="The buffer that the policies of the ports see.")
     pool: dict[str, PoolOptions] = Field(description="Its pools by name, at least one.")
     ports: tuple[str, ...] = Field(
-        default_factory=dict,
+        default=("*",),
         description=(
             "The output ports that share it, by name or pattern: those of the switch's links, such as `sw1->*`. "
             "All by default."
@@ -2105,7 +2105,8 @@ class Scenario(Experiment):
     )
     seed: int = Field(default=1, ge=0, description="Seed for all random choices; the same seed gives the same run.")
     switch: SwitchOptions = Field(
-        default_factory=SwitchOptions, description="Options of all switches, and memories that ports of a switch share."
+        default_factory=lambda: SwitchOptions.model_validate({}),
+        description="Options of all switches, and memories that ports of a switch share.",
     )
     tcp: Tcp = Field(default_factory=Vanilla, description="The TCP of every flow.")
     topology: Topology = Field(description="The network and its flows.")

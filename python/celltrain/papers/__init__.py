@@ -8,12 +8,262 @@
 
 from __future__ import annotations
 
-from celltrain.papers.paper import PAPER as PAPER
-from celltrain.papers.paper import STUDY as STUDY
-from celltrain.papers.paper import Paper as Paper
-from celltrain.papers.paper import PaperError as PaperError
-from celltrain.papers.paper import load as load
-from celltrain.papers.report import Reproduction as Reproduction
-from celltrain.papers.run import Progress as Progress
-from celltrain.papers.run import reproduce as reproduce
-from celltrain.papers.score import Scored as Scored
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from celltrain.drawing.words import counted
+from celltrain.ensemble.cases import Case, Run, execute
+from celltrain.errors import CancelledError, ScenarioError, warn
+from celltrain.model.arguments import checked
+from celltrain.model.cancel import Cancel, check
+from celltrain.model.expressions import outlined, problem
+from celltrain.model.scenario import Reading
+from celltrain.papers import claims
+from celltrain.papers.paper import PAPER, STUDY, Number, Paper, PaperError, load
+from celltrain.papers.report import Reproduction
+from celltrain.papers.score import Scored
+from celltrain.running import Rows, RunRecord, Worker, worker_of
+from celltrain.text import described
+
+__all__ = ["PAPER", "STUDY", "Paper", "PaperError", "Progress", "Reproduction", "Scored", "load", "reproduce", "study"]
+
+#: Maximum number of runs of a scenario.
+MOST_SEEDS = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """Progress of a reproduction.
+
+    Attributes:
+        done: Number of finished runs.
+        total: Number of all runs.
+        elapsed_seconds: Wall-clock time since the start.
+        remaining_seconds: Estimated wall-clock time until the end.
+    """
+
+    done: int
+    total: int
+    elapsed_seconds: float
+    remaining_seconds: float
+
+
+@checked()
+def reproduce(
+    paper_id: str,
+    *,
+    tables: Sequence[str | int] | None = None,
+    seeds: int | Mapping[str, int] = 30,
+    jobs: int | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    networks: Sequence[str] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    cancel: Cancel | None = None,
+) -> Reproduction:
+    """Runs a paper's tables again and compares the results with the printed numbers.
+
+    Ctrl-C, or `cancel`, stops the runs and returns the results so far, marked as `interrupted`.
+
+    Args:
+        paper_id: Id of the paper, such as `"af-96-1269"`; `celltrain list papers` shows all.
+        tables: Tables to run, such as `[1, 2]`; all of them, and the experiments, when None.
+        seeds: Seeds 1 to n of every scenario, or n for each network: `{"LAN": 30, "WAN": 3}`.
+        jobs: Number of threads; one for each core when None.
+        progress: Called after every run.
+        networks: Networks to run, such as `["LAN"]`; all of them when None.
+        overrides: Settings to change in every scenario, by dotted path, such as `{"switch.tie_order": "fixed"}`: what
+            if the paper's authors had chosen otherwise?
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
+
+    Raises:
+        InputError: If there is no such paper, table or network, or too few seeds or threads.
+        ScenarioError: If a scenario is invalid with the overrides.
+        CancelledError: If `cancel` ended it before the first run.
+    """
+    paper = load(paper_id, overrides=overrides)
+    return run(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
+
+
+@checked()
+def study(
+    study_id: str,
+    *,
+    tables: Sequence[str] | None = None,
+    seeds: int = 10,
+    jobs: int | None = None,
+    progress: Callable[[Progress], object] | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    cancel: Cancel | None = None,
+) -> Reproduction:
+    """Runs a study: tables of our own design, with verdicts on the expectations from theory.
+
+    Ctrl-C, or `cancel`, stops the runs and returns the results so far, marked as `interrupted`.
+
+    Args:
+        study_id: Id of the study, such as `"different-rtts"`; `celltrain list studies` shows all.
+        tables: Tables to run, such as `["ratios"]`; all of them when None.
+        seeds: Seeds 1 to n of every scenario.
+        jobs: Number of threads; one for each core when None.
+        progress: Called after every run.
+        overrides: Settings to change in every scenario, by dotted path, such as `{"duration": "1s"}` for a quick look.
+        cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
+
+    Raises:
+        InputError: If there is no such study or table, or too few seeds or threads.
+        ScenarioError: If a scenario is invalid with the overrides.
+        CancelledError: If `cancel` ended it before the first run.
+    """
+    paper = load(study_id, kind=STUDY, overrides=overrides)
+    return run(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
+
+
+def run(
+    paper: Paper,
+    *,
+    tables: Sequence[str | int] | None,
+    networks: Sequence[str] | None,
+    seeds: int | Mapping[str, int],
+    jobs: int | None,
+    progress: Callable[[Progress], object] | None,
+) -> Reproduction:
+    """Runs some tables of a paper or a study."""
+    numbers = paper.numbers(tables=tables, networks=networks)
+    if not numbers:
+        choice = f"tables = {described(tables)} and networks = {described(networks)}"
+        raise PaperError(f"{choice} select no number of {paper.id}")
+    counts = _seed_counts(numbers, seeds)
+    claims.check(paper)
+    worker = worker_of(jobs, None, None)
+    started = time.monotonic()
+    measures = measures_of(numbers)
+    records, interrupted = _run(paper, measures, planned(paper, numbers, counts), worker, progress)
+    return Reproduction(
+        paper=paper,
+        seeds=counts,
+        scored=_scored(numbers, measures, records),
+        fingerprints={(record.point, record.seed): record.fingerprint or "" for record in records},
+        cell_hops=sum(record.cell_hops for record in records),
+        elapsed_seconds=time.monotonic() - started,
+        interrupted=interrupted,
+    )
+
+
+def _seed_counts(numbers: Sequence[Number], seeds: int | Mapping[str, int]) -> dict[str, int]:
+    networks = dict.fromkeys(number.network or "" for number in numbers)
+    counts = dict.fromkeys(networks, seeds) if isinstance(seeds, int) else dict(seeds)
+    for network in networks:
+        if network not in counts:
+            raise PaperError(f"seeds = {described(counts)} has no entry for the network {network!r}")
+        if not 1 <= counts[network] <= MOST_SEEDS:
+            few = "few; at least 1" if counts[network] < 1 else f"many; at most {MOST_SEEDS}"
+            raise PaperError(f"seeds = {described(counts[network])} is too {few}")
+    return {network: counts[network] for network in networks}
+
+
+def measures_of(numbers: Sequence[Number]) -> dict[int, tuple[str, ...]]:
+    """Returns the measures that these numbers need from each configuration."""
+    measures: dict[int, dict[str, None]] = {}
+    for number in numbers:
+        measures.setdefault(number.configuration, {})[number.result] = None
+    return {configuration: tuple(names) for configuration, names in measures.items()}
+
+
+def planned(paper: Paper, numbers: Sequence[Number], seeds: Mapping[str, int]) -> list[tuple[int, int]]:
+    """Returns the runs as pairs of configuration and seed, in the order in which they start.
+
+    Runs are ordered by seed, so that stopping early leaves complete tables. Within a seed the longest runs come first,
+    so that no thread is left alone with a long run at the end.
+    """
+    counts: Counter[int] = Counter()
+    for number in numbers:
+        count = min(seeds[number.network or ""], number.most_seeds or MOST_SEEDS)
+        counts[number.configuration] = max(count, counts[number.configuration])
+    runs = [(configuration, seed) for configuration, count in counts.items() for seed in range(1, 1 + count)]
+    return sorted(runs, key=lambda run: (run[1], -paper.configurations[run[0]].duration_s))
+
+
+def _run(
+    paper: Paper,
+    measures: Mapping[int, tuple[str, ...]],
+    planned: Sequence[tuple[int, int]],
+    worker: Worker,
+    progress: Callable[[Progress], object] | None,
+) -> tuple[list[RunRecord], bool]:
+    """Returns the records of the runs, and whether Ctrl-C or the call's handle stopped them early."""
+    started = time.monotonic()
+    records: list[RunRecord] = []
+    # Progress is measured in simulated time.
+    work = {number: 1 + round(1e9 * paper.configurations[number].duration_s) for number in measures}
+    total, done = sum(work[number] for number, _ in planned), 0
+
+    def take(rows: Rows) -> None:
+        nonlocal done
+        for record in rows.runs:
+            if record.error is not None:
+                raise ScenarioError.of(f"a run with seed {record.seed} has no result: {record.error}")
+            for why in record.problems or ():
+                if why is not None:
+                    raise PaperError(why)
+            records.append(record)
+            done += work[record.point]
+            if progress is not None:
+                elapsed = time.monotonic() - started
+                left = elapsed * (total - done) / done
+                progress(
+                    Progress(done=len(records), total=len(planned), elapsed_seconds=elapsed, remaining_seconds=left)
+                )
+
+    try:
+        cases = {number: _case(paper, number, names) for number, names in measures.items()}
+        runs = [
+            Run(case=cases[number], seed=seed, key=f"{number}/{seed}", measures=measures[number])
+            for number, seed in planned
+        ]
+        # In one chunk, so that no thread waits for the others.
+        execute(runs, worker, take, chunk_runs=len(runs))
+    except (KeyboardInterrupt, CancelledError):
+        return records, True
+    return records, False
+
+
+def _case(paper: Paper, number: int, measures: Sequence[str]) -> Case:
+    """Returns the case for a configuration.
+
+    Raises `ScenarioError` if the scenario is invalid, and `PaperError` if its runs do not have a measure.
+    """
+    check()
+    configuration = paper.configurations[number]
+    reading = Reading.of_table(configuration.scenario, "scenario")
+    outline = outlined(reading.accepted(), configuration.scenario)
+    for text in measures:
+        if words := problem(text, outline):
+            raise PaperError(f"{paper.id}: {text!r} is not a measure of its runs: {words}")
+    return Case(number=number, configuration=configuration.text, memory=reading.memory_bytes or 0)
+
+
+def _scored(
+    numbers: Sequence[Number], measures: Mapping[int, tuple[str, ...]], records: Sequence[RunRecord]
+) -> list[Scored]:
+    """Returns the numbers that have a value for at least one seed; warns of runs in which a measure is undefined."""
+    values: dict[tuple[int, str], dict[int, float]] = {}
+    undefined: Counter[str] = Counter()
+    for record in sorted(records, key=lambda record: record.seed):
+        for text, value in zip(measures[record.point], record.values, strict=True):
+            if value is None:
+                # The measure divides by zero, as fairness does for a run that carried nothing.
+                undefined[text] += 1
+            else:
+                values.setdefault((record.point, text), {})[record.seed] = value
+    warn(
+        f"{text} is undefined in {counted(count, 'run')} of {len(records):,}; they do not count for it"
+        for text, count in undefined.items()
+    )
+    by_number = [(number, values.get((number.configuration, number.result))) for number in numbers]
+    return [
+        Scored(number=number, values=tuple(of_seed.values()), seeds=tuple(of_seed))
+        for number, of_seed in by_number
+        if of_seed
+    ]

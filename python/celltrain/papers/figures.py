@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.drawing.axes import COLOURS, MARKERS, require_matplotlib, save, styled
+from celltrain.drawing.figure import COLOURS, MARKERS, require_matplotlib, save, styled
 from celltrain.model.expressions import named
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
 from celltrain.papers.score import Scored

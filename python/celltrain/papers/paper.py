@@ -23,8 +23,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from celltrain import _core
 from celltrain.errors import PaperError as PaperError
-from celltrain.model.paths import set_key
-from celltrain.model.quantities import seconds
+from celltrain.model.paths import seconds, set_key
 from celltrain.text import described
 
 if sys.version_info >= (3, 11):
@@ -278,12 +277,8 @@ class Paper(Description):
         for network in networks or ():
             if network not in known:
                 raise PaperError(f"{self.id} has no network {described(network)}; it has {', '.join(known) or 'none'}")
-        return [
-            number
-            for table in chosen
-            for number in table.numbers
-            if networks is None or number.network is None or number.network in networks
-        ]
+        every = (number for table in chosen for number in table.numbers)
+        return [one for one in every if networks is None or one.network is None or one.network in networks]
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Hashed]) -> dict[Hashed, list[Item]]:

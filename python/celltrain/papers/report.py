@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.drawing.pages.html import Inlined, Section, render, sections
-from celltrain.drawing.pages.words import measure
-from celltrain.ensemble.table import arrow
+from celltrain.drawing.html import Inlined, Section, render_answer, sections
+from celltrain.drawing.words import measure
+from celltrain.ensemble.cases import arrow
 from celltrain.model.arguments import checked
 from celltrain.model.files import replace, writing
 from celltrain.model.grids import Block, Card, Carded, Grid, Line
@@ -124,9 +124,7 @@ class Reproduction(Carded):
             "experiments": [scored.to_dict() for scored in self.experiments],
             "claims_left_out": self.claims_left_out,
             "overrides": self.paper.overrides,
-            "interrupted": self.interrupted,
-            "cell_hops": self.cell_hops,
-            "elapsed_seconds": self.elapsed_seconds,
+            **{name: getattr(self, name) for name in ("interrupted", "cell_hops", "elapsed_seconds")},
             "build": _core.build(),
         }
 
@@ -208,15 +206,8 @@ def page(reproduction: Reproduction, drawings: Sequence[Path] = ()) -> str:
         *([(f"{summary['inside']} of {summary['scored']}", "published values agree")] if summary["scored"] else []),
         *([(f"{held} of {len(reproduction.claims)}", "claims hold")] if reproduction.claims else []),
     ]
-    return render(
-        "drawing/pages/answer.html",
-        "report",
-        title=paper.title,
-        subtitle=f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}",
-        facts=facts,
-        warnings=[],
-        sections=parts,
-    )
+    subtitle = f"{paper.kind.word.capitalize()} {paper.id}, run by celltrain {build['version']}"
+    return render_answer(paper.title, subtitle, facts, [], parts)
 
 
 def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block]:
@@ -496,46 +487,34 @@ def _figure(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-def _columns(kind: str, in_unit: str, **meanings: str) -> list[Column]:
-    return [Column(name=name, kind=kind, unit=in_unit, meaning=meaning) for name, meaning in meanings.items()]
-
-
-_TABLE = _columns("string", "", table="the paper's table, or the name of an experiment")
-_NETWORK = _columns("string", "", network="the base scenario's network")
+_TABLE = Column("table", "string", "", "the paper's table, or the name of an experiment")
+_NETWORK = Column("network", "string", "", "the base scenario's network")
+_OF_COLUMN = "see column unit"
+_INSIDE = "whether the printed value lies in the range of the seeds, or as near as the paper's file allows"
 #: Columns of the table of numbers, after the keys.
 _NUMBERS = [
-    *_NETWORK,
-    *_columns(
-        "string",
-        "",
-        quantity="what is measured",
-        unit="unit of published, mean, sd, interval, low, high and tolerance",
+    _NETWORK,
+    Column("quantity", "string", "", "what is measured"),
+    Column("unit", "string", "", "unit of published, mean, sd, interval, low, high and tolerance"),
+    Column("published", "float64", _OF_COLUMN, "what the paper prints; null in an experiment"),
+    Column("mean", "float64", _OF_COLUMN, "mean over the seeds"),
+    Column("sd", "float64", _OF_COLUMN, "standard deviation over the seeds"),
+    Column("interval", "float64", _OF_COLUMN, "half the width of the 95 % interval of the mean"),
+    Column("low", "float64", _OF_COLUMN, "smallest value of any seed"),
+    Column("high", "float64", _OF_COLUMN, "largest value of any seed"),
+    Column("tolerance", "float64", _OF_COLUMN, "how far outside low to high still counts as inside"),
+    Column("inside", "bool", "", _INSIDE),
+    Column(
+        "inside_range", "bool", "", "whether it lies in the range of the seeds, give or take a unit of its last digit"
     ),
-    *_columns(
-        "float64",
-        "see column unit",
-        published="what the paper prints; null in an experiment",
-        mean="mean over the seeds",
-        sd="standard deviation over the seeds",
-        interval="half the width of the 95 % interval of the mean",
-        low="smallest value of any seed",
-        high="largest value of any seed",
-        tolerance="how far outside low to high still counts as inside",
-    ),
-    *_columns(
-        "bool",
-        "",
-        inside="whether the printed value lies in the range of the seeds, or as near as the paper's file allows",
-        inside_range="whether it lies in the range of the seeds, give or take a unit of its last digit",
-        inside_tolerance="whether the mean is within the stated tolerance; null where none is",
-    ),
-    *_columns("float64", "1", pit="where it stands among the seeds: (below + equal / 2 + 1/2) / (seeds + 1)"),
-    *_columns("bool", "", scored="whether the number counts in the summary"),
-    *_columns("int64", "1", seeds="number of seeds"),
-    *_columns("string", "", note="what to know about the number"),
+    Column("inside_tolerance", "bool", "", "whether the mean is within the stated tolerance; null where none is"),
+    Column("pit", "float64", "1", "where it stands among the seeds: (below + equal / 2 + 1/2) / (seeds + 1)"),
+    Column("scored", "bool", "", "whether the number counts in the summary"),
+    Column("seeds", "int64", "1", "number of seeds"),
+    Column("note", "string", "", "what to know about the number"),
 ]
-_SEED = _columns("int64", "1", seed="seed of the run")
-_FINGERPRINT = _columns("string", "", fingerprint="16 hex digits that change when anything in the run changes")
+_SEED = Column("seed", "int64", "1", "seed of the run")
+_FINGERPRINT = Column("fingerprint", "string", "", "16 hex digits that change when anything in the run changes")
 
 
 def numbers_table(reproduction: Reproduction) -> pa.Table:
@@ -563,19 +542,19 @@ def seeds_table(reproduction: Reproduction) -> pa.Table:
                     | {"fingerprint": reproduction.fingerprints.get((number.configuration, seed))}
                 )
     every = reproduction.paper.quantities.values()
-    quantities = [Column(name=q.name, kind="float64", unit=q.unit, meaning=q.meaning) for q in every]
-    return _table(reproduction, content, [*_NETWORK, *_SEED, *quantities, *_FINGERPRINT])
+    quantities = [Column(q.name, "float64", q.unit, q.meaning) for q in every]
+    return _table(reproduction, content, [_NETWORK, _SEED, *quantities, _FINGERPRINT])
 
 
 def _table(reproduction: Reproduction, content: list[dict[str, Any]], columns: Iterable[Column]) -> pa.Table:
     """Makes a table with a column for each key. A key and a column with one name, such as the network, share it."""
     used = {key for scored in reproduction.scored for key in scored.number.row}
     keys = [
-        Column(name=name, kind=_type(row[name] for row in content if name in row), unit=key.unit, meaning=key.meaning)
+        Column(name, _type(row[name] for row in content if name in row), key.unit, key.meaning)
         for name, key in reproduction.paper.keys.items()
         if name in used
     ]
-    by_name = {column.name: column for column in (*_TABLE, *keys, *columns)}
+    by_name = {column.name: column for column in (_TABLE, *keys, *columns)}
     return arrow((column, [_cell(row.get(name), column) for row in content]) for name, column in by_name.items())
 
 

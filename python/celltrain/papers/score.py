@@ -105,12 +105,9 @@ class Scored:
     def to_dict(self) -> dict[str, Any]:
         """Returns the number as `celltrain reproduce --json` prints it."""
         number = self.number
+        quantity = {"quantity": number.quantity.name, "unit": number.quantity.unit}
         return {
-            "table": number.table,
-            "row": number.row,
-            "quantity": number.quantity.name,
-            "unit": number.quantity.unit,
-            "published": number.published,
+            **{"table": number.table, "row": number.row, **quantity, "published": number.published},
             **{name: getattr(self, name) for name in ("mean", "sd", "interval", "low", "high", "inside")},
             **{name: getattr(number, name) for name in ("scored", "note", "network", "tolerance", "judged_by")},
             "seeds": len(self.seeds),

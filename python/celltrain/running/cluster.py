@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import CancelledError as Ended
-from celltrain.errors import ClusterError, Fault, MissingExtraError
+from celltrain.errors import ClusterError, needed
 from celltrain.model.cancel import check
 from celltrain.model.files import MAX_BYTES, UnreadableError, read_json
 from celltrain.running.work import Chunk, Rows
@@ -60,7 +60,7 @@ class Cluster:
     def __init__(self, client: Client, note: Callable[[str], object] | None = None) -> None:
         if getattr(client, "asynchronous", False):
             problem = "is asynchronous, but a sweep is not: create it without asynchronous=True"
-            raise ClusterError([Fault.of_option("client", client, problem)])
+            raise ClusterError.of_option("client", client, problem)
         self.chunk_runs = FIRST_RUNS
         self._client, self._note = client, note
         self._address = str(client.scheduler.address)
@@ -195,11 +195,11 @@ class Cluster:
             singles = map(chunk.single, chunk.tasks)
             self._waiting.extend(_Parcel(content=_packed(single), runs=1, alone=True) for single in singles)
             return
-        record = chunk.failed(chunk.tasks[0], "the worker that ran it died, however often it was tried")
+        record = chunk.record(chunk.tasks[0], error="the worker that ran it died, however often it was tried")
         take(Rows(**_core.build(), runs=(record,)))
 
     def _error(self, problem: str) -> ClusterError:
-        return ClusterError([Fault.of_file(self._address, problem)])
+        return ClusterError.of_file(self._address, problem)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -274,7 +274,7 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         option: Name of the option in error messages.
         timeout: Seconds to wait for the scheduler, also if it is lost later.
     """
-    distributed = _distributed()
+    distributed = needed("distributed", "a cluster needs Dask's distributed: pip install celltrain[cluster]")
     # Errors are reported once, here; Dask would log them many times.
     logging.disable()
     try:
@@ -286,7 +286,7 @@ def connected(address: str, *, option: str = "--dask", timeout: float = TIMEOUT)
         except (OSError, ImportError) as error:
             advice = "start one with dask scheduler, or check that the address is right and can be reached from here"
             problem = f"is not a scheduler that responds ({error}): {advice}"
-            raise ClusterError([Fault.of_option(option, address, problem)]) from None
+            raise ClusterError.of_option(option, address, problem) from None
         try:
             yield client
         finally:
@@ -315,7 +315,7 @@ def scheduler_in(path: Path, *, timeout: float = TIMEOUT) -> str:
             problem = f"{problem}: it was not written by dask scheduler --scheduler-file"
         # A partly written file may still be completed; anything but a regular file is an error at once.
         if final or time.monotonic() > deadline:
-            raise ClusterError([Fault.of_option("--scheduler-file", shown(path), problem)])
+            raise ClusterError.of_option("--scheduler-file", shown(path), problem)
         time.sleep(0.05)
 
 
@@ -339,11 +339,3 @@ async def _missing(address: str, timeout: float) -> str | None:
         return next((text for text in map(str, reversed(causes)) if text), type(error).__name__)
     kind = found.get("type") if isinstance(found, dict) else None
     return None if kind == "Scheduler" else f"it is a {kind}"
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError:
-        raise MissingExtraError("a cluster needs Dask's distributed: pip install celltrain[cluster]") from None
-    return distributed

@@ -1,9 +1,10 @@
-"""Events of a run: files with one table per kind, written during the run, and reading these tables again."""
+"""Events and captures of a run, written during the run: tables by kind, to be read again, and Wireshark files."""
 
 from __future__ import annotations
 
 import json
 import os
+import struct
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -113,7 +114,7 @@ class Events:
         if requested == "fast" and needed:
             reported = ", ".join(name for name in EVENTS if "fast" in EVENTS[name].engines)
             problem = f"does not report {', '.join(needed)}: let celltrain choose the engine, or keep only {reported}"
-            raise ScenarioError([Fault.of_option("engine", '"fast"', problem)])
+            raise ScenarioError.of_option("engine", '"fast"', problem)
         return requested or ("reference" if needed else "fast")
 
     def for_core(self) -> tuple[Any, ...]:
@@ -151,7 +152,7 @@ class Events:
         existing = [path for kind in EVENTS for form in FORMATS if _exists(path := self.folder / f"{kind}.{form}")]
         if existing:
             problem = "already exists; name another folder, or delete it"
-            raise OutputError([Fault.of_file(shown(path), problem) for path in existing])
+            raise OutputError([Fault.of_file(path, problem) for path in existing])
 
 
 def _exists(path: Path) -> bool:
@@ -191,14 +192,10 @@ def _table_writer(kind: str, file: IO[bytes], file_format: str, run: Mapping[str
     if file_format == "csv":
         return pa.csv.CSVWriter(file, csv_schema(schema))
     varying = [column for column in columns if column.kind in _ENCODINGS and column.name not in _REPEATING]
-    return pa.parquet.ParquetWriter(
-        file,
-        schema,
-        compression="lz4",
-        use_dictionary=[*(column.name for column in columns if column.kind == "name"), *_REPEATING],
-        column_encoding={column.name: _ENCODINGS[column.kind] for column in varying},
-        write_statistics=["time_s"],
-    )
+    encodings = {column.name: _ENCODINGS[column.kind] for column in varying}
+    words = [*(column.name for column in columns if column.kind == "name"), *_REPEATING]
+    options = {"use_dictionary": words, "column_encoding": encodings, "write_statistics": ["time_s"]}
+    return pa.parquet.ParquetWriter(file, schema, compression="lz4", **options)
 
 
 def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Array:
@@ -290,11 +287,10 @@ def read_events(folder: str | os.PathLike[str]) -> EventLog:
     path = Path(folder)
     if not path.is_dir():
         problem = "is a file, not a folder of events" if path.exists() else "there is no such folder"
-        raise InputError([Fault.of_file(shown(path), problem)])
+        raise InputError.of_file(path, problem)
     log = EventLog(path)
     if not len(log):
-        problem = "has no tables of events; write them with celltrain run FILE --events DIR"
-        raise InputError([Fault.of_file(shown(path), problem)])
+        raise InputError.of_file(path, "has no tables of events; write them with celltrain run FILE --events DIR")
     return log
 
 
@@ -365,10 +361,10 @@ def _read(path: Path, kind: str) -> pa.Table:
             raise pa.ArrowInvalid("its columns are others")
         return table.cast(schema.with_metadata(table.schema.metadata))
     except files.UnreadableError as error:
-        raise InputError([Fault.of_file(shown(path), error.problem)]) from None
+        raise InputError.of_file(path, error.problem) from None
     except (pa.ArrowException, OSError, ValueError) as error:
         problem = f"is not a table of {kind} that celltrain wrote ({' '.join(str(error).split())[:200]})"
-        raise InputError([Fault.of_file(shown(path), problem)]) from None
+        raise InputError.of_file(path, problem) from None
 
 
 def _parquet(file: Any) -> pa.Table:
@@ -398,3 +394,154 @@ def _csv(file: Any, schema: pa.Schema) -> pa.Table:
             texts = pa.compute.replace_substring_regex(table[name], "^'", "")
             table = table.set_column(place, name, texts.dictionary_encode())
     return table
+
+
+#: The kinds of captures, with the points that each can observe.
+CAPTURES = dict.fromkeys(("ip", "aal5"), ("sender", "receiver", "both"))
+CAPTURES |= dict.fromkeys(("cells", "wireshark_cells"), ("out", "in", "both"))
+
+
+class Capture:
+    """Packets or cells to capture, and the pcapng file for them, to read with Wireshark, tshark, tcptrace or scapy.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="10ms")
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "run.pcapng")
+    ...     result = ct.run(lan, pcap=ct.Capture(file, flows=["tcp1"]))
+    ...     magic = file.read_bytes()[:4]
+    >>> result.engine, magic.hex()
+    ('reference', '0a0d0d0a')
+    """
+
+    @checked(ScenarioError)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        kind: str = "ip",
+        at: str | None = None,
+        ports: str | Sequence[str] | None = None,
+        vcs: str | Sequence[str] | None = None,
+        flows: str | Sequence[str] | None = None,
+        window: str | None = None,
+    ) -> None:
+        """Chooses packets or cells.
+
+        Args:
+            path: The file, which must not exist.
+            kind: `"ip"` for IPv4 packets at hosts, `"aal5"` for the same in AAL5 frames with VPI and VCI, `"cells"` for
+                cells at ports with all their 53 bytes, `"wireshark_cells"` for cells without their HEC, whose headers
+                Wireshark shows. Comments on packets at hosts name the place of a loss; these packets then come from the
+                reference engine, as cells do. With `engine="fast"` there are no such comments.
+            at: For packets `"sender"`, `"receiver"` or `"both"`: the hosts that are observed; the senders' when None.
+                Readers follow a connection through all hosts of a file, and take arrivals at the other end for
+                retransmissions, so a capture of both is for reading and not for counting. For cells `"out"`, `"in"` or
+                `"both"`: departures from a port, arrivals at it with a comment on losses, or both; departures when None.
+            ports: Ports whose cells are captured; the bottleneck when None.
+            vcs: VCs whose cells, or whose flows' packets, are captured; all when None.
+            flows: Flows whose packets or cells are captured; all when None.
+            window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
+
+        Raises:
+            ScenarioError: If an option is invalid.
+        """
+        self.path = Path(path)
+        self.kind, self.at, self.window = kind, at, window
+        self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
+        self._end = b""
+        faults = []
+        if kind not in CAPTURES:
+            faults.append(Fault.of_choice("kind", kind, "a kind of capture", CAPTURES))
+        elif at is not None and at not in CAPTURES[kind]:
+            faults.append(Fault.of_choice("at", at, f"a capture point for {kind}", CAPTURES[kind]))
+        if self.ports is not None and not self.of_cells:
+            problem = "applies only to cells; packets are captured at hosts, so choose flows"
+            faults.append(Fault.of_option("ports", ", ".join(self.ports), problem))
+        if faults:
+            raise ScenarioError(faults)
+
+    def __repr__(self) -> str:
+        return f"Capture({str(self.path)!r}, kind={self.kind!r})"
+
+    @property
+    def of_cells(self) -> bool:
+        """True for cells at ports, False for packets at hosts."""
+        return self.kind.endswith("cells")
+
+    def engine(self, requested: str | None) -> str:
+        """Returns the engine for this capture: by default the reference engine, which reports losses."""
+        if requested == "fast" and self.of_cells:
+            problem = "does not report single cells: let celltrain choose the engine, or capture packets at hosts"
+            raise ScenarioError.of_option("engine", '"fast"', problem)
+        return requested or "reference"
+
+    def for_core(self) -> tuple[Any, ...]:
+        """Returns the core's arguments for this capture."""
+        return (self.kind, self.at, self.ports, self.vcs, self.flows, self.window)
+
+    @contextmanager
+    def taking(self) -> Iterator[Callable[[bytes], object]]:
+        """Yields a function that writes bytes to the file. The file gets its name at the end, also after Ctrl-C."""
+        if _exists(self.path):
+            raise OutputError.of_file(str(self.path), "already exists; name another file, or delete it")
+        ended: BaseException | None = None
+        self._end = b""
+        with making(self.path.parent), writing(self.path), replacing(self.path) as file:
+
+            def take(data: bytes) -> None:
+                # Errors here must name this file, not another file of the run.
+                with writing(self.path):
+                    file.write(data)
+                self._end = (data if len(data) >= _BLOCK else self._end + data)[-_BLOCK:]
+
+            try:
+                yield take
+            except (KeyboardInterrupt, CancelledError) as error:
+                ended = error
+                until, block = _interruption(self._end)
+                file.write(block)
+        if ended is not None:
+            add_note(ended, f"kept until {until:.9g} s, the last packet that was written: {shown(self.path)}")
+            raise ended
+
+    @property
+    def is_empty(self) -> bool:
+        """True if the last run captured nothing but handshakes, which are not in the model but made up."""
+        return _last_packet(self._end) is None or _MADE_UP in _last_block(self._end)
+
+
+#: Block types of pcapng, and option codes of comments and of interface statistics.
+_PACKET, _STATISTICS, _COMMENT, _END_TIME = 6, 5, 1, 3
+#: Longer than any block.
+_BLOCK = 1 << 18
+#: Start of the comment on a handshake.
+_MADE_UP = b"made up: in the model"
+
+
+def _last_block(end: bytes) -> bytes:
+    """Returns the last block, given the end of a capture: a block ends with its length."""
+    length = int.from_bytes(end[-4:], "little")
+    return end[-length:] if 28 <= length <= len(end) else b""
+
+
+def _last_packet(end: bytes) -> tuple[int, int] | None:
+    """Returns the interface and the time (ns) of the last packet; None if the last block is not a packet."""
+    block = _last_block(end)
+    if int.from_bytes(block[:4], "little") != _PACKET:
+        return None
+    interface, high, low = struct.unpack("<III", block[8:20])
+    return interface, high << 32 | low
+
+
+def _interruption(end: bytes) -> tuple[float, bytes]:
+    """Returns the time of the last packet in seconds, and a block with the comment that the run was interrupted."""
+    interface, nanoseconds = _last_packet(end) or (0, 0)
+    seconds = nanoseconds / 1e9
+    comment = f"the run was interrupted: packets until {seconds:.9g} s".encode()
+    stamp = struct.pack("<II", nanoseconds >> 32, nanoseconds & 0xFFFF_FFFF)
+    options = struct.pack("<HH", _COMMENT, len(comment)) + comment + bytes(-len(comment) % 4)
+    options += struct.pack("<HH", _END_TIME, 8) + stamp + struct.pack("<HH", 0, 0)
+    length = struct.pack("<I", 24 + len(options))
+    return seconds, struct.pack("<I", _STATISTICS) + length + struct.pack("<I", interface) + stamp + options + length

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
-from celltrain.errors import Fault, PlanError
+from celltrain.errors import PlanError
 from celltrain.model.arguments import MOST_JOBS, cores
 from celltrain.model.cancel import Cancel, check, current, ended_by
 from celltrain.model.expressions import STEP, MeasureError, NoValueError, measure, needs_series, wanted
@@ -42,12 +42,10 @@ COMPLAINT = 300
 def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) -> Worker:
     """Returns the worker for the arguments of a public call; raises `PlanError` if they contradict each other."""
     if jobs is not None and not 1 <= jobs <= MOST_JOBS:
-        raise PlanError([Fault.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")])
+        raise PlanError.of_option("jobs", jobs, f"is not a number of threads from 1 to {MOST_JOBS}")
     chosen = [name for name, value in (("jobs", jobs), ("client", client), ("worker", worker)) if value is not None]
     if len(chosen) > 1:
-        raise PlanError(
-            [Fault.of_option(chosen[1], "given", f"selects where to run, as {chosen[0]} does: give only one")]
-        )
+        raise PlanError.of_option(chosen[1], "given", f"selects where to run, as {chosen[0]} does: give only one")
     if client is not None:
         from celltrain.running.cluster import Cluster
 
@@ -182,7 +180,7 @@ class Children:
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         with self._lock:
             if self._killed:
-                return chunk.failed(task, "was given up")
+                return chunk.record(task, error="was given up")
             child = subprocess.Popen(command(), env=_environment(), **pipes)
             self._running.add(child)
         output, errors = child.communicate(pickle.dumps(chunk))
@@ -191,7 +189,7 @@ class Children:
         try:
             record: RunRecord = pickle.loads(output)
         except (EOFError, pickle.UnpicklingError):
-            return chunk.failed(task, _cause_of_death(child.returncode, errors, chunk.memory[0]))
+            return chunk.record(task, error=_cause_of_death(child.returncode, errors, chunk.memory[0]))
         return record
 
     def kill(self) -> None:
@@ -243,11 +241,8 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
         answer = {**json.loads(answer_json), "scenario": scenarios[task.configuration]}
         figures = [evaluate(text, answer, series) for text in measures[index]]
         problems = tuple(problem for _, problem in figures)
-        record = RunRecord(
-            point=task.point,
-            seed=task.seed,
-            run_key=task.run_key,
-            configuration=chunk.configurations[task.configuration],
+        record = chunk.record(
+            task,
             values=tuple(value for value, _ in figures),
             problems=problems if any(problems) else None,
             fingerprint=answer["fingerprint"],
@@ -258,7 +253,7 @@ def run_in_process(chunk: Chunk, threads: int, take: Callable[[RunRecord], objec
         take(record)
 
     def on_error(index: int, text: str) -> None:
-        take(chunk.failed(chunk.tasks[index], _in_words(text)))
+        take(chunk.record(chunk.tasks[index], error=_in_words(text)))
 
     _core.run_many(
         # Scenarios are parsed by the threads that run them, so the time limit includes parsing.
@@ -295,17 +290,10 @@ def recorded(series: Mapping[str, Any]) -> bytes:
         measured = [name for name in table.column_names if name not in ("time_s", "port", "flow")]
         for name in measured:
             nothing = pa.nulls(len(table), pa.string()).dictionary_encode()
-            tables.append(
-                pa.table(
-                    {
-                        "time_s": table["time_s"],
-                        "measure": pa.array([name]).dictionary_encode().take(pa.array([0] * len(table), pa.int32())),
-                        "port": table["port"] if "port" in table.column_names else nothing,
-                        "flow": table["flow"] if "flow" in table.column_names else nothing,
-                        "value": table[name].cast(pa.float64()),
-                    }
-                )
-            )
+            repeated = pa.array([name]).dictionary_encode().take(pa.array([0] * len(table), pa.int32()))
+            whose = {key: table[key] if key in table.column_names else nothing for key in ("port", "flow")}
+            value = table[name].cast(pa.float64())
+            tables.append(pa.table({"time_s": table["time_s"], "measure": repeated, **whose, "value": value}))
     return encoded(pa.concat_tables(tables, promote_options="permissive").unify_dictionaries())
 
 

@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked, cores, names_of
-from celltrain.model.cancel import Cancel, current, endable, watched
+from celltrain.model.cancel import Cancel, current
 from celltrain.model.files import replace as write_text
 from celltrain.model.files import writing
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.model.measures import ROWS, SERIES
-from celltrain.model.network import Network
+from celltrain.model.network import Network, tcp_summary
 from celltrain.model.scenario import read, table
 from celltrain.running import tables
-from celltrain.running.captures import Capture
-from celltrain.running.events import EventLog, Events
-from celltrain.running.summary import tcp_summary
+from celltrain.running.events import Capture, EventLog, Events
 from celltrain.text import as_json, shown
 
 if TYPE_CHECKING:
@@ -51,8 +49,6 @@ MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
         "settings": "run takes a scenario as it is. To change it: celltrain.run(celltrain.load({first}, settings={value}))",
     },
 )
-@endable
-@watched
 def run(
     scenario: Scenario | str | os.PathLike[str],
     *,
@@ -337,12 +333,12 @@ class RunResult(Carded):
         times, flows, [delivered] = self.series.raw("delivered")
         if flow is not None and flow not in flows:
             problem = f"is not a flow; choose from {', '.join(map(shown, flows[:9]))}"
-            raise InputError([Fault.of_option("flow", shown(flow), problem)])
+            raise InputError.of_option("flow", shown(flow), problem)
         if len(times) <= statistics.FEWEST_SAMPLES:
             problem = (
                 f"gives {len(times)} samples of the run; use a shorter step, for at least {statistics.FEWEST_SAMPLES}"
             )
-            raise InputError([Fault.of_option("step", "", problem)])
+            raise InputError.of_option("step", "", problem)
         of_all = delivered.sum(axis=1) if flow is None else delivered[:, flows.index(flow)]
         megabits = np.diff(of_all.astype(np.float64)) * 8 / 1e6
         return statistics.steady(times[1:], megabits / np.diff(times))
@@ -350,7 +346,7 @@ class RunResult(Carded):
     @property
     def plot(self) -> Plot:
         """Plots of the recorded series, and diagrams of the events; needs `pip install celltrain[plot]`."""
-        from celltrain.drawing.axes import LONGEST_TITLE, brief
+        from celltrain.drawing.figure import LONGEST_TITLE, brief
         from celltrain.drawing.plot import Plot
 
         name = brief(self.scenario or "scenario", LONGEST_TITLE)

@@ -32,14 +32,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Means:
-    """Means of several groups, each with its interval."""
+class Intervals:
+    """Means, or differences of means, with their intervals."""
 
-    n: Ints
-    """Number of values in each group; for means of means, the number of independent values."""
     mean: Floats
-    sd: Floats
-    """Standard deviation, n - 1 in the denominator; NaN below two values."""
     half: Floats
     """Half the width of the 95 % interval of the mean; NaN if there is none."""
 
@@ -53,33 +49,24 @@ class Means:
         """Upper end of the interval."""
         return self.mean + self.half
 
-    def of(self, groups: Ints) -> Means:
-        """Selects groups by their places."""
-        return Means(n=self.n[groups], mean=self.mean[groups], sd=self.sd[groups], half=self.half[groups])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Differences:
-    """Differences of the second and the first mean, for several pairs of groups."""
-
-    difference: Floats
-    half: Floats
-    """Half the width of the 95 % interval; NaN if there is none."""
-
     @property
     def beyond(self) -> Flags:
         """True if the interval excludes zero: the difference exceeds the seeds' spread. False without an interval."""
-        return np.abs(self.difference) > self.half
+        return np.abs(self.mean) > self.half
 
-    @property
-    def low(self) -> Floats:
-        """Lower end of the interval."""
-        return self.difference - self.half
 
-    @property
-    def high(self) -> Floats:
-        """Upper end of the interval."""
-        return self.difference + self.half
+@dataclass(frozen=True, kw_only=True)
+class Means(Intervals):
+    """Means of several groups, each with its interval."""
+
+    n: Ints
+    """Number of values in each group; for means of means, the number of independent values."""
+    sd: Floats
+    """Standard deviation, n - 1 in the denominator; NaN below two values."""
+
+    def of(self, groups: Ints) -> Means:
+        """Selects groups by their places."""
+        return Means(**{name: column[groups] for name, column in vars(self).items()})
 
 
 def student(freedom: Floats | Ints | float) -> Floats:
@@ -175,20 +162,19 @@ def means(groups: Ints, values: Floats, count: int) -> Means:
         return Means(n=n, mean=mean, sd=sd, half=student(n - 1) * sd / np.sqrt(n))
 
 
-def welch(first: Means, second: Means) -> Differences:
+def welch(first: Means, second: Means) -> Intervals:
     """Computes differences of independent means whose spreads may differ (Welch 1947)."""
     with np.errstate(invalid="ignore", divide="ignore"):
         one, two = first.sd**2 / first.n, second.sd**2 / second.n
         # Welch-Satterthwaite degrees of freedom; without any spread, the difference is exact.
         freedom = (one + two) ** 2 / (one**2 / (first.n - 1) + two**2 / (second.n - 1))
         half = np.where(one + two == 0, 0.0, student(freedom) * np.sqrt(one + two))
-    return Differences(difference=second.mean - first.mean, half=half)
+    return Intervals(mean=second.mean - first.mean, half=half)
 
 
-def paired(groups: Ints, first: Floats, second: Floats, count: int) -> Differences:
+def paired(groups: Ints, first: Floats, second: Floats, count: int) -> Means:
     """Computes mean differences over pairs, such as two values of one seed; what they have in common adds no spread."""
-    differences = means(groups, second - first, count)
-    return Differences(difference=differences.mean, half=differences.half)
+    return means(groups, second - first, count)
 
 
 def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int) -> Means:

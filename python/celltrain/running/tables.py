@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.errors import NotTracedError
@@ -11,8 +12,6 @@ from celltrain.model.measures import SERIES, Measure
 from celltrain.text import cell, described
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     import pyarrow as pa
 
 Column = Measure
@@ -24,8 +23,8 @@ TIME = Column(
     unit="s",
     meaning="time since the start of the run: a multiple of the step, rounded to the clock of the run, and exact as it stands",
 )
-PORT = Column(name="port", kind="name", unit="", meaning="the output port, named after its link")
-FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
+PORT = Column("port", "name", "", "the output port, named after its link")
+FLOW = Column("flow", "name", "", "the connection")
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Table:

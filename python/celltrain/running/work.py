@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from celltrain.model.python_policy import modules_of
 
@@ -71,23 +71,13 @@ class Chunk:
 
     def single(self, task: Task) -> Chunk:
         """Returns a chunk with one of the runs."""
-        place = task.configuration
-        return replace(
-            self,
-            configurations=(self.configurations[place],),
-            memory=self.memory[place : place + 1],
-            tasks=(replace(task, configuration=0),),
-        )
+        text, memory = self.configurations[task.configuration], self.memory[task.configuration :][:1]
+        return replace(self, configurations=(text,), memory=memory, tasks=(replace(task, configuration=0),))
 
-    def failed(self, task: Task, error: str) -> RunRecord:
-        """Returns the record of a failed run."""
-        return RunRecord(
-            point=task.point,
-            seed=task.seed,
-            run_key=task.run_key,
-            configuration=self.configurations[task.configuration],
-            error=error,
-        )
+    def record(self, task: Task, **result: Any) -> RunRecord:
+        """Returns the record of one of the runs, with its result or its error."""
+        text = self.configurations[task.configuration]
+        return RunRecord(point=task.point, seed=task.seed, run_key=task.run_key, configuration=text, **result)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from celltrain import _core
-from celltrain.drawing.pages.words import UNDEFINED, difference, estimated, figure, settings, valued
-from celltrain.drawing.pages.words import measure as worded
-from celltrain.ensemble.comparing import comparability
-from celltrain.ensemble.comparing.data import SCENARIO, Comparison
+from celltrain.drawing.words import UNDEFINED, difference, estimated, figure, settings, valued
+from celltrain.drawing.words import measure as worded
+from celltrain.ensemble.cases import number
+from celltrain.ensemble.comparing.data import SCENARIO, Comparison, doubts, too_few
 from celltrain.ensemble.comparing.figure import draw
-from celltrain.ensemble.table import number
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
 from celltrain.model.grids import LONGEST_WORD, Block, Card, Carded, Grid, Line
@@ -65,12 +64,12 @@ class Compared(Carded, Answer, Comparison):
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """The warnings that would remain with more seeds."""
-        return tuple(comparability.doubts(self))
+        return tuple(doubts(self))
 
     @cached_property
     def too_few(self) -> tuple[str, ...]:
         """A warning if, with few seeds, an interval includes impossible values."""
-        return tuple(comparability.too_few(self))
+        return tuple(too_few(self))
 
     @checked()
     def to_dict(self) -> dict[str, Any]:
@@ -86,7 +85,7 @@ class Compared(Carded, Answer, Comparison):
             scenarios.append({"name": self.names[name], **at, "tcp": self.tcp[name][setting], **means})
             if name:
                 more = {
-                    measure.name: ends(own.difference[case], own.half[case])
+                    measure.name: ends(own.mean[case], own.half[case])
                     for measure, own in zip(self.measures, self.differences, strict=True)
                 }
                 differences.append({"name": self.names[name], "baseline": self.names[0], **at, **more})
@@ -113,12 +112,9 @@ class Compared(Carded, Answer, Comparison):
 
         `scenarios.json` contains the complete scenario of each case.
         """
+        texts = self.configurations
         scenarios = [
-            {
-                "name": self.names[name],
-                "settings": self.settings[setting],
-                "scenario": json.loads(self.configurations[name][setting]),
-            }
+            {"name": self.names[name], "settings": self.settings[setting], "scenario": json.loads(texts[name][setting])}
             for name, setting in self.places()
         ]
         with writing(folder):
@@ -264,7 +260,7 @@ def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
             cells = [name, *values, estimated(float(means.mean[case]), float(means.half[case]))]
             if len(compared.names) > 1:
                 # The first name is the baseline and has no difference.
-                cells.append(difference(float(more.difference[case]), float(more.half[case])) if row else "")
+                cells.append(difference(float(more.mean[case]), float(more.half[case])) if row else "")
             yield cells
 
 

@@ -1,8 +1,9 @@
-"""A comparison as data: the runs of each case, their means and their paired differences."""
+"""A comparison as data: runs, means and paired differences; whether its measures can be compared."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.pages.words import valued
-from celltrain.ensemble.plan import Axis
-from celltrain.ensemble.table import SUMMARY, Measured, arrow, axis_columns, by_measure, differences, means
-from celltrain.running.statistics import Differences, Means
+from celltrain.drawing.words import counted, valued
+from celltrain.drawing.words import measure as worded
+from celltrain.ensemble import plan_warnings
+from celltrain.ensemble.cases import SUMMARY, Measured, arrow, axis_columns, by_measure, differences, means
+from celltrain.ensemble.plan import Axis, Plan, canonical
+from celltrain.errors import Fault, InputError
+from celltrain.model.paths import seconds
+from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 from celltrain.text import shown
 
@@ -22,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Name used if scenarios are compared, and for the condition if policies are compared within each scenario.
 SCENARIO = "scenario"
+
+SEED = Column("seed", "uint64", "1", "seed of every random choice of the run")
+PRINT = Column("fingerprint", "string", "", "16 hex digits that change with any segment's instant")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +81,7 @@ class Comparison:
         return means(np.repeat(np.arange(cases), len(self.seeds)), values.reshape(-1), cases)
 
     @cached_property
-    def differences(self) -> tuple[Differences, ...]:
+    def differences(self) -> tuple[Means, ...]:
         """For each measure and case, the mean difference from the first name at that combination, seed by seed.
 
         Seeds for which either value is missing are left out. The first name's own differences are NaN.
@@ -88,17 +96,17 @@ class Comparison:
         are the ends of the interval of the difference. Missing numbers are null.
         """
         cases = np.arange(len(self.names) * len(self.settings))
-        against = {
-            "difference": ("difference", f"mean of what it has more than {self.names[0]}, seed by seed"),
-            "low": ("difference_low", "lower end of its 95 % interval"),
-            "high": ("difference_high", "its upper end"),
+        more = f"mean of what it has more than {self.names[0]}, seed by seed"
+        columns = {
+            "mean": Column("difference", "float64", "", more),
+            "low": Column("difference_low", "float64", "", "lower end of its 95 % interval"),
+            "high": Column("difference_high", "float64", "", "its upper end"),
         }
-        columns = {part: _column(name, "float64", meaning) for part, (name, meaning) in against.items()}
         measures = [measure.name for measure in self.measures] * len(cases)
         return arrow(
             [
                 *self._case_columns(np.repeat(cases, len(self.measures))),
-                (_column("measure", "string", "what was measured"), measures),
+                (Column("measure", "string", "", "what was measured"), measures),
                 *by_measure({name: SUMMARY[name] for name in ("n", "mean", "sd", "low", "high")}, self.means, cases),
                 *by_measure(columns, self.differences, cases),
             ]
@@ -110,20 +118,8 @@ class Comparison:
         prints = self.fingerprints.reshape(-1, len(self.seeds))
         case, seed = np.nonzero(prints != "")
         values = self.values.reshape(*prints.shape, -1)[case, seed]
-        return arrow(
-            [
-                *self._case_columns(case),
-                (
-                    _column("seed", "uint64", "seed of every random choice of the run", "1"),
-                    np.array(self.seeds, np.uint64)[seed],
-                ),
-                (
-                    _column("fingerprint", "string", "16 hex digits that change with any segment's instant"),
-                    prints[case, seed].tolist(),
-                ),
-                *zip(self.measures, values.T, strict=True),
-            ]
-        )
+        of_run = {SEED: np.array(self.seeds, np.uint64)[seed], PRINT: prints[case, seed].tolist()}
+        return arrow([*self._case_columns(case), *of_run.items(), *zip(self.measures, values.T, strict=True)])
 
     @property
     def fixed_line(self) -> str:
@@ -140,10 +136,194 @@ class Comparison:
 
     def _case_columns(self, cases: NDArray[np.int64]) -> Iterator[tuple[Column, list[Any]]]:
         names, places = (part.tolist() for part in np.divmod(cases, len(self.settings)))
-        yield _column("name", "string", "what is compared"), [self.names[name] for name in names]
+        yield Column("name", "string", "", "what is compared"), [self.names[name] for name in names]
         for column in axis_columns(self.conditions, "string"):
             yield column, [self.settings[place][column.name] for place in places]
 
 
-def _column(name: str, kind: str, meaning: str, unit: str = "") -> Column:
-    return Column(name=name, kind=kind, unit=unit, meaning=meaning)
+#: Measures that count formula results that were not numbers.
+REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
+#: Measures in addition to the requested ones.
+ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
+#: With fewer seeds, an interval may include impossible values, such as a fraction above 1.
+FEWEST_SEEDS = 5
+#: Measures that lie between 0 and 1.
+SHARES = ("efficiency", "fairness", "fairness_max_min")
+
+# Before the runs.
+
+
+def check_comparable(sides: Sequence[tuple[str, Plan]], *, within: bool = False) -> list[str]:
+    """Returns warnings about scenarios that are hard to compare; the first is the baseline.
+
+    Args:
+        sides: Scenarios by name.
+        within: True if policies are compared within each scenario, so that the networks may differ.
+
+    Raises:
+        InputError: If a measure has different meanings in two scenarios.
+    """
+    (name, plan), *others = sides
+    varied = [axis for axis in plan.axes if len(axis) > 1]
+    warnings = []
+    if not others and varied and varied[0].path == "duration":
+        warnings.append("runs of different length are compared: counts, such as cells lost, grow with the length alone")
+    faults: list[Fault] = []
+    first = _settings(plan)
+    for other, own in others:
+        second = _settings(own)
+        faults.extend(_faults((name, first), (other, second), plan.measures))
+        if not within and first["topology"] != second["topology"]:
+            warnings.append(
+                f"{other} and {name} are different networks: a share of one is not a share of the other, and a difference "
+                "between them is not the policy's alone"
+            )
+    if faults:
+        raise InputError(faults)
+    return warnings
+
+
+def _settings(plan: Plan) -> dict[str, Any]:
+    """Returns the scenario of a plan's first point, with all defaults filled in."""
+    settings: dict[str, Any] = json.loads(canonical(plan.points[0].scenario))
+    return settings
+
+
+def _faults(
+    one: tuple[str, Mapping[str, Any]], other: tuple[str, Mapping[str, Any]], measures: Sequence[str]
+) -> Iterator[Fault]:
+    """Yields a fault for each setting that gives measures different meanings in two scenarios."""
+    (first, of_first), (second, of_second) = one, other
+    durations = [str(settings["duration"]) for settings in (of_first, of_second)]
+    if seconds(durations[0]) != seconds(durations[1]):
+        problem = (
+            f"lasts {durations[1]}, but {first} {durations[0]}: rates and counts would cover different times. Give all the same "
+            f"length, such as --vary duration={durations[0]}"
+        )
+        yield Fault.of_option(second, "", problem)
+    options = [settings.get("measure", {}) for settings in (of_first, of_second)]
+    for key in sorted(options[0].keys() | options[1].keys()):
+        values = [one.get(key) for one in options]
+        # The file size only affects the delays of files; all other settings affect all measures.
+        wanted = [text for text in measures if text not in ADDITIONAL]
+        concerned = [text for text in wanted if key != "file_size" or "file_delay" in text]
+        if values[0] != values[1] and concerned:
+            written = [json.dumps(value) if value is not None else "nothing" for value in values]
+            problem = (
+                f"has measure.{key} = {written[1]}, but {first} {written[0]}: {', '.join(concerned)} would not mean the same. "
+                f"Give all the same value, such as --vary measure.{key}=..."
+            )
+            yield Fault.of_option(second, "", problem)
+
+
+# After the runs.
+
+
+def not_numbers(names: Sequence[str], replaced: NDArray[np.float64]) -> Iterator[str]:
+    """Yields a warning for each name whose formulas had results that were not numbers."""
+    for name, counts in zip(names, replaced, strict=True):
+        if (count := np.nansum(counts)) > 0:
+            yield (
+                f"{shown(name)}: {counted(int(count), 'result')} of its formulas had to be replaced, because they were not numbers "
+                "(after a division by zero, for one); docs/models/formula.md says by what"
+            )
+
+
+def doubts(compared: Comparison) -> Iterator[str]:
+    """Yields the warnings that would remain with more seeds."""
+    for name, empty in zip(compared.names, compared.carried_nothing, strict=True):
+        if count := int(empty.sum()):
+            yield plan_warnings.carried_nothing(shown(name), count, empty.size)
+    yield from _little(compared)
+    yield from compared.of_check
+    yield from compared.of_plan
+    yield from _without_effect(compared)
+    yield from _indistinct(compared)
+
+
+def too_few(compared: Comparison) -> Iterator[str]:
+    """Yields a warning if, with few seeds, an interval includes impossible values: Student's interval is unbounded."""
+    if not 1 < len(compared.seeds) < FEWEST_SEEDS:
+        return
+    wide = []
+    for place, (measure, known) in enumerate(zip(compared.measures, compared.means, strict=True)):
+        values = compared.values[..., place]
+        below = bool((values >= 0).any() and not (values < 0).any() and (known.low < 0).any())
+        if below or (measure.name in SHARES and bool((known.high > 1).any())):
+            wide.append(worded(measure.name))
+    if wide:
+        yield f"{few(len(compared.seeds))} ({', '.join(wide)}). Use {FEWEST_SEEDS} seeds or more"
+
+
+def few(seeds: int) -> str:
+    """Returns the beginning of a warning about few seeds."""
+    return f"{seeds} seeds are few: 95 % intervals extend beyond possible values"
+
+
+def _little(compared: Comparison) -> Iterator[str]:
+    """Yields a warning for each name that carries much less than another in the same network, at its worst setting."""
+    carried = compared.means_of(compared.delivered).mean
+    worst: dict[int, tuple[float, int, int]] = {}
+    for case, (share, best) in plan_warnings.little(carried, compared.rivals.reshape(-1)).items():
+        name, setting = divmod(case, len(compared.settings))
+        worst[name] = min(worst.get(name, (1.0, 0, 0)), (share, best, setting))
+    for name, (share, best, setting) in sorted(worst.items()):
+        rival, elsewhere = divmod(best, len(compared.settings))
+        other = shown(compared.names[rival])
+        own, at = shown(compared.names[name]), _at(compared, setting)
+        yield plan_warnings.carries_little(
+            f"{own} at {at}" if at else own,
+            share,
+            other if elsewhere == setting else f"{other} at {_at(compared, elsewhere)}",
+        )
+
+
+def _at(compared: Comparison, setting: int) -> str:
+    """Returns a setting in words."""
+    own = compared.settings[setting]
+    return ", ".join(f"{shown(axis.name)} = {valued(own[axis.name], axis.unit)}" for axis in compared.conditions)
+
+
+def _without_effect(compared: Comparison) -> Iterator[str]:
+    """Yields a warning for names and axes that changed nothing, so that the fingerprints of all runs are equal."""
+    prints, dead = compared.fingerprints, compared.carried_nothing
+    if not (prints != "").all():
+        return
+    for place, name in enumerate(compared.names[1:], 1):
+        if (prints[place] == prints[0]).all() and not dead[place].all():
+            yield (
+                f"{shown(name)} and {shown(compared.names[0])} are the same runs under every seed: what differs between "
+                "them changes nothing here"
+            )
+    codes = np.unique(prints.astype(str), return_inverse=True)[1].reshape(prints.shape).astype(np.int64)
+    seeds = np.arange(len(compared.seeds))
+    for axis in compared.conditions:
+        # Settings that differ only in this axis have the same number.
+        rest = [tuple(value for name, value in one.items() if name != axis.name) for one in compared.settings]
+        group = np.array([rest.index(one) for one in rest])[:, None] * len(seeds) + seeds
+        pairs = [plan_warnings.equal_pairs(group[~empty], own[~empty]) for own, empty in zip(codes, dead, strict=True)]
+        if all(pairs):
+            yield plan_warnings.without_effect(shown(axis.name), sum(pairs))
+            continue
+        for name, count in zip(compared.names, pairs, strict=True):
+            if count:
+                yield f"{shown(name)}: {plan_warnings.without_effect(shown(axis.name), count)}"
+
+
+def _indistinct(compared: Comparison) -> Iterator[str]:
+    """Yields a warning about cases that hardly vary between seeds, so that their intervals mean little."""
+    if len(compared.seeds) < plan_warnings.LEAST_SEEDS:
+        return
+    distinct = np.array([[len(set(runs) - {""}) for runs in row] for row in compared.fingerprints])
+    mean, sd = (np.array([getattr(means, name) for means in compared.means]) for name in ("mean", "sd"))
+    narrow = plan_warnings.narrow([one.name for one in compared.measures], mean, sd).reshape(distinct.shape)
+    indistinct = ((distinct == 1) | (compared.ties_only & narrow)) & ~compared.carried_nothing.all(axis=2)
+    if not indistinct.any():
+        return
+    name, setting = (int(one) for one in np.argwhere(indistinct)[0])
+    own = compared.settings[setting]
+    words = [compared.names[name], *(valued(own[axis.name], axis.unit) for axis in compared.conditions)]
+    tcps = [tcp for own_tcps in compared.tcp for tcp in own_tcps]
+    yield plan_warnings.seeds_hardly_matter(
+        len(compared.seeds), int(indistinct.sum()), indistinct.size, shown(", ".join(words)), tcps
+    )

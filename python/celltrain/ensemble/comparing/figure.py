@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain.drawing.axes import LONGEST_TITLE, brief, refuse_other, require_matplotlib, save
-from celltrain.drawing.figure import FigureStyle, subtitled
+from celltrain.drawing import figure as canvas
+from celltrain.drawing import words
+from celltrain.drawing.figure import FigureStyle, brief, subtitled
 from celltrain.drawing.lines import Group, Panel, Scale, dots, lines
-from celltrain.drawing.pages import words
+from celltrain.ensemble.cases import bounds
 from celltrain.ensemble.comparing.data import SCENARIO, Comparison
 from celltrain.ensemble.plan import Axis
-from celltrain.ensemble.table import bounds
 from celltrain.errors import Fault, InputError
 from celltrain.model.files import writing
-from celltrain.running.summary import short_tcp
+from celltrain.model.network import short_tcp
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ WIDE = 20
 def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> FigureStyle:
     """Checks before any run that a figure can be drawn; raises `InputError` or `MissingExtraError`."""
     if file is not None:
-        refuse_other(file)
-    require_matplotlib()
+        canvas.refuse_other(file)
+    canvas.require_matplotlib()
     return FigureStyle.of(width, style)
 
 
@@ -58,7 +58,7 @@ def draw(
             subtitled(figure, subtitle)
         if file is not None:
             with writing(file):
-                save(figure, Path(file))
+                canvas.save(figure, Path(file))
     return figure
 
 
@@ -67,7 +67,7 @@ def _subtitle(compared: Comparison, measures: Sequence[int], look: FigureStyle) 
     tcps = {tcp for own in compared.tcp for tcp in own}
     lines = []
     if len(tcps) == 1 and (tcp := tcps.pop()):
-        lines = textwrap.wrap(f"TCP: {brief(tcp, LONGEST_TITLE)}", look.characters)
+        lines = textwrap.wrap(f"TCP: {brief(tcp, canvas.LONGEST_TITLE)}", look.characters)
     elif all(len(set(own)) == 1 for own in compared.tcp):
         named = {name: own[0] for name, own in zip(compared.names, compared.tcp, strict=True)}
         distinct = len({short_tcp(tcp) for tcp in named.values()}) == len(tcps)
@@ -116,7 +116,7 @@ def _drawn(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> 
     if len(cells) > MOST_PANELS:
         drawn = ", ".join(axis.name for axis in others)
         problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} can be drawn"
-        raise InputError([Fault.of_option("plot", shown(drawn), f"{problem}: vary less, or plot the table")])
+        raise InputError.of_option("plot", shown(drawn), f"{problem}: vary less, or plot the table")
     values = list(dict.fromkeys(own[across.name] for own in compared.settings))
     order = np.argsort(values) if across.is_number else np.arange(len(values))
     by_tcp = any(axis.name.partition(".")[0] == "tcp" for axis in others)

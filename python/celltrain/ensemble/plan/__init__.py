@@ -19,8 +19,280 @@
 
 from __future__ import annotations
 
-from celltrain.ensemble.plan.axes import MAX_RUNS, Axis, Point, Seeds, Until
-from celltrain.ensemble.plan.plan import Plan, canonical, run_key
-from celltrain.model.paths import Key, follow
+import hashlib
+import itertools
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self
+
+from celltrain import _core
+from celltrain.ensemble.plan.axes import CHECKED_POINTS, MAX_RUNS, Axis, Grid, Point, Seeds, Until
+from celltrain.ensemble.plan.document import Place, as_text
+from celltrain.ensemble.plan.reader import Planned, Reader
+from celltrain.errors import Fault, PlanError, ScenarioError
+from celltrain.model import policy_files
+from celltrain.model.arguments import checked
+from celltrain.model.cancel import current
+from celltrain.model.expressions import outlined, problem
+from celltrain.model.network import tcp_summary
+from celltrain.model.overrides import misnamed
+from celltrain.model.paths import Key, UnknownKeyError, follow
+from celltrain.model.scenario import Reading, table
+from celltrain.running import Recording
+
+if TYPE_CHECKING:
+    from celltrain.model.types import Scenario
 
 __all__ = ["MAX_RUNS", "Axis", "Key", "Plan", "Point", "Seeds", "Until", "canonical", "follow", "run_key"]
+
+#: Number of accepted points used to check the measures, without running them.
+OUTLINED = 4
+#: Maximum number of refusals that are reported.
+MOST_REFUSALS = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan(Grid, Planned):
+    """A checked plan of a sweep, with the seeds of each point and the series that every run records."""
+
+    _file = "sweep"
+
+    seeds: Seeds
+    recording: Recording | None
+
+    @classmethod
+    def of_side(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
+        """Returns the plan of one of several scenarios with the same axes. An axis may have no effect in this one."""
+        return cls._read(Reader.of_values(base, document, file), unused=False)
+
+    @classmethod
+    def _read(cls, reader: Reader, *, check: bool = True, unused: bool = True) -> Self:
+        """Checks a plan. `unused` refuses axes that take effect at no point."""
+        measures, groups = reader.read().measures(), reader.groups()
+        seeds, recording = reader.seeds(measures), reader.recording(measures)
+        reader.size(groups, seeds.count)
+        about = reader.plan()
+        plan = cls(base=reader.scenario, groups=groups, measures=measures, seeds=seeds, recording=recording, **about)
+        if check:
+            _check_points(plan, reader, unused=unused)
+        reader.finish()
+        return plan
+
+    @property
+    def runs(self) -> int:
+        """Total number of runs; with `until`, the maximum."""
+        return len(self.points) * self.seeds.count
+
+    @cached_property
+    def digest(self) -> str:
+        """16 hex digits that change with the runs of the plan, and with the measures and series stored for them."""
+        # Include the sample, as another version of scipy may draw another one.
+        drawn = [
+            [axis.name, hashlib.sha256(axis.numbers.shares.tobytes()).hexdigest()]
+            for axis in self.axes
+            if axis.numbers is not None and axis.numbers.shares is not None
+        ]
+        return digest_of([*self._contents, drawn])
+
+
+def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
+    """Checks that the points' scenarios can be run, and that their answers contain the measures."""
+    indices = _looked_at(plan)
+    refused: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
+    too_large: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
+    lacking: Counter[tuple[str, str]] = Counter()
+    accepted: list[Reading] = []
+    runnable = unfit = 0
+    for index in indices:
+        try:
+            point = plan.points[index]
+        except UnknownKeyError as error:
+            # Lists have the same length at all points, or nearly so: the first error is enough.
+            reader.refuse("axes", f"{error}; at point {index}")
+            return
+        reading = Reading.of_table(point.scenario, reader.file)
+        faults = list(reading.faults)
+        # A point that does not fit into memory becomes a failed row, unless no point fits.
+        unfit += reading.does_not_fit
+        if reading.handle is not None:
+            # Keep the first and the last few; all would need too much memory.
+            accepted = [*accepted[:1], *accepted[1:][2 - OUTLINED :], reading]
+            runnable += 1
+            untraced, empty = _traced(plan.recording, reading.handle)
+            faults += untraced
+            lacking.update(empty)
+        kept = too_large if reading.does_not_fit else refused
+        for fault in faults:
+            kept.setdefault((fault.key, fault.value, fault.problem), (fault, []))[1].append(index)
+    if unfit == len(indices):
+        refused |= too_large
+    check_measures(plan.measures, reader, accepted)
+    for (name, reason), count in lacking.items():
+        if count == runnable:
+            reader.refuse("series.record", f"has nothing to record: {reason}", name)
+    of_base = {(fault.key.removeprefix("scenario."), fault.problem): fault for fault in reader.scenario_faults()}
+    axes = {axis.path: axis for axis in plan.axes}
+    for fault, at in list(refused.values())[:MOST_REFUSALS]:
+        if (other := misnamed(fault, plan.points[at[0]].scenario, [*axes, *reader.settings])) is not None:
+            wrong, path = other
+            line = reader.line(reader.path(axes[path].place) if path in axes else "scenario")
+            reader.faults.append(Fault.of(wrong.problem, file=reader.file, line=line, key=wrong.key))
+        elif len(at) == len(indices) and (fault.key, fault.problem) in of_base:
+            of_files = (policy_files.refused(fault, path, one.value) for path, one in reader.settings.items())
+            of_file = next((one for one in of_files if one is not None), None)
+            reader.faults.append(of_file or of_base[fault.key, fault.problem])
+        else:
+            reader.faults.append(_of_point(plan, reader, fault, at, axes))
+    if unused and not reader.faults:
+        for axis in plan.axes:
+            if axis.name in plan.uses and not plan.uses[axis.name].at:
+                reader.refuse(axis.place, plan.uses[axis.name].nowhere.format("point"))
+
+
+def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list[Fault], list[tuple[str, str]]]:
+    """Returns the faults of the series to record for a scenario, and the series that would be empty."""
+    if recording is None:
+        return [], []
+    try:
+        return [], scenario.empty_series(recording.trace, recording.step or None, recording.ports, current())
+    except ValueError as error:
+        faults = ScenarioError.of_refusal(error).faults
+        return [replace(fault, key=f"series.{fault.key}") for fault in faults], []
+
+
+def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], axes: Mapping[str, Axis]) -> Fault:
+    """Returns a fault of some points, attributed to the axis that causes it."""
+    own, more = plan.points[indices[0]].values, len(indices) - 1
+    values = in_words(own)
+    others = f", and {more:,} more of those looked at" if more else ""
+    where = f"; at point {indices[0]} ({values}){others}" if values else ""
+    # If the buffer is varied, no number of cells suits every value.
+    share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
+    problem = f"{fault.problem}{share}{where}"
+    key = f"{fault.key}."
+    blamed = (axis for path, axis in axes.items() if key.startswith(f"{path}.") or f"{path}.".startswith(key))
+    to_blame = next(blamed, None)
+    if to_blame is not None and to_blame.labels is not None:
+        setting = to_blame.settings[to_blame.labels.index(str(own[to_blame.name]))]
+        of_file = policy_files.refused(replace(fault, problem=problem), to_blame.path, setting)
+        if of_file is not None:
+            return of_file
+    key = "" if to_blame is None else reader.path(to_blame.place)
+    line = reader.line(key or (fault.key if fault.key.startswith("series.") else "axes"))
+    return Fault.of(problem, file=reader.file, line=line, key=fault.key, value=fault.value)
+
+
+def check_measures(measures: Sequence[str], reader: Reader, scenarios: Sequence[Reading]) -> None:
+    """Refuses measures that none of these scenarios has in its answer."""
+    listed = list(reader.form.measures or ())
+    for text, why in no_measures(measures, scenarios).items():
+        place: Place = ("measures", listed.index(text)) if text in listed else ("tune", "objectives", text)
+        path = reader.path(place if reader.has(*place) else "measures")
+        if text.isidentifier():
+            hint = f" Did you mean {why.rpartition('did you mean ')[2]}" if "did you mean " in why else ""
+            line = reader.line(path)
+            file, start = ("", "") if line is None else (reader.file, f"{reader.file}:{line}: ")
+            sentence = f'Unknown measure "{text}".{hint} (See: celltrain list measures)'
+            fault = Fault.of(sentence, file=file, line=line, key=path, value=as_text(text))
+            reader.faults.append(replace(fault, message=f"{start}{fault.problem}"))
+        else:
+            value = ... if place[0] == "tune" else text
+            reader.refuse(path, f"is not a measure of these runs: {why}", value)
+
+
+def no_measures(measures: Sequence[str], scenarios: Sequence[Reading]) -> dict[str, str]:
+    """Returns the measures that none of these scenarios has, and why. Ignores scenarios that do not fit in memory."""
+    outlines = []
+    for one in scenarios:
+        # The scenario fitted when it was checked. If it no longer fits, its run will be a failed row.
+        with suppress(ScenarioError):
+            outlines.append(outlined(one.accepted(), one.scenario or {}))
+    wrong: dict[str, str] = {}
+    for text in measures if outlines else ():
+        problems = [words for outline in outlines if (words := problem(text, outline))]
+        if len(problems) == len(outlines):
+            wrong[text] = problems[0]
+    return wrong
+
+
+def _looked_at(plan: Plan) -> Sequence[int]:
+    """Returns the points to check before anything runs: all of them, or the corners and an even selection."""
+    count = len(plan.points)
+    if count <= CHECKED_POINTS:
+        return range(count)
+    chosen = {count * i // CHECKED_POINTS for i in range(CHECKED_POINTS)}
+    corners = itertools.product(*((0, len(group) - 1) for group in plan.groups))
+    for corner in itertools.islice(corners, CHECKED_POINTS // 4):
+        index = 0
+        for group, place in zip(plan.groups, corner, strict=True):
+            index = index * len(group) + place
+        chosen.add(index)
+    return sorted(chosen)
+
+
+def in_words(values: Mapping[str, float | str]) -> str:
+    """Formats the values of a point for messages."""
+    return ", ".join(f"{name} = {value if isinstance(value, str) else f'{value:g}'}" for name, value in values.items())
+
+
+@checked(ScenarioError)
+def tcps(plan: Plan) -> list[str]:
+    """Returns the distinct TCPs of a plan's points, each as summarised by `tcp_summary`."""
+    points = range(len(plan.points)) if any(_changes_tcp(axis.path) for axis in plan.axes) else range(1)
+    first: dict[tuple[tuple[str, int], ...], int] = {}
+    for index in points:
+        own = tuple((axis.name, place) for axis, place in plan.points.places(index) if _changes_tcp(axis.path))
+        first.setdefault(own, index)
+    scenarios = (json.loads(canonical(plan.points[index].scenario)) for index in first.values())
+    return list(dict.fromkeys(map(tcp_summary, scenarios)))
+
+
+def _changes_tcp(path: str) -> bool:
+    return path.partition(".")[0] in ("tcp", "flow")
+
+
+def canonical(scenario: Mapping[str, Any]) -> str:
+    """Returns the canonical text of a scenario: with all defaults, keys sorted, without seed and name.
+
+    Raises `ScenarioError` if the scenario is refused.
+
+    >>> from celltrain import load
+    >>> text = canonical(load("scenarios/lan-epd.toml").to_dict())
+    >>> text[:8]
+    '{"aal5":'
+    """
+    return canonical_with_memory(scenario)[0]
+
+
+def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
+    """Returns the canonical text, and the memory that a run reserves, in bytes."""
+    reading = Reading.of_table(scenario, "scenario")
+    accepted = table(reading.accepted())
+    text = compact({key: value for key, value in accepted.items() if key not in ("seed", "name")})
+    return text, reading.memory_bytes or 0
+
+
+def compact(value: Any) -> str:
+    """Returns JSON with sorted keys and no spaces."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def digest_of(value: Any) -> str:
+    """Returns 16 hex digits of a plan's contents."""
+    return hashlib.sha256(json.dumps(value, separators=(",", ":")).encode()).hexdigest()[:16]
+
+
+@checked(PlanError)
+def run_key(configuration: str, seed: int, *, version: str | None = None) -> str:
+    """Returns 24 hex digits that identify a run by its canonical scenario, seed and version (by default this one)."""
+    if not 0 <= seed < 1 << 64:
+        raise PlanError.of_option("seed", seed, "is not a whole number from 0 to 2^64 - 1")
+    text = f"{version or _core.build()['version']}\n{seed}\n{configuration}"
+    return hashlib.sha256(text.encode()).hexdigest()[:24]

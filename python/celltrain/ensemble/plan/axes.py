@@ -12,10 +12,9 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from celltrain.errors import MissingExtraError
+from celltrain.errors import needed
 from celltrain.model.grammar import AS_IS
-from celltrain.model.paths import Key, choices, set_key
-from celltrain.model.quantities import exact
+from celltrain.model.paths import Key, choices, exact, set_key
 
 if TYPE_CHECKING:
     import numpy as np
@@ -172,12 +171,7 @@ class Axis(Varied):
 
 def draw(method: str, axes: int, points: int, seed: int) -> NDArray[np.float64]:
     """Returns points in the unit cube, one per row."""
-    try:
-        from scipy.stats import qmc
-    except ImportError:
-        raise MissingExtraError(
-            f"plans with method = \"{method}\" need scipy: pip install 'celltrain[sweep]'"
-        ) from None
+    qmc = needed("scipy.stats.qmc", f"plans with method = \"{method}\" need scipy: pip install 'celltrain[sweep]'")
     if method == "latin_hypercube":
         sample: NDArray[np.float64] = qmc.LatinHypercube(d=axes, seed=seed).random(points)
         return sample

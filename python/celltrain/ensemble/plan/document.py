@@ -13,6 +13,8 @@ from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import Self
+
 from celltrain import _core
 from celltrain.errors import Fault, InputError, PlanError, ScenarioError
 from celltrain.model import overrides, shipped
@@ -29,8 +31,6 @@ else:
     import tomli as tomllib
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from celltrain.model.types import Scenario
 
 Lines = Mapping[str, int]
@@ -57,7 +57,7 @@ def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
         return json.loads(json.dumps(tomllib.loads(text), default=str)), answer["lines"]
     except ValueError as error:
         # Python's parser rejects numbers with thousands of digits.
-        raise PlanError([Fault.of_file(file, f"cannot be read as TOML ({error})")]) from None
+        raise PlanError.of_file(file, f"cannot be read as TOML ({error})") from None
 
 
 def walk(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
@@ -134,7 +134,7 @@ class Document:
                 made.scenario, made.scenario_file = scenario.to_dict(), name_of(scenario)
             else:
                 problem = "is neither a scenario nor the path or name of one"
-                raise PlanError([Fault.of_option("base", described(scenario), problem)])
+                raise PlanError.of_option("base", described(scenario), problem)
         except ScenarioError as error:
             raise PlanError(error.faults) from None
         name = made.scenario.get("name")
@@ -147,7 +147,7 @@ class Document:
         """Returns the plan of a stored document."""
         table = document.get("scenario")
         if not isinstance(table, Mapping):
-            raise PlanError([Fault.of_file("plan", "has no scenario in the form that celltrain writes")])
+            raise PlanError.of_file("plan", "has no scenario in the form that celltrain writes")
         made = cls("plan", None, document)
         made.scenario = dict(table)
         return made

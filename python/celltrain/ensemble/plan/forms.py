@@ -21,7 +21,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from celltrain.ensemble.plan.axes import MAX_RUNS, SEEDS
 from celltrain.ensemble.plan.document import Document, Place
 from celltrain.model.measures import SERIES
-from celltrain.model.quantities import QUANTITIES, seconds
+from celltrain.model.paths import QUANTITIES, seconds
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, ValidatorFunctionWrapHandler
@@ -410,7 +410,7 @@ class PlanForm(Form):
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "required": ["scenario"],
             "dependentSchemas": {"tune": {"properties": {"sample": False, "seeds": False, "series": False}}},
-        },
+        }
     )
 
     name: Annotated[str, Field(pattern=r"^$|\S", strict=True), Says("is not a text")] | None = None

@@ -15,33 +15,22 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+from typing_extensions import Self
+
+from celltrain.ensemble.plan import axes as plan_axes
 from celltrain.ensemble.plan import forms
-from celltrain.ensemble.plan.axes import (
-    CHECKED_POINTS,
-    MAX_RUNS,
-    MEASURES,
-    Axis,
-    Group,
-    Interval,
-    NumberRange,
-    Seeds,
-    Until,
-    draw,
-)
+from celltrain.ensemble.plan.axes import MEASURES, Axis, Group, Interval, NumberRange, Seeds
 from celltrain.ensemble.plan.document import Document, Place, RefusedError, as_text, parse
 from celltrain.errors import PlanError, ScenarioError
 from celltrain.model import overrides
 from celltrain.model.arguments import checked
 from celltrain.model.expressions import MeasureError, check_syntax, needs_series
-from celltrain.model.paths import Key, UnknownKeyError, follow
-from celltrain.model.quantities import exact, seconds
+from celltrain.model.paths import Key, UnknownKeyError, exact, follow, seconds
 from celltrain.model.scenario import no_plan
 from celltrain.model.shipped import named_text
 from celltrain.running import Recording
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
-
     from celltrain.model.types import Scenario
 
 T = TypeVar("T")
@@ -113,12 +102,7 @@ class Reader(Document):
     def groups(self) -> tuple[Group, ...]:
         """Returns all axes, in groups that move together."""
         alone = self.each(self.form.axes, ("axes",), self._axis)
-        groups = (
-            *(Group(axes=(axis,)) for axis in alone),
-            *self._paired(),
-            *self._listed_points(),
-            *self._sample(),
-        )
+        groups = (*(Group(axes=(axis,)) for axis in alone), *self._paired(), *self._listed_points(), *self._sample())
         # No two axes may have the same name or set the same path. One may set a value inside a table that another sets.
         names: set[str] = set()
         setting: dict[str, Axis] = {}
@@ -209,7 +193,7 @@ class Reader(Document):
         found = self.each(sample.axes, ("sample", "axes"), self.range)
         if sample.points is None or len(found) < len(sample.axes):
             return
-        count, shares = sample.points, draw(sample.method, len(found), sample.points, sample.seed)
+        count, shares = sample.points, plan_axes.draw(sample.method, len(found), sample.points, sample.seed)
         axes = []
         for number, (name, (key, interval)) in enumerate(zip(sample.axes, found, strict=True)):
             numbers = NumberRange(interval=interval, count=count, shares=shares[:, number], whole=key.whole)
@@ -305,7 +289,7 @@ class Reader(Document):
             # The count has already been refused.
             raise RefusedError
         axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count, step=step), place=place)
-        if count <= CHECKED_POINTS:
+        if count <= plan_axes.CHECKED_POINTS:
             settings = [json.dumps(axis.setting(number)) for number in range(count)]
             for one, other in itertools.pairwise(settings):
                 if one == other:
@@ -387,7 +371,7 @@ class Reader(Document):
         if most < until.at_least and least_is_right:
             self.refuse("seeds.until.at_most", f"is below at_least = {until.at_least}", most)
         measure, width = until.measure or "", until.interval or 1.0
-        narrow = Until(measure=measure, interval=width, at_least=until.at_least, at_most=most)
+        narrow = plan_axes.Until(measure=measure, interval=width, at_least=until.at_least, at_most=most)
         return Seeds(first=seeds.first, count=most, until=narrow)
 
     def recording(self, measures: Sequence[str]) -> Recording | None:
@@ -404,10 +388,12 @@ class Reader(Document):
     def size(self, groups: Sequence[Group], seeds: int) -> None:
         """Refuses an unreasonable number of runs. Skips plans with other faults, whose size may be wrong."""
         points = math.prod(map(len, groups))
-        if points * seeds > MAX_RUNS and not self.faults:
+        if points * seeds > plan_axes.MAX_RUNS and not self.faults:
             few = points <= MOST_COUNTED
             counted = f"{points:,} points and {points * seeds:,} runs" if few else "more than 10^30 points"
-            problem = f"has {counted}; at most {MAX_RUNS:,} runs are possible: use fewer values, or a [sample]"
+            problem = (
+                f"has {counted}; at most {plan_axes.MAX_RUNS:,} runs are possible: use fewer values, or a [sample]"
+            )
             self.refuse("", problem)
 
 

@@ -11,6 +11,253 @@ Report('', 2 points, 8 measures)
 
 from __future__ import annotations
 
-from celltrain.ensemble.reports.make import Report, report
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-__all__ = ["Report", "report"]
+import numpy as np
+
+from celltrain.drawing import words
+from celltrain.drawing.figure import Drawing, FigureStyle, require_matplotlib
+from celltrain.drawing.html import Inlined, render, write_figure
+from celltrain.ensemble import plan_warnings
+from celltrain.ensemble.reports import analysis, figures
+from celltrain.ensemble.reports.data import Axis, Data, Failure, of_store
+from celltrain.ensemble.reports.findings import Findings
+from celltrain.ensemble.store import Store
+from celltrain.errors import StoreError
+from celltrain.model.arguments import Answer, checked
+from celltrain.model.files import inner, replace, writing
+from celltrain.model.grids import Card, Carded, Grid
+from celltrain.running.tables import write_csv
+from celltrain.text import shown
+
+
+class Report(Carded, Answer, Findings):
+    """Results from a store's runs: tables, the front of two measures, main effects, and changes since another store."""
+
+    _call = "celltrain.report"
+
+    @checked()
+    def drawings(self, *, width: str = "page") -> Iterator[Drawing]:
+        """Yields the matplotlib figures, one at a time, each with a title and a caption.
+
+        Args:
+            width: `"page"` (7.2 inches), or `"column"` (3.5 inches).
+        """
+        require_matplotlib()
+        yield from figures.drawings(self, FigureStyle.of(width, self.style))
+
+    def html(self) -> str:
+        """Returns the report as one self-contained page."""
+        return page(self, [Inlined.of(*pair) for pair in self._pairs()])
+
+    @checked()
+    def write(self, folder: str | os.PathLike[str], *, progress: Callable[[float], object] | None = None) -> list[Path]:
+        """Writes the page, its tables as CSV and its figures as SVG and PDF to a folder; returns the files.
+
+        Args:
+            folder: The folder, which is created if needed. Files of an earlier report are replaced.
+            progress: Called with the completed fraction, 0 to 1.
+        """
+        target, inlined = Path(folder), []
+        # The page is written last, so that a folder with a page is complete.
+        written = [target / "report.html"]
+        expected = 1 + 4 * len(self.data.measures)
+        with writing(folder):
+            plots = inner(target / "figures")
+            # Each figure is written before the next is drawn, as all together would need hundreds of megabytes.
+            for place, (drawing, narrow) in enumerate(self._pairs(), 1):
+                written += write_figure(drawing, narrow, plots)
+                inlined.append(Inlined.of(drawing, narrow))
+                if progress is not None:
+                    progress(min(place / expected, 0.99))
+            for name, table in self.tables().items():
+                written.append(target / f"{name}.csv")
+                write_csv(table, written[-1])
+            replace(written[0], page(self, inlined))
+        return written
+
+    def _pairs(self) -> Iterator[tuple[Drawing, Drawing]]:
+        yield from zip(self.drawings(), self.drawings(width="column"), strict=True)
+
+    def to_json(self) -> str:
+        """Returns `to_dict` as JSON text."""
+        return json.dumps(self.to_dict(), allow_nan=False, indent=1)
+
+    def _card(self) -> Card:
+        return card(self)
+
+    def __repr__(self) -> str:
+        data = self.data
+        return f"Report({data.name!r}, {len(data.points):,} points, {len(data.measures)} measures)"
+
+
+@checked(StoreError)
+def report(
+    store: Store | str | os.PathLike[str],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    measures: Sequence[str] | None = None,
+    front: Sequence[str] | None = None,
+    front_by: Sequence[str] | None = None,
+    compare_with: Store | str | os.PathLike[str] | None = None,
+    style: str | None = None,
+    lines: Sequence[str] | None = None,
+    baseline: str | None = None,
+) -> Report:
+    """Analyses the runs of a store, and presents them as tables, figures and a page.
+
+    Args:
+        store: A store, or its folder. It may be of another version, or still being written by a sweep.
+        out: Folder for the page, its tables and figures. Nothing is written when None.
+        measures: Measures, in this order; all when None.
+        front: The two measures of the Pareto front, with a leading `-` if smaller is better; efficiency and fairness
+        when None.
+        front_by: Axes; each combination of their values has its own front. When None, the axes that change the network;
+        when empty, one front for all points.
+        compare_with: Another store with the same axes and measures, to show the differences from it.
+        style: A matplotlib style for the figures, by name or file; celltrain's own when None.
+        lines: Up to three axes of the line plots: the x axis, and those for colours and panels; chosen automatically
+        when None.
+        baseline: A value of an axis, such as `"policy=tail_drop"`, with which all others are compared, seed by seed.
+
+    Raises:
+        StoreError: If a store cannot be read or has no runs, or a measure was not measured.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=200, policy=ct.SelectiveDrop(), duration="20ms")
+    >>> store = ct.sweep(lan, over={"z": {"path": "port.bottleneck.policy.selective_drop.z", "values": [0.5, 1.0]}}, seeds=4)
+    >>> report = ct.report(store, measures=["efficiency", "fairness"])
+    >>> report.summary.num_rows, report.front.column_names[:2]
+    (4, ['point', 'z'])
+    """
+    if style is not None:
+        require_matplotlib()
+        FigureStyle.of("page", style)
+    first = store if isinstance(store, Store) else Store.open(store)
+    data = of_store(first, measures)
+    comparison = None
+    if compare_with is not None:
+        second = compare_with if isinstance(compare_with, Store) else Store.open(compare_with)
+        comparison = analysis.compare(data, of_store(second, measures), _names(first, second))
+    against = None if baseline is None else analysis.baseline(data, baseline)
+    made = Report._made(
+        data=data,
+        trade_off=analysis.front(data, front, front_by),
+        comparison=comparison,
+        layout=analysis.layout(data, lines),
+        baseline=against,
+        style=style,
+        warnings=(*plan_warnings.of_store(first), *data.warnings, *(() if against is None else against.warnings())),
+        little=frozenset(plan_warnings.little_points(first)),
+    )
+    if out is not None:
+        made.write(out)
+    return made
+
+
+def _names(first: Store, second: Store) -> tuple[str, str]:
+    """Returns names for two stores: their folders, and their versions if these differ."""
+    one, other = shown(first.path.resolve().name), shown(second.path.resolve().name)
+    if first.path.resolve() == second.path.resolve():
+        raise StoreError.of_option("--compare", shown(second.path), "is the same store; name another")
+    if one == other:
+        one, other = shown(first.path), shown(second.path)
+    if first.version != second.version:
+        return f"{one} (celltrain {first.version})", f"{other} (celltrain {second.version})"
+    return one, other
+
+
+#: Prefixes of the figures' names.
+FIGURES = ("comparison", "differences", "front", "spread", "lines", "effects", "map", "sample", "pairs")
+#: Maximum number of rows of a table on the page; its CSV file has all rows.
+MOST_ROWS = 200
+MOST_FAILURES, MOST_VALUES = 50, 12
+
+
+def page(report: Findings, drawings: Sequence[Inlined]) -> str:
+    """Renders a report as one HTML page."""
+    data = report.data
+    return render(
+        "ensemble/reports/report.html",
+        "report",
+        title=data.name or "A sweep",
+        report=report,
+        data=data,
+        figures={prefix: [one for one in drawings if one.name.startswith(prefix)] for prefix in FIGURES},
+        glance=list(glance(report)),
+        values=[_values(axis) for axis in data.axes],
+        known=(~np.isnan(data.values)).sum(axis=0).tolist(),
+        plan=json.dumps(data.plan, indent=2, ensure_ascii=False),
+        failures=_failures(data),
+        compared=report.comparison,
+        most=MOST_ROWS,
+        most_failures=MOST_FAILURES,
+    )
+
+
+def card(report: Findings) -> Card:
+    """Creates the card of a report for `print` and notebooks: the strongest axis of each measure, and the front."""
+    data, front = report.data, report.trade_off
+    counted = f"{words.counted(len(data.points), 'point')} of {data.seed_count} seeds"
+    failed = f", {words.counted(len(data.failures), 'run')} failed" if data.failures else ""
+    missing = f", {words.counted(data.missing, 'run')} still to be run" if data.missing else ""
+    grids = []
+    if front is not None:
+        measures = [(data.measures[i], data.means[i]) for i in (front.x, front.y)]
+        heads = [axis.worded for axis in data.axes] + [words.measure(one.name, one.unit) for one, _ in measures]
+        grids.append(Grid(heads=["on the front", *heads], left=range(1 + len(data.axes))))
+        for place, point in zip(front.places.tolist(), front.order.tolist(), strict=True):
+            settings = [axis.label(int(axis.levels[point])) for axis in data.axes]
+            means = [words.estimated(float(own.mean[point]), float(own.half[point])) for _, own in measures]
+            grids[0].add_row(str(place), *settings, *means)
+    tcp = [data.tcp_line()] if data.tcp else []
+    lines = [f"{counted}{failed}{missing}", *tcp, *glance(report), *report.warnings]
+    notes = [".write(folder) makes a page with figures; .summary, .effects and .front are tables"]
+    return Card(title=f"Report of {data.name or 'a sweep'}", lines=lines, grids=grids, notes=notes)
+
+
+def glance(report: Findings) -> Iterator[str]:
+    """Yields, for each measure, its range and the axis with the largest effect on it."""
+    data = report.data
+    for i, (measure, means) in enumerate(zip(data.measures, data.means, strict=True)):
+        name, unit = words.measure(measure.name), "" if measure.unit in ("", "1") else f" {measure.unit}"
+        known = means.mean[~np.isnan(means.mean)]
+        if not len(known):
+            yield f"{name}: no values"
+            continue
+        low, high = words.figure(float(known.min())), words.figure(float(known.max()))
+        if len(data.points) == 1:
+            yield f"{name}: {words.estimated(float(known[0]), float(means.half[0]))}{unit}"
+        elif low == high:
+            yield f"{name}: {low}{unit} at every point"
+        else:
+            strongest = max(data.effects[i], key=lambda effect: effect.share)
+            most = f"{strongest.axis.worded} ({strongest.share:.0%} of the differences)"
+            yield f"{name}: means from {low} to {high}{unit}; it moves most with {most}"
+
+
+def _values(axis: Axis) -> str:
+    texts = [axis.label(level) for level in range(len(axis.values))]
+    if len(texts) <= MOST_VALUES:
+        return ", ".join(texts)
+    return f"{texts[0]} to {texts[-1]}" if not axis.words else f"{', '.join(texts[:MOST_VALUES])} and more"
+
+
+def _failures(data: Data) -> list[dict[str, Any]]:
+    """Returns the errors of failed runs, the most frequent first."""
+    by_error: dict[str, list[Failure]] = {}
+    for failure in data.failures:
+        by_error.setdefault(failure.error, []).append(failure)
+    return [
+        {
+            "error": error,
+            "runs": len(failures),
+            "points": len({failure.point for failure in failures}),
+            "example": f"{data.named(failures[0].point)}, seed {failures[0].seed}",
+        }
+        for error, failures in sorted(by_error.items(), key=lambda item: -len(item[1]))
+    ]

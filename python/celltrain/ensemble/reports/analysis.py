@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.axes import COLOURS
-from celltrain.drawing.pages import words
+from celltrain.drawing import words
+from celltrain.drawing.figure import COLOURS
+from celltrain.ensemble.cases import Measured
 from celltrain.ensemble.reports.data import Axis, Data, joined
-from celltrain.ensemble.table import Measured
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
-from celltrain.running.statistics import Differences, Means
+from celltrain.running.statistics import Intervals, Means
 
 #: Maximum number of values of the axis that determines the colours of lines, and of the axis that determines panels.
 MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
@@ -84,7 +84,7 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
     bare = [name.removeprefix("-") for name in pair]
     if len(bare) != 2 or bare[0] == bare[1]:
         problem = "is not two measures, such as efficiency,fairness, or efficiency,-cells.lost if lower is better"
-        raise StoreError([Fault.of_option("front", ",".join(pair), problem)])
+        raise StoreError.of_option("front", ",".join(pair), problem)
     known = f"is not among the measures of the report: {', '.join(names)}"
     if faults := [
         Fault.of_option("front", name, known) for name, own in zip(pair, bare, strict=True) if own not in names
@@ -167,7 +167,7 @@ def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None
 def _named_layout(data: Data, names: Sequence[str]) -> Layout:
     if not 1 <= len(names) <= 3:
         problem = "is not one to three axes (for x-axis, colours and panels), such as buffer,policy,network"
-        raise StoreError([Fault.of_option("lines", ",".join(names), problem)])
+        raise StoreError.of_option("lines", ",".join(names), problem)
     axes = [data.factor(name, "lines") for name in names]
     for name, axis, most in zip(names, axes, (len(data.points), MOST_COLOURS, MOST_PANELS), strict=False):
         problem = ""
@@ -176,7 +176,7 @@ def _named_layout(data: Data, names: Sequence[str]) -> Layout:
         elif len(axis.values) > most:
             problem = f"has {len(axis.values)} values; at most {most} can be drawn"
         if problem:
-            raise StoreError([Fault.of_option("lines", name, problem)])
+            raise StoreError.of_option("lines", name, problem)
     return Layout(**dict(zip(("over", "by", "panel"), axes, strict=False)))
 
 
@@ -269,15 +269,14 @@ def baseline(data: Data, text: str) -> Baseline:
     """Parses `AXIS=VALUE`; raises `StoreError` if there is no such axis or value."""
     name, sign, value = (part.strip() for part in text.partition("="))
     if not sign:
-        problem = "is not AXIS=VALUE, such as policy=tail_drop"
-        raise StoreError([Fault.of_option("baseline", text, problem)])
+        raise StoreError.of_option("baseline", text, "is not AXIS=VALUE, such as policy=tail_drop")
     axis = data.factor(name, "baseline")
     known = [axis.label(level) for level in range(len(axis.values))]
     plain = [str(one) if isinstance(one, str) else words.plain(one) for one in (axis.first or axis).values]
     for names in (known, plain):
         if value in names:
             return Baseline(data=data, axis=axis, level=names.index(value))
-    raise StoreError([Fault.of_option("baseline", value, f"is not a value of {name}; choose from {', '.join(known)}")])
+    raise StoreError.of_option("baseline", value, f"is not a value of {name}; choose from {', '.join(known)}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,7 +286,7 @@ class Moved:
     measure: Measured
     first: Means
     second: Means
-    differences: Differences
+    differences: Intervals
     paired: NDArray[np.bool_]
     """True if the point's difference is paired by seed; otherwise the interval is Welch's."""
 
@@ -301,22 +300,16 @@ class Moved:
         """Indices of the points, the most significant change first."""
         differences = self.differences
         with np.errstate(invalid="ignore", divide="ignore"):
-            sureness = np.abs(differences.difference) / differences.half
-        sureness = np.where(differences.difference == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
+            sureness = np.abs(differences.mean) / differences.half
+        sureness = np.where(differences.mean == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
         return np.argsort(-sureness, kind="stable")
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """Returns the columns of the table of changes."""
-        return {
-            "n_first": self.first.n,
-            "mean_first": self.first.mean,
-            "n_second": self.second.n,
-            "mean_second": self.second.mean,
-            "difference": self.differences.difference,
-            "half": self.differences.half,
-            "beyond": self.differences.beyond,
-            "interval": np.where(self.paired, "paired", "Welch"),
-        }
+    @property
+    def values(self) -> tuple[NDArray[Any], ...]:
+        """The columns of the table of changes."""
+        first, second, differences = self.first, self.second, self.differences
+        changes = (differences.mean, differences.half, differences.beyond, np.where(self.paired, "paired", "Welch"))
+        return (first.n, first.mean, second.n, second.mean, *changes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -361,7 +354,7 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
     both = np.array([place for place, key in enumerate(keys) if key in places], dtype=np.int64)
     if not len(both):
         problem = f"have no point in common: they have different values of {', '.join(axes) or 'everything'}"
-        raise StoreError([Fault.of_file(f"{names[0]} and {names[1]}", problem)])
+        raise StoreError.of_file(f"{names[0]} and {names[1]}", problem)
     other = np.array([places[keys[place]] for place in both], dtype=np.int64)
     measures = [measure.name for measure in second.measures]
     sides = [(first, both), (second, other)]
@@ -397,9 +390,8 @@ def _moved(measure: Measured, both: Sequence[tuple[Data, NDArray[np.int64]]], co
     shared = np.bincount(np.intersect1d(runs[0], runs[1]) // max(len(seeds), 1), minlength=count)
     paired = (shared == means[0].n) & (shared == means[1].n) & (shared > 0)
     by_pair = statistics.paired(one[paired[one]], one_values[paired[one]], two_values[paired[two]], count)
-    differences = Differences(
-        difference=np.where(paired, by_pair.difference, welch.difference),
-        half=np.where(paired, by_pair.half, welch.half),
+    differences = Intervals(
+        mean=np.where(paired, by_pair.mean, welch.mean), half=np.where(paired, by_pair.half, welch.half)
     )
     return Moved(measure=measure, first=means[0], second=means[1], differences=differences, paired=paired)
 

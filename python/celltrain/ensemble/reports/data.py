@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.pages import words
-from celltrain.ensemble import table
-from celltrain.ensemble.plan.plan import tcps
+from celltrain.drawing import words
+from celltrain.ensemble import cases
+from celltrain.ensemble.cases import Measured
+from celltrain.ensemble.plan import tcps
 from celltrain.ensemble.plan_warnings import NETWORKS, lock_step_of_store
 from celltrain.ensemble.store.database import axes_of
-from celltrain.ensemble.table import Measured
 from celltrain.errors import CelltrainError, Fault, StoreError
+from celltrain.model.network import short_tcp, tcp_line
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
-from celltrain.running.summary import short_tcp, tcp_line
 from celltrain.text import among, shown
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ class Data:
 
     def means_of(self, values: NDArray[np.float64]) -> tuple[Means, ...]:
         """Returns the means of the points, for each column of an array of runs by measures."""
-        return tuple(table.means(self.point, column, len(self.points)) for column in values.T)
+        return tuple(cases.means(self.point, column, len(self.points)) for column in values.T)
 
     def over(self, values: NDArray[np.float64], levels: NDArray[np.int64], count: int) -> Means:
         """Returns the means of values by the level of their run's point. All points of a level have the same weight."""
@@ -209,8 +209,7 @@ class Data:
             if name in (axis.name, *axis.names):
                 return axis
         known = [one for axis in self.grids for one in axis.names]
-        problem = f"is not an axis of a grid; {among(name, known)}"
-        raise StoreError([Fault.of_option(option, name, problem)])
+        raise StoreError.of_option(option, name, f"is not an axis of a grid; {among(name, known)}")
 
     def is_network(self, factor: Axis) -> bool:
         """Returns whether a factor, or one of the axes combined in it, changes the network or its TCP."""
@@ -326,9 +325,9 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
     runs = store.runs()
     if not len(runs):
         problem = "holds no runs yet: run its plan with celltrain sweep PLAN --store DIR --resume"
-        raise StoreError([Fault.of_file(shown(store.path), problem)])
-    cases, point = np.unique(runs.case, return_inverse=True)
-    settings = [runs.settings[case] for case in cases.tolist()]
+        raise StoreError.of_file(store.path, problem)
+    numbers, point = np.unique(runs.case, return_inverse=True)
+    settings = [runs.settings[case] for case in numbers.tolist()]
     good = ~runs.failed
     try:
         tcp = tuple(tcps(store.plan))
@@ -345,7 +344,7 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
             Measured(name=name, kind="float64", unit=about["unit"], meaning=words.prose(about["meaning"]))
             for name, about in ((name, manifest["units"][name]) for name in wanted)
         ),
-        points=runs.points[cases],
+        points=runs.points[numbers],
         point=point[good],
         seed=runs.seed[good],
         values=runs.values[np.ix_(good, runs.places(wanted))],

@@ -14,17 +14,15 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing import lines, points
-from celltrain.drawing.axes import legible
-from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction
+from celltrain.drawing import lines, points, words
+from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction, legible
 from celltrain.drawing.lines import Scale, spread
-from celltrain.drawing.pages import words
 from celltrain.drawing.points import Coordinate, Map
-from celltrain.ensemble import table
+from celltrain.ensemble import cases
+from celltrain.ensemble.cases import Measured, bounds
 from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout
 from celltrain.ensemble.reports.data import Axis, Data, Effect
 from celltrain.ensemble.reports.findings import Findings
-from celltrain.ensemble.table import Measured, bounds
 
 #: Maximum number of panels in a figure, and of axes for which a map of each pair is drawn.
 MOST_PANELS, MOST_PAIRED = 12, 4
@@ -65,10 +63,7 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
     if trade is None:
         return None
     x, y = (_coordinate(data, i) for i in (trade.x, trade.y))
-    x, y = (
-        replace(x, label=direction(x.label, trade.larger_x)),
-        replace(y, label=direction(y.label, trade.larger_y)),
-    )
+    x, y = (replace(x, label=direction(x.label, trade.larger_x)), replace(y, label=direction(y.label, trade.larger_y)))
     parts = [trade.parts[place] for place in spread(len(trade.parts), MOST_PANELS)]
     by, longest = trade.by, LONGEST_TITLE[look.width]
     panels = [
@@ -119,20 +114,15 @@ def lines_over(data: Data, measure: int, layout: Layout, against: Baseline | Non
     mean, half = means.mean.reshape(shape), means.half.reshape(shape)
     label = words.measure(about.name, about.unit)
     left_out = against.level if against is not None and layout.by is against.axis else None
+    rows = {
+        row: about.name if layout.by is None else layout.by.label(row) for row in range(shape[1]) if row != left_out
+    }
     panels = [
         lines.Panel(
             label=label if against is None else f"{label}\nmore than {legible(against.name, 24)}",
             limits=bounds(about.name) if against is None else (-math.inf, math.inf),
             title="" if layout.panel is None else legible(layout.panel.titled(place), LONGEST_LINES_TITLE),
-            groups=[
-                lines.Group(
-                    name=about.name if layout.by is None else layout.by.label(row),
-                    mean=mean[place, row],
-                    half=half[place, row],
-                )
-                for row in range(shape[1])
-                if row != left_out
-            ],
+            groups=[lines.Group(name=name, mean=mean[place, row], half=half[place, row]) for row, name in rows.items()],
         )
         for place in range(shape[0])
     ]
@@ -175,15 +165,10 @@ def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     about, means = data.measures[measure], data.means[measure].mean
     across, up, third = data.maps
     panels = [0] if third is None else spread(len(third.values), MOST_PANELS)
-    cells = [
-        _map(
-            across,
-            up,
-            means if third is None else np.where(third.levels == panel, means, np.nan),
-            "" if third is None else _map_title(third, panel),
-        )
-        for panel in panels
-    ]
+    cells = []
+    for panel in panels:
+        known = means if third is None else np.where(third.levels == panel, means, np.nan)
+        cells.append(_map(across, up, known, "" if third is None else _map_title(third, panel)))
     height = 4.2 if len(panels) == 1 and not look.narrow else 2.9
     figure = points.heat_maps(cells, _label(about), look, height=height, shared=True)
     over = f" A panel for each value of {third.worded}." if third is not None else ""
@@ -226,7 +211,7 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         return None
     # Points that differ only in other axes are averaged into one dot.
     _, first, spot = np.unique(np.stack([f.levels for f in sampled]), axis=1, return_index=True, return_inverse=True)
-    values = table.means(spot.reshape(-1), means, len(first)).mean
+    values = cases.means(spot.reshape(-1), means, len(first)).mean
     dots = []
     for pair in both:
         scales = [(_scale(axis), axis.levels[first]) for axis in pair]
@@ -266,7 +251,7 @@ def _map(across: Axis, up: Axis, means: NDArray[np.float64], title: str) -> Map:
     """Returns a map with the average of the points in each cell."""
     rows, columns = len(up.values), len(across.values)
     cell = up.levels * columns + across.levels
-    values = table.means(cell, means, rows * columns).mean.reshape(rows, columns)
+    values = cases.means(cell, means, rows * columns).mean.reshape(rows, columns)
     return Map(across=_scale(across), up=_scale(up), values=values, title=title)
 
 

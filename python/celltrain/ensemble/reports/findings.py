@@ -10,45 +10,47 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain.ensemble import plan_warnings
+from celltrain.ensemble.cases import SUMMARY, Measured, arrow, by_measure, number, texts
 from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout, layout
 from celltrain.ensemble.reports.data import Data
-from celltrain.ensemble.table import SUMMARY, Measured, arrow, by_measure, number, texts
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Columns of the tables by name: kind, unit and meaning.
-POINT = ("int32", "1", "index of the point in the plan")
-MEASURE = ("name", "", "what was measured")
-EFFECTS = {
-    "measure": ("string", "", "what was measured"),
-    "axis": ("string", "", "what was varied"),
-    "value": ("string", "see the axis", "its value; the middle of a range of a sampled axis"),
-    "shown": ("string", "", "the same with a unit, for people"),
-    "n": ("int64", "1", "independent values the interval rests on: seeds, or draws of a sample"),
-    "mean": ("float64", "", "mean over everything else, in the unit of the measure"),
-    "low": ("float64", "", "lower end of its 95 % interval"),
-    "high": ("float64", "", "its upper end"),
-    "share": ("float64", "1", "of the variance between points, what the axis makes up"),
-}
+#: Columns of several tables.
+POINT = Column("point", "int32", "1", "index of the point in the plan")
+MEASURE = Column("measure", "name", "", "what was measured")
+EFFECTS = (
+    Column("measure", "string", "", "what was measured"),
+    Column("axis", "string", "", "what was varied"),
+    Column("value", "string", "see the axis", "its value; the middle of a range of a sampled axis"),
+    Column("shown", "string", "", "the same with a unit, for people"),
+    Column("n", "int64", "1", "independent values the interval rests on: seeds, or draws of a sample"),
+    Column("mean", "float64", "", "mean over everything else, in the unit of the measure"),
+    Column("low", "float64", "", "lower end of its 95 % interval"),
+    Column("high", "float64", "", "its upper end"),
+    Column("share", "float64", "1", "of the variance between points, what the axis makes up"),
+)
+#: Columns of the differences from the baseline, by statistic.
 DIFFERENCES = {
-    "n": ("n", "int64", "1", "pairs of runs of one seed"),
-    "mean": ("difference", "float64", "", "mean of what the point has more than the baseline"),
-    "low": ("low", "float64", "", "lower end of its 95 % interval"),
-    "high": ("high", "float64", "", "its upper end"),
+    "n": Column("n", "int64", "1", "pairs of runs of one seed"),
+    "mean": Column("difference", "float64", "", "mean of what the point has more than the baseline"),
+    "low": Column("low", "float64", "", "lower end of its 95 % interval"),
+    "high": Column("high", "float64", "", "its upper end"),
 }
-MOVED = {
-    "n_first": ("int64", "1", "values in the first store"),
-    "mean_first": ("float64", "", "their mean"),
-    "n_second": ("int64", "1", "values in the second store"),
-    "mean_second": ("float64", "", "their mean"),
-    "difference": ("float64", "", "second mean less first"),
-    "half": ("float64", "", "half the width of its 95 % interval; null without one"),
-    "beyond": ("bool", "1", "whether the interval leaves zero out"),
-    "interval": ("string", "", "paired by seed where both have the same seeds, else Welch's"),
-}
+#: Columns of the differences between two stores, in the order of `Moved.values`.
+MOVED = (
+    Column("n_first", "int64", "1", "values in the first store"),
+    Column("mean_first", "float64", "", "their mean"),
+    Column("n_second", "int64", "1", "values in the second store"),
+    Column("mean_second", "float64", "", "their mean"),
+    Column("difference", "float64", "", "second mean less first"),
+    Column("half", "float64", "", "half the width of its 95 % interval; null without one"),
+    Column("beyond", "bool", "1", "whether the interval leaves zero out"),
+    Column("interval", "string", "", "paired by seed where both have the same seeds, else Welch's"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,29 +108,22 @@ class Findings:
             measure, means = data.measures[i], data.means[i].of(front.order)
             columns += [
                 (measure, means.mean),
-                (_column(f"{measure.name}.low", "float64", measure.unit, "lower end of its 95 % interval"), means.low),
-                (_column(f"{measure.name}.high", "float64", measure.unit, "its upper end"), means.high),
+                (Column(f"{measure.name}.low", "float64", measure.unit, "lower end of its 95 % interval"), means.low),
+                (Column(f"{measure.name}.high", "float64", measure.unit, "its upper end"), means.high),
             ]
         return arrow(columns)
 
     @cached_property
     def effects(self) -> pa.Table:
         """One row for each measure, axis and value: the mean over all other axes, and its 95 % interval."""
-        rows = [
-            {
-                "measure": effect.measure.name,
-                "axis": effect.axis.name,
-                "value": effect.text(level),
-                "shown": effect.text(level, unit=True),
-                "n": int(effect.means.n[level]),
-                **{name: number(getattr(effect.means, name)[level]) for name in ("mean", "low", "high")},
-                "share": effect.share,
-            }
-            for of_measure in self.data.effects
-            for effect in of_measure
-            for level in range(len(effect.places))
-        ]
-        return arrow((_column(name, *about), [row[name] for row in rows]) for name, about in EFFECTS.items())
+        rows = []
+        for effect in (effect for of_measure in self.data.effects for effect in of_measure):
+            names, means = (effect.measure.name, effect.axis.name), effect.means
+            for level in range(len(effect.places)):
+                numbers = [number(values[level]) for values in (means.mean, means.low, means.high)]
+                value = (effect.text(level), effect.text(level, unit=True))
+                rows.append((*names, *value, int(means.n[level]), *numbers, effect.share))
+        return arrow((column, [row[place] for row in rows]) for place, column in enumerate(EFFECTS))
 
     @cached_property
     def moved(self) -> pa.Table:
@@ -137,27 +132,19 @@ class Findings:
         measures = () if compared is None else compared.measures
         points = np.array([], np.int64) if compared is None else compared.points
         names = texts(np.repeat(np.arange(len(measures)), len(points)), [moved.measure.name for moved in measures])
-        values = [moved.columns() for moved in measures]
-        return arrow(
-            [
-                *self._settings(np.tile(points, len(measures))),
-                (_column("measure", *MEASURE), names),
-                *(
-                    (_column(name, *about), [value for own in values for value in own[name].tolist()])
-                    for name, about in MOVED.items()
-                ),
-            ]
-        )
+        settings = self._settings(np.tile(points, len(measures)))
+        parts = [moved.values for moved in measures]
+        values = [[value for part in parts for value in part[place].tolist()] for place in range(len(MOVED))]
+        return arrow([*settings, (MEASURE, names), *zip(MOVED, values, strict=True)])
 
     @cached_property
     def differences(self) -> pa.Table:
         """One row for each point and measure: its difference from the baseline; no rows without a baseline."""
         against = self.baseline
-        columns = {part: _column(*about) for part, about in DIFFERENCES.items()}
         if against is None:
-            return self._by_measure(np.array([], np.int64), self.data.means, columns)
+            return self._by_measure(np.array([], np.int64), self.data.means, DIFFERENCES)
         points = np.flatnonzero(against.axis.levels != against.level)
-        return self._by_measure(points, against.of_points, columns)
+        return self._by_measure(points, against.of_points, DIFFERENCES)
 
     @cached_property
     def failures(self) -> pa.Table:
@@ -166,8 +153,8 @@ class Findings:
         return arrow(
             [
                 *self._settings(np.array([failure.point for failure in failures], np.int64)),
-                (_column("seed", "uint64", "1", "seed of the run"), [failure.seed for failure in failures]),
-                (_column("error", "string", "", "why it has no values"), [failure.error for failure in failures]),
+                (Column("seed", "uint64", "1", "seed of the run"), [failure.seed for failure in failures]),
+                (Column("error", "string", "", "why it has no values"), [failure.error for failure in failures]),
             ]
         )
 
@@ -188,14 +175,15 @@ class Findings:
         """Returns the answer of `celltrain report --json`, without the means of all points, which `summary` has."""
         data = self.data
         fewest, most = data.seeds
-        return {
-            "name": data.name,
-            "version": data.version,
-            "profile": data.profile,
+        counts = {
             "points": len(data.points),
             "runs": data.runs,
             "missing": data.missing,
             "failures": len(data.failures),
+        }
+        return {
+            **{name: getattr(data, name) for name in ("name", "version", "profile")},
+            **counts,
             "warnings": list(self.warnings),
             "seeds": {"fewest": fewest, "most": most},
             "axes": [
@@ -227,36 +215,26 @@ class Findings:
         names = [measure.name for measure in self.data.measures]
         measures = texts(np.tile(np.arange(len(means)), len(points)), names)
         settings = self._settings(np.repeat(points, len(means)))
-        return arrow([*settings, (_column("measure", *MEASURE), measures), *by_measure(columns, means, points)])
+        return arrow([*settings, (MEASURE, measures), *by_measure(columns, means, points)])
 
     def _settings(self, points: Any) -> list[tuple[Measured, Any]]:
         """Returns the columns that identify points: the number, and the value on each axis."""
-        columns: list[tuple[Measured, Any]] = [(_column("point", *POINT), self.data.points[points])]
+        columns: list[tuple[Measured, Any]] = [(POINT, self.data.points[points])]
         for axis in self.data.axes:
             levels = axis.levels[points]
             values = texts(levels, axis.values) if axis.words else axis.places[levels]
-            columns.append((_column(axis.name, "name" if axis.words else "float64", axis.unit, axis.meaning), values))
+            columns.append((Column(axis.name, "name" if axis.words else "float64", axis.unit, axis.meaning), values))
         return columns
-
-
-def _column(name: str, kind: str, unit: str, meaning: str) -> Column:
-    return Column(name=name, kind=kind, unit=unit, meaning=meaning)
 
 
 def _baseline(baseline: Baseline) -> dict[str, Any]:
     """Counts, for each value of the axis, the points significantly above and below the baseline."""
-    measures = baseline.data.measures
+    measures, axis = baseline.data.measures, baseline.axis
     counts = [
-        {
-            "measure": measures[i].name,
-            "value": baseline.axis.label(level),
-            "above": above,
-            "below": below,
-            "points": known,
-        }
+        {"measure": measures[i].name, "value": axis.label(level), "above": above, "below": below, "points": known}
         for i, level, above, below, known in baseline.counts()
     ]
-    return {"axis": baseline.axis.name, "value": baseline.name, "counts": counts}
+    return {"axis": axis.name, "value": baseline.name, "counts": counts}
 
 
 def _comparison(compared: Comparison) -> dict[str, Any]:
@@ -277,7 +255,7 @@ def _comparison(compared: Comparison) -> dict[str, Any]:
                         "where": compared.data.named(int(compared.points[i])),
                         "first": number(moved.first.mean[i]),
                         "second": number(moved.second.mean[i]),
-                        "difference": number(moved.differences.difference[i]),
+                        "difference": number(moved.differences.mean[i]),
                         "half": number(moved.differences.half[i]),
                         "interval": "paired" if moved.paired[i] else "Welch",
                     }

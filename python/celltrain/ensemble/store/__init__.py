@@ -13,8 +13,441 @@
 
 from __future__ import annotations
 
-from celltrain.ensemble.store.store import FORMAT, Store
-from celltrain.ensemble.table import Measured, measured
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from typing_extensions import Self
+
+from celltrain import _core
+from celltrain.ensemble.cases import Measured, measured, store_columns
+from celltrain.ensemble.plan import Axis, Plan, run_key
+from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of, size
+from celltrain.ensemble.store.folder import Kind, Lock, clear, uninterrupted
+from celltrain.ensemble.store.runs import StoredRuns, read, schema
+from celltrain.errors import Fault, StoreError, needed
+from celltrain.model.arguments import Answer, checked
+from celltrain.model.grids import Card, Carded, Grid
 from celltrain.running import RunRecord
+from celltrain.text import shown
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["FORMAT", "Measured", "RunRecord", "Store", "measured"]
+
+#: Format version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger.
+FORMAT = 2
+DATABASE, LOCK = "store.sqlite", "lock"
+#: The file that identifies a store of format 1.
+OLD_MANIFEST = "manifest.json"
+_NEEDS = {"measures": list, "columns": list, "units": dict}
+KIND = Kind("store", DATABASE, FORMAT, StoreError, unseen="in its measures or its sample", needs=_NEEDS)
+#: Number of hexadecimal digits of a run's key.
+KEY_DIGITS = 24
+
+
+@dataclass(frozen=True, init=False, repr=False, eq=False)
+class Store(Carded, Answer):
+    """The runs of a plan, in a SQLite file in a folder.
+
+    Attributes:
+        path: The folder.
+        manifest: Format, version, profile, the plan and its digest, columns and measures.
+        keeper: Owner of a temporary folder, which is deleted with it.
+    """
+
+    _call = "celltrain.sweep or celltrain.Store.open"
+    path: Path
+    manifest: dict[str, Any]
+    keeper: object = None
+    _lock: Lock | None = None
+    _database: Database | None = None
+    _runs: tuple[Totals, StoredRuns] | None = None
+
+    @checked(StoreError)
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Opens the store in a folder for reading, like `Store.open`; raises `StoreError`."""
+        vars(self).update(vars(type(self).open(path)))
+
+    # To read.
+
+    @classmethod
+    @checked(StoreError)
+    def open(cls, path: str | os.PathLike[str], *, changed: bool = False) -> Store:
+        """Opens a store for reading, even while a sweep is writing it; raises `StoreError`.
+
+        Args:
+            path: Its folder.
+            changed: True to accept a changed manifest, in order to verify the store.
+        """
+        folder = Path(path)
+        manifest = _manifest(folder)
+        if not changed and (faults := list(KIND.changed(folder, manifest))):
+            raise StoreError(faults)
+        return cls._made(path=folder, manifest=manifest)
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan."""
+        return Plan.of_document(self.manifest["plan"])
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The axes of the plan, each of which is a column."""
+        return self.plan.axes
+
+    @property
+    def measures(self) -> tuple[Measured, ...]:
+        """The measures, with units and meanings."""
+        return tuple(map(measured, self.manifest["measures"]))
+
+    @property
+    def version(self) -> str:
+        """Version of celltrain that made the store."""
+        return str(self.manifest["version"])
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns of `table` with units and meanings."""
+        return schema(self.manifest)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Database]:
+        """Opens the store's file for reading."""
+        with contextlib.closing(Database(self.path / DATABASE)) as database:
+            database.expect(self.manifest)
+            yield database
+
+    def runs(self) -> StoredRuns:
+        """Returns the runs stored so far, as arrays."""
+        with self.reading() as database:
+            totals = database.totals()
+            if self._runs is None or self._runs[0] != totals:
+                vars(self)["_runs"] = totals, read(database, self.manifest)
+        assert self._runs is not None, "read above"
+        return self._runs[1]
+
+    def totals(self) -> Totals:
+        """Returns the numbers of runs stored so far, without reading the runs."""
+        with self.reading() as database:
+            return database.totals()
+
+    @checked(StoreError)
+    def table(self, measures: Sequence[str] | None = None) -> pa.Table:
+        """Returns one row per run and measure, ordered by point, seed and measure.
+
+        Args:
+            measures: Measures to return. When None, all measures and the rows of failed runs.
+        """
+        return self.runs().long(measures)
+
+    @checked(StoreError)
+    def wide(self, measures: Sequence[str] | None = None) -> pa.Table:
+        """Returns one row per run, with a column per measure; `error` is the reason why a run has no values."""
+        return self.runs().wide(measures)
+
+    @checked(StoreError)
+    def summary(self, measures: Sequence[str] | None = None) -> pa.Table:
+        """Returns one row per point and measure: mean, standard deviation, number, and the 95 % interval of the mean.
+
+        The interval is Student's; it is null for fewer than two values. A point with the same scenario as an earlier
+        point is left out, as its runs are stored with that point.
+        """
+        return self.runs().summary(measures)
+
+    @checked(StoreError)
+    def missing(self, runs: int) -> int | None:
+        """Returns the number of missing runs if `runs` are done; None if the total is unknown."""
+        planned = self.manifest.get("runs")
+        return max(0, planned - runs - self.totals().repeats) if isinstance(planned, int) else None
+
+    def failures(self) -> pa.Table:
+        """Returns the rows of runs that failed."""
+        import pyarrow.compute as pc
+
+        table = self.table()
+        return table.filter(pc.is_null(table["measure"]))
+
+    @checked(StoreError)
+    def series(self, run_key: str) -> pa.Table:
+        """Returns a run's series: time, measure, port, flow and value; raises `StoreError` if it recorded nothing."""
+        import pyarrow as pa
+
+        key = bytes.fromhex(run_key) if set(run_key) <= set("0123456789abcdef") and len(run_key) == KEY_DIGITS else b""
+        with self.reading() as database:
+            found = database.rows("SELECT parquet FROM series JOIN runs USING (run) WHERE run_key = ?", key)
+        if not found:
+            raise self._error(f"has no series of {run_key}: the plan has no [series], or the run is not done")
+        try:
+            return read_parquet(found[0][0])
+        except (*DAMAGE, OSError, pa.ArrowException) as error:
+            problem = f"is damaged (the series of {run_key}: {error}): {MEND}"
+            raise StoreError.of_file(self.path / DATABASE, problem) from None
+
+    def to_arrow(self, measures: Sequence[str] | None = None) -> pa.Table:
+        """Returns the rows as an Arrow table, like `table`."""
+        return self.table(measures)
+
+    def to_pandas(self, measures: Sequence[str] | None = None) -> Any:
+        """Returns the rows as a pandas data frame; needs pandas."""
+        needed("pandas", "pandas is not installed: pip install 'celltrain[frames]'")
+        return self.table(measures).to_pandas(use_threads=False)
+
+    def to_polars(self, measures: Sequence[str] | None = None) -> Any:
+        """Returns the rows as a Polars data frame; needs Polars."""
+        polars = needed("polars", "polars is not installed: pip install 'celltrain[frames]'")
+        return polars.from_arrow(self.table(measures))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the answer of `celltrain store show --json`: what was planned, and how much of it is done."""
+        about = {key: self.manifest[key] for key in ("name", "version", "profile", "digest", "columns", "measures")}
+        # Always one file of rows since 0.3.
+        counts = {"points": len(self.plan.points), "runs": len(self.runs()), "runs_planned": self.plan.runs, "parts": 1}
+        return {"store": shown(self.path), **about, **counts, "bytes": size(self.path / DATABASE)}
+
+    def verify(self) -> list[Fault]:
+        """Returns all faults: damage, changed values, and runs with a wrong key. A sweep may write meanwhile.
+
+        Raises `StoreError` for a store of another version or with a changed manifest.
+        """
+        version = _core.build()["version"]
+        if self.version != version:
+            problem = f"was made by celltrain {self.version}, but this is {version}: only the version that made it can verify it"
+            raise self._error(f"{problem}; install celltrain {self.version}")
+        if faults := list(KIND.changed(self.path, self.manifest)):
+            raise StoreError(faults)
+        try:
+            with self.reading() as database:
+                return [*self._wrong_tables(database), *self._wrong_keys(read(database, self.manifest))]
+        except StoreError as error:
+            return error.faults
+
+    def _wrong_tables(self, database: Database) -> Iterator[Fault]:
+        for (text,) in database.rows("PRAGMA integrity_check(5)"):
+            if text != "ok":
+                yield Fault.of_file(database.path, f"is damaged ({text}): {MEND}")
+        with database.snapshot() as query:
+            [double] = query("SELECT count(*) FROM repeats JOIN runs USING (point, seed)").fetchone()
+            [lost] = query("SELECT count(*) FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)").fetchone()
+            [count] = query("SELECT count(*) FROM repeats").fetchone()
+            if double or lost or count != database.totals().repeats:
+                problem = "refers to runs of other points that are missing, or to some twice"
+                yield Fault.of_file(database.path, f"{problem}: it was changed; {MEND}")
+            if self.manifest["plan"].get("series") is not None:
+                text = "SELECT count(*) FROM runs WHERE error IS NULL AND run NOT IN (SELECT run FROM series)"
+                [missing] = query(text).fetchone()
+                if missing:
+                    yield Fault.of_file(database.path, f"lacks the series of {missing:,} runs: {MEND}")
+
+    def _wrong_keys(self, runs: StoredRuns) -> Iterator[Fault]:
+        for key, seed, case in zip(runs.keys, runs.seed.tolist(), runs.case.tolist(), strict=True):
+            if key != run_key(runs.configurations[case], seed, version=self.version):
+                problem = f"holds the run {key}, whose key does not match its scenario and seed"
+                yield Fault.of_file(self.path, f"{problem}: it was changed; {MEND}")
+                return
+
+    def _card(self) -> Card:
+        manifest = self.manifest
+        totals = self.totals()
+        done, failed = totals.runs + totals.repeats, totals.failed
+        planned = manifest.get("runs")
+        of_all = f" of {planned:,}" if isinstance(planned, int) else ""
+        progress = f"{done:,}{of_all} runs done{f', {failed:,} of them failed' if failed else ''}"
+        axes = [[one["name"], one["meaning"], _unit(one)] for one in axes_of(manifest)]
+        measures = [[name, one["meaning"], _unit(one)] for name, one in manifest["units"].items()]
+        return Card(
+            title=manifest["name"] or "A store",
+            lines=[progress, f"in {self.path}, by celltrain {self.version}"],
+            grids=[
+                Grid(heads=["axis", "what it sets", "unit"], rows=axes, left=(0, 1, 2)),
+                Grid(heads=["measure", "meaning", "unit"], rows=measures, left=(0, 1, 2)),
+            ],
+            notes=[".summary() has the means with their intervals, celltrain.report(store) a page about it"],
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Arrays are read again.
+        return {**vars(self), "_runs": None}
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.path)!r}, {self.totals().runs:,} runs)"
+
+    def _error(self, problem: str) -> StoreError:
+        return StoreError.of_file(self.path, problem)
+
+    # To write.
+
+    @staticmethod
+    def refuse(folder: Path) -> None:
+        """Raises `StoreError` unless a store can be created in a folder."""
+        problem = None
+        try:
+            if _is_store(folder):
+                problem = "is already a store: continue it with --resume, or name another folder"
+            elif folder.exists() and not folder.is_dir():
+                problem = "is a file, not a folder"
+            elif folder.is_dir() and any(folder.iterdir()) and not _half_made(folder):
+                problem = "contains other files: name a folder that is new or empty"
+        except OSError as error:
+            raise _not_made(folder, error) from None
+        if problem is not None:
+            raise StoreError.of_file(folder, problem)
+
+    @classmethod
+    @checked(StoreError)
+    def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
+        """Returns a new store for a plan, open for writing; raises `StoreError` if the folder is in use."""
+        folder = Path(path)
+        cls.refuse(folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _not_made(folder, error) from None
+        manifest = KIND.new(
+            plan,
+            # The total is unknown if the number of seeds depends on the values.
+            runs=plan.runs if plan.seeds.until is None else None,
+            measures=list(plan.measures),
+            columns=[
+                {"name": one.name, "kind": one.kind, "unit": one.unit, "meaning": one.meaning}
+                for one in store_columns(plan.axes)
+            ],
+            units={one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},
+        )
+        lock = Lock(folder / LOCK)
+        with lock.released_on_error():
+            clear(folder)
+            # Another sweep may have created the store meanwhile.
+            if _is_store(folder):
+                cls.refuse(folder)
+            Database.create(folder / DATABASE, manifest)
+            return cls._writable(folder, manifest, plan, lock)
+
+    @classmethod
+    @checked(StoreError)
+    def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
+        """Returns a store to continue; raises `StoreError` if it is damaged, or of another plan or version.
+
+        If an earlier creation was killed or ran out of disk space, creates the store.
+        """
+        folder = Path(path)
+        try:
+            manifest = _manifest(folder)
+        except StoreError:
+            with contextlib.suppress(OSError):
+                if _half_made(folder):
+                    return cls.create(folder, plan)
+            raise
+        if faults := list(KIND.differences(folder, manifest, plan)):
+            raise StoreError(faults)
+        lock = Lock(folder / LOCK)
+        with lock.released_on_error():
+            clear(folder)
+            return cls._writable(folder, manifest, plan, lock)
+
+    @classmethod
+    def _writable(cls, folder: Path, manifest: dict[str, Any], plan: Plan, lock: Lock) -> Store:
+        database = Database(folder / DATABASE, write=True)
+        database.expect(manifest)
+        return cls._made(path=folder, manifest=manifest, plan=plan, _lock=lock, _database=database)
+
+    @property
+    def database(self) -> Database:
+        """The writing connection; raises `StoreError` unless the store is open for writing."""
+        if self._lock is None or self._database is None:
+            raise self._error("is open for reading; use Store.create or Store.resume to open a store for writing")
+        return self._database
+
+    @checked(StoreError)
+    def write(self, rows: Sequence[RunRecord], repeats: Sequence[Repeat] = ()) -> None:
+        """Adds runs, all of them or none; raises `StoreError` if that cannot be done."""
+        if rows or repeats:
+            with uninterrupted():
+                self.database.add(rows, repeats, self.plan.measures, self._settings)
+
+    @checked(StoreError)
+    def drop_failed(self, worth: Callable[[str], bool]) -> int:
+        """Deletes failed runs that should be repeated, so that they are missing again; returns their number.
+
+        Args:
+            worth: Called with the error of a run; returns whether to repeat it.
+
+        Raises:
+            StoreError: If the store cannot be read or written.
+        """
+        with uninterrupted():
+            return self.database.drop_failed(worth) if self.database.totals().failed else 0
+
+    def close(self) -> None:
+        """Releases the lock, so that others can write."""
+        if self._lock is not None and self._database is not None:
+            self._database.close()
+            self._lock.close()
+        vars(self).update(_lock=None, _database=None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _settings(self, point: int) -> list[float | str]:
+        """Returns the values of the axes at a point, as stored in the database."""
+        values = zip(self.plan.axes, self.plan.points.values(point), strict=True)
+        return [float(value) + 0.0 if axis.is_number else str(value) for axis, value in values]
+
+
+def read_parquet(content: bytes) -> pa.Table:
+    """Reads a Parquet file in memory, and verifies its checksums.
+
+    Uses only this thread, and memory owned by Arrow: an Arrow thread that releases a Python object during interpreter
+    shutdown crashes the process.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buffer = pa.allocate_buffer(len(content))
+    memoryview(buffer).cast("B")[:] = content
+    file = pq.ParquetFile(pa.BufferReader(buffer), page_checksum_verification=True, pre_buffer=False)
+    table = file.read(use_threads=False)
+    table.validate(full=True)
+    return table
+
+
+def _unit(column: dict[str, Any]) -> str:
+    """Returns the unit of a column; empty for pure numbers."""
+    return "" if column["unit"] == "1" else str(column["unit"])
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Returns the manifest of a store; raises `StoreError` if there is none that this version can read."""
+    path = folder / DATABASE
+    if not path.exists() and not path.is_symlink():
+        problem = f"is not a store: it has no {DATABASE}" if folder.exists() else "is not there"
+        if (folder / OLD_MANIFEST).exists():
+            problem = "is a store of celltrain 0.2: make one of this version from it with celltrain store import"
+        raise StoreError.of_file(folder, problem)
+    with contextlib.closing(Database(path)) as database:
+        manifest = KIND.understood(folder, database.about())
+        database.expect(manifest)
+        return manifest
+
+
+def _is_store(folder: Path) -> bool:
+    return any((folder / name).exists() for name in (DATABASE, OLD_MANIFEST))
+
+
+def _half_made(folder: Path) -> bool:
+    """Returns whether the folder contains only what an interrupted creation of a store left behind."""
+    names = [one.name for one in folder.iterdir()]
+    return bool(names) and all(name == LOCK or (name.startswith(".") and name.endswith(".tmp")) for name in names)
+
+
+def _not_made(folder: Path, error: OSError) -> StoreError:
+    reason = (error.strerror or str(error)).lower()
+    return StoreError.of_file(folder, f"cannot be made ({reason})")

@@ -19,12 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.ensemble.store.folder import sync
-from celltrain.ensemble.table import RunTable
-from celltrain.errors import Fault, InputError, StoreError
+from celltrain.ensemble.cases import RunTable
+from celltrain.ensemble.store.folder import sync, unwritable
+from celltrain.errors import InputError, StoreError
 from celltrain.model.files import UnreadableError, json_of
 from celltrain.running import RunRecord
-from celltrain.text import shown
 
 #: Seconds to wait for another connection.
 PATIENCE = 10.0
@@ -115,7 +114,7 @@ class Database:
         self._lock = threading.RLock()
         if path.is_symlink() or (path.exists() and not path.is_file()):
             what = "is a link" if path.is_symlink() else "is not a regular file"
-            raise _fault(path, f"{what}, and celltrain did not create it: delete it")
+            raise StoreError.of_file(path, f"{what}, and celltrain did not create it: delete it")
         with self._explained():
             self._connection = self._writable() if write else self._readable()
 
@@ -174,13 +173,13 @@ class Database:
         has_triggers = any(kind == "trigger" for kind, _, _ in found)
         if wrong or has_triggers:
             what = f"its table {wrong[0]} is not as celltrain made it" if wrong else "it has triggers"
-            raise _fault(self.path, f"was changed ({what}): {MEND}")
+            raise StoreError.of_file(self.path, f"was changed ({what}): {MEND}")
 
     def totals(self) -> Totals:
         """Returns the stored numbers of runs, which is faster than counting them."""
         rows = self.rows("SELECT runs, failed, repeats, checks FROM totals LIMIT 2")
         if len(rows) != 1 or not all(isinstance(number, int) for number in rows[0]):
-            raise _fault(self.path, _DAMAGED.format("it has no totals"))
+            raise StoreError.of_file(self.path, _DAMAGED.format("it has no totals"))
         return Totals(*rows[0])
 
     @contextmanager
@@ -241,20 +240,14 @@ class Database:
         key = np.frombuffer(b"".join(keys), np.uint32).reshape(-1, 3)
         checked = checksums(table, table.case, key, seconds)
         numbers = zip(table.fingerprint.view(np.int64).tolist(), table.printed.tolist(), strict=True)
+        prints = [number if printed else None for number, printed in numbers]
+        of_runs = (table.case.tolist(), table.seed.tolist(), keys, prints, seconds.tolist())
+        errors = [record.error for record in ordered]
         cases = {record.point: record.configuration for record in ordered}
         with self._transaction() as connection:
             [first] = connection.execute("SELECT coalesce(max(run), 0) + 1 FROM runs").fetchone()
-            stored = [
-                range(first, first + len(table)),
-                table.case.tolist(),
-                table.seed.tolist(),
-                keys,
-                [number if printed else None for number, printed in numbers],
-                seconds.tolist(),
-                [record.error for record in ordered],
-                checked.tolist(),
-                *table.values.T.tolist(),
-            ]
+            rows = range(first, first + len(table))
+            stored = [rows, *of_runs, errors, checked.tolist(), *table.values.T.tolist()]
             query = f"INSERT INTO runs VALUES (?{', ?' * (len(stored) - 1)})"
             connection.executemany(query, zip(*stored, strict=True))
             for point, configuration in cases.items():
@@ -340,31 +333,26 @@ class Database:
         return stack
 
 
-def _fault(path: Path, problem: str) -> StoreError:
-    return StoreError([Fault.of_file(shown(path), problem)])
-
-
 @contextmanager
 def _explained(path: Path, *, writing: bool) -> Iterator[None]:
     """Converts errors of SQLite and of the operating system to `StoreError`."""
-    unwritable = "cannot be written ({}); earlier results are intact: fix the problem, then use --resume"
     try:
         yield
     except InputError:
         raise
     except sqlite3.IntegrityError as error:
         problem = f"already has one of these runs ({error}); to see what is wrong, run celltrain store verify"
-        raise _fault(path, problem) from None
+        raise StoreError.of_file(path, problem) from None
     except sqlite3.OperationalError as error:
-        if str(error).startswith(("no such", "Could not decode")):
-            problem = _DAMAGED.format(error)
-        else:
-            problem = unwritable.format(error) if writing else f"cannot be read ({error})"
-        raise _fault(path, problem) from None
+        is_damaged = str(error).startswith(("no such", "Could not decode"))
+        if writing and not is_damaged:
+            raise unwritable(path, error) from None
+        problem = _DAMAGED.format(error) if is_damaged else f"cannot be read ({error})"
+        raise StoreError.of_file(path, problem) from None
     except OSError as error:
-        raise _fault(path, unwritable.format((error.strerror or str(error)).lower())) from None
+        raise unwritable(path, error) from None
     except (sqlite3.Error, *DAMAGE) as error:
-        raise _fault(path, _DAMAGED.format(first_line(error))) from None
+        raise StoreError.of_file(path, _DAMAGED.format(first_line(error))) from None
 
 
 # Checksums, which detect changed values. SQLite itself has none.

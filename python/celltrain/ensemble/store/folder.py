@@ -12,15 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, Any, Protocol
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, StoreError
 from celltrain.model.files import NO_LINK, UnreadableError, read_json, replacing
 from celltrain.text import shown
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: The key of a manifest's checksum, which covers all other keys.
 SHA256 = "sha256"
@@ -59,11 +56,11 @@ def sync(folder: Path) -> None:
             os.close(handle)
 
 
-def unwritable(path: Path, error: OSError) -> StoreError:
+def unwritable(path: Path, error: Exception) -> StoreError:
     """Returns the error for a file that could not be written."""
-    reason = error.strerror or str(error)
+    reason = getattr(error, "strerror", None) or str(error)
     problem = f"cannot be written ({reason[:1].lower()}{reason[1:]}); earlier results are intact: fix the problem, then use --resume"
-    return StoreError([Fault.of_file(shown(path), problem)])
+    return StoreError.of_file(path, problem)
 
 
 @contextlib.contextmanager
@@ -90,8 +87,7 @@ class Lock:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | NO_LINK, 0o666)
         except OSError as error:
             if path.is_symlink():
-                problem = "is a link that celltrain did not create: delete it"
-                raise StoreError([Fault.of_file(shown(path), problem)]) from None
+                raise StoreError.of_file(path, "is a link that celltrain did not create: delete it") from None
             raise unwritable(path, error) from None
         self._file: IO[str] = open(handle, "a+")  # noqa: PTH123, SIM115, a descriptor, held until the release
         if not _locked(self._file):
@@ -100,13 +96,13 @@ class Lock:
             self._file.close()
             who = f" (process {owner})" if owner else ""
             problem = f"is being written by another {what}{who}; wait until it ends, or stop it and use --resume"
-            raise StoreError([Fault.of_file(shown(path.parent), problem)])
+            raise StoreError.of_file(path.parent, problem)
         with contextlib.suppress(OSError):
             self._file.truncate(0)
             # Bypass the buffer: if the disk is full, it would be written again on release.
             os.write(self._file.fileno(), f"{os.getpid()}\n".encode())
 
-    def release(self) -> None:
+    def close(self) -> None:
         """Releases the lock, so that others can write."""
         self._file.close()
 
@@ -116,7 +112,7 @@ class Lock:
         try:
             yield
         except BaseException:
-            self.release()
+            self.close()
             raise
 
 
@@ -141,24 +137,6 @@ def _locked(file: IO[str]) -> bool:
         # The file system does not support locks; users must not run two sweeps in one folder.
         return True
     return True
-
-
-class Locked:
-    """A folder locked for writing by this process until it is closed."""
-
-    _lock: Lock | None = None
-
-    def close(self) -> None:
-        """Releases the lock, so that others can write."""
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
 
 class Planned(Protocol):
@@ -212,9 +190,9 @@ class Kind:
         except UnreadableError as error:
             if error.missing or not folder.is_dir():
                 problem = f"is not a {self.what}: it has no {self.file}" if folder.exists() else "is not there"
-                raise self._error(folder, problem) from None
+                raise self.error.of_file(folder, problem) from None
             problem = f"{error.problem}: it is not what celltrain wrote; restore it from a backup"
-            raise self._error(path, problem) from None
+            raise self.error.of_file(path, problem) from None
         return self.understood(folder, manifest)
 
     def understood(self, folder: Path, manifest: Any) -> dict[str, Any]:
@@ -223,12 +201,12 @@ class Kind:
         if not isinstance(manifest, dict) or manifest.get("format") != self.format:
             found = manifest.get("format") if isinstance(manifest, dict) else None
             problem = f"has format {found!r}, but this celltrain reads {self.format}: use the version that made it"
-            raise self._error(path, problem)
+            raise self.error.of_file(path, problem)
         known = {**_EVERY, **self.needs}
         wrong = [key for key, kind in known.items() if not isinstance(manifest.get(key), kind)]
         if wrong:
             problem = f"has no valid {', '.join(wrong)}"
-            raise self._error(path, f"{problem}: it was changed; restore it from a backup")
+            raise self.error.of_file(path, f"{problem}: it was changed; restore it from a backup")
         return dict(manifest)
 
     def changed(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Fault]:
@@ -236,7 +214,7 @@ class Kind:
         if manifest.get(SHA256) != checksum(manifest):
             found = "differs" if SHA256 in manifest else "is missing"
             problem = f"was changed (its sha256 {found}): it cannot be trusted, so restore it from a backup"
-            yield Fault.of_file(shown(folder / self.file), problem)
+            yield Fault.of_file(folder / self.file, problem)
 
     def differences(self, folder: Path, manifest: dict[str, Any], plan: Planned) -> Iterator[Fault]:
         """Yields the reasons why a folder cannot be resumed."""
@@ -251,7 +229,7 @@ class Kind:
             problem = (
                 f"was made by a {manifest['profile']} build, but this is a {build['profile']} build: name a new folder"
             )
-            yield Fault.of_file(shown(folder), problem)
+            yield Fault.of_file(folder, problem)
         else:
             yield from self.changed(folder, manifest)
         if manifest["digest"] != plan.digest:
@@ -259,10 +237,7 @@ class Kind:
             keys = [key for key in sorted(before.keys() | now.keys()) if before.get(key) != now.get(key)]
             what = f"in {', '.join(keys)}" if set(keys) - {"name", "limits"} else self.unseen
             problem = f"was made from another plan: it differs {what}; name a new folder for this one"
-            yield Fault.of_file(shown(folder), problem)
-
-    def _error(self, path: Path, problem: str) -> InputError:
-        return self.error([Fault.of_file(shown(path), problem)])
+            yield Fault.of_file(folder, problem)
 
 
 def checksum(manifest: dict[str, Any]) -> str:

@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from celltrain.ensemble.store import DATABASE, FORMAT, KIND, LOCK, OLD_MANIFEST, Store, read_parquet
 from celltrain.ensemble.store.database import DAMAGE, Database, Repeat, axes_of, first_line
 from celltrain.ensemble.store.folder import SHA256, Kind, Lock, checksum
-from celltrain.ensemble.store.store import DATABASE, FORMAT, KIND, LOCK, OLD_MANIFEST, Store, read_parquet
-from celltrain.errors import Fault, StoreError
+from celltrain.errors import StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.files import UnreadableError, read_bytes
 from celltrain.running import RunRecord
-from celltrain.text import shown
 
 OLD = Kind("store of celltrain 0.2", OLD_MANIFEST, 1, StoreError, unseen=KIND.unseen, needs=KIND.needs)
 #: Maximum size of a part or a series, in bytes.
@@ -58,7 +57,7 @@ def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> St
         (folder / DATABASE).unlink(missing_ok=True)
         raise
     finally:
-        lock.release()
+        lock.close()
     return Store.open(folder)
 
 
@@ -81,13 +80,10 @@ def _records(
             ]
             own = [by_measure.get(name, {}) for name in manifest["measures"]]
             yield RunRecord(
-                point=first["point"],
-                seed=first["seed"],
+                **{name: first[name] for name in ("point", "seed", "configuration", "fingerprint")},
                 run_key=key,
-                configuration=first["configuration"],
                 values=tuple(row.get("value") for row in own),
                 problems=None if None in by_measure else tuple(row.get("error") for row in own),
-                fingerprint=first["fingerprint"],
                 error=by_measure[None]["error"] or "no reason given" if None in by_measure else None,
                 seconds=seconds.get(key, 0.0),
                 series=_series(source / "series" / f"{key}.parquet"),
@@ -120,6 +116,4 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (UnreadableError, sqlite3.Error, pa.ArrowException, OSError, AttributeError, *DAMAGE) as error:
         problem = f"is damaged, or was not written by celltrain 0.2 ({first_line(error)})"
-        raise StoreError(
-            [Fault.of_file(shown(path), f"{problem}: repair it with celltrain 0.2, using its store repair")]
-        ) from None
+        raise StoreError.of_file(path, f"{problem}: repair it with celltrain 0.2, using its store repair") from None

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from celltrain.ensemble.cases import SUMMARY, RunTable, arrow, by_measure, means, measured, texts
 from celltrain.ensemble.store.database import Database, axes_of, check_texts, checksums, wrapped
-from celltrain.ensemble.table import SUMMARY, RunTable, arrow, by_measure, means, measured, texts
-from celltrain.errors import Fault, StoreError
+from celltrain.errors import StoreError
 from celltrain.running.tables import Column
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ class StoredRuns(RunTable):
         known = self.manifest["measures"]
         for name in measures or ():
             if name not in known:
-                problem = f"was not measured; choose from {', '.join(known)}"
-                raise StoreError([Fault.of_option("measures", repr(name), problem)])
+                raise StoreError.of_option("measures", repr(name), f"was not measured; choose from {', '.join(known)}")
         return np.array(
             [known.index(name) for name in dict.fromkeys(known if measures is None else measures)], np.int64
         )

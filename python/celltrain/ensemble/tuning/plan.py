@@ -8,23 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
-from celltrain.ensemble.plan import MAX_RUNS, Plan, Seeds
+from typing_extensions import Self
+
+from celltrain.ensemble.cases import measured
+from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, digest_of, in_words
 from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, rounded, written
 from celltrain.ensemble.plan.document import Place, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
-from celltrain.ensemble.plan.plan import OUTLINED, check_measures, digest_of, in_words
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
-from celltrain.ensemble.table import measured
 from celltrain.errors import Fault
-from celltrain.model.paths import UnknownKeyError, set_key
-from celltrain.model.quantities import exact
+from celltrain.model.paths import UnknownKeyError, exact, set_key
 from celltrain.model.scenario import Reading
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: Maximum number of corners of the parameter space, and of scenarios, that are checked before anything runs.
 MOST_CORNERS, MOST_CHECKED = 256, 2000
@@ -306,7 +303,7 @@ class TunePlan(Planned):
 
     def title(self, configuration: int) -> str:
         """Describes a configuration by its values. Leaves out values determined by an earlier axis."""
-        from celltrain.drawing.pages.words import valued
+        from celltrain.drawing.words import valued
 
         points = self.configurations.points
         every = [points.values(index) for index in range(len(points))]

@@ -14,22 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, TypeAdapter
 
-from celltrain.drawing.axes import INK, PALE, legible, require_matplotlib
-from celltrain.drawing.figure import (
-    MOST_ACROSS,
-    MOST_MARKS,
-    Drawing,
-    FigureStyle,
-    bars,
-    colour_of,
-    direction,
-    label_outer,
-    legend_below,
-    panelled,
-)
-from celltrain.drawing.pages import words
-from celltrain.drawing.pages.html import Inlined, render, write_figure
-from celltrain.ensemble.table import bounds
+from celltrain.drawing import figure as canvas
+from celltrain.drawing import words
+from celltrain.drawing.figure import Drawing, FigureStyle, colour_of
+from celltrain.drawing.html import Inlined, render, write_figure
+from celltrain.ensemble.cases import bounds
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
 from celltrain.model.grids import Card, Carded, Grid
@@ -267,19 +256,19 @@ class Tuned(Carded, Answer):
 
 def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: FigureStyle) -> Drawing:
     """Draws a panel for each configuration of a search."""
-    require_matplotlib()
+    canvas.require_matplotlib()
     about = facts["objectives"]
     x, y = (
-        direction(words.labelled(words.measure(one["measure"], one["unit"]), ""), one["better"] == "larger")
+        canvas.direction(words.labelled(words.measure(one["measure"], one["unit"]), ""), one["better"] == "larger")
         for one in about
     )
     with look.applied():
-        figure, grid = panelled(len(searches), look, height=2.7, extra=0.1)
+        figure, grid = canvas.panelled(len(searches), look, height=2.7, extra=0.1)
         for axes, searched in zip(grid, searches, strict=True):
             _panel(axes, searched, about, [one["label"] for one in facts["references"]])
             axes.set_title(shown(searched.title or facts["name"]), fontsize="small")
-        label_outer(grid, look.shape(len(grid), MOST_ACROSS)[1], x, y)
-        legend_below(figure, grid, look)
+        canvas.label_outer(grid, look.shape(len(grid), canvas.MOST_ACROSS)[1], x, y)
+        canvas.legend_below(figure, grid, look)
     few, fresh = (facts["seeds"][stage]["count"] for stage in ("search", "confirmation"))
     caption = (
         f"Pale dots: the trials of the search, means of {few} seeds each. Full dots: what was chosen among them, run again "
@@ -292,12 +281,13 @@ def _fronts(facts: Mapping[str, Any], searches: Sequence[Searched], look: Figure
 
 def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], references: Sequence[str]) -> None:
     tried = np.array([trial.means for trial in searched.trials if trial.means is not None]).reshape(-1, 2)
-    style: dict[str, Any] = {"s": 12, "color": PALE, "linewidths": 0, "rasterized": len(tried) > MOST_MARKS}
-    axes.scatter(*tried.T, zorder=1, label="trials", **style)
+    style: dict[str, Any] = {"s": 12, "color": canvas.PALE, "linewidths": 0, "zorder": 1}
+    axes.scatter(*tried.T, label="trials", rasterized=len(tried) > canvas.MOST_MARKS, **style)
     known = [one for one in searched.confirmed if one.estimates is not None]
     mean = np.array([[one.mean for one in each.estimates or ()] for each in known]).reshape(-1, 2)
     half = np.array([[one.half for one in each.estimates or ()] for each in known]).reshape(-1, 2)
-    ends = np.stack([bars(mean[:, i], half[:, i], bounds(one["measure"])) for i, one in enumerate(about)], axis=-1)
+    barred = [canvas.bars(mean[:, i], half[:, i], bounds(one["measure"])) for i, one in enumerate(about)]
+    ends = np.stack(barred, axis=-1)
 
     def draw(wanted: Sequence[bool], **style: Any) -> None:
         own = np.flatnonzero(wanted)
@@ -311,10 +301,10 @@ def _panel(axes: Axes, searched: Searched, about: Sequence[Mapping[str, Any]], r
     if len(line):
         # Draw steps through the worse corners: points there would be beaten by both neighbours.
         steps = "steps-pre" if about[0]["better"] == "larger" else "steps-post"
-        axes.plot(*line[np.lexsort(line.T[::-1])].T, color=INK, linewidth=0.9, zorder=2, drawstyle=steps)
+        axes.plot(*line[np.lexsort(line.T[::-1])].T, color=canvas.INK, linewidth=0.9, zorder=2, drawstyle=steps)
     for place, label in enumerate(references):
         mark = {"color": colour_of(1 + place % 6), "fmt": MARKS[place % len(MARKS)], "markersize": 6}
-        draw([one.label == label for one in known], zorder=4, label=legible(label), **mark)
+        draw([one.label == label for one in known], zorder=4, label=canvas.legible(label), **mark)
     _zoom(axes, np.concatenate([mean - ends[0], mean + ends[1]]), tried)
     axes.locator_params(nbins=5)
     axes.ticklabel_format(useOffset=False)

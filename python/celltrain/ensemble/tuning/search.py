@@ -7,7 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,20 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.pages.words import valued
+from celltrain.drawing.words import valued
 from celltrain.ensemble.cases import Case, Run, execute
-from celltrain.ensemble.coordinator import Coordinator, Progress
-from celltrain.ensemble.plan import Seeds, canonical
-from celltrain.ensemble.plan.plan import compact
+from celltrain.ensemble.plan import Seeds, canonical, compact
 from celltrain.ensemble.plan_warnings import DELIVERED
-from celltrain.ensemble.store import Store
-from celltrain.ensemble.store.store import DATABASE
+from celltrain.ensemble.store import DATABASE, Store
+from celltrain.ensemble.sweeps import Coordinator, Progress
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
 from celltrain.ensemble.tuning.result import Confirmed, Estimate, Left, Searched, Tried, Tuned
 from celltrain.ensemble.tuning.trials import Folder, Trial, ask, silent_optuna
-from celltrain.errors import Fault, PlanError, ScenarioError, warn
+from celltrain.errors import PlanError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, check, endable, watched
+from celltrain.model.cancel import Cancel, check
 from celltrain.running import Rows, Worker, statistics, worker_of
 from celltrain.text import shown
 
@@ -293,16 +291,13 @@ class Search:
         stages = {"search": plan.search, "selection": plan.selection, "confirmation": plan.confirmation}
         parameters = [
             {
-                "name": one.name,
-                "path": one.path,
-                "unit": one.unit,
-                "from": float(one.interval.low),
-                "to": float(one.last),
-                "scale": "log" if one.interval.log else "linear",
+                **{"name": one.name, "path": one.path, "unit": one.unit, "from": float(one.interval.low)},
+                **{"to": float(one.last), "scale": "log" if one.interval.log else "linear"},
                 "step": None if one.step is None else float(one.step),
             }
             for one in plan.parameters
         ]
+        counts = {"trials": plan.trials, "batch": plan.batch, "runs": self._runs.count, "failed": self._runs.failed}
         return {
             "name": plan.name,
             **{key: manifest[key] for key in ("version", "profile", "optuna")},
@@ -310,10 +305,7 @@ class Search:
             "parameters": parameters,
             "references": [{"label": one.label, "parameters": plan.named(one.numbers)} for one in plan.references],
             "seeds": {name: {"first": seeds.first, "count": seeds.count} for name, seeds in stages.items()},
-            "trials": plan.trials,
-            "batch": plan.batch,
-            "runs": self._runs.count,
-            "failed": self._runs.failed,
+            **counts,
         }
 
     def _searched(self, configuration: int, settings: Sequence[Numbers], chosen: Sequence[Numbers]) -> Searched:
@@ -428,8 +420,6 @@ def _flat(settings: Sequence[Sequence[Numbers]]) -> list[Setting]:
 
 
 @checked(PlanError)
-@endable
-@watched
 def tune(
     base: Scenario | TunePlan | str | os.PathLike[str],
     *,
@@ -490,7 +480,7 @@ def tune(
     document = {"axes": over, "measures": measures, "limits": limits, "tune": given}
     plan = base if isinstance(base, TunePlan) else TunePlan.of(base, document)
     if resume and out is None:
-        raise PlanError([Fault.of_option("resume", True, "needs the folder to continue")])
+        raise PlanError.of_option("resume", True, "needs the folder to continue")
     where = worker_of(jobs, client, worker)
     keeper = tempfile.TemporaryDirectory(prefix="celltrain-") if out is None else None
     folder = Path(keeper.name) / "tune" if keeper is not None else Path(out or "")
@@ -512,5 +502,6 @@ def run_tune(
     After Ctrl-C, completed work is written before `KeyboardInterrupt` is raised.
     """
     silent_optuna()
-    with Folder.resume(folder, plan) if resume else Folder.create(folder, plan) as opened:
+    opened = Folder.resume(folder, plan) if resume else Folder.create(folder, plan)
+    with closing(opened.lock):
         return Search(plan, opened, worker, progress).run()

@@ -18,15 +18,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from celltrain.ensemble.plan.axes import draw
-from celltrain.ensemble.store.folder import Kind, Lock, Locked, clear, put, sync
+from celltrain.ensemble.store.folder import Kind, Lock, clear, put, sync
 from celltrain.ensemble.tuning.plan import Numbers, TunePlan
-from celltrain.errors import Fault, MissingExtraError, TuneError, warn
+from celltrain.errors import TuneError, needed, warn
 from celltrain.model.files import UnreadableError, linked, read_json
-from celltrain.model.quantities import exact
+from celltrain.model.paths import exact
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -86,18 +85,13 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
     return [tuple(p.near(float(params[p.name])) for p in parameters) for params in asked]
 
 
-def silent_optuna() -> ModuleType:
+def silent_optuna() -> Any:
     """Imports and returns Optuna; raises `MissingExtraError` if it is not installed."""
-    try:
-        import optuna
-    except ImportError as error:
-        raise MissingExtraError("tuning needs optuna: pip install 'celltrain[tune]'") from error
-    module: ModuleType = optuna
-    return module
+    return needed("optuna", "tuning needs optuna: pip install 'celltrain[tune]'")
 
 
 @contextmanager
-def quiet(optuna: ModuleType) -> Iterator[None]:
+def quiet(optuna: Any) -> Iterator[None]:
     """Silences Optuna's log, and its warnings about experimental features."""
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.ERROR)
@@ -140,39 +134,36 @@ def _distributions(plan: TunePlan) -> dict[str, BaseDistribution]:
     return made
 
 
-class Folder(Locked):
+class Folder:
     """The folder of a search, locked for writing."""
 
     def __init__(self, path: Path, manifest: dict[str, Any], plan: TunePlan) -> None:
         self.path, self.manifest, self.plan = path, manifest, plan
         #: Settings by generation and configuration.
         self.asked: list[list[list[Numbers]]] = []
-        self._lock = Lock(path / LOCK, "search")
+        self.lock = Lock(path / LOCK, "search")
 
     @classmethod
     def create(cls, path: Path, plan: TunePlan) -> Folder:
         """Creates a folder; raises `TuneError` if it already contains other files."""
         try:
             if path.exists() and not path.is_dir():
-                raise _error(path, "is a file, not a folder")
+                raise TuneError.of_file(path, "is a file, not a folder")
             path.mkdir(parents=True, exist_ok=True)
             names = {one.name for one in path.iterdir() if not one.name.startswith(".")}
         except OSError as error:
-            raise _error(path, f"cannot be made ({error.strerror})") from None
+            raise TuneError.of_file(path, f"cannot be made ({error.strerror})") from None
         # A creation that was killed may have left the lock and an empty folder.
         if MANIFEST not in names and names - {LOCK, RUNS}:
-            raise _error(path, "contains other files: name a folder that is new or empty")
+            raise TuneError.of_file(path, "contains other files: name a folder that is new or empty")
         folder = cls(path, KIND.new(plan, optuna=silent_optuna().__version__), plan)
-        try:
+        with folder.lock.released_on_error():
             if (path / MANIFEST).exists():
-                raise _error(path, "is already a search: continue it with --resume, or name another folder")
+                raise TuneError.of_file(path, "is already a search: continue it with --resume, or name another folder")
             _refuse_links(path / RUNS)
             (path / RUNS).mkdir(exist_ok=True)
             sync(path)
             put(path / MANIFEST, json.dumps(folder.manifest, indent=1, ensure_ascii=False).encode())
-        except BaseException:
-            folder.close()
-            raise
         return folder
 
     @classmethod
@@ -182,12 +173,9 @@ class Folder(Locked):
         if faults := list(KIND.differences(path, manifest, plan)):
             raise TuneError(faults)
         folder = cls(path, manifest, plan)
-        try:
+        with folder.lock.released_on_error():
             clear(path)
             folder.asked = folder._read_asked()
-        except BaseException:
-            folder.close()
-            raise
         before, now = manifest["optuna"], silent_optuna().__version__
         if before != now:
             begun = f"{shown(path)} was begun with optuna {before}, and this is {now}"
@@ -228,14 +216,12 @@ class Folder(Locked):
             generations = read_json(path, what="list of trials")["generations"]
             asked = [[[tuple(map(exact, numbers)) for numbers in of] for of in one] for one in generations]
         except (UnreadableError, ValueError, ArithmeticError, TypeError, KeyError) as error:
-            raise _error(path, f"is not what celltrain wrote ({error}): start again in another folder") from None
+            raise TuneError.of_file(
+                path, f"is not what celltrain wrote ({error}): start again in another folder"
+            ) from None
         if any(len(one) != len(self.plan.configurations.points) for one in asked):
-            raise _error(path, "has other configurations: start again in another folder")
+            raise TuneError.of_file(path, "has other configurations: start again in another folder")
         return asked
-
-
-def _error(path: Path, problem: str) -> TuneError:
-    return TuneError([Fault.of_file(shown(path), problem)])
 
 
 def _refuse_links(*paths: Path) -> None:

@@ -21,25 +21,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from celltrain import _core
-from celltrain.drawing.pages.html import render, sections
-from celltrain.drawing.pages.words import UNDEFINED, counted, estimated
-from celltrain.ensemble.comparing import Compared, compare
-from celltrain.ensemble.comparing.comparability import FEWEST_SEEDS, few
+from celltrain.drawing.html import render_answer, sections
+from celltrain.drawing.words import UNDEFINED, counted, estimated
+from celltrain.ensemble.cases import means
+from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
 from celltrain.ensemble.comparing.compared import ends
-from celltrain.ensemble.comparing.run import wrong_seeds
+from celltrain.ensemble.comparing.data import FEWEST_SEEDS, few
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
-from celltrain.ensemble.table import means
 from celltrain.ensemble.vetting import standard
 from celltrain.ensemble.vetting.standard import PATH, check_policy, policy_of
 from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import checked
-from celltrain.model.cancel import Cancel, endable, watched
+from celltrain.model.cancel import Cancel
 from celltrain.model.grids import Block, Grid, Line
+from celltrain.model.network import tcp_summary
 from celltrain.model.paths import choices
 from celltrain.model.policy_files import Policy as Named
 from celltrain.model.scenario import Reading
 from celltrain.running.results import run
-from celltrain.running.summary import tcp_summary
 from celltrain.text import among, shown
 
 if TYPE_CHECKING:
@@ -59,8 +58,6 @@ WORDS = {"max_queue_cells": "largest queue (cells)", "least_goodput_mbps": "leas
 
 
 @checked()
-@endable
-@watched
 def vet(
     policy: Policy | PythonPolicy | Named | Mapping[str, Any] | str | os.PathLike[str],
     *,
@@ -196,12 +193,9 @@ def _compared_in(name: str, mine: Named, others: Sequence[str], **options: Any) 
     with warnings.catch_warnings():
         # The vetting's own answer contains the relevant warnings.
         warnings.simplefilter("ignore", CelltrainWarning)
-        return compare(
-            *(Scenario.model_validate(standard.scenario(name, table)) for table in tables),
-            names=[column_name(mine.name, others), *others],
-            measures=list(standard.MEASURES.values()),
-            **options,
-        )
+        scenarios = [Scenario.model_validate(standard.scenario(name, table)) for table in tables]
+        names, measures = [column_name(mine.name, others), *others], list(standard.MEASURES.values())
+        return compare(*scenarios, names=names, measures=measures, **options)
 
 
 # The checks.
@@ -313,7 +307,7 @@ def _estimates(
         for number, measure in enumerate(standard.MEASURES):
             own, more = each.means[number], each.differences[number]
             # Differences in the comparison have the opposite sign.
-            mean, half = (-more.difference, more.half) if of_differences else (own.mean, own.half)
+            mean, half = (-more.mean, more.half) if of_differences else (own.mean, own.half)
             found[f"{name}.{measure}"] = ends(mean[place], half[place])
     return found
 
@@ -427,15 +421,10 @@ def page(answer: Mapping[str, Any]) -> str:
     ]
     beside = f", beside {', '.join(answer['beside'])}" if answer["beside"] else ""
     ranking = {name: answer[name] for name in ("ranking", "ranking_by_clocks")}
-    return render(
-        "drawing/pages/answer.html",
-        "report",
-        title=f"{answer['policy']}, vetted",
-        subtitle=f"By celltrain {_core.build()['version']}{beside}",
-        facts=facts,
-        warnings=[*(one for texts in ranking.values() for one in texts), *answer["artifacts"]["warnings"]],
-        sections=sections(blocks({**answer, "remarks": [], **dict.fromkeys(ranking, ())}), "Checks and means"),
-    )
+    title, subtitle = f"{answer['policy']}, vetted", f"By celltrain {_core.build()['version']}{beside}"
+    warnings = [*(one for texts in ranking.values() for one in texts), *answer["artifacts"]["warnings"]]
+    parts = sections(blocks({**answer, "remarks": [], **dict.fromkeys(ranking, ())}), "Checks and means")
+    return render_answer(title, subtitle, facts, warnings, parts)
 
 
 def _holds(check: Mapping[str, Any]) -> str:

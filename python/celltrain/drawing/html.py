@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from celltrain.drawing.pages import words
-from celltrain.errors import MissingExtraError
+from celltrain.drawing import words
+from celltrain.errors import needed
 from celltrain.model.files import replace
 from celltrain.model.grids import Block, Grid, Line
 from celltrain.text import lines, shown
@@ -135,17 +135,23 @@ def render(template: str, extra: str, **content: Any) -> str:
     return page
 
 
+def render_answer(
+    title: str, subtitle: str, facts: Sequence[tuple[str, str]], warnings: Sequence[str], parts: Sequence[Section]
+) -> str:
+    """Renders the page of a command's answer."""
+    about = {"title": title, "subtitle": subtitle, "facts": facts, "warnings": warnings}
+    return render("drawing/pages/answer.html", "report", **about, sections=parts)
+
+
 def environment(extra: str) -> Any:
     """Creates the template environment, which escapes texts for HTML and makes invisible characters visible.
 
     Args:
         extra: Extra that installs Jinja2, named in the `MissingExtraError` if it is missing.
     """
-    try:
-        import jinja2
-        from markupsafe import Markup
-    except ImportError as error:
-        raise MissingExtraError(f"pages need jinja2: pip install 'celltrain[{extra}]'") from error
+    jinja2 = needed("jinja2", f"pages need jinja2: pip install 'celltrain[{extra}]'")
+    from markupsafe import Markup
+
     return jinja2.Environment(
         loader=jinja2.PackageLoader("celltrain", "."),
         autoescape=True,

@@ -1,0 +1,564 @@
+"""Diagrams of a run's events: a connection's time-sequence diagram, the anatomy of a buffer, the ladder of a frame."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from celltrain.drawing import event_rows
+from celltrain.drawing import figure as canvas
+from celltrain.drawing.event_rows import SIZE, Events, finish, marks, names, numbers, one_of, rows_of, texts
+from celltrain.drawing.figure import GREY, INK, LOSS, SOFT, colour_of_flow, legible, tint_of_flow
+from celltrain.errors import InputError, OutputError
+from celltrain.model import files
+from celltrain.model.arguments import checked
+from celltrain.model.files import writing
+from celltrain.text import described
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.axes import Axes
+
+#: Metadata that marks files drawn by `Diagrams.write`.
+_MARK = "celltrain plot"
+
+
+class Diagrams:
+    """The diagrams of one run's events. Every method draws on `ax`, or on new axes, and returns the axes.
+
+    >>> import celltrain as ct
+    >>> lan = ct.n_source(sources=3, link_delay="5us", buffer_cells=100, policy=ct.TailDrop(), duration="5ms")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     axes = ct.run(lan, events=folder).plot.sequence("tcp1")
+    >>> axes.get_ylabel()
+    'place in the stream (kB)'
+    """
+
+    def __init__(self, log: Mapping[str, pa.Table], title: str, facts: Mapping[str, Any]) -> None:
+        self._run = Events(log=log, title=title, facts=facts)
+        #: Notes for the reader of the latest diagram, such as which cells are missing.
+        self.notes: list[str] = []
+
+    @checked()
+    def sequence(self, flow: str, *, window: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draws the time-sequence diagram of a connection, as tcptrace does.
+
+        A bar is a segment that was sent, from its first to its last byte. The colour of a retransmission shows its
+        reason. A cross marks a lost segment; if frames were recorded, the legend names the port and the cause. The
+        lower steps are the highest ACK at the sender, with a tick for each duplicate. The upper steps are the limit set
+        by cwnd. A dotted line is a timeout, if timers were recorded.
+
+        Args:
+            flow: The connection.
+            window: First and last time, such as `"1.2s:1.3s"`; all events when None.
+            ax: Axes to draw on.
+        """
+        return _sequence(self._run, flow, window=window, ax=ax)
+
+    @checked()
+    def anatomy(self, port: str | None = None, *, window: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draws the cells waiting at a port over time, stacked by VC, and the cells lost there.
+
+        Crosses are frames that the policy refused; triangles are cells lost for lack of room, or pushed out. The dashed
+        line is the policy's threshold, the dotted line the buffer's size. Frames and the threshold are drawn if frames
+        were recorded. If only some VCs' cells were recorded, grey dots show X, all cells waiting, at each decision
+        about a frame.
+
+        Args:
+            port: The port. If None, the only one whose cells were recorded.
+            window: First and last time, such as `"1.2s:1.3s"`; all events when None.
+            ax: Axes to draw on.
+        """
+        self.notes = []
+        return _anatomy(self._run, port, window=window, notes=self.notes, ax=ax)
+
+    @checked()
+    def ladder(self, flow: str, frame: int | None = None, *, ax: Axes | None = None) -> Axes:
+        """Draws the path of one frame's cells: a line for each port whose cells were recorded, time running downwards.
+
+        A thin line connects a cell's departure to its arrival at the next port. A thick line is a waiting cell, a cross
+        a lost cell.
+
+        Args:
+            flow: The connection that sent the data; or a VC, such as `"tcp1-acks"`.
+            frame: The frame's number within the VC. If None, the first one that lost only some of its cells, or else the
+                first that waited and arrived.
+            ax: Axes to draw on.
+        """
+        self.notes = []
+        return _ladder(self._run, flow, frame, notes=self.notes, ax=ax)
+
+    def worst(self, kind: str) -> str:
+        """Returns the connection with most retransmissions, or for a ladder the VC with most lost cells.
+
+        Args:
+            kind: `"sequence"` or `"ladder"`.
+        """
+        table, column, bad = ("cells", "vc", GONE) if kind == "ladder" else ("segments", "flow", ("retransmitted",))
+        rows = self._run.log[table]
+        counts = Counter(texts(rows, column)[np.isin(texts(rows, "event"), bad)].tolist())
+        return max(names(rows, column), key=lambda name: counts[name], default="")
+
+    @checked()
+    def write(self, kind: str, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Draws a diagram to a file in the format of its suffix: svg, png or pdf. The same events give the same file.
+
+        Replaces a file written by this method; raises `OutputError` for any other existing file.
+
+        Args:
+            kind: `"sequence"`, `"anatomy"` or `"ladder"`.
+            path: The file.
+            options: Arguments of the method named by `kind`.
+        """
+        canvas.require_matplotlib()
+        from matplotlib.figure import Figure
+
+        target = Path(path)
+        canvas.refuse_other(target, "out")
+        form = target.suffix.removeprefix(".").lower()
+        if kind not in ("sequence", "anatomy", "ladder"):
+            raise InputError.of_option("kind", kind, "is not a diagram; choose from sequence, anatomy, ladder")
+        _refuse_others(target)
+        # Do not use pyplot, which could open a window or keep the figure in memory.
+        with canvas.styled():
+            figure = Figure(figsize=TALL if kind == "ladder" else SIZE, layout="constrained")
+            getattr(self, kind)(**options, ax=figure.add_subplot())
+            with writing(target):
+                canvas.save(figure, target, {"Software" if form == "png" else "Creator": _MARK})
+        return target
+
+
+def _refuse_others(target: Path) -> None:
+    """Raises `OutputError` if the file exists and was not written by `Diagrams.write`."""
+    if not target.exists() and not target.is_symlink():
+        return
+    try:
+        is_ours = _MARK.encode() in files.read_bytes(target, what="figure", most=files.MAX_WRITTEN_BYTES)
+    except files.UnreadableError:
+        is_ours = False
+    if not is_ours:
+        problem = "already exists and was not drawn by celltrain plot; name another file, or delete it"
+        raise OutputError.of_file(target, problem)
+
+
+#: Colours by the reason for a retransmission, different from all colours of flows.
+_COLOURS = {"timeout": LOSS, "third duplicate ACK": INK, "partial ACK": "#6A3D9A", "SACK hole": "#E07B00"}
+#: A segment shorter than this fraction of the axis is drawn as a dot.
+_BAR = 0.012
+#: Maximum number of losses drawn as large crosses.
+_FEW = 40
+_LOST = ("refused", "cut", "joined", "dropped")
+
+
+def _sequence(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes:
+    """Draws the diagram from the recorded events."""
+    span = event_rows.span_of(window)
+    everything = run.log["segments"]
+    flows = names(everything, "flow")
+    one_of("flow", "a flow of these events", flow, flows)
+    own = rows_of(everything, flow=flow)
+    table = event_rows.within(own, span)
+    events, times = texts(table, "event"), numbers(table, "time_s")
+    again = events == "retransmitted"
+    is_sent = (events == "sent") | again
+    if not is_sent.any():
+        raise event_rows.nothing(window)
+    scale, _ = event_rows.time_unit(times[-1])
+    x, first = times * scale, numbers(table, "sequence")
+    last = first + numbers(table, "length")
+    by, per = (1e6, "MB") if last[is_sent].max() >= 1e7 else (1e3, "kB")
+    low, high = first[is_sent].min() / by, last[is_sent].max() / by
+    ax = run.axes(ax, legible(f"segments of {flow}"))
+
+    def segments(rows: Any, colour: str, label: str, size: float, order: int) -> None:
+        """Draws segments as bars, or as dots if bars would not be visible."""
+        if not rows.any():
+            return
+        start, end = first[rows] / by, last[rows] / by
+        if (end - start).max() < _BAR * (high - low):
+            marks(ax, x[rows], end, "s", colour, None, markersize=size, markeredgewidth=0, zorder=order)
+        else:
+            style: dict[str, Any] = {
+                "linewidth": 0.6 * size,
+                "rasterized": len(end) > event_rows.MOST_MARKS,
+                "zorder": order,
+            }
+            ax.vlines(x[rows], start, end, color=colour, **style)
+        # The square in the legend has a fixed size, so it is visible even if the segments are tiny.
+        marks(ax, [], [], "s", colour, label, markersize=6)
+
+    segments(events == "sent", colour_of_flow(run.flow_index(flows)[flow]), "sent", 2.4, 3)
+    reasons = texts(table, "reason")
+    for reason, shade in _COLOURS.items():
+        # Retransmissions are drawn larger, to be visible where the line of ACKs crosses them.
+        segments(again & (reasons == reason), shade, f"sent again: {reason}", 3.6, 4)
+    _acks(ax, table, events, x, by, high)
+    for label, lost in _lost_segments(run, own, table, is_sent).items():
+        # Many large crosses side by side would be illegible.
+        width, size = (1.5, 6) if len(lost) <= _FEW else (1, 3.5)
+        cross = {"markeredgewidth": width, "markersize": size, "zorder": 5}
+        middle = (first[lost] + last[lost]) / 2 / by
+        marks(ax, x[lost], middle, "x", LOSS, f"{legible(label)}: {len(lost):,}", **cross)
+    timers = run.rows("timers", span, flow=flow, timer="retransmission", event="expired")
+    for time in [] if timers is None else numbers(timers, "time_s"):
+        ax.axvline(time * scale, color=LOSS, linestyle=":", linewidth=1, zorder=0, label="timeout")
+    room = 0.05 * (high - low) or 1.0
+    ax.set_ylim(low - room, high + room)
+    ax.set_ylabel(f"place in the stream ({per})")
+    ax.margins(x=0.02)
+    event_rows.time_axis(ax, span, times[-1])
+    return finish(ax)
+
+
+def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float) -> None:
+    """Draws the highest ACK at the sender, a tick for each duplicate, and the limit set by cwnd."""
+    acked = events == "acknowledged"
+    if not acked.any():
+        return
+    highest = np.maximum.accumulate(np.where(acked, numbers(table, "acknowledgement"), -1))
+    style: dict[str, Any] = {"drawstyle": "steps-post"}
+    ax.plot(x[acked], highest[acked] / by, color=SOFT, linewidth=1.2, label="ACK", zorder=2, **style)
+    duplicate = acked & (texts(table, "reason") == "duplicate")
+    if duplicate.any():
+        marks(ax, x[duplicate], highest[duplicate] / by, "|", SOFT, "duplicate ACK", zorder=2)
+    cwnd = numbers(table, "cwnd") * np.nanmax(numbers(table, "length"))
+    of_sender = (acked | (events == "retransmitted")) & (highest >= 0) & ~np.isnan(cwnd)
+    # Cap a limit far above the sent data: it is outside the plot anyway.
+    allowed = np.minimum((highest + cwnd)[of_sender] / by, 2 * high + 1)
+    style |= {"color": GREY, "linewidth": 0.9, "linestyle": (0, (4, 1.5)), "zorder": 1}
+    ax.plot(x[of_sender], allowed, label="ACK + cwnd", **style)
+
+
+def _lost_segments(run: Events, own: pa.Table, table: pa.Table, is_sent: Any) -> dict[str, Any]:
+    """Returns the rows of lost segments, by cause if frames were recorded."""
+    frames = numbers(table, "frame")
+    # Data segments and ACKs have different VCs.
+    vc = str(texts(table, "vc")[is_sent][0])
+    is_lost = is_sent & event_rows.lost_frames(frames, numbers(rows_of(own, vc=vc, event="arrived"), "frame"))
+    causes: dict[float, str] = {}
+    if (judged := run.rows("frames", vc=vc)) is not None:
+        outcomes, ports, judged_frames = texts(judged, "event"), texts(judged, "port"), numbers(judged, "frame")
+        for row in np.flatnonzero(np.isin(outcomes, _LOST)):
+            causes.setdefault(judged_frames[row], f"lost at {ports[row]} ({outcomes[row]})")
+    rows: dict[str, Any] = {}
+    for row in np.flatnonzero(is_sent & (is_lost | np.isin(frames, list(causes)))):
+        rows.setdefault(causes.get(frames[row], "lost"), []).append(row)
+    return rows
+
+
+#: Maximum number of VCs with an area of their own, and the colour of the area for the rest.
+_MOST_VCS = len(canvas.COLOURS)
+_REST = "#DDDDDD"
+#: Maximum number of VCs named in a note.
+_MOST_NAMED = 4
+#: Colours of marks, different from all colours of flows.
+_REMAINDER, _REMOVED = "#E07B00", "#6A3D9A"
+#: Columns of a figure. In each column, the instants with the fullest and the emptiest buffer are drawn.
+_COLUMNS = 600
+_LEAVING = ("departed", "pushed_out", "dropped")
+#: Lines higher than this multiple of everything else are not drawn, as they would stretch the axis.
+_VISIBLE = 1.6
+
+
+def _anatomy(run: Events, port: str | None, *, window: str | None, notes: list[str], ax: Axes | None) -> Axes:
+    """Draws the diagram from the recorded events; adds notes about them for the reader."""
+    span = event_rows.span_of(window)
+    everything = run.log["cells"]
+    port = _port(port, names(everything, "port"))
+    # Keep earlier events: cells waiting when the window begins arrived before it.
+    table = event_rows.within(rows_of(everything, port=port), None if span is None else (0.0, span[1]))
+    vcs, times, waiting = _waiting(table)
+    shown = np.ones(len(times), bool) if span is None else times >= span[0]
+    if not shown.any():
+        raise event_rows.nothing(window)
+    before = waiting[:, np.flatnonzero(~shown)[-1:]]
+    times, waiting, table = times[shown], waiting[:, shown], table.filter(shown)
+    total = waiting.sum(axis=0)
+    scale, _ = event_rows.time_unit(times[-1])
+    judged = run.rows("frames", span, port=port)
+    # A decision records the number of VCs with cells in the buffer. If the table has fewer, some were not recorded.
+    partial = judged is not None and float(np.nanmax(numbers(judged, "active_vcs"), initial=0)) > len(vcs)
+    own = ", ".join(vcs) if len(vcs) <= _MOST_NAMED else f"{len(vcs)} VCs"
+    if partial:
+        notes.append(
+            f"Only the cells of {own} were kept at {port}. The grey dots are all cells, at each judgement. "
+            "Keep the events without --flow or --vc to draw the whole buffer."
+        )
+    ax = run.axes(ax, legible(f"cells {f'of {own} ' if partial else ''}waiting at {port}"))
+    points = _drawn(times, total)
+    drawn, states = times[points], waiting[:, points]
+    if span is not None:
+        # The window begins with the queue after the last event before it, and ends with the queue after its last event.
+        if before.size:
+            drawn, states = np.append(span[0], drawn), np.hstack([before, states])
+        end = min(span[1], float(numbers(everything, "time_s").max()))
+        drawn, states = np.append(drawn, max(end, drawn[-1])), np.hstack([states, states[:, -1:]])
+    _areas(ax, drawn * scale, states, np.argsort(-waiting.max(axis=1), kind="stable"), vcs, _indices(run, vcs))
+    top = float(total.max(initial=0))
+    if judged is not None:
+        top = _judgements(ax, judged, scale, top)
+    _cell_losses(ax, table, times * scale, total, with_refused="frames" not in run.log)
+    top = float(np.ceil(top))
+    if partial and judged is not None:
+        known = judged.filter(judged["occupancy"].is_valid())
+        y = numbers(known, "occupancy")
+        # Draw dots, as the queue is unknown between two decisions.
+        marks(ax, numbers(known, "time_s") * scale, y, ".", GREY, "X: all cells", markersize=2, zorder=1.5)
+        top = max(top, float(y.max(initial=0)))
+    size = run.facts.get("buffers", {}).get(port)
+    if size is not None and size <= _VISIBLE * top:
+        ax.axhline(size, color=INK, linestyle=":", linewidth=1, label=f"buffer: {size:,} cells")
+        top = max(top, size)
+    ax.set_ylim(0, 1.06 * max(top, 1))
+    ax.set_ylabel(legible(f"cells of {own} waiting") if partial else "all cells waiting")
+    ax.margins(x=0)
+    event_rows.time_axis(ax, span, times[-1])
+    return finish(ax, 3)
+
+
+def _port(port: str | None, known: list[str]) -> str:
+    """Returns the port if it is known, or the only one there is."""
+    if port is None and len(known) != 1:
+        problem = f"is missing; cells were recorded at {', '.join(known[:12]) or 'no port'}"
+        raise InputError.of_option("port", "", problem)
+    return known[0] if port is None else one_of("port", "a port of these events", port, known)
+
+
+def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
+    """Returns the VCs in the port's order, the times of events, and the waiting cells of each VC after every event."""
+    vcs = names(table, "port_vc")
+    events, times, of = texts(table, "event"), numbers(table, "time_s"), texts(table, "vc")
+    port_vcs = texts(table, "port_vc")
+    keys = np.nan_to_num(numbers(table, "frame")) * 4096 + np.nan_to_num(numbers(table, "index"), nan=4095)
+    is_rm = np.array([word is not None for word in texts(table, "rm")], bool)
+    entered, left = events == "admitted", np.isin(events, _LEAVING)
+    waiting = np.zeros((len(vcs), len(times)))
+    for vc in names(table, "vc"):
+        own = of == vc
+        known = keys[own & entered & ~is_rm]
+        count = np.cumsum((own & entered).astype(int) - (own & left).astype(int))
+        # Cells that were waiting before the first event have no arrival, and leave first.
+        unseen = int((own & left & ~is_rm & ~np.isin(keys, known)).sum())
+        waiting[vcs.index(port_vcs[int(own.argmax())])] += count + max(unseen, -int(count.min(initial=0)))
+    return vcs, times, waiting
+
+
+def _drawn(times: Any, total: Any) -> Any:
+    """Selects the rows to draw: in each column of the figure the first, the emptiest, the fullest and the last.
+
+    The last state of a column applies until the next event, so the queue is also correct during a pause.
+    """
+    if len(times) <= _COLUMNS:
+        return np.arange(len(times))
+    edges = np.searchsorted(times, np.linspace(times[0], times[-1], _COLUMNS + 1))
+    edges[-1] = len(times)
+    rows = [
+        (first, first + int(total[first:end].argmin()), first + int(total[first:end].argmax()), end - 1)
+        for first, end in pairwise(edges)
+        if first < end
+    ]
+    return np.unique(rows)
+
+
+def _indices(run: Events, vcs: list[str]) -> dict[str, int]:
+    """Returns the index of each VC's flow; for a merged VC, the index of its first flow."""
+    cells = run.log["cells"]
+    index = run.flow_index(names(cells, "flow"))
+    pairs = cells.select(["port_vc", "flow"]).group_by(["port_vc", "flow"]).aggregate([]).to_pylist()
+    flows: dict[str, list[int]] = {vc: [] for vc in vcs}
+    for pair in pairs:
+        if pair["flow"] is not None and pair["port_vc"] in flows:
+            flows[pair["port_vc"]].append(index[pair["flow"]])
+    return {vc: min(flows[vc], default=place) for place, vc in enumerate(vcs)}
+
+
+def _areas(ax: Axes, x: Any, states: Any, order: Any, vcs: Sequence[str], index: dict[str, int]) -> None:
+    """Stacks the VCs with most cells in the order of their flows, and the sum of the others on top."""
+    top = sorted(order[:_MOST_VCS], key=lambda vc: index[vcs[vc]])
+    layers, labels = [states[vc] for vc in top], [vcs[vc] for vc in top]
+    colours = [tint_of_flow(index[label]) for label in labels]
+    if len(order) > len(top):
+        layers.append(states[order[_MOST_VCS:]].sum(axis=0))
+        labels.append(f"{len(order) - len(top)} other VCs")
+        colours.append(_REST)
+    ax.stackplot(x, layers, labels=[legible(label, 20) for label in labels], colors=colours, step="post", linewidth=0)
+
+
+def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
+    """Draws refused frames and the policy's threshold; returns the height that the plot needs."""
+    refused = rows_of(judged, event="refused")
+    x, y = numbers(refused, "time_s") * scale, numbers(refused, "occupancy")
+    if len(x):
+        marks(ax, x, y, "x", INK, f"frame refused ({len(x):,})", markersize=3.5)
+        top = max(top, y.max())
+    levels, times = numbers(judged, "threshold_cells"), numbers(judged, "time_s")
+    times, levels = times[~np.isnan(levels)], levels[~np.isnan(levels)]
+    if not len(levels) or levels.min() > _VISIBLE * max(top, 1):
+        return top
+    dashed: dict[str, Any] = {"color": INK, "linestyle": "--", "linewidth": 1}
+    if levels.min() == levels.max():
+        ax.axhline(levels[0], label=f"threshold: {levels[0]:,.6g} cells", **dashed)
+    else:
+        ax.plot(times * scale, levels, drawstyle="steps-post", label="threshold", **dashed)
+    return max(top, float(levels.max()))
+
+
+def _cell_losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused: bool) -> None:
+    """Marks lost cells by cause, usually the most frequent first, so that its marks do not cover the others."""
+    events, reasons = texts(table, "event"), texts(table, "reason")
+    lost = events == "lost"
+    causes = {
+        "cell lost: its frame had lost one": (lost & (reasons == "its frame had lost a cell"), "1", _REMAINDER),
+        "cell lost: no room": (lost & (reasons == "no room"), "v", LOSS),
+        "cell pushed out": (events == "pushed_out", "^", _REMOVED),
+        "cell dropped: the rate fell": (events == "dropped", "s", _REMOVED),
+    }
+    if with_refused:
+        causes["cell lost: its frame was refused"] = (lost & (reasons == "its frame was refused"), "x", INK)
+    for label, (rows, marker, colour) in causes.items():
+        if rows.any():
+            marks(ax, x[rows], total[rows], marker, colour, f"{label} ({rows.sum():,})")
+
+
+#: Events in which a cell is lost at a port.
+GONE = ("lost", "pushed_out", "dropped")
+#: Size of the diagram in inches.
+TALL = (SIZE[0], 1.25 * SIZE[1])
+
+
+@dataclass
+class _Visit:
+    """Times of a cell at a port; None for events that did not happen or were not recorded."""
+
+    arrived: float | None = None
+    admitted: float | None = None
+    departed: float | None = None
+    lost: float | None = None
+    cause: str = ""
+    """Cause of the loss."""
+
+    @property
+    def left(self) -> float | None:
+        """Time until which the cell waited."""
+        return self.lost if self.departed is None and self.admitted is not None else self.departed
+
+
+def _ladder(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axes | None) -> Axes:
+    """Draws the diagram from the recorded events; adds notes about the frame for the reader."""
+    table = run.log["cells"]
+    flows, vcs = names(table, "flow"), names(table, "vc")
+    vc = flow if flow in vcs else one_of("flow", "a flow or VC of these events", flow, [*flows, *vcs])
+    if vc not in vcs:
+        vc = names(rows_of(table, flow=flow), "vc")[0]
+    own, judged = rows_of(table, vc=vc), run.rows("frames", vc=vc)
+    number, note = _worth_seeing(vc, own, judged) if frame is None else (frame, "")
+    notes += [note] if note else []
+    # Frame numbers have 64 bits.
+    ports = _ports(own, number) if 0 <= number < 1 << 64 else {}
+    if not ports:
+        problem = "has no recorded cells; name a frame that crossed a port whose cells were recorded"
+        raise InputError.of_option("frame", described(number), problem)
+    ends = [] if judged is None else rows_of(judged, frame=str(number)).to_pylist()
+    end = next(((row["time_s"], row["event"]) for row in ends if row["event"] in ("delivered", "failed")), None)
+    visits = [visit for at_port in ports.values() for visit in at_port]
+    origin = min(visit.arrived for visit in visits if visit.arrived is not None)
+    instants = [time for visit in visits for time in (visit.arrived, visit.departed, visit.lost) if time is not None]
+    length = max([*instants, *([] if end is None else [end[0]])]) - origin
+    by, unit = (1e3, "ms") if length >= 5e-3 else (1e6, "µs")
+    ax = run.axes(ax, legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on", size=TALL)
+    sender = names(own, "flow")
+    _draw_cells(ax, ports, end, run.flow_index(flows)[sender[0]] if sender else 0, lambda time: (time - origin) * by)
+    ax.set_ylabel(f"time since the first cell arrived ({unit})")
+    ax.set_ylim(1.04 * length * by, -0.04 * length * by)
+    return finish(ax, below=0.02)
+
+
+def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int, str]:
+    """Returns the first frame that lost only some cells, else the first that waited and arrived, else the first of all.
+
+    The second value is a note, unless the frame lost only some of its cells.
+    """
+    cells = own.filter(own["frame"].is_valid())
+    if not len(cells):
+        return 0, ""
+    events, times, ports = texts(cells, "event"), numbers(cells, "time_s"), texts(cells, "port")
+    frames, cell = numbers(cells, "frame").astype(int), np.nan_to_num(numbers(cells, "index"), nan=-1)
+    lost, passed = np.isin(events, GONE), events == "departed"
+    # Find frames from which a port lost some cells and sent others.
+    at_ports = [ports == port for port in set(ports)]
+    cut = np.concatenate([np.intersect1d(frames[lost & at], frames[passed & at]) for at in at_ports])
+    if judged is not None:
+        cut = np.union1d(cut, numbers(rows_of(judged, event="cut"), "frame").astype(int))
+    if len(cut := np.intersect1d(cut, frames)):
+        return int(cut[0]), ""
+    # A cell has waited if it departed later than it was admitted.
+    admitted: dict[tuple[Any, ...], float] = {}
+    incomplete = set(frames[lost])
+    for row in np.flatnonzero((events == "admitted") | passed):
+        key = (ports[row], frames[row], cell[row])
+        if events[row] == "admitted":
+            admitted[key] = times[row]
+        elif times[row] > admitted.get(key, np.inf) and frames[row] not in incomplete:
+            return int(frames[row]), f"No frame of {vc} lost only some of its cells: this is the first that waited."
+    what = "waited or lost only some of its cells" if lost.any() else "waited or was lost"
+    return int(frames[0]), f"Nothing to see: no frame of {vc} {what} at these ports. This is the first one."
+
+
+def _ports(own: pa.Table, number: int) -> dict[str, list[_Visit]]:
+    """Returns the visits of the frame's cells by port, in the order of the ports, without RM cells."""
+    ports: dict[str, dict[int, _Visit]] = {}
+    for row in rows_of(own, frame=str(number)).to_pylist():
+        if row["index"] is None or row["rm"] is not None:
+            continue
+        visit = ports.setdefault(row["port"], {}).setdefault(row["index"], _Visit())
+        if row["event"] in GONE:
+            visit.lost, visit.cause = row["time_s"], row["reason"] or "pushed out"
+        else:
+            setattr(visit, row["event"], row["time_s"])
+    return {port: [visit for _, visit in sorted(visits.items())] for port, visits in ports.items()}
+
+
+def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str] | None, index: int, y: Any) -> None:
+    """Draws a vertical line for each port, and the cells between them; `y` converts times to positions."""
+    at_ports = list(ports.values())
+    causes = Counter(visit.cause for visits in at_ports for visit in visits if visit.lost is not None)
+    count = max(map(len, at_ports))
+    nodes = [port.split("->")[0] for port in ports]
+    nodes += [] if end is None else [list(ports)[-1].split("->")[-1]]
+    for place in range(len(nodes)):
+        ax.axvline(place, color=canvas.PALE, linewidth=0.8, zorder=0)
+    waits: dict[str, Any] = {"color": tint_of_flow(index), "linewidth": 4, "solid_capstyle": "butt", "label": "waits"}
+    link: dict[str, Any] = {"color": colour_of_flow(index), "linewidth": 0.8, "label": "on the link"}
+    for place, (visits, following) in enumerate(zip_longest(at_ports, at_ports[1:])):
+        for visit in visits:
+            if visit.arrived is not None and visit.left is not None and visit.left > visit.arrived:
+                ax.plot([place, place], [y(visit.arrived), y(visit.left)], **waits)
+            if visit.lost is not None:
+                label = f"lost: {visit.cause} ({causes[visit.cause]:,} of {count:,})"
+                marks(ax, [place], [y(visit.lost)], "x", LOSS, label, markersize=6, markeredgewidth=1.5, zorder=4)
+        # Cells of a VC arrive in the order in which they were sent.
+        left = [visit.departed for visit in visits if visit.departed is not None]
+        arrivals = [visit.arrived for visit in following or []]
+        if following is None and end is not None and left:
+            # The host only records the arrival of the last cell, but all cells take the same time.
+            arrivals = [time + end[0] - left[-1] for time in left]
+        for first, last in zip(left, arrivals, strict=False):
+            if last is not None:
+                ax.plot([place, place + 1], [y(first), y(last)], **link)
+    if end is not None and any(visit.departed is not None for visit in at_ports[-1]):
+        colour, label = (INK, "delivered") if end[1] == "delivered" else (LOSS, "failed: the frame is not whole")
+        marks(ax, [len(at_ports)], [y(end[0])], "o", colour, label, markersize=5, zorder=4)
+    ax.set_xlim(-0.35, len(nodes) - 0.65)
+    rotated: dict[str, Any] = {"rotation": 20, "ha": "left"} if len(nodes) > 4 or max(map(len, nodes)) > 12 else {}
+    ax.set_xticks(range(len(nodes)), [legible(canvas.brief(node, 16)) for node in nodes], fontsize="small", **rotated)
+    ax.xaxis.tick_top()
+    for text in ax.get_xticklabels():
+        text.set_parse_math(False)

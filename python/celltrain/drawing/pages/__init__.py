@@ -1,1 +1,0 @@
-"""Parts of every page: words and tables."""
