@@ -50,7 +50,7 @@ def labels(axes) -> list[str]:
 
 
 def test_the_tables_are_read_when_they_are_asked_for(result: ct.RunResult) -> None:
-    assert list(result.events) == ["segments", "timers", "frames", "cells", "rates"]
+    assert list(result.events) == ["segments", "timers", "frames", "cells", "rates", "memories"]
     folder = result.events.folder
     assert folder is not None
     for kind in result.events:

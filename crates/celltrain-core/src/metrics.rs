@@ -472,7 +472,7 @@ impl FinalState<'_> {
                 used_cells: state.used,
             };
             let queue = |(queue, &(cells, counters)): (&QueueConfig, &(u32, QueueCounters))| QueueResult {
-                name: config.queue_name(queue, &self.network.links),
+                name: self.network.queue_name(config, queue),
                 pool: config.pools[queue.pool].name.clone(),
                 side: config.pools[queue.pool].side,
                 cells,

@@ -475,5 +475,7 @@ impl LinkTimes {
     }
 }
 
+mod memories;
+
 #[cfg(test)]
 pub(crate) mod tests;

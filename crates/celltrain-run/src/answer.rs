@@ -107,7 +107,7 @@ pub fn outlined(network: &Network) -> Value {
     };
     let bottleneck = &network.links[network.bottleneck].name;
     let queues: Vec<String> = (network.memories.iter())
-        .flat_map(|memory| memory.queues.iter().map(|queue| memory.queue_name(queue, &network.links)))
+        .flat_map(|memory| memory.queues.iter().map(|queue| network.queue_name(memory, queue)))
         .collect();
     let lists = [
         ("bottleneck", json!(bottleneck)),

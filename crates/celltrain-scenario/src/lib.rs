@@ -20,6 +20,7 @@ mod hints;
 pub mod limits;
 pub mod liveness;
 pub mod memories;
+pub mod memory_options;
 pub mod scenario;
 pub mod scope;
 pub mod tables;

@@ -1,117 +1,24 @@
 //! Memories that ports of a switch share: their tables, and what they mean for a layout.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::index::{LinkIndex, MemoryIndex, NodeIndex};
 use celltrain_core::memory::{
-    FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, PoolConfig, PoolIndex,
-    QueueConfig, QueueIndex, Side,
+    Lossless, MemoryConfig, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, QueueIndex, Side,
 };
 use celltrain_core::network::NodeKind;
 use celltrain_core::scheduler::SchedulerConfig;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 use typed_index_collections::{TiVec, ti_vec};
 
 use crate::channels::Channels;
 use crate::fault::Faults;
 use crate::hints::{closest, did_you_mean};
+use crate::memory_options::{MAX_PRIORITY, MemoryOptions, PoolOptions, QueueOptions};
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 use crate::tables::{Tables, matches};
 use crate::topology::Layout;
-
-/// What a switch has of its own.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct OwnSwitch {
-    /// The memory that its output ports share; each port has a buffer of its own when absent.
-    pub memory: Option<MemoryOptions>,
-    /// Several memories by name, each shared by some of its output ports.
-    pub memories: BTreeMap<String, MemoryOptions>,
-}
-
-/// A memory that output ports of one switch share.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MemoryOptions {
-    /// Cells that fit into it, reserves and headrooms included.
-    #[schemars(range(min = 1))]
-    pub cells: u32,
-    /// The output ports that share it, by name or pattern: those of the switch's links, such as `sw1->*`. All by
-    /// default.
-    #[serde(default = "all_ports")]
-    pub ports: Vec<String>,
-    /// Its pools by name, at least one.
-    pub pool: BTreeMap<String, PoolOptions>,
-    /// Queues and priority groups with settings of their own. The first entry that matches one applies to it.
-    #[serde(default)]
-    pub queue: Vec<QueueOptions>,
-    /// How a frame whose first cell finds no place is treated.
-    #[serde(default)]
-    pub frames: FrameAdmission,
-    /// The buffer that the policies of the ports see.
-    #[serde(default)]
-    pub policies_see: PolicyScope,
-    /// What pauses of lossless groups do.
-    #[serde(default)]
-    pub pauses: Pauses,
-}
-
-/// A part of a memory that queues of one side share.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PoolOptions {
-    /// The side on which its cells are counted.
-    #[serde(default)]
-    pub side: Side,
-    /// B: cells of its shared part. When absent, all cells of the memory that reserves, headrooms and other pools of
-    /// its side leave.
-    #[serde(default)]
-    pub cells: Option<u32>,
-    /// Cells that the headrooms of its groups take together at most. Each group has its own headroom when absent.
-    #[serde(default)]
-    pub headroom: Option<u32>,
-    /// Decides which cells enter its shared part.
-    pub policy: MemoryPolicyConfig,
-}
-
-/// Settings of queues or priority groups.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct QueueOptions {
-    /// Their pool; may be absent if the memory has one.
-    pub pool: Option<String>,
-    /// Their output ports, or their input ports if the pool is on the ingress side: names or patterns of links. All by
-    /// default.
-    pub ports: Option<Vec<String>>,
-    /// Their priorities, 0 to 7. All that VCs use by default.
-    pub priorities: Option<Vec<u8>>,
-    /// Cells of the memory that only the queue uses.
-    pub reserve: u32,
-    /// Alpha of a queue, if the policy has one.
-    pub alpha: Option<f64>,
-    /// The threshold of a queue in cells, if the policy has one.
-    pub threshold: Option<u32>,
-    /// Whether the link that feeds a priority group is paused instead of losing cells.
-    pub lossless: bool,
-    /// Cells of a lossless group that find a place after its threshold is reached.
-    pub headroom: Option<u32>,
-    /// A pause ends when the headroom is empty and the group holds fewer cells of the shared part than this.
-    pub xon: Option<u32>,
-    /// A pause also ends when the headroom is empty and the group's cells are this far below its threshold.
-    pub xon_offset: Option<u32>,
-    /// The cell that starts a pause.
-    pub pause_at: Option<PauseAt>,
-}
-
-fn all_ports() -> Vec<String> {
-    vec!["*".to_string()]
-}
-
-/// The highest priority of a VC.
-const MAX_PRIORITY: u8 = 7;
 
 /// Finds the memories of a scenario, without looking for faults.
 pub(crate) fn of(

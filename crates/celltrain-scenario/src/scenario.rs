@@ -17,7 +17,7 @@ use celltrain_core::units::{Bytes, Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::memories::OwnSwitch;
+use crate::memory_options::OwnSwitch;
 use crate::topology::Topology;
 
 /// An experiment: a network, its traffic, and its buffers.

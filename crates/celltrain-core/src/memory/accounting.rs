@@ -7,16 +7,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::{TiVec, ti_vec};
 
 use super::{
     Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd,
     QueueIndex, QueueInfo, Side, Verdict, View,
 };
-use crate::index::{Label, LinkIndex, VcIndex};
-use crate::network::{LinkTimes, Network, Routing};
+use crate::index::{Label, LinkIndex};
 use crate::rng::Stream;
-use crate::units::{Clock, Time};
+use crate::units::{Clock, Span, Time};
 
 /// The queues that count a cell, one on each side that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,31 +34,8 @@ pub struct CellClasses {
 }
 
 impl CellClasses {
-    /// Finds the queues of all VCs that cross a memory.
-    ///
-    /// # Panics
-    /// If a side has a pool, and a VC has no queue there.
-    pub fn of(network: &Network, routing: &Routing, memory: &MemoryConfig) -> Self {
-        let counts = |side| memory.pools.iter().any(|pool| pool.side == side);
-        let queue = |side: Side, link: LinkIndex, priority: u8| {
-            let mut queues = memory.queues.iter_enumerated();
-            let found = queues.find(|(_, queue)| {
-                (queue.link, queue.priority, memory.pools[queue.pool].side) == (link, priority, side)
-            });
-            counts(side).then(|| found.expect("every cell that crosses a memory has a queue").0)
-        };
-        let mut classes: TiVec<LinkIndex, TiVec<Label, CellClass>> = ti_vec![TiVec::new(); network.links.len()];
-        for &port in &memory.ports {
-            let class = |&vc: &VcIndex| {
-                let vc = &network.vcs[vc];
-                let place = vc.path.iter().position(|&link| link == port).expect("the VC crosses the port");
-                CellClass {
-                    egress: queue(Side::Egress, port, vc.priority),
-                    ingress: queue(Side::Ingress, vc.path[place - 1], vc.priority),
-                }
-            };
-            classes[port] = routing.vcs[port].iter().map(class).collect();
-        }
+    /// Creates the table from the classes of each output port's VCs, by label.
+    pub(crate) fn new(classes: TiVec<LinkIndex, TiVec<Label, CellClass>>) -> Self {
         Self { classes }
     }
 
@@ -256,14 +232,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Creates an empty memory of a network.
-    pub fn new(config: &MemoryConfig, network: &Network) -> Self {
-        let clock = network.clock();
-        Self::with_times(config, &LinkTimes::of(network, clock), clock, network.seed)
-    }
-
-    /// Creates an empty memory of ports with these times.
-    pub fn with_times(config: &MemoryConfig, times: &TiSlice<LinkIndex, LinkTimes>, clock: Clock, seed: u64) -> Self {
+    /// Creates an empty memory. `cell_time` gives the transmission time of a cell on a link.
+    pub fn new(config: &MemoryConfig, cell_time: impl Fn(LinkIndex) -> Span, clock: Clock, seed: u64) -> Self {
         let mut pool_queues: TiVec<PoolIndex, TiVec<PoolQueue, QueueIndex>> = ti_vec![TiVec::new(); config.pools.len()];
         let mut queues = TiVec::with_capacity(config.queues.len());
         for (number, queue) in config.queues.iter_enumerated() {
@@ -291,7 +261,7 @@ impl Memory {
                 QueueInfo {
                     port: u32::try_from(port).expect("indices fit 32 bits"),
                     priority: queue.priority,
-                    cell_time: times[queue.link].cell_time,
+                    cell_time: cell_time(queue.link),
                     alpha: queue.alpha,
                     threshold: queue.threshold,
                 }

@@ -2,11 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::TiVec;
 
 use super::{MemoryPolicyConfig, PoolIndex, QueueIndex};
 use crate::index::LinkIndex;
-use crate::network::Link;
 
 /// A memory that output ports of one switch share.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,13 +26,6 @@ pub struct MemoryConfig {
     pub policies_see: PolicyScope,
     /// Selects what pauses of its priority groups do.
     pub pauses: Pauses,
-}
-
-impl MemoryConfig {
-    /// Returns the name of a queue in results: `sw/sw->host1/0` for the memory, the link and the priority.
-    pub fn queue_name(&self, queue: &QueueConfig, links: &TiSlice<LinkIndex, Link>) -> String {
-        format!("{}/{}/{}", self.name, links[queue.link].name, queue.priority)
-    }
 }
 
 /// The effect of pauses.

@@ -3,7 +3,6 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use super::*;
 use crate::index::LinkIndex;
-use crate::network::LinkTimes;
 
 /// The shared part of a pool with one queue a port, counted by hand, and its policy.
 pub(super) struct Pool {
@@ -140,9 +139,7 @@ fn class(input: u32, output: u32, priority: u32) -> CellClass {
 }
 
 fn memory(config: &MemoryConfig) -> Memory {
-    let links: TiVec<LinkIndex, LinkTimes> =
-        (0..LINKS).map(|_| LinkTimes { cell_time: Span(1), delay: Span(0) }).collect();
-    Memory::with_times(config, &links, Clock::exact(1), 1)
+    Memory::new(config, |_| Span(1), Clock::exact(1), 1)
 }
 
 /// A memory that keeps nothing but the parts of every queue, and computes everything else when it is needed.

@@ -2,7 +2,7 @@
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::memory::{FrameAdmission, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, Side};
-use celltrain_scenario::memories::{MemoryOptions, OwnSwitch, PoolOptions, QueueOptions};
+use celltrain_scenario::memory_options::{MemoryOptions, OwnSwitch, PoolOptions, QueueOptions};
 use celltrain_scenario::scenario::{Buffer, Shared};
 use celltrain_scenario::{Scenario, check};
 use proptest::prelude::*;

@@ -17,7 +17,6 @@ use super::train_port::TrainPort;
 use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
-use crate::memory::{CellClasses, Memory};
 use crate::network::Vc;
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
@@ -184,7 +183,7 @@ impl PortBuilder<'_> {
         let &Self { network, routing, times, .. } = self;
         let MemoryPlan { ports, upstream, .. } = &self.plan.memories[memory];
         let config = &network.memories[memory];
-        let classes = CellClasses::of(network, routing, config);
+        let classes = network.cell_classes(routing, config);
         let (mut built, mut vcs) = (TiVec::with_capacity(ports.len()), TiVec::new());
         let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
         for (place, &link) in ports.iter_enumerated() {
@@ -217,7 +216,7 @@ impl PortBuilder<'_> {
         let ingress = CellIngress::new(ties, row, at_node, spacing, every_cell_matters);
         let rules = Rules::of(config, network.service_order == ServiceOrder::BeforeArrivals);
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
-        let unit = Memory::with_times(config, times, self.clock, network.seed);
+        let unit = network.memory(config, times, self.clock);
         let unit = MemoryPorts::new(config, unit, ingress, built, vcs, cell_times, (least_lead, rules));
         set.links.add_port(Ingress::Streams(row), least_lead);
         set.ports.push(ContendedPort::Memory(Box::new(unit)));

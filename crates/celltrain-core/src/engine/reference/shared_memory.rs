@@ -11,7 +11,7 @@ use crate::memory::{
     CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, Pauses, PolicyScope, QueueConfig, QueueEnd,
     QueueIndex, Refusal, Removal, Side,
 };
-use crate::network::{Network, Routing};
+use crate::network::{LinkTimes, Network, Routing};
 use crate::policy::Decision;
 use crate::port::admission::Verdict;
 use crate::port::{Buffer, Port, PortEvent};
@@ -155,8 +155,8 @@ impl<'a> SharedMemory<'a> {
             number,
             config,
             vcs: routing.vcs.clone(),
-            memory: Memory::new(config, network),
-            classes: CellClasses::of(network, routing, config),
+            memory: network.memory(config, &LinkTimes::of(network, network.clock()), network.clock()),
+            classes: network.cell_classes(routing, config),
             first_port,
             ties: TieBreaker::new(network.tie_order, inputs, stream),
             cut_frames: BTreeMap::new(),
