@@ -71,7 +71,7 @@ class Fault:
     @classmethod
     def of_file(cls, file: str | os.PathLike[str], problem: str) -> Fault:
         """Creates a fault of a whole file."""
-        return cls.of(problem, file=shown(file))
+        return cls.of(problem, file=shown(file) if isinstance(file, str | os.PathLike) else _text(file))
 
     @classmethod
     def of_option(cls, option: str, value: object, problem: str) -> Fault:
