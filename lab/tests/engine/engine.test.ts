@@ -255,7 +255,7 @@ test("papers' rows, help and measures are available", async () => {
   assert.equal(await engine.help("constructor"), null);
   const measures = await engine.measures();
   assert.ok(measures.flows.some(({ name, unit }) => name === "goodput_mbps" && unit === "Mb/s"));
-  assert.equal(measures.events.length, 5);
+  assert.equal(measures.events.length, 6);
 });
 
 test("every row of a paper is valid and runs", async () => {
