@@ -17,7 +17,7 @@ pub(super) struct Egress {
     pub(super) to_hosts: ToHosts,
 }
 
-/// Where a VC's cells go next.
+/// The next hop of a VC's cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
     /// Time from the start of a cell's transmission to its arrival there.

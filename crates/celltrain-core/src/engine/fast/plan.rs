@@ -147,7 +147,7 @@ pub(super) struct RmPass {
     pub(super) lane: RmLaneIndex,
 }
 
-/// Where RM cells leave their VC.
+/// The place at which RM cells leave their VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEnd {
     /// Time from the start of transmission at the beginning of the stage to the arrival here.

@@ -92,7 +92,7 @@ impl<'a> SharedMemories<'a> {
     }
 }
 
-/// A memory with what the engine needs to know of its ports.
+/// A memory and the properties of its ports that the engine needs.
 pub(super) struct SharedMemory<'a> {
     number: MemoryIndex,
     config: &'a MemoryConfig,
@@ -243,7 +243,7 @@ impl<'a> SharedMemory<'a> {
         self.emit_pauses(now, &mut emit);
     }
 
-    /// Finds a place for an arriving cell, and removes others if the policy says so.
+    /// Finds a place for an arriving cell, and removes others if the policy decides to.
     fn make_room(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,

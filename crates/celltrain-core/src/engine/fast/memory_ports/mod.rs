@@ -350,7 +350,7 @@ impl Switch {
         room
     }
 
-    /// Finds a place for a cell, and removes others if the memory's policy says so.
+    /// Finds a place for a cell, and removes others if the memory's policy decides to.
     #[inline(always)]
     fn find_place(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) -> Room {
         match self.memory.try_enter(class, now) {

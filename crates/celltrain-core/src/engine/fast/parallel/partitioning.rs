@@ -108,7 +108,7 @@ struct Connectivity {
 const LEAST_WORK: u64 = 1 << 14;
 /// Minimum number of cells per window for each VC, because each VC is checked for messages in each window.
 const LEAST_WORK_PER_VC: u64 = 4;
-/// How many numbers of partitions are tried, from the largest down. After these, two partitions are tried.
+/// Number of partition counts to try, from the largest down. After these, two partitions are tried.
 const TRIES: usize = 8;
 
 /// Maximum amount of work of a partition, in quarters of the average.

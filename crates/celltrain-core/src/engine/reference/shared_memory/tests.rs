@@ -258,7 +258,7 @@ fn a_lone_lossless_group_pauses_and_loses_at_the_cells_of_the_formula() {
 #[test]
 fn a_full_memory_pushes_out_of_the_longest_queue_at_another_port() {
     for variant in [Variant::TailLowest, Variant::HeadHighest] {
-        // The first output takes a third of what arrives, the second almost all.
+        // The first output transmits a third of the arriving cells, the second almost all of them.
         let mut network = star(&[0, 0, 0, 1], "99Mbps", "20ms");
         let outputs = outputs_of(&network);
         share(&mut network, outputs.clone(), 100, longest_queue_drop::Config { variant });
@@ -485,7 +485,7 @@ fn filled_in_turn(shared: u32, reserve: u32, groups: usize) -> Vec<u32> {
     memory.pools[PoolIndex::new(1)].cells = shared;
     let group = QueueConfig { reserve, ..memory.queues.pop().unwrap() };
     memory.queues.extend(inputs.into_iter().map(|link| QueueConfig { link, ..group.clone() }));
-    // 4.24 us a cell; each group takes half of what the one before took.
+    // A cell takes 4.24 us; each group takes half as many cells as the group before it.
     let (mut start, mut cells) = (Duration::default(), shared);
     for flow in &mut network.flows {
         flow.start = start;
