@@ -51,7 +51,7 @@ if (options.tests !== undefined) {
   await buildPage();
 }
 
-/** Returns the rows of the glossary whose terms the page explains. The others would only make it larger. */
+/** Returns the glossary rows whose terms the page explains. Other rows would only make the page larger. */
 function glossary({ path }) {
   const explained = readFileSync(join(here, "src/page/parts/words.tsx"), "utf8");
   const rows = readFileSync(path, "utf8").split("\n");

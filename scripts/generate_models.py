@@ -135,7 +135,7 @@ class Writer:
         properties = schema.get("properties", {})
         named = []
         if isinstance(others, dict):
-            # Tables of the user's own naming, next to the known keys.
+            # Tables whose names the user chooses, in addition to the known keys.
             named = [f"    __pydantic_extra__: dict[str, {self.type_of(others)}]"]
             named = ['    model_config = ConfigDict(extra="allow")', *named]
         fields = named + [self.field(key, s, key in required) for key, s in properties.items()]
@@ -143,7 +143,7 @@ class Writer:
         if former:
             fields.append(f"    _former_names: ClassVar[dict[str, str]] = {former!r}")
         self.written.append(name)
-        # Scenarios have a card for print and notebooks; their parts are printed as code.
+        # A scenario is shown as a card, by print and in notebooks. Its parts are printed as code.
         parent = "Experiment" if name == "Scenario" else "Model"
         self.code.append("\n".join([f"class {name}({parent}):", docstring(schema["description"]), "", *fields]))
 
@@ -170,7 +170,7 @@ class Writer:
         if isinstance(value, dict):
             expression = self.value(schema, value)
             if isinstance(self.resolve(schema).get("additionalProperties"), dict) and expression.endswith("()"):
-                # For mypy, tables of the user's own naming are an argument that is missing.
+                # mypy would report the tables whose names the user chooses as a missing argument.
                 return f"default_factory=lambda: {expression.removesuffix('()')}.model_validate({{}})"
             return f"default_factory={expression.removesuffix('()')}" if "(" in expression else "default_factory=dict"
         return f"default={value!r}"

@@ -296,7 +296,7 @@ class Cells:
     datagrams: list[bytes] = field(default_factory=list)
 
 
-#: Remainders of CRC-8 by x^8 + x^2 + x + 1 (ITU-T I.432), and bytes with reversed bits.
+#: The table of CRC-8 with x^8 + x^2 + x + 1 (ITU-T I.432), and all bytes with their bits reversed.
 HEC = bytes(range(256))
 for _ in range(8):
     HEC = bytes(value << 1 & 0xFF ^ (0x07 if value & 0x80 else 0) for value in HEC)
@@ -316,7 +316,7 @@ def crc32(data: bytes) -> int:
 
 
 def crc10(payload: bytes) -> int:
-    """Returns the remainder by x^10 + x^9 + x^5 + x^4 + x + 1 (ITU-T I.610); 0 for data followed by its own CRC."""
+    """Returns the remainder modulo x^10 + x^9 + x^5 + x^4 + x + 1 (ITU-T I.610); 0 if data is followed by its CRC."""
     remainder = 0
     for bit in f"{int.from_bytes(payload, 'big'):0384b}":
         remainder = remainder << 1 | int(bit)

@@ -313,7 +313,7 @@ def test_ctrl_c_takes_back_what_is_out_and_keeps_what_is_done(tmp_path, client, 
         while (finished := [future.status for future in worker._in_flight].count("finished")) < 4:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        # The run being reported now is one of them.
+        # The run being reported now is one of the finished runs.
         kept.append(progress.done + finished - 1)
         raise KeyboardInterrupt
 

@@ -64,7 +64,7 @@ def test_pairs_count_what_both_have_and_not_what_the_seeds_share(lan):
 
 
 def test_conditions_are_crossed_and_each_is_compared_by_itself(lan):
-    """Policies at two buffers and two delays; the axes have the order of the call."""
+    """Compares policies at two buffers and two delays. The axes are in the order of the call."""
     vary = {**POLICIES, "port.bottleneck.buffer": [100, 200], "topology.n_source.link_delay": ["5us", "50us"]}
     with pytest.warns(ct.CelltrainWarning) as said:
         crossed = ct.compare(lan, vary=vary, seeds=2, measures=["efficiency"])
@@ -320,7 +320,7 @@ def test_what_is_wrong_is_named_before_anything_runs(celltrain, tmp_path, monkey
 
 
 def test_measures_that_do_not_mean_the_same_are_refused(lan):
-    """Counts and rates over different times, and delays of files of different sizes."""
+    """Covers counts and rates over different times, and delays of files of different sizes."""
     policy = ct.Port(buffer_cells=100, policy=ct.SelectiveDrop())
     longer = lan.replace(name="longer", duration="60ms", port={"bottleneck": policy})
     with pytest.raises(ct.InputError, match="longer lasts 60ms, but lan 50ms: rates and counts would cover different"):
@@ -339,7 +339,7 @@ def test_measures_that_do_not_mean_the_same_are_refused(lan):
 
 
 def test_what_to_look_at_first_is_said(lan):
-    """Different networks; a setting without effect; and a condition that has no effect on one of the scenarios."""
+    """Covers different networks, a setting without effect, and a condition without effect on one of the scenarios."""
     wan = lan.replace(name="wan", topology=lan.topology.replace(link_delay="1ms"))
     with pytest.warns(ct.CelltrainWarning, match="wan and lan are different networks"):
         ct.compare(lan, wan, seeds=1)
@@ -390,7 +390,7 @@ def test_figures_are_as_wide_as_asked_and_hold_their_bars(compared):
 
 
 def test_every_condition_has_its_place_in_the_figure(lan):
-    """Numbers are on the x-axis; words are panels."""
+    """Numeric conditions are on the x-axis; each value of another condition has its own panel."""
     vary = {
         "port.bottleneck.policy": [ct.TailDrop(), ct.SelectiveDrop()],
         "port.bottleneck.buffer": [100, 200, 400],

@@ -79,8 +79,8 @@ def test_measuring_from_a_later_instant_counts_what_came_since() -> None:
     flows = [{"delivered_bytes": 300}, {"delivered_bytes": 500}]
     answer = {"flows": flows, "duration_s": 4.0, "efficiency": 0.8}
     series = {"time_s": np.array([0.0, 1.0, 2.0]), "delivered_bytes": np.array([[0, 0], [200, 200], [250, 450]])}
-    # After 1 s, 100 and 300 of the 800 bytes arrive in three of four seconds: half of the bytes in three quarters of
-    # the time.
+    # In the last three of the four seconds, the flows deliver 100 and 300 of the 800 bytes: half of the bytes in three
+    # quarters of the time.
     late = after(answer, series, 1.0)
     assert late["efficiency"] == pytest.approx(0.8 * 0.5 / 0.75)
     assert late["fairness"] == pytest.approx(400**2 / (2 * (100**2 + 300**2)))
@@ -95,7 +95,7 @@ def test_the_second_half_of_slow_start_has_nearly_all_of_it(wan: Space, tmp_path
     [late] = runs._run(scenarios, [(row, 1)], results, 0.1, 1).values()
     assert whole is not None
     assert late is not None
-    # The 200 ms of the WAN are slow start, and the last 100 ms deliver nearly everything.
+    # In the WAN, the whole 200 ms are slow start, and the last 100 ms deliver nearly everything.
     assert 1.5 * whole["efficiency"] < late["efficiency"] < 2 * whole["efficiency"]
     runs.close()
 

@@ -103,7 +103,7 @@ def test_a_mean_over_different_networks_is_said(celltrain, tmp_path):
 
 
 def test_what_moves_together_is_one_axis(celltrain, tmp_path):
-    """Changing only the buffer would have no effect; changing it with its threshold has one."""
+    """Changing only the buffer would have no effect, but changing the buffer and the threshold together does."""
     text = """[[paired]]
 buffer = { path = "port.bottleneck.buffer", values = [1000, 5000] }
 threshold = { path = "port.bottleneck.policy.epd.threshold", values = [800, 4800] }
@@ -172,7 +172,7 @@ duration = ["100ms", "200ms"]
 
 
 def test_a_setting_of_a_policy_that_the_scenario_does_not_have_is_still_refused(tmp_path):
-    """No setting selects Selective Drop, so this one is probably a mistake."""
+    """No setting selects Selective Drop, so a setting of its z is probably a mistake."""
     with pytest.raises(ct.PlanError, match=r"names 2 \(epd, selective_drop\); it must be one"):
         Plan.load(planned(tmp_path, '[axes]\n"port.bottleneck.policy.selective_drop.z" = [0.5, 0.8]\n'))
 

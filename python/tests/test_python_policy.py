@@ -96,7 +96,7 @@ def test_a_class_that_raises_ends_its_run_with_the_call_and_the_traceback(policy
     [fault] = raised.value.faults
     for word in words:
         assert word in fault.message
-    # The time has nanoseconds, and no word is repeated.
+    # The time has at most nine decimals (nanoseconds), and no word is repeated.
     assert re.search(r", 0\.\d{1,9} s: ", fault.message)
     assert str(raised.value).count(words[-1]) == 1
     if isinstance(policy, Raises):

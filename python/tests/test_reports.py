@@ -330,7 +330,8 @@ def test_the_front_is_that_of_the_means(tmp_path):
     assert front["efficiency"].to_pylist() == pytest.approx([0.9, 0.5, 0.1])
     turned = ct.report(store, front=["-efficiency", "fairness"])
     assert turned.front["point"].to_pylist() == [3]
-    # (0.4, 0.4) loses to (0.5, 0.5) by less than the interval of two seeds; so does (0.9, 0.05) to its neighbour.
+    # With two seeds, (0.4, 0.4) is worse than (0.5, 0.5) by less than the interval. So is (0.9, 0.05) compared with
+    # (0.9, 0.1).
     assert ct.report(store).to_dict()["front"]["doubtful"] == [2, 4]
 
 

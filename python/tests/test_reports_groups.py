@@ -77,7 +77,7 @@ def test_any_axis_may_go_anywhere(store, tmp_path):
 
 @pytest.mark.usefixtures("empty_figures")
 def test_differences_are_paired_by_seed_and_by_everything_else(store, tmp_path):
-    """Differences cancel the spread that all policies share; a twentieth of it remains."""
+    """Differences cancel the spread that all policies share, so only a twentieth of the spread remains."""
     report = ct.report(store[0], baseline="policy=tail", out=tmp_path / "page")
     efficiency = store[1]
     rows = [row for row in report.differences.to_pylist() if row["measure"] == "efficiency"]

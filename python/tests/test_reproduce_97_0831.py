@@ -85,7 +85,7 @@ def test_the_thresholds_of_the_runs_are_those_of_the_tables(short: Reproduction)
 
 
 def test_throughputs_follow_the_thresholds(short: Reproduction) -> None:
-    # There is only one seed, so allow more than the 5 % of the tables.
+    # There is only one seed, so allow more than the tables' tolerance of 5 %.
     for s in ours(short, "2"):
         outlier = s.number.row == {"tcp_group": "10-12", "column": "d"}
         assert s.mean == pytest.approx(s.printed, rel=0.2 if outlier else 0.1), s.number.row

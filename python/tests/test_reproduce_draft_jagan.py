@@ -67,9 +67,9 @@ def test_few_scenarios_serve_all_rows(paper: Paper) -> None:
     assert losses == {n.configuration for t in tables for n in t.numbers}, (
         "where cells are lost costs no runs of its own"
     )
-    # The tables; the tables with data in both directions; the settings of f and LT except the two in the tables; four
-    # services for 5 s and for 10 s; two without loss; two for 60 s; and ERICA in the nine settings of ER, for both
-    # networks.
+    # The terms are: the tables; the tables with data in both directions; the settings of f and LT except the two in
+    # the tables; four services for 5 s and for 10 s; two scenarios without loss; two that last 60 s; and ERICA with
+    # the nine settings of ER, for both networks.
     assert len(paper.configurations) == 19 + 19 + (32 - 2) + 2 * 4 + 2 + 2 + 9 * 2
 
 

@@ -46,7 +46,8 @@ def test_every_printed_number_is_there(paper: Paper) -> None:
 def test_a_scenario_that_several_tables_need_is_listed_once(paper: Paper) -> None:
     assert len({c.text for c in paper.configurations}) == len(paper.configurations)
     assert Counter(c.network for c in paper.configurations) == {"LAN": 116, "WAN": 88}
-    # 4 without loss; 12 rows of 4 policies; 44 Z minus the 12 with Z = 0.8; 108 (R, Z) minus the 12 with .9 and .8.
+    # The terms are: 4 scenarios without loss; 12 rows for each of 4 policies; 44 rows that vary Z, minus the 12 with
+    # Z = 0.8; and 108 rows that vary R and Z, minus the 12 with R = 0.9 and Z = 0.8.
     published = {n.configuration for table in paper.tables if not table.experiment for n in table.numbers}
     assert len(published) == 4 + 48 + 32 + 96
     # Smaller windows, and finer and coarser timers, in six cases each.

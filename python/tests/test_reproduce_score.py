@@ -221,8 +221,8 @@ def test_verdicts_of_a_group_by_hand() -> None:
 
 
 def test_the_p_of_seeds_keeps_numbers_of_one_run_together() -> None:
-    # Twenty identical quantities of a run are one number, repeated. If they were independent, twenty printed values at
-    # the edge would be almost impossible; but some seeds are at an edge, too.
+    # Twenty identical quantities of a run are in fact one number. If they were independent, twenty printed values at
+    # the edge would be almost impossible. However, for some of the seeds all twenty values are at an edge, too.
     seed = 18_3
     rng = np.random.default_rng(seed)
     values = [float(v) for v in rng.uniform(size=30)]

@@ -18,7 +18,7 @@ SEEDS = 12
 
 
 def of_factor(paper_id: str, factor: float) -> Reproduction:
-    """A paper's numbers without runs: for seed s of 12, the printed value times `factor`, plus s thousandths."""
+    """Fills a paper's numbers without runs. For seed s, the value is printed * `factor` * (1 + s / 1000)."""
     paper = load(paper_id)
 
     def values(number: Number) -> dict[int, float]:

@@ -41,7 +41,7 @@ def test_every_shipped_scenario_and_plan_has_a_name_that_leads_to_it():
 
 
 def test_a_file_goes_before_a_shipped_scenario_of_its_name():
-    """A folder of that name does not take precedence."""
+    """A folder with the name of a shipped scenario does not take precedence."""
     Path("lan-epd").mkdir()
     assert ct.load("lan-epd").topology.sources == 5
     shortened = ct.load("lan-epd").replace(duration="1ms")
@@ -69,14 +69,14 @@ def test_an_unknown_name_gets_the_nearest_one(celltrain, said, expected):
 
 
 def test_an_unknown_plan_gets_the_nearest_one(celltrain):
-    """Regression: the message called it a scenario."""
+    """Regression: the message called the plan a scenario."""
     answer = celltrain("sweep", "selective-drop-zr", "--dry-run")
     assert answer.code == 2
     assert "no shipped plan has this name; did you mean selective-drop-rz?" in answer.err
 
 
 def test_the_scenario_of_a_shipped_plan_is_the_shipped_one():
-    """A file of that name in the current folder is not used instead."""
+    """A file with the scenario's name in the current folder is not used instead."""
     Path("lan-selective-drop").write_text("no scenario")
     assert Plan.load("selective-drop-rz").base["topology"]["n_source"]["sources"] == 5
 

@@ -78,7 +78,7 @@ def test_classes_are_spelt_as_the_field_spells_them():
 
 
 def test_an_unknown_port_gets_the_list_of_ports(celltrain, lan, tmp_path):
-    """The ports of the node in the unknown name come first."""
+    """If the unknown name is a node, the ports of this node come first."""
     with pytest.raises(
         ct.ScenarioError, match=r'ports = "sw2" is not a port of this network; choose from sw\d->'
     ) as refused:

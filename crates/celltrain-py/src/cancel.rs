@@ -47,7 +47,7 @@ pub(crate) fn check(py: Python<'_>, cancel: Option<&Py<Cancel>>) -> PyResult<()>
     }
 }
 
-/// Runs `work` on the calling thread with the interpreter detached, except for regular checks.
+/// Runs `work` on the calling thread with the interpreter detached. Attaches it only to check for cancellation.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     cancel: Option<&Py<Cancel>>,

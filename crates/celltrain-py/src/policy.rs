@@ -122,10 +122,10 @@ impl Object for Nothing {
 /// An object of a policy class, serving one port.
 struct Class {
     name: String,
-    /// Its port, and the names of the VCs by label, for error messages.
+    /// The port that the object serves, and the names of the VCs by label, for error messages.
     port: String,
     vcs: Vec<String>,
-    /// Its bound method.
+    /// The object's bound method.
     admit: Py<PyAny>,
     view: Py<View>,
     units_per_second: f64,

@@ -65,8 +65,8 @@ mod tests {
 
     #[test]
     fn more_memory_than_the_machine_has_is_refused() {
-        // The first is refused before layout, based on the numbers in its topology. The second is refused based on its
-        // network.
+        // The first scenario is refused before layout, based on the numbers in its topology. The second is refused once
+        // its network has been built.
         for (sources, memory) in [("900000", 1 << 30), ("900", 4 << 20)] {
             let Estimated { reading, .. } = read_with(sources, Some(memory));
             assert!(reading.does_not_fit);

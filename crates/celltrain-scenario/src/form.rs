@@ -89,7 +89,7 @@ impl<'a> Form<'a> {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false
                 }
-                // A table of the user's own naming, next to keys that are known.
+                // In addition to the known keys, the user may name tables, but no other values.
                 Value::Object(_) if !known.is_empty() && !value.is_object() => {
                     self.faults.push(KeyFault::of_key(&path, unknown_key(key, &known)));
                     false

@@ -1,4 +1,4 @@
-//! The tables of a scenario that describe memories which ports share.
+//! The tables of a scenario that describe memories shared by ports.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use celltrain_core::memory::{FrameAdmission, MemoryPolicyConfig, PauseAt, Pauses
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a switch has of its own.
+/// Settings of an individual switch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct OwnSwitch {
@@ -32,13 +32,13 @@ pub struct MemoryOptions {
     /// Queues and priority groups with settings of their own. The first entry that matches one applies to it.
     #[serde(default)]
     pub queue: Vec<QueueOptions>,
-    /// How a frame whose first cell finds no place is treated.
+    /// Treatment of a frame whose first cell finds no place.
     #[serde(default)]
     pub frames: FrameAdmission,
     /// The buffer that the policies of the ports see.
     #[serde(default)]
     pub policies_see: PolicyScope,
-    /// What pauses of lossless groups do.
+    /// Effect of the pauses of lossless groups.
     #[serde(default)]
     pub pauses: Pauses,
 }
@@ -50,11 +50,11 @@ pub struct PoolOptions {
     /// The side on which its cells are counted.
     #[serde(default)]
     pub side: Side,
-    /// B: cells of its shared part. When absent, all cells of the memory that reserves, headrooms and other pools of
-    /// its side leave.
+    /// B: cells of its shared part. When absent, all cells of the memory that are not used by reserves, headrooms and
+    /// other pools of its side.
     #[serde(default)]
     pub cells: Option<u32>,
-    /// Cells that the headrooms of its groups take together at most. Each group has its own headroom when absent.
+    /// Maximum number of cells in the headrooms of all its groups. Each group has its own headroom when absent.
     #[serde(default)]
     pub headroom: Option<u32>,
     /// Decides which cells enter its shared part.

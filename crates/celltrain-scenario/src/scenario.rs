@@ -122,7 +122,7 @@ pub struct PortConfig {
 #[serde(untagged)]
 #[schemars(extend("x-unit" = "cells", "x-expect" = "a whole number of cells such as 1000, \"infinite\" or \"shared\""))]
 pub enum Buffer {
-    /// So many cells.
+    /// A number of cells.
     Cells(u32),
     /// No limit.
     Infinite(Infinite),
@@ -164,7 +164,7 @@ pub struct SwitchOptions {
     pub tie_order: TieOrder,
     /// Whether a port sends a cell before or after it admits the arrivals of the same instant.
     pub service_order: ServiceOrder,
-    /// What single switches have of their own, by the switch's name or a pattern of names.
+    /// Settings of individual switches, by the switch's name or a pattern of names.
     #[serde(flatten)]
     pub own: BTreeMap<String, OwnSwitch>,
 }
@@ -175,7 +175,8 @@ pub struct SwitchOptions {
 pub struct CellOptions {
     /// Bytes of a cell, on links and in buffers. The last cell of a frame is padded.
     pub size: Bytes,
-    /// Bytes of it that carry a frame. When absent, 48 of the 53 bytes of ATM, and all of any other size.
+    /// Bytes of a cell that carry a frame. When absent, 48 of the 53 bytes of an ATM cell, or all bytes of a cell of
+    /// another size.
     pub payload: Option<Bytes>,
 }
 

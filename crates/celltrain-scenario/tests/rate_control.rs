@@ -68,8 +68,8 @@ fn one_in_nrm_cells_of_a_saturated_vc_is_a_forward_rm_cell() {
         assert!((share * f64::from(nrm) - 1.0).abs() < 0.02, "{share} at Nrm = {nrm}");
         assert!(source.utilisation > 0.99, "saturated: {}", source.utilisation);
         // Efficiency refers to the capacity not used by forward RM cells. It is 1 for a full link, except for the first
-        // 3 ms and for backward RM cells. Backward RM cells answer the other direction, which sends one RM cell of its
-        // own for every Nrm - 1 answers.
+        // 3 ms and for backward RM cells, which answer the forward RM cells of the other direction. The other direction
+        // sends one forward RM cell for every Nrm - 1 backward RM cells.
         let answers = 1.0 / f64::from(nrm - 1).powi(2);
         let most = (0.99 * (1.0 - answers))..=(1.0 - answers);
         assert!(most.contains(&result.efficiency), "{} at Nrm = {nrm}", result.efficiency);
@@ -118,7 +118,8 @@ fn on_a_parking_lot_of_three_hops_erica_is_max_min_fair_and_equal_share_is_not()
     assert!(distance(erica, 0.9) < 0.02, "{erica:?}");
     let ideal = settled("allocator.max_min = {}");
     assert!(distance(ideal, 1.0) < 1e-9, "{ideal:?}");
-    // Equal shares give each VC half of each link, regardless of what the slow link leaves: 77.76 instead of 116.64.
+    // Equal shares give each VC half of each link. On a fast link, the cross VC gets 77.76 instead of the 116.64 that
+    // the long VC leaves unused because of the slow link.
     let equal = settled("allocator.equal_share = {}");
     assert!((distance(equal, 1.0) - 1.0 / 3.0).abs() < 0.01, "{equal:?}");
     println!("long1, cross1, cross2, cross3:\nerica {erica:.2?}\nequal_share {equal:.2?}\nmax_min {ideal:.2?}");
@@ -218,8 +219,8 @@ fn beside_bursts(allocator: &str, class: &str, rate: &str) -> Network {
     ))
 }
 
-/// In one interval, UBR at the link's rate used to leave nothing for ABR; with MCR = 0, its sources then stopped for
-/// good.
+/// UBR at the link's rate used to leave nothing for ABR during an averaging interval. With MCR = 0, the ABR sources
+/// then stopped for good.
 #[test]
 fn ubr_that_comes_and_goes_does_not_stop_abr() {
     for allocator in ["erica = { delta = 0.0 }", "erica_plus = {}"] {
@@ -292,7 +293,7 @@ fn the_reference_counts_pcr_and_the_other_classes() {
     let ubr = "flow.tcp3.traffic.constant_rate = { rate = \"15Mbps\" }";
     let third = (155.52 - 40.0) / 3.0;
     for (abr, rest, expected) in [
-        // Without a PCR, all four have equal shares. With one, the others share what it leaves.
+        // Without a PCR, all four VCs have equal shares. With a PCR for one VC, the others share the rest.
         ("{}", "", [155.52 / 4.0; 2]),
         ("{ pcr = \"20Mbps\" }", "", [20.0, (155.52 - 20.0) / 3.0]),
         // VBR gets its mean rate first; UBR gets no more than it sends.

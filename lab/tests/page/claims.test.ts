@@ -141,7 +141,8 @@ test("one cell costs a frame: the text matches the runs", async () => {
   assert.ok(within(efficiency, 0.24, 0.28) && within(busy, 0.25, 0.29), "idle most of the time");
   assert.ok(within(useless, 0, 0.04), "only");
   assert.match(tail.answer, /all five connections lose cells, so most of them wait at the same time/);
-  // The lesson "Why EPD helps": useless cells relative to the link's capacity and load, and retransmitted data.
+  // Numbers in the lesson "Why EPD helps": useless cells relative to the link's capacity and load, and
+  // retransmitted data.
   const runs = tail.answers[0] ?? [];
   const deadCells = mean(runs.map((run) => 12 * atBottleneck(run, "cut_frames") - atBottleneck(run, "lost_cells")));
   const carried = mean(runs.map((run) => atBottleneck(run, "forwarded_cells")));
@@ -169,10 +170,10 @@ test("one cell costs a frame: the text matches the runs", async () => {
   );
   assert.deepEqual(right(dead), ["Both, considerably"]);
   assert.ok(differ(dead.values, 1, 0, 0) && differ(dead.values, 2, 0, 0), "both help");
-  // Useless cells of cut frames: under PPD the rest of the frame is discarded, so fewer of them cross the link.
+  // PPD discards the rest of a cut frame, so fewer useless cells cross the link.
   const wasted = dead.answers.map((runs) => mean(runs.map((run) => wastedFraction(run))));
   assert.ok((wasted[1] ?? 1) < (wasted[0] ?? 0), `PPD wastes less of the link: ${wasted.join(", ")}`);
-  // Connections whose timers expire at the same instant, over all seeds.
+  // Number of timers that expire at the same instant, averaged over all seeds.
   const atOnce: number[] = [];
   for (const variant of dead.step.variants) {
     const toml = await textOf(variant);

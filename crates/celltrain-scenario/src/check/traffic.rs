@@ -71,7 +71,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     frames_are_sound
 }
 
-/// Calls `check` for the common TCP and for the TCPs of single flows.
+/// Calls `check` for the common TCP and for the TCPs of individual flows.
 fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&TcpConfig, &mut Scope<'_>)) {
     check(&scenario.tcp, &mut root.at("tcp").at(scenario.tcp.name()));
     for (name, options) in &scenario.flow {

@@ -1,4 +1,4 @@
-//! Memories that ports share: the networks built from scenarios, and the faults of tables.
+//! Tests of memories that ports share: the networks built from scenarios, and the faults in their tables.
 
 use celltrain_core::aal5::CellFormat;
 use celltrain_core::engine::Engine;
@@ -37,7 +37,7 @@ fn memory(network: &Network) -> &MemoryConfig {
     &network.memories[MemoryIndex::new(0)]
 }
 
-/// Returns the faults of the scenario with a star and these tables, without the file name.
+/// Returns the faults of the star scenario with these tables added, without the file name.
 fn faults(tables: &str) -> Vec<String> {
     let faults = messages(&format!("{STAR}{tables}"));
     faults.into_iter().map(|fault| fault.trim_start_matches("test.toml:").to_string()).collect()
@@ -60,7 +60,7 @@ fn by_default_all_ports_share_a_memory_without_reserves() {
     let pool = &memory.pools.raw[0];
     assert_eq!((pool.name.as_str(), pool.side, pool.cells), ("main", Side::Egress, 1000));
     assert!(memory.ports.iter().all(|&port| network.links[port].buffer == Some(1000)));
-    // Acknowledgements go to host1 and host2.
+    // Data goes to host3 and host4, acknowledgements to host1 and host2.
     assert_eq!(memory.queues.len(), 4);
     let result = Engine::Reference.run_to_end(&network);
     assert!(result.memories[MemoryIndex::new(0)].max_used_cells > 0);
@@ -93,8 +93,8 @@ policy.static_thresholds = {}
     let memory = memory(&network);
     assert_eq!(memory.policies_see, PolicyScope::Memory);
     let cells: Vec<(&str, u32)> = memory.pools.iter().map(|pool| (pool.name.as_str(), pool.cells)).collect();
-    // At the port to host4, priorities 0 and 3 each have a reserve of 10. Priority 3 of each of four inputs has 5 and
-    // 20.
+    // At the port to host4, priorities 0 and 3 each have a reserve of 10 cells. At each of the four inputs, priority 3
+    // has a reserve of 5 and a headroom of 20.
     assert_eq!(cells, [("lossless", 300), ("lossy", 600), ("out", 980)]);
     let queue = |link: &str, priority, pool: &str| {
         let mut found = memory.queues.iter().filter(|queue| {
@@ -208,7 +208,7 @@ fn a_policy_that_removes_cells_needs_queues_from_which_it_can() {
 fn cells_of_any_size_carry_frames_and_take_their_time_on_the_wire() {
     let network = network(&format!("[cell]\nsize = \"254B\"\n{MEMORY}"));
     assert_eq!(network.aal5.cell, CellFormat { size: 254, payload: 254 });
-    // 512 bytes with 40 of TCP and IP, 8 of LLC and 8 of the trailer.
+    // 512 bytes of data, 40 of TCP and IP headers, 8 of LLC/SNAP header and 8 of AAL5 trailer.
     assert_eq!(network.aal5.segment_cells(512), 3);
     let clock = network.clock();
     assert!(clock.exact);

@@ -99,7 +99,7 @@ pub(crate) fn on_threads(ways: PortMode, threads: usize, network: &Network) -> O
     Engine::run_in_partitions(ways, options, network, |_| true).expect("nothing interrupts it")
 }
 
-/// Number of samples of a run after the first.
+/// Number of samples in a run, without the one at its start.
 const SAMPLES: u64 = 50;
 
 /// Creates a recorder of all series at all ports.

@@ -275,7 +275,7 @@ pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
 
 /// Bits per second. There are few rates, so that ties are common. Two of them share no time unit with the others.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
-/// Most are multiples of each other.
+/// Bits per second. Most of these rates are multiples of each other.
 const FEW_RATES: &[u64] = &[155_520_000, 155_520_000, 77_760_000, 77_760_000, 34_368_000];
 /// Rates equal to, faster than, or slower than a trunk.
 const CROWDING_RATES: &[u64] = &[155_520_000, 155_520_000, 622_080_000, 77_760_000, 149_760_000];

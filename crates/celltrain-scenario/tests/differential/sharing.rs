@@ -26,7 +26,7 @@ struct Drawn {
     pauses: Pauses,
     frames: FrameAdmission,
     policies_see: PolicyScope,
-    /// Whether every other flow has another priority.
+    /// True if the flows with odd numbers have priority 3.
     priorities: bool,
 }
 

@@ -146,9 +146,9 @@ fn shipped_formulas_of_reno_and_tahoe_are_the_runs_of_the_native_ones() {
     }
 }
 
-/// The formula calculates the cube root in another way: with exp(log(x) / 3) and one step of Newton's method instead of
-/// all, and with sums of seconds instead of clock ticks. So windows, which are part of a run's fingerprint, may differ
-/// in the last digit.
+/// The formula calculates the cube root as exp(log(x) / 3) and one step of Newton's method, whereas the native code
+/// repeats Newton's method until it converges. The formula also adds seconds instead of clock ticks. Windows, which are
+/// part of a run's fingerprint, may therefore differ in the last digit.
 #[test]
 fn cubic_as_a_formula_differs_from_the_native_one_in_the_last_place_of_windows() {
     let all: BTreeMap<String, Scenario> = shipped().into_iter().collect();
