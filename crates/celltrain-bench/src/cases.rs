@@ -12,7 +12,7 @@ use crate::networks::{INFINITE, Mesh, NSource, TAIL_DROP, chain, groups, interne
 pub struct Case {
     /// Name on the command line and in tables.
     pub name: String,
-    /// Purpose of its measurement.
+    /// The purpose of measuring the scenario.
     pub group: Group,
     /// Description, in one line.
     pub title: String,
@@ -42,7 +42,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Returns its name on the command line.
+    /// Returns the case's name on the command line.
     pub fn name(&self) -> &'static str {
         match self {
             Group::Whole => "whole",
@@ -73,7 +73,7 @@ pub enum Axis {
 }
 
 impl Axis {
-    /// Returns its name in tables.
+    /// Returns the parameter's name, as shown in tables.
     pub fn name(self) -> &'static str {
         match self {
             Axis::Sources => "sources",
@@ -267,7 +267,8 @@ fn wfq(network: NSource<'_>, duration: &str) -> String {
 fn scaling() -> Vec<Case> {
     let mut cases = Vec::new();
     for sources in [5, 10, 20, 50, 100, 200, 500, 1000] {
-        // The windows of 1000 sources fill a queue of four seconds, and while the windows grow, all trains tie.
+        // The windows of 1000 sources fill a queue that takes four seconds to drain. While the windows grow, all trains
+        // tie.
         let toml = move || NSource { sources, ..NSource::LAN }.toml("10s");
         cases.push(Case::point(Axis::Sources, sources.to_string(), [5, 100, 1000].contains(&sources), toml));
     }

@@ -63,7 +63,7 @@ impl Listed<'_> {
         format!("duration = \"{duration}\"\n{}", self.body())
     }
 
-    /// Returns all but the duration.
+    /// Returns the scenario text without the duration.
     fn body(self) -> String {
         let Listed { hosts, switches, links, flows, tcp, buffer, policy } = self;
         format!(
@@ -256,8 +256,9 @@ impl Mesh {
     }
 }
 
-/// Returns a switch whose ports share 8000 cells by Dynamic Threshold. Each of its hosts sends to the next one all the
-/// time, and every eighth receives bursts of all others at once, 4 ms after it has acknowledged the last ones.
+/// Returns a switch whose ports share 8000 cells by Dynamic Threshold. Each host sends to the next one all the time.
+/// All other hosts also send bursts to every eighth host at once. Each sends its next burst 4 ms after its last one has
+/// been acknowledged.
 pub(crate) fn shared_memory(hosts: u32, rate: &str, policy: &str, duration: &str) -> String {
     let (mut names, mut links, mut flows, mut bursts) = (Vec::new(), String::new(), String::new(), Vec::new());
     for i in 0..hosts {

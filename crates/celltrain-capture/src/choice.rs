@@ -34,7 +34,7 @@ impl CaptureChoice {
     /// `duration`.
     ///
     /// # Errors
-    /// If one of these is invalid; the error describes the problem.
+    /// If a choice is invalid; the error describes the problem.
     pub fn new(
         duration: Duration,
         (kind, at): (&str, Option<&str>),

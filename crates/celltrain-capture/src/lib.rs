@@ -99,7 +99,7 @@ impl CaptureKind {
 pub struct About {
     /// Program that wrote the capture, with its version.
     pub application: String,
-    /// Run that it captures.
+    /// The captured run.
     pub comment: String,
 }
 
@@ -156,7 +156,7 @@ pub struct SeenCell<'a> {
     pub interface: u32,
     /// Arrival or departure.
     pub direction: Direction,
-    /// VPI and VCI there.
+    /// VPI and VCI of the cell at that port.
     pub circuit: Circuit,
     /// The rest of the cell.
     pub cell: CellKind,
@@ -187,7 +187,7 @@ pub enum CellKind {
 /// The reason why a capture failed.
 #[derive(Debug)]
 pub enum CaptureError {
-    /// It could not be written.
+    /// The capture could not be written.
     Write(io::Error),
     /// The capture was refused because it cannot represent the traffic; the string describes the problem.
     Refused(String),

@@ -31,7 +31,7 @@ pub struct Watch<'a> {
     looks: Looks,
     /// `None` after a failure.
     capture: Option<Writing<'a>>,
-    /// The problem, if refused.
+    /// The problem, if the capture cannot represent some traffic.
     refused: Option<String>,
     stopped: &'a AtomicBool,
 }

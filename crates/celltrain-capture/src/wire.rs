@@ -43,7 +43,7 @@ pub struct Connection {
 pub struct End {
     /// Number of the end's host, from 0: host 0 has the address 10.0.0.1, and so on.
     pub host: u32,
-    /// The interface of the capture at which it is seen; `None` if it is not observed.
+    /// The interface of the capture that observes this end; `None` if the end is not observed.
     pub interface: Option<u32>,
 }
 

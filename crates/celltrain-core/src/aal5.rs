@@ -49,7 +49,7 @@ impl CellFormat {
     /// Cells of ATM.
     pub const ATM: Self = Self { size: CELL_BYTES, payload: CELL_PAYLOAD };
 
-    /// Creates cells that are all payload, as switches count their memory in.
+    /// Creates the format of cells that consist of payload only. Switches count their memory in such cells.
     pub const fn of_memory(size: u64) -> Self {
         Self { size, payload: size }
     }
@@ -353,7 +353,8 @@ mod tests {
         assert!((share * 155.52 - 125.2).abs() < 0.01);
     }
 
-    /// Returns the frames delivered, of three cells each; `lost` lists the positions of cells that never arrive.
+    /// Returns the frames delivered out of `frames` frames of three cells each. `lost` lists the positions of cells
+    /// that never arrive.
     fn delivered(frames: u32, lost: &[usize]) -> Vec<u32> {
         let mut receiver = Reassembler::default();
         (0..frames * 3)
@@ -369,8 +370,8 @@ mod tests {
     fn a_lost_cell_kills_one_frame_and_a_lost_last_cell_two() {
         assert_eq!(delivered(4, &[4]), [0, 2, 3]);
         assert_eq!(delivered(4, &[5]), [0, 3]);
-        // Frame 1 arrives without its last two cells, frame 2 without its first cell: three cells, including a last
-        // one.
+        // Frame 1 arrives without its last two cells, frame 2 without its first cell. Together they have three cells,
+        // including a last one.
         assert_eq!(delivered(4, &[4, 5, 6]), [0, 3]);
     }
 

@@ -13,7 +13,7 @@ pub trait Arbiter: Send {
     /// Adds a VC that now has a cell and had none before.
     fn join(&mut self, vc: usize);
 
-    /// Serves the next VC; there must be one. `send` sends one of its cells and returns whether it has more.
+    /// Serves the next VC; there must be one. `send` sends one of the VC's cells and returns whether the VC has more.
     fn serve(&mut self, send: impl FnOnce(usize) -> bool);
 
     /// Returns the VC that is served in every turn as long as no other joins.
@@ -122,7 +122,7 @@ pub struct MinimumShares {
 
 /// Length of a turn in time units. A 64-bit clock lasts for 2^40 cells.
 const TURN: u64 = 1 << 24;
-/// Entry without a cell.
+/// Entry of a VC without cells.
 const NOBODY: (u64, u32) = (u64::MAX, 0);
 
 impl MinimumShares {
@@ -252,7 +252,7 @@ pub const MINIMUM_SHARE: &str = "minimum_share";
 mod tests {
     use super::*;
 
-    /// Serves VCs `number` times; `cells` has the number of cells left of each VC. Returns the VCs served.
+    /// Serves VCs `number` times; `cells` contains the number of cells that each VC has left. Returns the VCs served.
     fn sent(arbiter: &mut impl Arbiter, cells: &mut [u32], number: usize) -> Vec<usize> {
         let mut sent = Vec::new();
         for _ in 0..number {

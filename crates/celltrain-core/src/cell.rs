@@ -91,7 +91,7 @@ impl Cell {
         self.label_and_bits & LAST_CELL != 0
     }
 
-    /// Returns whether it may be discarded before untagged cells (CLP = 1).
+    /// Returns whether the cell may be discarded before untagged cells (CLP = 1).
     #[inline]
     pub fn tagged(self) -> bool {
         self.label_and_bits & TAGGED != 0
@@ -111,13 +111,13 @@ impl Cell {
         Self { label_and_bits: label.number() | RM, frame: number }
     }
 
-    /// Returns whether it is a resource management cell. If so, `frame` is the RM cell's number.
+    /// Returns whether the cell is a resource management cell. If so, `frame` is the RM cell's number.
     #[inline]
     pub fn is_rm(self) -> bool {
         self.label_and_bits & RM != 0
     }
 
-    /// Returns whether a switch has marked it (EFCI, the congestion bit of PTI).
+    /// Returns whether a switch has marked the cell (EFCI, the congestion bit of PTI).
     #[inline]
     pub fn efci(self) -> bool {
         self.label_and_bits & CONGESTED != 0
@@ -170,7 +170,7 @@ impl Run {
         Run { last: self.last.not_last(), cells }
     }
 
-    /// Returns its first `cells` cells, or all of them if the run has no more; `None` if `cells` is 0.
+    /// Returns the first `cells` cells, or all of them if the run has no more; `None` if `cells` is 0.
     pub fn at_most(self, cells: u32) -> Option<Run> {
         match cells {
             0 => None,
@@ -208,7 +208,7 @@ impl Run {
         Some(first)
     }
 
-    /// Returns its cells one by one.
+    /// Returns an iterator over the cells of the run.
     pub fn iter(self) -> impl Iterator<Item = Cell> {
         (1..=self.cells).map(move |i| if i == self.cells { self.last } else { self.last.not_last() })
     }

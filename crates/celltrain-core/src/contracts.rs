@@ -84,8 +84,8 @@ mod tests {
             network.links.keys().all(|link| !edge.polices_at(without, link)),
             "nor is a VC without a contract policed anywhere"
         );
-        // Three frames of 12 cells back to back, and two cells of a fourth. MBS is 24 cells, so two of the four frames
-        // are eligible. All 14 cells of the others are tagged.
+        // Three frames of 12 cells arrive back to back, and then two cells of a fourth. MBS is 24 cells, so two of the
+        // four frames are eligible. All 14 cells of the other two are tagged.
         let cell_time = clock().cell_time(BitRate::from_bits_per_second(155_520_000));
         let mut tagged = 0;
         for i in 0..38 {

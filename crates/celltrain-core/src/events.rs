@@ -15,7 +15,7 @@ use crate::units::Time;
 
 /// Receives the events of a run.
 pub trait Observer {
-    /// True if it needs events. If false, the engines are compiled without event reporting for it.
+    /// True if the observer needs events. If false, the engines are compiled without event reporting for it.
     const OBSERVES: bool = false;
 
     /// Handles an event at `now`.
@@ -226,7 +226,7 @@ pub enum FrameStep {
 }
 
 impl FrameStep {
-    /// Returns the link of the port where it happened; `None` at a host.
+    /// Returns the link of the port where the step happened; `None` at a host.
     pub fn link(&self) -> Option<LinkIndex> {
         match *self {
             Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.link),
@@ -235,7 +235,7 @@ impl FrameStep {
         }
     }
 
-    /// Returns X: the cells waiting at the port where it happened.
+    /// Returns X: the cells waiting at the port where the step happened.
     pub fn occupancy(&self) -> Option<u32> {
         match *self {
             Self::Admitted(judged) | Self::Refused(judged) | Self::NoRoom(judged) => Some(judged.occupancy),

@@ -103,8 +103,8 @@ mod tests {
         delays.iter().map(|&delay| Span(delay)).collect()
     }
 
-    /// Returns the delays of files of 1024 bytes after each of these steps: segments of 512 bytes acknowledged and
-    /// sent, and the time.
+    /// Returns the delays of files of 1024 bytes after each step. A step gives the numbers of segments of 512 bytes
+    /// acknowledged and sent so far, and the time.
     fn delays(steps: &[(u64, u64, u64)]) -> Vec<Vec<Span>> {
         let mut files = Files::of(1024);
         let mut after = |&(acknowledged, sent, now)| {
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_first_byte_that_is_sent_again_does_not_start_the_clock_again() {
-        // The first byte is sent again at 3005; then a second file begins, and ends.
+        // The first byte is sent again at 3005. Then a second file begins and ends.
         let found = delays(&[(0, 1, 5), (0, 1, 3005), (1, 3, 3010), (2, 4, 3020), (4, 6, 3030)]);
         let from_the_first_time = [&[][..], &[], &[], &[3015], &[3015, 20]].map(spans);
         assert_eq!(found, from_the_first_time);

@@ -1,7 +1,7 @@
 //! The run's fingerprint: 64 bits that change if the time of any segment or acknowledgement changes.
 //!
 //! Each flow folds in the events at its end systems in the order they occur. At the end, the flows and ports are folded
-//! in by index. So two engines agree on the fingerprint exactly if every frame reached its end system at the same
+//! in by index. So two engines agree on the fingerprint if and only if every frame reached its end system at the same
 //! instant and every counter is the same, regardless of the order of computation.
 
 use std::fmt;

@@ -259,9 +259,9 @@ pub(crate) mod tests {
     #[test]
     fn a_burst_of_mbs_at_pcr_is_eligible_and_what_follows_is_not() {
         // MCR is a quarter of the link's rate and PCR half of it: a cell drains from the bucket in four cell times, and
-        // tau is 23 (4 - 2) = 46 cell times. Cells arrive every second cell time, so a frame of 12 adds 48 while 24
-        // drain: the second frame finds a level of 24, the third 48. Two cell times later it finds 46, which still
-        // conforms.
+        // tau is 23 (4 - 2) = 46 cell times. Cells arrive every second cell time, so a frame of 12 cells adds 48 cell
+        // times to the level, of which 24 drain meanwhile. The second frame finds a level of 24 and the third a level
+        // of 48. If the third frame arrives two cell times later, it finds a level of 46, which still conforms.
         let pcr = Some(BitRate::from_bits_per_second(77_760_000));
         for (pause, eligible) in [(0, 2), (1, 2), (2, 3)] {
             let contract = Gfr { pcr, ..contract(38_880_000) };
@@ -293,9 +293,9 @@ pub(crate) mod tests {
             send(&mut policer, 1, 60);
             policer.counters.nonconforming_cells
         };
-        // Of 12 cells at twice PCR, every second one is too fast, so 6 do not conform. If MFS is 11, an eleventh cell
-        // that is not the last exceeds it. If MFS is 10, the tenth does too, but was too fast already. The last cell
-        // never exceeds it.
+        // Of 12 cells at twice PCR, every second one is too fast, so 6 do not conform. If MFS is 11, the eleventh cell
+        // exceeds it, because it is not the last. If MFS is 10, so does the tenth, but that cell was already too fast.
+        // The last cell never exceeds MFS.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
     }
 

@@ -56,7 +56,7 @@ fn filled(
             crossing[link].push(vc);
         }
     }
-    // In this order, one pass over a link's VCs finds its level.
+    // With the VCs in this order, one pass finds a link's level.
     for on in &mut crossing {
         token.tick(on.len())?;
         on.sort_by(|&a, &b| vcs[a].leaves_minimum().total_cmp(&vcs[b].leaves_minimum()));
@@ -191,12 +191,12 @@ struct Vc {
 }
 
 impl Vc {
-    /// Returns the VC's rate when the common level has risen this far.
+    /// Returns the VC's rate at this common level.
     fn rate_at(self, level: f64) -> f64 {
         self.minimum.max(self.weight * level)
     }
 
-    /// Returns the level above which its rate exceeds its minimum.
+    /// Returns the level above which the VC's rate exceeds its minimum.
     fn leaves_minimum(self) -> f64 {
         self.minimum / self.weight
     }
@@ -254,8 +254,9 @@ mod tests {
 
     #[test]
     fn on_a_parking_lot_the_long_vc_has_what_the_worst_link_leaves_it() {
-        // Links of 100, 60 and 100. VC 0 crosses all of them; 1 and 2 cross the second as well: 20 each. VC 3 has the
-        // rest of the first, 4 and 5 share the rest of the third.
+        // The links have capacities of 100, 60 and 100. VC 0 crosses all of them, and VCs 1 and 2 also cross the
+        // second, so each of the three gets 20. VC 3 gets the rest of the first link; VCs 4 and 5 share the rest of the
+        // third.
         let paths = [vec![0, 1, 2], vec![1], vec![1], vec![0], vec![2], vec![2]];
         let rates = shares_of(&[100.0, 60.0, 100.0], &paths, Terms::default());
         assert_eq!(rates, [20.0, 20.0, 20.0, 80.0, 40.0, 40.0]);
@@ -271,7 +272,7 @@ mod tests {
         // the others.
         assert_eq!(with_minimum(&[20.0, 0.0, 0.0]), [30.0, 30.0, 30.0]);
         assert_eq!(with_minimum(&[50.0, 0.0, 10.0]), [50.0, 20.0, 20.0]);
-        // Minimums above the capacity.
+        // The minimums exceed the capacity.
         assert_eq!(with_minimum(&[80.0, 0.0, 30.0]), [80.0, 0.0, 30.0]);
     }
 
@@ -303,7 +304,8 @@ mod tests {
     }
 
     /// Checks the definition of the rates: no link is overloaded, no VC has less than its minimum, and every VC above
-    /// its minimum crosses a full link on which no other VC above its own minimum has a higher rate for its weight.
+    /// its minimum crosses a full link on which no other VC above its own minimum has a higher rate relative to its
+    /// weight.
     fn is_max_min(
         capacities: &TiSlice<LinkIndex, f64>,
         paths: &[Vec<LinkIndex>],

@@ -156,7 +156,7 @@ pub struct MemoryResult {
 /// Priority groups that pause each other for ever: the cells of each wait at the port that feeds the next.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deadlock {
-    /// When it was complete, in seconds.
+    /// Time at which the cycle was complete, in seconds.
     pub at_s: f64,
     /// The links that feed the groups, and their priorities, in the order in which one waits for the next.
     pub cycle: Vec<(String, u8)>,
@@ -182,7 +182,7 @@ pub struct PoolResult {
 /// Results for a queue or a priority group of a memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueResult {
-    /// Its name: that of the memory, the output or input link, and the priority.
+    /// Its name, made of the names of the memory and the output or input link, and the priority.
     pub name: String,
     /// The name of its pool.
     pub pool: String,
@@ -220,7 +220,8 @@ pub struct AbrResult {
     pub out_of_rate_rm_cells: u64,
     /// Backward RM cells that returned to its source.
     pub returned_rm_cells: u64,
-    /// Share of RM cells, of both directions' loops, in the cells it sent. `None` if it sent no cells.
+    /// Share of RM cells, both forward and backward ones, in the cells that the VC's source sent. `None` if it sent no
+    /// cells.
     pub rm_share: Option<f64>,
 }
 
@@ -253,7 +254,8 @@ pub struct FinalState<'a> {
     pub ports: &'a TiSlice<LinkIndex, PortState>,
     /// Its memories.
     pub memories: &'a TiSlice<MemoryIndex, MemoryState>,
-    /// When groups of memories paused each other for ever, and the links and priorities of their cycle.
+    /// Time at which groups of memories paused each other for ever, and the links and priorities of their cycle; `None`
+    /// if this did not happen.
     pub deadlock: Option<&'a (Time, Vec<(LinkIndex, u8)>)>,
     /// Its end systems.
     pub end_systems: &'a EndSystems,

@@ -139,8 +139,8 @@ pub struct Vc {
 }
 
 /// Several VCs that merge into one: after the port where they meet they share a label. Their frames are not
-/// interleaved: each waits there until it is complete, and its cells are then sent back to back (`docs/mechanisms.md`
-/// 7; ATM Forum 97-0831, section 4).
+/// interleaved: each frame waits there until it is complete, and its cells are then sent back to back
+/// (`docs/mechanisms.md` 7; ATM Forum 97-0831, section 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
     /// The name of the merged VC.
@@ -172,7 +172,7 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// Returns the payload and the number of cells of its data frames.
+    /// Returns the payload and the number of cells of the flow's data frames.
     pub fn frame(&self, aal5: &Aal5Options) -> (u64, u32) {
         match self.traffic.packets() {
             Some(pattern) => (pattern.packet.bytes, aal5.packet_cells(pattern.packet.bytes)),

@@ -18,7 +18,7 @@ pub trait Probe: Observer {
         None
     }
 
-    /// Returns the ports whose ranges it reads ([`Queues::range`]). These ports stay the same during a run.
+    /// Returns the ports whose ranges the probe reads ([`Queues::range`]). These ports stay the same during a run.
     fn traced_ports(&self) -> &[LinkIndex] {
         &[]
     }
@@ -60,8 +60,8 @@ pub trait Queues {
     fn occupancy(&self, link: LinkIndex) -> u32;
 
     /// Returns the smallest and largest number of cells waiting at the port of this link since the latest snapshot or
-    /// the start of the run, for [`Probe::traced_ports`]. Every length is included, even if it changes within an
-    /// instant.
+    /// the start of the run. The port must be one of [`Probe::traced_ports`]. Every length is included, even if it
+    /// changes within an instant.
     fn range(&self, link: LinkIndex) -> QueueRange;
 
     /// Appends the cells waiting of each VC at the port of this link, by label.
@@ -131,9 +131,9 @@ pub struct Recorder {
     pub edge_packets: Vec<u32>,
     /// The phase of the adaptive discard algorithm, 0 or 1, in the same layout; 0 with other algorithms.
     pub edge_phase: Vec<u32>,
-    /// Its `LD_ACR` in megabits per second, cell headers included, in the same layout.
+    /// The algorithm's `LD_ACR` in megabits per second, cell headers included, in the same layout.
     pub edge_ld_acr_mbps: Vec<f64>,
-    /// Its `P_CTR`, in the same layout.
+    /// The algorithm's `P_CTR`, in the same layout.
     pub edge_p_ctr: Vec<u32>,
 }
 
@@ -171,7 +171,7 @@ impl Recorder {
         }
     }
 
-    /// Returns the ports whose queues it records, by link.
+    /// Returns the ports whose queues the recorder records, by link.
     pub fn links(&self) -> &[LinkIndex] {
         &self.links
     }

@@ -141,7 +141,7 @@ impl RateControl {
         self.ports[link].as_deref()
     }
 
-    /// Returns the same port mutably.
+    /// Returns the shaped port at the start of a link mutably, if it has one.
     #[inline]
     pub fn port_mut(&mut self, link: LinkIndex) -> Option<&mut ShapedPort> {
         self.ports[link].as_deref_mut()

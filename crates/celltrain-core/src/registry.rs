@@ -120,7 +120,7 @@ macro_rules! registry {
             /// Every name, in the order of the list.
             pub const NAMES: &[&str] = &[$(stringify!($module)),*];
 
-            /// Returns its name in scenarios.
+            /// Returns the variant's name in scenarios.
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$Variant { .. } => stringify!($module),)*

@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn the_longest_exponential_times_are_cut_where_times_end() {
-        // With a mean of 2^61 units one draw in seven is above 2^62, and three in ten thousand do not fit in 64 bits,
-        // which once caused a panic.
+        // With a mean of 2^61 units one draw in seven is above 2^62, and three in ten thousand do not fit in 64 bits.
+        // Such draws once caused a panic.
         let mut stream = Stream::new(11, "exponential");
         let draws: Vec<Span> = (0..100_000).map(|_| stream.exponential(Span(1 << 61))).collect();
         let cut = draws.iter().filter(|&&draw| draw == Span(LONGEST)).count();
-        // e^-2 of them, with a standard error of 108.
+        // About e^-2 of the draws are cut, with a standard error of 108.
         assert!((cut as f64 - 13_534.0).abs() < 500.0, "{cut}");
         assert_eq!(draws.iter().max(), Some(&Span(LONGEST)));
     }

@@ -38,9 +38,9 @@ struct Shaped {
 }
 
 enum Pace {
-    /// By ABR's rules.
+    /// Cells are sent by ABR's rules.
     Controlled(Box<Source>),
-    /// At the line rate, but no cell starts earlier than this.
+    /// Cells are sent at the line rate. The next one starts no earlier than this.
     Line(Time),
 }
 
@@ -145,7 +145,7 @@ impl ShapedPort {
         self.source_mut(label).turn_around(rm);
     }
 
-    /// Returns the content of RM cell `number`, which has not yet reached its end, so that it can be changed.
+    /// Returns the content of RM cell `number` for modification. The cell must not have reached the end of its loop.
     pub fn rm(&mut self, label: Label, number: FrameNumber) -> &mut RmCell {
         &mut self.vcs[label].rms.frame_mut(number).body
     }
@@ -165,7 +165,7 @@ impl ShapedPort {
         self.buffer.take_outcomes()
     }
 
-    /// Removes the RM cells before `number`, which has reached its end.
+    /// Removes the RM cells before `number`. That cell has reached the end of its loop.
     pub fn forget_rms_before(&mut self, label: Label, number: FrameNumber) {
         self.vcs[label].rms.forget_before(number);
     }
@@ -188,9 +188,9 @@ impl ShapedPort {
         Label::counting().zip(&self.vcs).filter_map(one).min()
     }
 
-    /// Sends the cell that starts at `now`, if one may. With `ahead`, also hands out the data cells of the same packet
-    /// that follow at equal intervals, up to one that starts at `ahead`, if nothing arrives in between. Returns the
-    /// cells and the interval.
+    /// Sends the cell that starts at `now`, if there is one. If `ahead` is given, also hands out the data cells of the
+    /// same packet that follow at equal intervals and start no later than `ahead`, assuming that nothing arrives in
+    /// between. Returns the cells and the interval.
     pub fn send(&mut self, now: Time, ahead: Option<Time>) -> Option<(Run, Span)> {
         debug_assert!(self.ahead.is_none(), "what has not started is taken back first");
         let (time, label) = self.first()?;
@@ -237,7 +237,8 @@ impl ShapedPort {
         Some((run, period))
     }
 
-    /// Returns how many more data cells of its packet a VC sends in a row from `first`, if nothing arrives in between.
+    /// Returns how many more data cells of the current packet a VC sends in a row, starting at `first`, if nothing
+    /// arrives in between.
     fn train(&self, label: Label, first: Time, most: u64) -> u32 {
         let Some((_, left)) = self.buffer.packets().front(label) else { return 0 };
         let alone = |other: Label| {
@@ -273,7 +274,7 @@ impl ShapedPort {
                 Pace::Line(at) => *at = next,
                 Pace::Controlled(source) => source.unsend_data(back),
             }
-            // The cell before the first of these was the last to start.
+            // The cell before the first one taken back was the last to start.
             self.free = Time(next.0 - period.0) + self.cell_time;
         }
         (back > 0).then_some((label, back))
@@ -302,7 +303,7 @@ impl ShapedPort {
         }
     }
 
-    /// Returns the buffer of its packets.
+    /// Returns the buffer of the port's packets.
     pub fn buffer(&self) -> &Packets {
         self.buffer.packets()
     }

@@ -101,7 +101,7 @@ impl OfOne {
 /// ln 2 in two parts. The first has so few bits that its product with an exponent is exact.
 const LN_2: [f64; 2] = [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10];
 
-/// Returns e^a: a = n ln 2 + r with |r| <= ln 2 / 2, and Taylor's series for e^r.
+/// Returns e^a: a = n ln 2 + r with |r| <= ln 2 / 2. e^r is computed by Taylor's series.
 pub fn exponential(a: f64, replaced: &mut Replaced) -> f64 {
     if a > 709.79 {
         return replacement(f64::INFINITY, replaced);
@@ -127,7 +127,8 @@ fn power_of_two(n: i32) -> f64 {
     f64::from_bits(u64::try_from(n + 1023).expect("an exponent of a normal number") << 52)
 }
 
-/// Returns the natural logarithm of a: a = m 2^n with m between sqrt(1/2) and sqrt(2), and artanh's series for ln m.
+/// Returns the natural logarithm of a: a = m 2^n with m between sqrt(1/2) and sqrt(2). ln m is computed by artanh's
+/// series.
 pub fn logarithm(a: f64, replaced: &mut Replaced) -> f64 {
     if a <= 0.0 {
         return replacement(f64::NEG_INFINITY, replaced);

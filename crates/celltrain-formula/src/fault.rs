@@ -71,7 +71,7 @@ pub fn nearest<'a>(given: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
     let close = |name: &str| {
         let (given, lower) = (given.to_lowercase(), name.to_lowercase());
         let distance = distance(&given, &lower);
-        // One-letter names match only if they differ in case.
+        // One-letter names match only if they are equal apart from case.
         (distance <= name.len().min(given.len()) / 3).then_some(distance)
     };
     names.into_iter().filter_map(|name| close(name).map(|distance| (distance, name))).min().map(|(_, name)| name)

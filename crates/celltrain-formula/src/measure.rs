@@ -87,7 +87,7 @@ mod tests {
             ("( 1 - a ) / - b", "1 a - b neg /"),
             ("flows.sum(edge*->sw1).lost / tcp1-3", "flows|sum(edge*->sw1)|lost tcp1-3 /"),
             ("flows.mean(a.b*).x", "flows|mean(a.b*)|x"),
-            // Without spaces it is one path.
+            // Without spaces, the text is a single path.
             ("1/0", "1/0"),
             ("a+b\u{a0}*\tif", "a+b if *"),
             ("", "lacks a path or a number before its end\n    \n    ^"),

@@ -31,7 +31,7 @@ pub fn range(key: &str) -> Option<(&str, RangeInclusive<u32>)> {
     Some((stem, number(&first[stem.len()..])?..=number(last)?))
 }
 
-/// Parses a number that consists of digits only: a sign is part of a name.
+/// Parses a number that consists of digits only. A sign is part of the name before it.
 fn number(text: &str) -> Option<u32> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }

@@ -36,7 +36,7 @@ pub fn is_name(text: &str) -> Result<(), String> {
 /// The meaning of a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Meaning {
-    /// The initial value of this register when a program starts.
+    /// The value that this register has when a program starts.
     Register(u8),
     /// This number.
     Constant(f64),

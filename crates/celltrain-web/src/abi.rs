@@ -66,7 +66,7 @@ pub extern "C" fn celltrain_answer() -> *const u8 {
     ANSWER.with_borrow(|answer| answer.text.as_ptr())
 }
 
-/// Returns its length in bytes.
+/// Returns the length of the answer's JSON in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn celltrain_answer_length() -> usize {
     ANSWER.with_borrow(|answer| answer.text.len())

@@ -283,7 +283,7 @@ fn recorded_json(recorded: Recorded, columns: &mut Columns) -> Value {
     json!({"time_s": columns.put(time_s), "measures": measures})
 }
 
-/// A run whose result is not used; only the records of its observers are.
+/// A run of which only the observers' records are used, not the result.
 struct Under<'a> {
     handle: &'a Handle,
     seed: Option<u64>,

@@ -14,7 +14,7 @@ pub(crate) struct Tables<'a> {
     rows: BTreeMap<Kind, usize>,
     /// Maximum number of rows stored per kind.
     most: usize,
-    /// Set if there were more.
+    /// Set if there were more rows.
     full: &'a Cell<bool>,
 }
 

@@ -79,8 +79,8 @@ pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     Ok(Pdu { payload: body[..usize::from(length)].to_vec(), uu })
 }
 
-/// Splits a frame into cell payloads in the order of sending. Each has a flag for the last one, which is sent with the
-/// AUU bit set (ITU-T I.363.5, the SAR sublayer).
+/// Splits a frame into cell payloads in the order of sending. Each payload comes with a flag that is true for the last
+/// cell; that cell is sent with the AUU bit set (ITU-T I.363.5, the SAR sublayer).
 ///
 /// # Panics
 /// If `pdu` is not a whole number of cells; [`encode`] never produces such a frame.
@@ -121,8 +121,9 @@ impl Reassembler {
         Self { held: Vec::new(), discarding: false }
     }
 
-    /// Accepts the next cell's payload and whether the cell is marked as the last of its frame (ITU-T I.363.5). Returns
-    /// `None` within a frame and otherwise one result per frame: its contents, or the reason for its loss.
+    /// Accepts the payload of the next cell. `last` is true if the cell is marked as the last of its frame (ITU-T
+    /// I.363.5). Returns `None` within a frame and otherwise one result per frame: its contents, or the reason for its
+    /// loss.
     ///
     /// Rejects a frame that exceeds [`MAX_FRAME_CELLS`] at the first excess cell and ignores the rest of it. Without
     /// that bound, a connection that loses every last cell would use unlimited memory.

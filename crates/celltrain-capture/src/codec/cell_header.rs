@@ -23,7 +23,8 @@ pub struct CellHeader {
     pub vpi: u8,
     /// Virtual channel identifier, 16 bits (ITU-T I.361).
     pub vci: u16,
-    /// Payload type, 3 bits (0 to 7). In user data, 0 is followed by the EFCI bit and the AUU bit (ITU-T I.361).
+    /// Payload type, 3 bits (0 to 7). For user data, the first bit is 0, the second is EFCI and the third is AUU (ITU-T
+    /// I.361).
     pub pti: u8,
     /// Cell loss priority, 1 bit: `true` marks a cell that may be dropped first (ITU-T I.361).
     pub clp: bool,

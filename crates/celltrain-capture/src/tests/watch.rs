@@ -21,7 +21,7 @@ fn lossy(policy: &str) -> String {
     )
 }
 
-/// Returns the same scenario with a port that also refuses frames.
+/// Returns the scenario of `lossy` with a port that also refuses frames.
 fn refusing() -> String {
     lossy("epd") + "threshold = 40\n"
 }
@@ -144,7 +144,7 @@ fn whole_frames_have_their_crc(network: &Network, file: &File, events: &[Event])
     };
     let (delivered, failed) =
         (ended(|step| *step == FrameStep::Delivered), ended(|step| matches!(step, FrameStep::Failed(_))));
-    // A few have left the last port but are still on the last link.
+    // A few frames have left the last port but are still on the last link.
     let on_the_way = network.vcs.len() * 2;
     assert!((delivered..=delivered + on_the_way).contains(&right), "{right} right, {delivered} delivered");
     assert!((failed..=failed + on_the_way).contains(&wrong), "{wrong} wrong, {failed} failed");
@@ -156,7 +156,8 @@ fn a_cell_has_the_same_bytes_at_every_place_it_comes_by() {
     let network = network(&lossy("tail_drop"));
     let names = ports(&network);
     let (file, _) = captured(&network, &choice(&network, "cells", Some("both"), Some(&names)), Engine::Reference);
-    // Payloads of the only VC on the first source's links, of all cells that arrived at a port or left it.
+    // Returns the payloads of all cells of a circuit that arrived at a port or left it, according to `flags`. The first
+    // source's links carry only one VC.
     let payloads = |port: &str, flags: u32, circuit: u32| -> Vec<&[u8]> {
         let interface = names.iter().position(|name| *name == port).expect("there is such a port");
         let here = |packet: &&super::reader::Packet| {
@@ -205,7 +206,7 @@ fn packets_say_where_they_were_lost_and_stand_in_the_order_of_time() {
         })
         .collect();
     assert!(refused.len() > 10, "{refused:?}");
-    // Packets are in the order in which they were sent, losses in the order in which they happened at the port.
+    // Packets are listed in the order in which they were sent, losses in the order in which they happened at the port.
     let sorted = |mut list: Vec<String>| {
         list.sort_unstable();
         list

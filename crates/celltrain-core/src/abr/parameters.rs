@@ -132,8 +132,8 @@ impl Parameters {
         Rates { pcr: cells_per_second(pcr), mcr, icr, tcr: cells_per_second(self.tcr) }
     }
 
-    /// Returns data's share of the VC's rate while the source always has data: one in every Nrm in-rate cells is a
-    /// forward RM cell (`docs/mechanisms.md` 1.1).
+    /// Returns the share of the VC's rate that data takes while the source always has data: one in every Nrm in-rate
+    /// cells is a forward RM cell (`docs/mechanisms.md` 1.1).
     pub fn data_share(&self) -> f64 {
         f64::from(self.nrm.saturating_sub(1)) / f64::from(self.nrm)
     }

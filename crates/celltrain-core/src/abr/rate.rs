@@ -41,7 +41,7 @@ impl Rate {
         Self(bits & !RATE_RESERVED)
     }
 
-    /// Returns its encoding. The highest bit is reserved and zero.
+    /// Returns the encoding of the rate. The highest bit is reserved and zero.
     pub fn bits(self) -> u16 {
         self.0
     }

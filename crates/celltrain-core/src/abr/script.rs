@@ -8,14 +8,14 @@
 //! at 5000                      it is 5000 us; cells that could start before have been sent
 //! receive brm ci er 500        a backward RM cell comes back: flags bn, ci, ni; er, ccr, mcr in cells per second
 //! receive frm ccr 100          a forward RM cell of the other direction comes to the destination here
-//! receive data efci            a data cell does
-//! > 0 frm ccr 1000             a forward RM cell was sent at 0 us: its flags, and such of its rates as are given
-//! > 1000 data                  a data cell was
-//! > 1000 data x31 every 1000   31 data cells were, 1000 us apart
-//! > 32000 brm ci               a backward RM cell was
+//! receive data efci            a marked data cell comes to the destination here
+//! > 0 frm ccr 1000             a forward RM cell was sent at 0 us, with these flags; rates not listed may have any value
+//! > 1000 data                  a data cell was sent
+//! > 1000 data x31 every 1000   31 data cells were sent, 1000 us apart
+//! > 32000 brm ci               a backward RM cell was sent
 //! > 0 out_of_rate frm          a forward RM cell was sent out of rate
-//! > 0 frm clp=0                with this CLP in its header; `efci=0` likewise, of data cells too
-//! data 100 efci                data cells that a switch has marked come to the edge device
+//! > 0 frm clp=0                the header has this CLP; `efci=0` checks EFCI, and both also work for data cells
+//! data 100 efci                data cells that a switch has marked arrive at the edge device
 //! = acr 1000                   a variable's value: acr (cells per second), next (us), overwritten, answered
 //! ```
 //!

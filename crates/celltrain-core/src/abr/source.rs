@@ -12,7 +12,7 @@
 use super::{Parameters, RateFormat, Rates, RmCell, Rule};
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
-/// The time of events that never happen, for an ACR so low that a cell would take longer than any run.
+/// The time of events that never happen, used while ACR is so low that a cell would take longer than any run.
 pub const NEVER: Time = Time(u64::MAX);
 
 /// A kind of in-rate cell (rule 3).
@@ -68,7 +68,7 @@ pub struct Source {
     pace: Pace,
     /// Start of the last in-rate forward RM cell.
     forward_at: Option<Time>,
-    /// In-rate cells started since then.
+    /// In-rate cells started since that forward RM cell.
     cells: u32,
     /// True if one of these cells was a backward RM cell.
     backward_sent: bool,

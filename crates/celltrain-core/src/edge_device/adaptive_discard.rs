@@ -216,7 +216,7 @@ impl Thresholds {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vc {
     pub(super) state: AdaState,
-    /// MQS: the maximum number of packets that fit if all have the VC's greatest length.
+    /// MQS: the maximum number of packets that fit if all are as long as the VC's longest packet.
     mqs: u32,
     /// `P_CTR` before the latest packet was served, to undo it.
     p_ctr_before: u32,
@@ -321,8 +321,8 @@ mod tests {
 
     #[test]
     fn what_a_change_of_rate_costs_depends_on_when_the_algorithm_looks() {
-        // MQS = 15. Columns: packets; ACR relative to before; packets left at once; packets lost after the next arrival
-        // (by the rate rule, for lack of room).
+        // MQS = 15. Columns: packets; new ACR relative to the old one; packets left at once; packets lost after the
+        // next arrival (by the rate rule, for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
         let rows: [(EvaluatedAt, [Row; 3]); 3] = [
             (EvaluatedAt::ArrivalsAndRates, [(15, 0.9, 14, (0, 1)), (15, 0.4, 14, (1, 0)), (14, 0.4, 13, (1, 0))]),

@@ -60,7 +60,7 @@ impl Bench {
             Operation::Rate { vc, acr } => self.buffer.on_rate(Label::new(vc), acr),
             Operation::Take { vc, cells, back } => {
                 let (mut taken, vc) = (Vec::new(), Label::new(vc));
-                // In two steps if possible.
+                // Take the cells in two steps if possible.
                 let first = cells / 2;
                 for part in [first, cells - first] {
                     let left = self.buffer.packets.front(vc).map_or(0, |(_, left)| left);
@@ -70,7 +70,7 @@ impl Bench {
                     }
                 }
                 let back = back.min(u32::try_from(taken.len()).unwrap());
-                // One cell by itself, then the others together.
+                // Put back one cell by itself, then the others together.
                 for part in [back.min(1), back - back.min(1)] {
                     if part > 0 {
                         self.buffer.untake(vc, part);
@@ -118,7 +118,7 @@ pub(super) fn operations(vcs: u32, longest: u32) -> impl Strategy<Value = Vec<Op
     prop::collection::vec(operation, 0..200)
 }
 
-/// The same buffer, tracking every cell, as the sources describe it. Cells that are put back count as never taken.
+/// The same buffer as the sources describe it, tracking every cell. Cells that are put back count as never taken.
 struct Oracle {
     eb: usize,
     discard: DiscardConfig,
@@ -389,7 +389,7 @@ proptest! {
                     other => other,
                 };
                 prop_assert_eq!(bench.apply(operation), oracle.apply(operation, config.memory), "{} at {}", name, step);
-                // Asserts conservation.
+                // `port_state` asserts that every cell is accounted for.
                 let state = bench.buffer.packets.port_state();
                 prop_assert_eq!(state.max_queue as usize, oracle.max_queue, "{} at {}", name, step);
                 for (vc, oracle) in Label::counting().zip(&oracle.vcs) {
@@ -484,8 +484,8 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
         change(&mut bench);
         bench.buffer.take(vc, 2);
         bench.buffer.untake(vc, 1);
-        // Of the last two cells taken, one was put back, so only one more can be. The others were taken before the
-        // change.
+        // Of the last two cells taken, one was put back, so only one more can be put back. The others were taken before
+        // the change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
         assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken ahead are put back"), "{what}");
     }

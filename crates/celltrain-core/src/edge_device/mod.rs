@@ -37,7 +37,7 @@ registry! {
         shared_adaptive_discard: SharedAdaptiveDiscard,
     }
 
-    /// Returns the kind of memory it requires, or `None` if it supports both.
+    /// Returns the kind of memory that the algorithm requires, or `None` if it supports both.
     pub fn memory(&self) -> Option<Memory> { |config| config.memory() }
 
     /// Checks the settings for a buffer that holds `mqs` packets (`None` if infinite).
@@ -119,7 +119,7 @@ impl EdgeConfig {
 /// Interface of a discard algorithm. It may change its arguments only through [`Packets::drop_front`].
 pub trait Discard: Send {
     /// Handles the arrival of a packet of `cells` cells on VC `vc`, whose ACR is up to date. `packets` does not include
-    /// it yet. The packet is admitted if it fits afterwards, and otherwise refused.
+    /// this packet yet. The packet is admitted if it fits afterwards, and otherwise refused.
     fn on_arrival(&mut self, packets: &mut Packets, vc: Label, cells: u32);
 
     /// Handles a change of the ACR of `vc`.
@@ -149,7 +149,7 @@ pub trait Configure {
     /// The algorithm it configures.
     type Discard: Discard + 'static;
 
-    /// Returns the kind of memory it requires, or `None` if it supports both.
+    /// Returns the kind of memory that the algorithm requires, or `None` if it supports both.
     fn memory(&self) -> Option<Memory> {
         None
     }
@@ -219,7 +219,7 @@ impl EdgeBuffer {
         &self.packets
     }
 
-    /// Removes the next cells of a VC for transmission: at least one, and at most the ones left in its front packet.
+    /// Removes the next cells of a VC for transmission: at least one, and at most the cells left in its front packet.
     #[inline]
     pub fn take(&mut self, label: Label, cells: u32) -> Run {
         let run = self.packets.take(label, cells);
@@ -238,7 +238,7 @@ impl EdgeBuffer {
         }
     }
 
-    /// Starts a new range at a sample.
+    /// Starts a new range of the number of waiting cells, at a sample of a time series.
     pub fn start_range(&mut self) {
         self.packets.start_range();
     }

@@ -37,9 +37,9 @@ pub struct PacketOutcome {
     pub label: Label,
     /// The packet.
     pub packet: Packet,
-    /// Cells waiting, without its own.
+    /// Waiting cells of all packets except this one.
     pub occupancy: u32,
-    /// Number of these cells that belong to its VC.
+    /// Number of these cells that belong to the packet's VC.
     pub vc_cells: u32,
     /// VCs with cells waiting.
     pub active_vcs: u32,
@@ -66,7 +66,7 @@ pub struct Packets {
     capacity: u32,
     memory: Memory,
     queues: TiVec<Label, Queue>,
-    /// Cells waiting, of all VCs.
+    /// Waiting cells of all VCs.
     occupancy: u32,
     /// `occupancy` plus the cells already taken from packets under way.
     whole_cells: u64,

@@ -2,11 +2,11 @@
 //! queues of a priority, and multiplied by the drain rate of a queue.
 //!
 //! Source: Addanki, Apostolaki, Ghobadi, Schmid and Vanbever, "ABM: Active Buffer Management in Datacenters", SIGCOMM
-//! 2022, equation 1; the authors' code for what counts. `T_i` = `alpha_i` (B - Q) / `n_p` times the share of its port's
-//! rate at which queue i drained in the last interval. `n_p` is the sum over ports of min(1, `q_i` / congested), at
-//! least 1. The share is between 1 / priorities and 1.
-//! Departures: packets of a flow's first round trip, which have an alpha of 1024 there, are not told apart; give their
-//! queue its own alpha. A queue is congested at 28,000 bytes there, which are 584 cells of 48 bytes.
+//! 2022, equation 1; the authors' code for which queues count. `T_i` = `alpha_i` (B - Q) / `n_p` times the share of its
+//! port's rate at which queue i drained in the last interval. `n_p` is the sum over ports of min(1, `q_i` / congested),
+//! at least 1. The share is between 1 / priorities and 1. Departures: in the authors' code, packets of a flow's first
+//! round trip have an alpha of 1024. Here they are not distinguished; give their queue its own alpha. In the authors'
+//! code, a queue is congested at 28,000 bytes, which are 584 cells of 48 bytes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -145,14 +145,16 @@ mod tests {
         let mut pool = Pool::with_queues(&config.into(), 100, &queues);
         assert_eq!(fill(&mut pool, &[0]), [50, 0]);
         assert_eq!(pool.threshold(1), 50.0, "the other priority has no congested queue");
-        // Nothing left in the interval: the least share of two priorities is a half.
+        // No cell left in the interval, so both shares are the smallest possible with two priorities, a half.
         pool.act_at(Time::default() + Span(100));
         assert_eq!(pool.threshold(1), 25.0);
-        // A quarter of what the port can send in the next one is less than that.
+        // In the next interval, queue 0 sends 25 cells. A quarter of what the port can send is less than the smallest
+        // share.
         (0..25).for_each(|_| pool.leave(0));
         pool.act_at(Time::default() + Span(200));
         assert_eq!(pool.threshold(0), 75.0 / 2.0);
-        // Half of 100 in two rounds of 25 and 33, and 17 more.
+        // The port can send 100 cells in an interval. Queue 0 sends 75 of them: 25, 33 and 17, and is refilled after
+        // each.
         for cells in [25, 33, 17] {
             (0..cells).for_each(|_| pool.leave(0));
             fill(&mut pool, &[0]);

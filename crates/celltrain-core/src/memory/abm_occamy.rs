@@ -17,7 +17,7 @@ use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushO
 use crate::error::Fault;
 use crate::units::{Duration, Time};
 
-/// ABM as the baseline of Occamy: queues count that hold 0.9 of their threshold, at updates in intervals.
+/// ABM as the baseline of Occamy: queues that hold 0.9 of their threshold count, and counts are updated in intervals.
 ///
 /// Source: the simulation of Occamy (2025); Addanki and others, SIGCOMM 2022, equation 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -130,7 +130,7 @@ mod tests {
         let held = fill(&mut pool, &[0, 1]);
         assert!(held[0].abs_diff(40) <= 2 && held[1].abs_diff(40) <= 2, "{held:?}");
         let before = pool.threshold(2);
-        // Each port sends a cell a unit, and both queues are drained at full rate.
+        // Each port sends one cell per unit of time, so both queues drain at the full rate.
         for now in 1..=10 {
             (0..2).for_each(|queue| pool.leave(queue));
             fill(&mut pool, &[0, 1]);

@@ -1,8 +1,8 @@
 //! The counts of a memory: reserves, shared parts, headrooms and pauses.
 //!
-//! [`Memory::offer`] finds a place for a cell that arrives, and [`Memory::leave`] frees one. A queue's cells are not
-//! told apart: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless group has
-//! a cell in its headroom, its next cells go there too until the headroom is empty.
+//! [`Memory::offer`] finds a place for a cell that arrives, and [`Memory::leave`] frees one. The cells of a queue are
+//! not distinguished: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless
+//! group has a cell in its headroom, its next cells go there too until the headroom is empty.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ impl CellClasses {
 pub enum Offer {
     /// The cell has a place and is counted.
     Entered,
-    /// It has none.
+    /// The cell has no place.
     Refused(Refusal),
     /// A waiting cell must be removed first. The caller removes it from its port, reports that with
     /// [`Memory::leave`], and offers the arriving cell again.
@@ -113,7 +113,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// Returns the reason of a refusal in words. `rule`: that of the pool's policy.
+    /// Returns the reason for a refusal in words. `rule` is the rule of the pool's policy.
     pub fn reason(self, rule: &'static str) -> &'static str {
         match self {
             Self::Memory => "the memory is full",
@@ -386,7 +386,8 @@ impl Memory {
         let limit = if queue.in_headroom > 0 {
             Limit::Headroom
         } else {
-            // The fields are borrowed one by one, as the policy decides about the others.
+            // The fields are borrowed one by one, because the policy needs the other fields while it is borrowed
+            // itself.
             let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
             match pool.policy.admit(&view, queue.place, 1) {
                 Verdict::Admit if pool.used < pool.cells && self.used < self.cells => return Ok(Part::Shared),
@@ -521,7 +522,7 @@ impl Memory {
         }
     }
 
-    /// Gives the policy of a pool predictions: by arrival, true if Longest Queue Drop loses the cell.
+    /// Passes predictions to the policy of a pool: for each arrival, true if Longest Queue Drop loses the cell.
     pub fn predict(&mut self, pool: PoolIndex, drops: Arc<[bool]>) {
         self.pools[pool].policy.predict(drops);
     }
@@ -536,7 +537,7 @@ impl Memory {
         self.pools.iter().filter_map(|pool| pool.policy.next_time()).min()
     }
 
-    /// Lets the policies act that are due. Called after the service of an instant until it returns `None`; the caller
+    /// Lets the policies that are due act. Called after the service of an instant until it returns `None`; the caller
     /// removes each cell as after [`Offer::PushOut`].
     pub fn on_time(&mut self, now: Time) -> Option<Removal> {
         for pool in &mut self.pools {
@@ -563,7 +564,7 @@ impl Memory {
         egress.or(self.pools.first()).map_or(0, |pool| pool.used)
     }
 
-    /// Returns its counters and its cells.
+    /// Returns the memory's counters and cells.
     pub fn state(&self) -> MemoryState {
         MemoryState {
             used: self.used,

@@ -49,7 +49,7 @@ pub struct PoolConfig {
     pub side: Side,
     /// B: cells of its shared part.
     pub cells: u32,
-    /// Cells that the headrooms of its queues take together at most; `None` if each has its own.
+    /// The most cells that the headrooms of its queues take together; `None` if each queue has its own headroom.
     pub headroom: Option<u32>,
     /// Decides which cells enter its shared part.
     pub policy: MemoryPolicyConfig,
@@ -77,9 +77,9 @@ pub struct QueueConfig {
     pub pool: PoolIndex,
     /// Cells of the memory that only this queue uses.
     pub reserve: u32,
-    /// Its alpha, if the policy's is not used.
+    /// The queue's own alpha; if `None`, the alpha of the policy is used.
     pub alpha: Option<f64>,
-    /// Its threshold in cells, if the policy's is not used.
+    /// The queue's own threshold in cells; if `None`, the threshold of the policy is used.
     pub threshold: Option<u32>,
     /// Its headroom and pauses, if it is a lossless priority group.
     pub lossless: Option<Lossless>,

@@ -3,11 +3,10 @@
 //! Source: Addanki, Pacut and Schmid, "Credence: Augmenting Datacenter Switch Buffer Sharing with ML Predictions", NSDI
 //! 2024, Algorithm 1. A virtual queue for each queue follows Longest Queue Drop: it grows at arrivals, shrinks at
 //! departures, and the longest shrinks when all together would exceed B. While no queue exceeds B / N, every cell
-//! enters. Otherwise a cell enters if `q_i` stays within its virtual queue, and the prediction is not that Longest Queue
-//! Drop loses it.
-//! Departures: the authors' learned predictor is not available. Predictions are those of a run of Longest Queue Drop
-//! (tail, lowest index) with the same arrivals, some of them flipped at random. If arrivals depend on losses, as with
-//! TCP, the recorded run soon has others, and predictions are wrong.
+//! enters. Otherwise a cell enters if `q_i` stays within its virtual queue and Longest Queue Drop is not predicted to
+//! lose the cell. Departures: the authors' learned predictor is not available. Predictions are those of a run of
+//! Longest Queue Drop (tail, lowest index) with the same arrivals, some of them flipped at random. If arrivals depend
+//! on losses, as with TCP, the arrivals of the recorded run soon differ, and predictions are wrong.
 
 use std::sync::Arc;
 
@@ -77,7 +76,7 @@ impl Credence {
         for _ in 0..cells {
             let sum: u32 = self.thresholds.iter().sum();
             if sum >= most {
-                // The first of several longest.
+                // Of several longest queues, the first.
                 let longest = self.thresholds.keys().rev().max_by_key(|&other| self.thresholds[other]);
                 let Some(longest) = longest.filter(|&longest| self.thresholds[longest] > 0) else { return };
                 self.thresholds[longest] -= 1;
@@ -163,7 +162,7 @@ mod tests {
     fn the_virtual_queues_share_the_pool_as_longest_queue_drop_does() {
         let mut pool = pool(0.0, &[]);
         (0..12).for_each(|_| assert!(pool.offer(0)));
-        // Longest Queue Drop would now push out of queue 0; Credence cannot, but its threshold falls.
+        // Longest Queue Drop would now push a cell out of queue 0. Credence cannot, but the threshold of queue 0 falls.
         assert!(!pool.offer(1));
         assert_eq!([0, 1].map(|queue| pool.threshold(queue)), [11.0, 1.0]);
         pool.leave(0);

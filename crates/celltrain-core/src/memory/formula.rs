@@ -53,7 +53,7 @@ const RANK: u8 = 3;
 const PRIORITY: u8 = 4;
 const FIRST_OWN: u8 = 5;
 
-/// All names that a pool provides, with their registers; those without one stay the same.
+/// All names that a pool provides, with their registers. The values of names without a register never change.
 pub const NAMES: &[(Name, Option<u8>)] = &[
     (Name::number("B", Unit::CELLS, "cells of the shared part of the pool"), None),
     (Name::number("N", Unit::NONE, "queues of the pool"), None),
@@ -182,7 +182,7 @@ mod tests {
         Config { admit: admit.into(), constants }
     }
 
-    /// Offers cells to two pools in the same order, and asserts that both admit the same.
+    /// Offers cells to two pools in the same order, and asserts that both admit the same cells.
     fn assert_alike(formula: Config, native: MemoryPolicyConfig) {
         assert_eq!(formula.check(97), []);
         let [mut ours, mut theirs] = [formula.into(), native].map(|config| Pool::new(&config, 97, 4));

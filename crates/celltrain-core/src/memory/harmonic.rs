@@ -1,8 +1,8 @@
 //! Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
 //!
 //! Source: Kesselman and Mansour, "Harmonic Buffer Management Policy for Shared Memory Switches", Theoretical Computer
-//! Science 324(2-3), 2004, section 3. n is the number of queues of the pool, `H_n` = 1 + 1/2 + ... + 1/n.
-//! Departures: none known. The rank of a queue is 1 and the number of longer ones, so that it holds after the arrival.
+//! Science 324(2-3), 2004, section 3. n is the number of queues of the pool, `H_n` = 1 + 1/2 + ... + 1/n. Departures:
+//! none known. The rank of a queue is 1 plus the number of longer queues; it applies after the arrival too.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn queues_filled_one_after_the_other_hold_the_harmonic_series() {
-        // H_3 = 11/6: 66 / H_3 = 36, and 36 / 2 and 36 / 3 for the next.
+        // H_3 = 11/6, so the longest queue may hold 66 / H_3 = 36 cells, the second 36 / 2 and the third 36 / 3.
         let mut pool = Pool::new(&Config {}.into(), 66, 3);
         assert_eq!(fill(&mut pool, &[1]), [0, 36, 0]);
         assert_eq!(fill(&mut pool, &[2]), [0, 36, 18]);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn queues_that_grow_together_stop_each_other_late() {
-        // Equally long queues have rank 1 each, so the first to pass the limit of a lower rank keeps its lead.
+        // Equally long queues all have rank 1. So the first queue to pass the limit of a lower rank keeps its lead.
         let held = fill(&mut Pool::new(&Config {}.into(), 66, 3), &[0, 1, 2]);
         assert!(held.iter().sum::<u32>() <= 66);
         assert!(held.iter().all(|&cells| cells >= 12), "{held:?}");

@@ -58,7 +58,7 @@ impl MemoryPolicy for LongestQueueDrop {
         }
         let length = |other: PoolQueue| view.queues[other] + if other == queue { cells } else { 0 };
         let longest = match self.variant {
-            // `max_by_key` returns the last of several largest.
+            // If several queues are longest, `max_by_key` returns the last one.
             Variant::TailLowest => view.queues.keys().rev().max_by_key(|&other| length(other)),
             Variant::HeadHighest => view.queues.keys().max_by_key(|&other| length(other)),
         }
@@ -88,7 +88,8 @@ mod tests {
     use crate::memory::tests::Pool;
     use crate::units::Time;
 
-    /// Returns the verdict about a cell for the first queue of a full pool, if the queues hold these cells.
+    /// Returns the verdict on a cell that arrives for the first queue of a full pool with these numbers of cells in its
+    /// queues.
     fn verdict(variant: Variant, queues: &[u32]) -> Verdict {
         let queues: TiVec<PoolQueue, u32> = queues.to_vec().into();
         let used = queues.iter().sum();
@@ -106,7 +107,7 @@ mod tests {
         use Variant::{HeadHighest, TailLowest};
         assert_eq!(verdict(TailLowest, &[2, 4, 4]), push_out(1, Tail));
         assert_eq!(verdict(HeadHighest, &[2, 4, 4]), push_out(2, Head));
-        // With the arriving cell all have four.
+        // With the arriving cell, each queue has four cells.
         assert_eq!(verdict(TailLowest, &[3, 4, 4]), Verdict::Refuse);
         assert_eq!(verdict(HeadHighest, &[3, 4, 4]), push_out(2, Head));
         assert_eq!(verdict(TailLowest, &[4, 4, 4]), Verdict::Refuse);

@@ -52,7 +52,7 @@ indices! {
     /// A queue or priority group of a memory.
     QueueIndex;
 
-    /// A queue among those of one pool. Policies see only these.
+    /// A queue of a pool, numbered within the pool. Policies see only these numbers.
     PoolQueue;
 }
 
@@ -73,7 +73,8 @@ registry! {
         /// ABM as its authors implement it: Dynamic Threshold over the congested queues of a priority, times the drain
         /// rate.
         abm: Abm,
-        /// ABM as the baseline of Occamy: queues count that hold 0.9 of their threshold, at updates in intervals.
+        /// ABM as the baseline of Occamy: queues that hold 0.9 of their threshold count, and counts are updated in
+        /// intervals.
         abm_occamy: AbmOccamy,
         /// Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are
         /// expelled.
@@ -84,10 +85,10 @@ registry! {
         formula: Formula,
     }
 
-    /// Returns whether it removes waiting cells.
+    /// Returns whether the policy removes waiting cells.
     pub fn pushes_out(&self) -> bool { |config| config.pushes_out() }
 
-    /// Returns whether it needs predictions of the cells that Longest Queue Drop loses.
+    /// Returns whether the policy needs predictions of the cells that Longest Queue Drop loses.
     pub fn needs_predictions(&self) -> bool { |config| config.needs_predictions() }
 
     /// Returns the settings that may differ from queue to queue.
@@ -109,13 +110,13 @@ pub trait Configure {
     /// The policy that it configures.
     type Policy: MemoryPolicy + 'static;
 
-    /// Returns whether it removes waiting cells: then its pool is on the egress side, and its ports are first in, first
-    /// out.
+    /// Returns whether the policy removes waiting cells. If so, its pool is on the egress side, and its ports are first
+    /// in, first out.
     fn pushes_out(&self) -> bool {
         false
     }
 
-    /// Returns whether it needs [predictions](MemoryPolicy::predict).
+    /// Returns whether the policy needs [predictions](MemoryPolicy::predict).
     fn needs_predictions(&self) -> bool {
         false
     }
@@ -160,7 +161,7 @@ pub struct PoolInfo<'a> {
 /// The properties of a queue that do not change during a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueInfo {
-    /// Number of its port among those of the pool, from 0.
+    /// Number of the queue's port among the ports of the pool, from 0.
     pub port: u32,
     /// Its priority, 0 to 7.
     pub priority: u8,
@@ -208,7 +209,7 @@ impl View<'_> {
         u32::try_from(self.queues.iter().filter(|&&cells| cells > 0).count()).expect("indices fit 32 bits")
     }
 
-    /// Returns the rank of a queue by length: 1 and the number of longer queues.
+    /// Returns the rank of a queue by length: 1 plus the number of longer queues.
     pub fn rank(&self, queue: PoolQueue) -> u32 {
         let own = self.queues[queue];
         1 + u32::try_from(self.queues.iter().filter(|&&cells| cells > own).count()).expect("indices fit 32 bits")
@@ -235,7 +236,7 @@ pub struct PushOut {
     pub end: QueueEnd,
 }
 
-/// The hooks of a policy that have an effect. A memory does not call the others.
+/// The hooks of a policy that have an effect. A memory does not call the other hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hooks {
     /// [`MemoryPolicy::arrived`].
@@ -247,9 +248,9 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// All of them.
+    /// All hooks.
     pub const ALL: Self = Self { arrivals: true, cells: true, clock: true };
-    /// None of them.
+    /// No hooks.
     pub const NONE: Self = Self { arrivals: false, cells: false, clock: false };
 }
 
@@ -283,18 +284,18 @@ pub enum QueueEnd {
 /// }
 /// ```
 pub trait MemoryPolicy: Any + Send {
-    /// Decides about `cells` cells that arrive together for `queue`, and find no place of its reserve. They are not yet
-    /// counted in `view`. Called once for an arrival, and again after each cell that is pushed out for it.
+    /// Decides about `cells` cells that arrive together for `queue`, and find no place in its reserve. The cells are
+    /// not yet counted in `view`. Called once for an arrival, and again after each cell that is pushed out for it.
     fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict;
 
     /// Returns the number of cells of the shared part that `queue` may hold at present, if the policy has such a
-    /// threshold: for pauses, events and figures.
+    /// threshold. Used for pauses, events and figures.
     fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
         let _ = (view, queue);
         None
     }
 
-    /// Returns whether this many more cells of `queue` would find places, without an effect on the policy: for pauses.
+    /// Returns whether this many more cells of `queue` would find places, without changing the policy. Used for pauses.
     fn has_room(&self, view: &View<'_>, queue: PoolQueue, cells: u32) -> bool {
         let is_below = |threshold| view.queues[queue].saturating_add(cells) <= whole_cells(threshold);
         view.fits(cells) && self.threshold(view, queue).is_none_or(is_below)
@@ -332,8 +333,8 @@ pub trait MemoryPolicy: Any + Send {
         Hooks::ALL
     }
 
-    /// Gives it predictions: by arrival at the pool, true if Longest Queue Drop loses the cell. Called once, before the
-    /// run, if the policy needs them.
+    /// Receives predictions: for each arrival at the pool, true if Longest Queue Drop loses the cell. Called once,
+    /// before the run, if the policy needs them.
     fn predict(&mut self, drops: Arc<[bool]>) {
         let _ = drops;
     }

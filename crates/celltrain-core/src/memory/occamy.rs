@@ -1,9 +1,9 @@
 //! Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are expelled.
 //!
 //! Source: Shan and others, "Occamy: A Preemptive Buffer Management for On-chip Shared-memory Switches", 2025. Queues
-//! with `q_i` > `T_i` lose cells from their heads, round robin, paced by a token bucket in cells.
-//! Departures: in the paper, expulsions take the bandwidth of the memory that departures leave; here the bucket is
-//! filled at a rate of its own, by default that of the fastest port of the pool.
+//! with `q_i` > `T_i` lose cells from their heads, round robin, paced by a token bucket in cells. Departures: in the
+//! paper, expulsions take the bandwidth of the memory that departures leave; here the bucket is filled at a rate of its
+//! own, by default the rate of the fastest port of the pool.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ pub struct Occamy {
     per_cell: Span,
     /// Time in which it fills up from one token.
     slack: Span,
-    /// When the bucket would be full again.
+    /// Time at which the bucket would be full again.
     full_at: Time,
     /// The queue after the one that lost a cell last.
     next: PoolQueue,
@@ -150,12 +150,12 @@ mod tests {
     fn queues_above_their_threshold_lose_their_heads_in_turn_and_in_time() {
         let mut pool = Pool::new(&Config { alpha: 1.0, ..Config::default() }.into(), 12, 3);
         assert_eq!(fill(&mut pool, &[0]), [6, 0, 0]);
-        // 6 + 1 cells are taken: the thresholds fall to 5, so queue 0 loses one at once.
+        // With the arriving cell, 7 cells are taken. The thresholds fall to 5, so queue 0 loses a cell at once.
         assert!(pool.offer(1));
         pool.act_at(Time(0));
         assert_eq!(pool.held(), [5, 1, 0], "5 <= 12 - 6");
         assert!(pool.offer(1) && pool.offer(2));
-        // 8 of 12 are taken. The next token comes a cell time after the last.
+        // 8 of 12 cells are taken. The next token comes one cell time after the last one.
         pool.act_at(Time(0));
         assert_eq!(pool.held(), [5, 2, 1]);
         pool.act_at(Time(1));
@@ -166,7 +166,7 @@ mod tests {
     fn a_burst_can_be_expelled_at_once() {
         let mut pool = Pool::new(&Config { alpha: 2.0, burst: 2, rate: None }.into(), 30, 3);
         assert_eq!(fill(&mut pool, &[0]), [20, 0, 0]);
-        // Three more cells: the threshold of queue 0 falls to 14.
+        // Three more cells arrive, and the threshold of queue 0 falls to 14.
         (0..3).for_each(|_| assert!(pool.offer(1)));
         pool.act_at(Time(0));
         assert_eq!(pool.held(), [18, 3, 0]);

@@ -50,12 +50,12 @@ pub struct SlottedMemory {
     cells: u32,
     used: u32,
     queues: TiVec<PoolQueue, u32>,
-    /// The cells of each queue, by their places in `lost`.
+    /// The cells of each queue, as indices into `lost`.
     waiting: TiVec<PoolQueue, VecDeque<usize>>,
     policy: Box<dyn MemoryPolicy>,
     slot: u32,
     sent: u64,
-    /// By arrival.
+    /// For each arrival: true if the cell was refused or pushed out.
     lost: Vec<bool>,
 }
 
@@ -74,7 +74,7 @@ impl SlottedMemory {
         Self::holding(policy, cells, queues, ti_vec![0; queues.len()])
     }
 
-    /// Creates a memory of this many cells whose queues already hold some. Those count as the first arrivals, in the
+    /// Creates a memory of this many cells whose queues already hold cells. These count as the first arrivals, in the
     /// order of their queues.
     pub fn holding(
         policy: &MemoryPolicyConfig,
@@ -90,7 +90,7 @@ impl SlottedMemory {
         Self { cells, used: held.iter().sum(), queues: held, waiting, policy, slot: 0, sent: 0, lost }
     }
 
-    /// Gives the policy predictions: by arrival, true if longest queue drop loses the cell.
+    /// Passes predictions to the policy: for each arrival, true if longest queue drop loses the cell.
     pub fn predict(&mut self, drops: Arc<[bool]>) {
         self.policy.predict(drops);
     }
@@ -137,7 +137,7 @@ impl SlottedMemory {
         self.slot += 1;
     }
 
-    /// Ends slots until the next arrivals are those of this slot.
+    /// Ends slots until the next arrivals belong to this slot.
     pub fn advance_to(&mut self, slot: u32) {
         while self.slot < slot {
             self.end_slot();
@@ -182,7 +182,7 @@ impl SlottedMemory {
         self.lost[cell] = true;
     }
 
-    /// Removes a cell, and returns its place in `lost`.
+    /// Removes a cell, and returns its index in `lost`.
     fn remove(&mut self, queue: PoolQueue, end: QueueEnd) -> usize {
         let waiting = &mut self.waiting[queue];
         let cell = match end {
@@ -226,7 +226,7 @@ impl Ratio {
         Self { numerator: numerator / divisor, denominator: denominator / divisor }
     }
 
-    /// Returns its value.
+    /// Returns the value of the ratio.
     pub fn value(self) -> f64 {
         self.numerator as f64 / self.denominator as f64
     }
@@ -268,22 +268,22 @@ pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
     best_schedule(cells, ports, bursts).iter().map(|burst| u64::from(burst.cells)).sum()
 }
 
-/// Returns the arrivals that a best schedule takes of these bursts. It sends all of them, and no schedule sends more.
+/// Returns the arrivals that a best schedule takes from these bursts. It sends all of them, and no schedule sends more.
 ///
 /// A cell that arrives in slot a and is sent in slot d takes a place in the slots a to d. So a schedule is a set of
 /// intervals, at most M of which contain any slot, and no two intervals of a port end in the same slot.
 ///
-/// 1. *The intervals can be fixed in advance.* Let each port of an infinite memory send the cell that arrived last,
-///    and let m(d) be the cell that it sends in slot d. Some best schedule uses only intervals \[m(d), d\]. To see
-///    this, change a best schedule slot by slot, so that m(d) is used for d or not at all. If d is used with another
-///    cell x, that cell arrived no later than m(d), as m(d) was the last arrival left: exchange x and m(d). If d is
-///    not used and m(d) is sent at a later slot, send it at d. Neither change makes more intervals contain any slot.
+/// 1. *The intervals can be fixed in advance.* Let each port of an infinite memory send the cell that arrived last, and
+///    let m(d) be the cell that it sends in slot d. Some best schedule uses only intervals \[m(d), d\]. To see this,
+///    change a best schedule slot by slot, so that m(d) is used for d or not at all. If d is used with another cell x,
+///    that cell arrived no later than m(d), as m(d) was the last arrival left: exchange x and m(d). If d is not used
+///    and m(d) is sent at a later slot, send it at d. Neither change makes more intervals contain any slot.
 /// 2. *The most intervals of which no slot is in more than M* are found by a greedy algorithm: in the order of their
 ///    starts, remove the interval that ends last whenever M + 1 intervals contain a slot (Faigle and Nawijn, "Note on
 ///    Scheduling Intervals On-Line", Discrete Applied Mathematics 58, 1995; Carlisle and Lloyd, "On the k-Coloring of
 ///    Intervals", Discrete Applied Mathematics 59, 1995).
 pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
-    // By slot and port.
+    // Number of cells by slot and port.
     let mut schedule: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     let mut take = |slot, port| *schedule.entry((slot, port)).or_default() += 1;
     // Intervals that contain the present slot: end, start and port.
@@ -313,7 +313,8 @@ fn intervals(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<(u32, u32, u32)> {
     }
     let mut intervals = Vec::new();
     for (port, bursts) in (0..).zip(by_port) {
-        // Cells that wait, by slot of arrival. More cells of a slot than the memory holds never all find a place.
+        // Waiting cells by slot of arrival. If more cells arrive in a slot than fit into the memory, the excess never
+        // finds a place.
         let mut waiting: Vec<(u32, u32)> = Vec::new();
         let mut slot = 0;
         let mut send_until = |waiting: &mut Vec<(u32, u32)>, end: Option<u32>| {

@@ -273,7 +273,8 @@ fn a_cell_takes_the_reserve_first_then_the_shared_part_then_the_headroom() {
     let config = memory_config(PauseAt::Headroom, &policy.into());
     let mut memory = memory(&config);
     let group = QueueIndex::new(0);
-    // One reserved cell, half of 16 shared cells, three cells of headroom; the queues behind have room for all.
+    // One reserved cell, half of 16 shared cells and three cells of headroom find places. The queues on the egress side
+    // have room for all cells.
     for cell in 1..=12 {
         assert_eq!(memory.offer(class(0, cell % LINKS, 0), Time::default()), Offer::Entered, "cell {cell}");
         assert_eq!(memory.shared(group), (cell - 1).min(8), "cell {cell}");
@@ -285,8 +286,8 @@ fn a_cell_takes_the_reserve_first_then_the_shared_part_then_the_headroom() {
     assert_eq!(memory.counters(group).refused, 1);
     let changes: Vec<_> = std::iter::from_fn(|| memory.next_pause_change()).collect();
     assert_eq!(changes, [PauseChange { queue: group, paused: true }]);
-    // Headroom is freed first. Then the pause ends once the group is 3 cells below its threshold: 6 + 3 > 16 - 8, and
-    // 6 + 3 <= 16 - 6.
+    // Headroom is freed first. Then the pause ends once the group is 3 cells below its threshold: 7 + 3 > 16 - 7, but 6
+    // + 3 <= 16 - 6.
     for cell in (1..=12).rev() {
         let still_paused = cell > 8;
         memory.leave(class(0, cell % LINKS, 0), Time::default());

@@ -99,8 +99,8 @@ fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_other
 #[test]
 fn utilisation_is_the_time_of_the_cells_forwarded_over_that_of_the_run() {
     let mut stage = Stage::new(|_| ());
-    // A cell takes 265 units; the run lasts 1000 cell times. 150 + 100 cells take a quarter of it; of 1001, the last is
-    // still in service when it ends.
+    // A cell takes 265 units, and the run lasts 1000 cell times. 150 + 100 cells take a quarter of it. With 1001 cells,
+    // the last one is still in service when the run ends.
     stage.end = Time(265 * 1000);
     for (cells, expected) in [([0, 0], 0.0), ([150, 100], 0.25), ([1000, 0], 1.0), ([1000, 1], 1.0)] {
         for (counters, forwarded) in stage.ports[N_SOURCE_BOTTLENECK].counters.iter_mut().zip(cells) {
@@ -158,7 +158,7 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
                 lost_pushed_out: 14,
                 discarded_frame: 15,
                 discarded_remainder: 16,
-                // Not folded in, because they follow from the cell counts.
+                // These counters are not folded in, because they follow from the cell counts.
                 discarded_frames: 99,
                 cut_frames: 99,
             },

@@ -10,8 +10,8 @@ pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);
 /// The opposite link, for acknowledgements.
 pub(crate) const N_SOURCE_WAY_BACK: LinkIndex = LinkIndex::new(1);
 
-/// Builds N sources, two switches, N destinations; only `sw1->sw2` can congest. Source i is node 2 + i, its destination
-/// node 2 + N + i.
+/// Builds N sources, two switches, N destinations; only `sw1->sw2` can be congested. Source i is node 2 + i, its
+/// destination node 2 + N + i.
 fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
     let mut graph = Graph::default();
     let [sw1, sw2] = ["sw1", "sw2"].map(|name| graph.add_node(name, NodeKind::Switch));
@@ -116,7 +116,8 @@ fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end(
     for pair in nodes.windows(2) {
         graph.connect(pair[0], pair[1], BitRate::from_bits_per_second(1_000), Duration::default());
     }
-    // More hosts: two at the switch, one at the first edge device, and a link from the first to the last.
+    // Add three hosts, two at the switch and one at the first edge device, and a link from the first host to the last
+    // node.
     for (host, at) in [(5, 2), (6, 2), (7, 1), (0, 4)] {
         if host > 0 {
             nodes.push(graph.add_node("", NodeKind::Host));

@@ -269,7 +269,8 @@ enum Cut {
     ThirdAlone,
     /// The third cell, and the fourth although there is room. The last cell is kept to delimit the next frame.
     ButTheLast,
-    /// The third pushes out the two that are waiting. The third and fourth are then refused as the rest of their frame.
+    /// The arrival of the third cell pushes out the two that are waiting. Their frame is then damaged, so the third and
+    /// fourth cells are refused too.
     PushedOut,
 }
 
@@ -321,9 +322,9 @@ fn every_policy_answers_as_its_page_says() {
         }
         let zero = PortCounters { offered: 5, cut_frames: 1, ..PortCounters::default() };
         let expected = match cut {
-            // Of the first, second, fourth and fifth cell, two are sent and two are waiting.
+            // Of the first, second, fourth and fifth cells, two are sent and two are waiting.
             Cut::ThirdAlone => PortCounters { forwarded: 2, lost_overflow: 1, ..zero },
-            // Two are sent, and the fifth is waiting.
+            // Two cells are sent, and the fifth is waiting.
             Cut::ButTheLast => PortCounters { forwarded: 2, lost_overflow: 1, discarded_remainder: 1, ..zero },
             Cut::PushedOut => PortCounters { lost_pushed_out: 2, discarded_remainder: 2, ..zero },
         };

@@ -44,7 +44,8 @@ proptest! {
                     let fits = if !asks {
                         admitted && decision.rule.is_empty()
                     } else if decision.threshold.or(decision.share).is_none() {
-                        // This includes policies that do not override the default, and user policies.
+                        // Policies that do not override the default, and user policies, report neither a threshold nor
+                        // a share.
                         true
                     } else if OTHERS.contains(&name) {
                         let sure = decision.probability.is_none_or(|p| (0.0..=1.0).contains(&p));

@@ -244,7 +244,7 @@ impl Table {
         }
     }
 
-    /// Returns whether single cells change its state.
+    /// Returns whether single cells change the policy's state.
     fn follows_cells(&self) -> bool {
         !self.on_departure.is_empty() || !self.on_cells.is_empty()
     }

@@ -65,8 +65,8 @@ pub trait Interpreter: Send + Sync {
 
 /// An object of the class, at a port.
 pub trait Object: Send {
-    /// Decides whether the frame may enter. If the class fails, admits the frame and stores the error for the caller of
-    /// the run, which then has no result.
+    /// Decides whether the frame may enter. If the class fails, admits the frame and stores the error for the caller.
+    /// The run then has no result.
     fn admit(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 }
 

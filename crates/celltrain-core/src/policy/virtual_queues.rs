@@ -198,7 +198,7 @@ mod tests {
         have_the_same_queues(&policy, &scheduler, [Some(2), Some(10), None, Some(5), None, None], 3_000_000);
     }
 
-    /// Tests queues with three cells in the virtual queue of VC 0, and none in VC 1's.
+    /// Tests virtual queues with three cells for VC 0 and none for VC 1.
     fn enter_at_once(arbiter: impl Arbiter, forgives: bool) {
         let mut queues = VirtualQueues::new(2, arbiter);
         let [vc_0, vc_1] = [0, 1].map(Label::new);

@@ -143,7 +143,8 @@ impl Admission {
         self.asked_from
     }
 
-    /// Records the arrival of a cell of a frame. Returns whether it starts one, for which the policy must decide.
+    /// Records the arrival of a cell of a frame. Returns whether the cell starts a frame about which the policy must
+    /// decide.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell) -> bool {
         self.on_cell(cell, false).starts()
@@ -319,15 +320,15 @@ impl Admission {
         }
     }
 
-    /// Refuses the frame whose first cell has arrived, which the policy admitted.
+    /// Refuses a frame on the arrival of its first cell, although the policy admitted it.
     pub(crate) fn refuse_frame(&mut self, label: Label) {
         self.vcs[label].under_way.start(Mode::RefuseFrame);
         self.refused[label].frames += 1;
     }
 
-    /// Records that a shared memory removed the waiting cell `victim`. `cuts`: it is the first cell that its frame loses
-    /// for want of room. If that frame is still arriving, with `arriving` perhaps, its rest is treated as if the cell
-    /// had been lost on arrival.
+    /// Records that a shared memory removed the waiting cell `victim`. `cuts` is true if it is the first cell that its
+    /// frame loses for lack of room. If that frame is still arriving, possibly with `arriving`, its rest is treated as
+    /// if the cell had been lost on arrival.
     pub(crate) fn on_removed(&mut self, victim: Cell, cuts: bool, arriving: Option<Cell>) {
         let label = victim.label();
         self.refused[label].pushed_out += 1;
@@ -349,7 +350,7 @@ impl Admission {
         }
     }
 
-    /// Returns the fate of each VC's cells, by label, if this many wait.
+    /// Returns the fate of each VC's cells, by label, if these numbers of cells are waiting.
     pub(crate) fn counters<'a>(&'a self, waiting: &'a TiSlice<Label, u32>) -> impl Iterator<Item = PortCounters> + 'a {
         let all = self.vcs.iter().zip(&self.refused).zip(waiting);
         all.map(|((vc, refused), &waiting)| PortCounters {

@@ -193,7 +193,7 @@ impl Port {
         self.offer_observed(cell, Time::default(), |_| {})
     }
 
-    /// Offers a cell that arrives `now`, and reports events to `emit` as they happen.
+    /// Offers a cell that arrives at `now`, and reports events to `emit` as they happen.
     pub fn offer_observed(&mut self, cell: Cell, now: Time, mut emit: impl FnMut(PortEvent<'_>)) -> bool {
         let label = cell.label();
         if cell.is_rm() {
@@ -313,8 +313,8 @@ impl Port {
         self.admission.on_pushed_out(victim, cells, arriving);
     }
 
-    /// Removes a waiting cell at an end of the queue whose VCs `is_in` selects. It holds at least one, and this port is
-    /// first in, first out.
+    /// Removes the waiting cell at one end of the queue of the VCs that `is_in` selects. The queue must hold a cell,
+    /// and this port must be first in, first out.
     pub(crate) fn remove(&mut self, end: QueueEnd, is_in: impl Fn(Label) -> bool) -> Cell {
         assert!(self.queues.is_none(), "cells are removed only where one queue holds all");
         let mut own = self.fifo.iter().enumerate().filter(|(_, cell)| is_in(cell.label())).map(|(place, _)| place);
@@ -349,7 +349,7 @@ impl Port {
     /// Hands the next cell whose VC `may_go` to the transmitter. The port is first in, first out.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
         assert!(self.queues.is_none(), "links pause only ports whose cells wait in one queue");
-        // A stopped port may hold a great many cells, none of which may go.
+        // A stopped port may hold a great many cells, none of which may be sent.
         let waits = |(label, &cells): (Label, &u32)| cells > 0 && may_go(label);
         if !self.per_vc.iter_enumerated().any(waits) {
             return None;

@@ -95,14 +95,15 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
         }
         (waits(&port), port.per_vc().raw.to_vec(), port.active_vcs())
     };
-    // A's frame of three cells and the first of B's. B's last cell pushes out the two cells that do not end A's frame.
+    // A's frame of three cells arrives, then the first cell of B's. B's last cell pushes out the two cells that do not
+    // end A's frame.
     let found = offer(&[(0, 0, false), (0, 0, false), (0, 0, true), (1, 0, false), (1, 0, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, false), (1, 0, true)], vec![1, 2], 2));
-    // B's next frame of two cells: its last cell pushes out the first cell of B's frame 0.
+    // B's next frame has two cells. Its last cell pushes out the first cell of B's frame 0.
     let found = offer(&[(1, 1, false), (1, 1, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, false), (1, 1, true)], vec![1, 3], 2));
-    // Frame 2 of B: its first cell pushes out the first cell of frame 1, its second cell pushes out its first. The
-    // frame is still arriving, so the second is discarded too.
+    // The first cell of B's frame 2 pushes out the first cell of frame 1, and its second cell pushes out its first.
+    // Frame 2 is still arriving, so its second cell is discarded too.
     let found = offer(&[(1, 2, false), (1, 2, false)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, true)], vec![1, 2], 2));
     // A's next frame is unaffected: its one cell finds room. Frame 2's last cell finds no room, and no cell to push
@@ -114,7 +115,8 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
         counters,
         [
             PortCounters { offered: 4, lost_pushed_out: 2, cut_frames: 1, ..PortCounters::default() },
-            // Seven arrived: one cell each of frames 0, 1 and 2 was pushed out, one was a remainder, one found no room.
+            // Seven of B's cells arrived. One cell each of frames 0, 1 and 2 was pushed out, one was discarded as a
+            // remainder, and one found no room.
             PortCounters {
                 offered: 7,
                 lost_pushed_out: 3,

@@ -83,7 +83,7 @@ impl Class {
     /// All classes, the highest priority first.
     pub const ALL: [Class; 3] = [Class::Cbr, Class::Vbr, Class::Ubr];
 
-    /// Returns its name in scenarios.
+    /// Returns the name of the class in scenarios.
     pub fn name(self) -> &'static str {
         match self {
             Class::Cbr => "cbr",
@@ -226,7 +226,7 @@ pub trait Configure {
         false
     }
 
-    /// Returns the names in its tables that nothing uses, by their keys.
+    /// Returns the names in the scheduler's tables that nothing uses, by their keys.
     fn unused(&self) -> Vec<String> {
         Vec::new()
     }

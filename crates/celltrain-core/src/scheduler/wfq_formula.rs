@@ -81,7 +81,7 @@ impl Configure for Config {
 }
 
 impl Table {
-    /// Returns its constants, without any state, for compilation.
+    /// Returns the constants of the table, without any state, for compilation.
     fn texts<'a>(&'a self, state: &'a BTreeMap<String, Start>, vcs: Option<&'a [&'a str]>) -> Texts<'a> {
         Texts { constants: &self.constants, state, vc_state: state, questions: &[], events: &[], vcs, first: 0 }
     }

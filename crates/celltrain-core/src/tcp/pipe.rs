@@ -172,7 +172,8 @@ proptest! {
             };
             let (first, again) = (run(), run());
             prop_assert_eq!(first, again, "{} is not the same again", name);
-            // Thirty seconds without a loss: after the longest timeout, at least a window every other round trip.
+            // Nothing is lost for thirty seconds. After the longest timeout, at least one window arrives every other
+            // round trip.
             let (before, delivered, ..) = first;
             prop_assert!(delivered >= before + 25, "{}: {} and then {}", name, before, delivered);
         }

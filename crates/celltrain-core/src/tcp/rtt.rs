@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_gains_are_an_eighth_and_a_quarter() {
-        // A sample 8 above the mean: the mean rises by 1, and the deviation by a quarter of the excess of 8 over it.
+        // The sample is 8 above the mean. The mean rises by 8 / 8 = 1, and the deviation by (8 - 4) / 4 = 1.
         assert_eq!(smoothed(Some((8.0, 4.0)), 16.0), (9.0, 5.0));
         assert_eq!(smoothed(Some((8.0, 4.0)), 8.0), (8.0, 3.0));
         assert_eq!(smoothed(None, 6.0), (6.0, 3.0));
@@ -162,10 +162,11 @@ mod tests {
         let mut rtt = RttEstimator::new(limits, RttArithmetic::TahoeIntegers);
         assert_eq!(rtt.rto(), 30);
         rtt.sample(5);
-        // srtt = 40/8, rttvar = 10/4: (10 + 10) / 2, twice the sample.
+        // srtt = 40/8 and rttvar = 10/4, so the timeout is (10 + 10) / 2, twice the sample.
         assert_eq!(rtt.rto(), 10);
         rtt.sample(1);
-        // delta = 1 - 1 - 5: srtt = 35/8, rttvar = 10 + 5 - 2 = 13 quarters: (8 + 13) / 2.
+        // delta = 1 - 1 - 5, so srtt = 35/8 and rttvar = 10 + 5 - 2 = 13 quarters. The timeout is (8 + 13) / 2, rounded
+        // down.
         assert_eq!((rtt.srtt, rtt.rttvar, rtt.rto()), (35, 13, 10));
         for _ in 0..100 {
             rtt.sample(1);
@@ -197,8 +198,8 @@ mod tests {
             rtt.sample(5);
             (kept, rtt.rto())
         };
-        // A sample of 5 moves srtt from 7 to 11 eighths and rttvar from 3 to 7 quarters: 1 + 7. As the first sample it
-        // gives 5 + 10.
+        // A sample of 5 moves srtt from 7 to 11 eighths and rttvar from 3 to 7 quarters, so the timeout is 1 + 7. If it
+        // counts as the first sample, the timeout is 5 + 10.
         assert_eq!(after(EstimateForgotten::Never, 9), (3, 8));
         assert_eq!(after(EstimateForgotten::AtFourthTimeout, 3), (3, 8));
         assert_eq!(after(EstimateForgotten::AtFourthTimeout, 4), (3, 15));

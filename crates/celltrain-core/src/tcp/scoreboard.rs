@@ -25,12 +25,12 @@ impl SackBlocks {
         }
     }
 
-    /// Iterates over them.
+    /// Iterates over the blocks.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         self.blocks[..self.count].iter().copied()
     }
 
-    /// Returns whether it is empty.
+    /// Returns whether there are no blocks.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -18,27 +18,27 @@ pub struct Countdown {
 }
 
 impl Countdown {
-    /// Starts or restarts it.
+    /// Starts or restarts the countdown.
     pub fn start(&mut self, ticks: u32) {
         self.remaining = ticks;
     }
 
-    /// Stops it.
+    /// Stops the countdown.
     pub fn stop(&mut self) {
         self.remaining = 0;
     }
 
-    /// Returns whether it runs.
+    /// Returns whether the countdown is running.
     pub fn is_running(self) -> bool {
         self.remaining > 0
     }
 
-    /// Returns the ticks until it expires; 0 if it is not running.
+    /// Returns the ticks until the countdown expires; 0 if it is not running.
     pub fn left(self) -> u32 {
         self.remaining
     }
 
-    /// Counts one tick. Returns whether it just expired.
+    /// Counts one tick. Returns whether the countdown has just expired.
     pub fn on_tick(&mut self) -> bool {
         if self.remaining == 0 {
             return false;
@@ -58,7 +58,7 @@ pub enum RetransmissionTimer {
 }
 
 impl RetransmissionTimer {
-    /// Returns whether it runs.
+    /// Returns whether a timer is running.
     #[inline]
     pub fn is_running(&self) -> bool {
         match self {
@@ -67,7 +67,7 @@ impl RetransmissionTimer {
         }
     }
 
-    /// Stops it, or all of them.
+    /// Stops the timer, or all timers.
     #[inline]
     pub fn stop(&mut self) {
         match self {
@@ -92,7 +92,7 @@ pub struct SegmentTimers {
 }
 
 impl SegmentTimers {
-    /// Starts or restarts the timer of a segment that was sent, or that is waiting to be sent `again`.
+    /// Starts the timer of a segment that was sent. If the segment waits to be sent `again`, restarts its timer.
     pub fn start(&mut self, segment: Segment, again: bool) {
         if again {
             let of_it = self.by_end.range((segment.seq + 1, 0)..=(segment.end(), u64::MAX));
@@ -106,13 +106,13 @@ impl SegmentTimers {
         self.sent.push_back(Some((segment.end(), self.now)));
     }
 
-    /// Stops them all.
+    /// Stops all timers.
     pub fn stop(&mut self) {
         self.sent.clear();
         self.by_end.clear();
     }
 
-    /// Returns whether any runs.
+    /// Returns whether any timer is running.
     pub fn is_running(&self) -> bool {
         !self.sent.is_empty()
     }

@@ -244,8 +244,9 @@ mod tests {
             now = emissions.next_emission();
             packets += 1;
         }
-        // On for a third of the time: 200 s contain 22,222 bursts of 3 ms on average, also with a standard deviation of
-        // 3 ms. Each has half a packet more than its share, because it begins with one.
+        // The source is on for a third of the time. 200 s contain 22,222 bursts of 3 ms on average, also with a
+        // standard deviation of 3 ms. Each burst has half a packet more than its share, because it begins with a
+        // packet.
         let expected = 200.0 / 3.0 * 97_200_000.0 / 3975.0 + 22_222.0 / 2.0;
         assert!((f64::from(packets) / expected - 1.0).abs() < 0.03, "{packets} of {expected}");
     }

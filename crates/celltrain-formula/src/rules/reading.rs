@@ -79,7 +79,7 @@ struct Reading<'a> {
     next: u8,
     faults: Vec<SettingFault>,
     replaced: u64,
-    /// Constants being evaluated; each needs the next one.
+    /// Constants being evaluated; each depends on the next one.
     visiting: Vec<&'a str>,
     /// Constants with a fault; formulas that use them get no fault of their own.
     refused: BTreeSet<&'a str>,
@@ -188,7 +188,7 @@ impl<'a> Reading<'a> {
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
             self.vocabulary.words[word].kind = kind;
-            // Constants computed from it may have another unit now.
+            // Constants computed from this name may have another unit now.
             for word in 0..self.vocabulary.words.len() {
                 let key = format!("constants.{}", self.vocabulary.words[word].name);
                 let kind = self.trees.get(&key).and_then(|tree| self.vocabulary(On::Start).check(tree).ok());
@@ -464,7 +464,7 @@ impl<'a> Reading<'a> {
 
     fn define_by_vc(&mut self, name: &str, kind: Kind, values: Vec<f64>) {
         let register = self.take_register(&format!("constants.{name}"));
-        // An infinite sum is refused if `sum()` uses it. If it depends on an unknown rate, it is replaced instead.
+        // An infinite sum is refused if `sum()` uses it. If the sum depends on an unknown rate, it is replaced instead.
         let mut sum = values.iter().sum();
         if self.unsure.contains(name) {
             sum = values.iter().fold(0.0, |sum, value| OfTwo::Sum.of(sum, *value, &mut self.replaced));
@@ -538,7 +538,8 @@ impl<'a> Reading<'a> {
         Some((kind, values))
     }
 
-    /// Returns whether a formula depends on values unknown before the run, or on VCs while they are unknown.
+    /// Returns whether a formula depends on values that are unknown before the run, or on per-VC values before the VCs
+    /// are known.
     fn is_unsure(&self, tree: &Expression) -> bool {
         let by_vc =
             |name: &str| self.vocabulary.find(name).is_some_and(|word| matches!(word.meaning, Meaning::ByVc { .. }));
@@ -547,7 +548,7 @@ impl<'a> Reading<'a> {
         names.into_iter().any(|name| is_open(name) || (self.texts.vcs.is_none() && by_vc(name)))
     }
 
-    /// Takes registers for state, and computes its initial values.
+    /// Allocates registers for state variables and computes their initial values.
     fn state(&mut self, table: &'a BTreeMap<String, Start>, key: &str, by_vc: bool) {
         let mut words = Vec::new();
         for (name, start) in table {

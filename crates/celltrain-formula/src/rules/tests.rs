@@ -78,7 +78,7 @@ impl Table {
         self.with_texts(vcs, |texts| texts.compile(&Queue))
     }
 
-    /// Returns the faults while the VCs are unknown, and for the two VCs.
+    /// Returns the faults found while the VCs are unknown, and those found for the two VCs.
     fn faults(&self) -> [Vec<SettingFault>; 2] {
         [None, Some(VCS)].map(|vcs| self.compile(vcs).err().unwrap_or_default())
     }
@@ -213,7 +213,7 @@ fn a_sum_that_is_no_number_is_refused_where_it_is_asked_for() {
     assert_eq!(known[0].excerpt, ["X <= sum(W)", "     ^^^^^^"]);
     assert!(known[0].problem.contains("exceeds 1.8e308"), "{known:?}");
     assert_eq!(Table::new("X <= W", &[("W", most())]).faults()[1], [], "no formula adds it up");
-    // A value that depends on a rate is checked when the run starts, and counted then.
+    // A value that depends on a rate is computed when the run starts, and its replacement is counted then.
     let table = Table::new("X <= sum(w) * 1 s", &[("W", most()), ("w", text("W / 5 * C"))]);
     assert_eq!(table.compile(Some(VCS)).unwrap().replaced, 1);
 }

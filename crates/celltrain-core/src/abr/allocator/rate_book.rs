@@ -1,4 +1,4 @@
-//! Code shared by ERICA and ERICA+: a port's measurements in each averaging interval, and the rates it derives.
+//! Code shared by ERICA and ERICA+: a port's measurements in each averaging interval, and the rates derived from them.
 //!
 //! Source: R. Jain et al., ATM Forum 96-1172; the equations are numbered as in ATM Forum 98-0408, section 3. Its names
 //! `z`, `delta`, `FairShare`, `VCShare` and `MaxAlloc` are kept.
@@ -60,7 +60,8 @@ pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
     faults
 }
 
-/// Number of intervals whose counts are kept: the current one and the two before it, on which its rates depend.
+/// Number of intervals whose counts are kept: the current interval and the two before it. Its rates depend on these
+/// two.
 const KEPT: usize = 3;
 
 /// The rest of a run of cells.
@@ -276,7 +277,7 @@ mod tests {
     use super::*;
     use crate::abr::allocator::conformance::{C, brm, port};
 
-    /// Aims at the whole link.
+    /// A target load equal to the capacity left for ABR.
     struct Whole;
 
     impl Target for Whole {
@@ -298,7 +299,7 @@ mod tests {
             let start = Time::default() + interval * number;
             book.on_cells(Label::new(0), start, Span(interval.0 / 2), 2);
         }
-        // The latest intervals still have their counts. After a long pause a cell finds no counts.
+        // The counts of the latest intervals are still available. After a long pause, none are left.
         assert_eq!([997, 998, 999].map(|number| book.counts_of(Some(number)).abr), [2; 3]);
         assert_eq!(book.counts_of(Some(996)).abr, 0);
         book.on_cells(Label::new(1), Time::default() + interval * 5000, Span(0), 7);

@@ -1,10 +1,10 @@
 //! The exact competitive ratio of a policy with two ports.
 //!
 //! An adversary chooses the arrivals, and which of them its own memory takes. A state holds the queues of the policy
-//! and of the adversary. An arrival leads to another state. The end of a slot, in which both send, leads to one too.
-//! The memory can empty after any sequence, so the competitive ratio is the largest ratio of cells sent by the
-//! adversary to cells sent by the policy on any cycle of states. It is found by Dinkelbach's method in whole numbers:
-//! while a cycle has a ratio above p / q, take that cycle's ratio as the next p / q.
+//! and of the adversary. An arrival leads to another state, and so does the end of a slot, in which both send. The
+//! memory can empty after any sequence, so the competitive ratio is the largest ratio of cells sent by the adversary to
+//! cells sent by the policy on any cycle of states. It is found by Dinkelbach's method in whole numbers: while a cycle
+//! has a ratio above p / q, take that cycle's ratio as the next p / q.
 
 use typed_index_collections::TiVec;
 
@@ -14,8 +14,8 @@ use crate::memory::{MemoryPolicyConfig, PoolQueue, QueueInfo};
 /// The cells that two ports hold.
 pub type Queues = [u32; 2];
 
-/// Returns the competitive ratio of a policy with two ports and this many cells, or `None` if no ratio bounds it. The
-/// policy's decisions may depend on the cells of the queues, but not on the past or on time.
+/// Returns the competitive ratio of a policy with two ports and this many cells, or `None` if the ratio has no bound.
+/// The policy's decisions may depend on the cells of the queues, but not on the past or on time.
 pub fn two_port_ratio(policy: &MemoryPolicyConfig, cells: u32) -> Option<Ratio> {
     ratio_of_rule(cells, |queues, port| after_arrival(policy, cells, queues, port))
 }
@@ -29,7 +29,7 @@ fn after_arrival(policy: &MemoryPolicyConfig, cells: u32, queues: Queues, port: 
 }
 
 /// Returns the competitive ratio of a rule that maps the queues and the port of an arriving cell to the queues after
-/// its arrival, or `None` if no ratio bounds it.
+/// its arrival, or `None` if the ratio has no bound.
 pub fn ratio_of_rule(cells: u32, rule: impl FnMut(Queues, u32) -> Queues) -> Option<Ratio> {
     let game = Game::new(cells, rule);
     let mut best = Ratio::new(1, 1);
@@ -183,8 +183,8 @@ mod tests {
         queues
     }
 
-    /// Kobayashi, Miyazaki and Okabe's (4 M - 4) / (3 M - 2) for an even M. For an odd M the port that gets the smaller
-    /// half of the memory can always be the one whose cells the adversary stores.
+    /// Returns the ratio (4 M - 4) / (3 M - 2) of Kobayashi, Miyazaki and Okabe for an even M. For an odd M, the
+    /// adversary can always store the cells of the port that gets the smaller half of the memory.
     fn expected(cells: u32) -> Ratio {
         let [all, half] = [cells - 1, cells / 2].map(u64::from);
         Ratio::new(2 * all, all + half)

@@ -17,7 +17,7 @@ use crate::rng::Stream;
 /// Cells that arrive in a slot for a saturated port.
 const SATURATION: u32 = 2;
 
-/// Rounds of saturated ports that stop one after the other. The rounds use two sets of ports by turns, so that ports
+/// Rounds of saturated ports that stop one after the other. The rounds use two sets of ports alternately, so that ports
 /// can send what they hold during the next round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
@@ -36,7 +36,7 @@ pub struct Pattern {
 pub struct PatternPort {
     /// Cells that arrive at the start of a round.
     pub fill: u32,
-    /// Slot of the round in which its last burst arrives, as large as the memory.
+    /// Slot of the round in which the port's last burst arrives. That burst is as large as the memory.
     pub stop: u32,
 }
 
@@ -64,7 +64,7 @@ impl Pattern {
         self.rounds.min(2) * self.set()
     }
 
-    /// Returns its arrivals.
+    /// Returns the arrivals of the pattern.
     pub fn bursts(&self) -> Vec<Burst> {
         let mut bursts = Vec::new();
         for round in 0..self.rounds {

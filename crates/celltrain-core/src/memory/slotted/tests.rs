@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// Returns whether all arrivals find places if every cell is taken while there is one.
+/// Returns whether all arrivals find places if every cell is taken while there is room.
 fn loses_nothing(cells: u32, ports: u32, bursts: &[Burst]) -> bool {
     let arrived: u64 = bursts.iter().map(|burst| u64::from(burst.cells)).sum();
     sent(&complete_sharing::Config {}.into(), cells, ports, bursts) == arrived
@@ -148,7 +148,8 @@ fn complete_sharing_with_n_ports_sends_little_more_than_an_nth_of_the_optimum() 
     }
 }
 
-/// More than the lower bound of Bochkov and others, 1.44546, by arrivals whose best schedule can be carried out.
+/// The ratio exceeds the lower bound of Bochkov and others, 1.44546, for arrivals whose best schedule can be carried
+/// out.
 #[test]
 #[ignore = "long: the nightly job runs it"]
 fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
@@ -159,8 +160,8 @@ fn longest_queue_drop_with_many_ports_is_above_the_published_lower_bound() {
     assert!((1.4455..1.707).contains(&found), "{found}");
 }
 
-/// Twice as many ports make one long round longer by a factor of two. The cells of the longer part have the ratio of
-/// the limit.
+/// With twice as many ports, one long round takes twice as long. The cells of the additional part have the ratio of the
+/// limit.
 #[test]
 fn a_longer_round_approaches_the_limit() {
     let policy = longest_queue_drop::Config::default().into();
@@ -209,8 +210,8 @@ fn saturated(cells: u32, alphas: &[f64], arriving_cell: ArrivingCell) -> Vec<u32
 
 /// Choudhury and Hahne's fixed point for unequal alpha, `alpha_i` B / (1 + A) with A = the sum of all alphas. When no
 /// further cell enters, F places are free, and a queue holds more than `alpha_i` F - 1 cells (`alpha_i` (F - 1) - 1 if
-/// the arriving cell counts). It holds at most `alpha_i` (F + S), as the S ports sent a cell each. The sum of both
-/// gives the bounds of F.
+/// the arriving cell counts). It holds at most `alpha_i` (F + S), because each of the S ports has sent a cell. Summing
+/// both limits over all queues gives the bounds of F.
 #[test]
 fn saturated_queues_with_unequal_alphas_settle_at_the_fixed_point() {
     let cases: [&[f64]; 5] = [&[1.0], &[1.0, 0.5], &[2.0, 1.0, 0.25], &[8.0, 8.0, 0.5], &[0.125, 0.25, 0.5, 1.0]];
@@ -239,7 +240,7 @@ fn saturated_queues_with_unequal_alphas_settle_at_the_fixed_point() {
 /// - 1 - i) / (1 + alpha S), rounded down.
 #[test]
 fn queues_that_fill_in_turn_stop_at_the_fixed_point_to_the_cell() {
-    // Alpha is p / 2^q, so that whole numbers say it.
+    // Alpha is p / 2^q, so that whole numbers express it exactly.
     for (p, q) in [(1_u32, 0), (1, 1), (1, 3), (3, 1), (2, 0), (8, 0)] {
         for (cells, queues) in [(1, 1), (97, 1), (96, 2), (97, 3), (500, 7), (8000, 8)] {
             for arriving_cell in [ArrivingCell::NotCounted, ArrivingCell::Counted] {

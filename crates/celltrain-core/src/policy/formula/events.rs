@@ -19,7 +19,7 @@ pub(super) struct Running {
     units_per_second: f64,
     /// Cells waiting, if the policy follows cells.
     waiting: u32,
-    /// Number of cells from one `on_cells` update to the next, and how many are left until then.
+    /// Number of cells from one `on_cells` update to the next, and how many are left until the next one.
     every: u32,
     left: u32,
     /// Number of replaced results.

@@ -30,7 +30,7 @@ pub struct Cubic {
     units_per_second: f64,
     /// The smoothed round-trip time in seconds.
     srtt: f64,
-    /// `W_max`: cwnd before the last reduction, or less if the previous one was larger.
+    /// `W_max`: cwnd before the last reduction, or less if the previous `W_max` was larger.
     w_max: f64,
     /// `cwnd_prior`: cwnd when ssthresh was last set.
     cwnd_prior: f64,
@@ -150,7 +150,7 @@ fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;
     }
-    // Starting above the root, every step gets closer until rounding stops it.
+    // The iteration starts above the root, and every step gets closer until rounding stops it.
     let mut root = x.max(1.0);
     loop {
         let next = (2.0 * root + x / (root * root)) / 3.0;

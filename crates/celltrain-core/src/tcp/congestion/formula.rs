@@ -121,17 +121,17 @@ impl Host for OfSender {
 const ON_ACK: &str = "on_ack";
 
 impl Table {
-    /// Returns its faults for segments of `mss` bytes.
+    /// Returns the faults of the table for segments of `mss` bytes.
     pub fn check(&self, mss: u64) -> Vec<Fault> {
         self.rules(mss).err().unwrap_or_default()
     }
 
-    /// Returns whether it has no formulas.
+    /// Returns whether the table has no formulas.
     pub fn is_empty(&self) -> bool {
         self.events().iter().all(|(_, updates)| updates.is_empty())
     }
 
-    /// Returns the names in its tables that nothing uses, by their keys.
+    /// Returns the names in the table that nothing uses, by their keys.
     pub fn unused(&self) -> Vec<String> {
         let (constants, vc_state) = (self.all_constants(), BTreeMap::new());
         self.texts(&constants, &vc_state, &self.events()).unused()

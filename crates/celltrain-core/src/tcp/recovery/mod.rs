@@ -173,7 +173,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// Returns its first byte.
+    /// Returns the first byte of the segment.
     pub fn seq(self) -> u64 {
         let (Self::Hole(seq) | Self::New(seq) | Self::Rescue(seq)) = self;
         seq

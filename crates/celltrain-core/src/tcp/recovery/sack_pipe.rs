@@ -55,7 +55,7 @@ impl Recovery for SackPipe {
         if !self.recovering {
             return Progress::Grow;
         }
-        // The lost segment and its retransmission.
+        // Both the lost segment and its retransmission have left the network.
         self.pipe = self.pipe.saturating_sub(2);
         self.recovering = flight.una < self.recover;
         Progress::Hold

@@ -120,7 +120,7 @@ fn state_time_and_round_trips_are_kept() {
     for took in [80, 160, 40] {
         w.on_round_trip(Span(took));
     }
-    // 80, then 80 + 80 / 8 = 90, then 90 - 50 / 8.
+    // srtt is 80, then 80 + 80 / 8 = 90, and then 90 - 50 / 8 = 83.75.
     for now in [10, 35] {
         w.at(Time(now), 0.0);
         w.on_new_ack(Time(now), 1.0);
