@@ -187,7 +187,7 @@ fn scaling(out: &mut impl Write) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Odd, so that the median is one of the runs.
+/// Number of rounds. It is odd, so that the median is one of the runs.
 const ROUNDS: usize = 3;
 
 fn in_a_process_of_its_own(scenario: &str, engine: Engine) -> Result<Measured, Box<dyn Error>> {

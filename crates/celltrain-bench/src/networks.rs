@@ -47,7 +47,8 @@ policy.{policy}
     }
 }
 
-/// A network given as lists. `hosts` and `switches` are complete lists; `links` and `flows` are only their contents.
+/// A network given as lists. `hosts` and `switches` are complete lists; `links` and `flows` are only the items of
+/// lists.
 struct Listed<'a> {
     hosts: String,
     switches: String,

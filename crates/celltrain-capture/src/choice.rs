@@ -10,7 +10,8 @@ use crate::selection::{Selection, Wrong};
 #[derive(Clone, Debug, PartialEq)]
 pub struct CaptureChoice {
     pub(crate) kind: CaptureKind,
-    /// Whether senders and receivers are observed or, at ports, departures and arrivals.
+    /// For packets: whether senders and receivers are observed. For cells: whether departures and arrivals are
+    /// observed.
     pub(crate) looks_at: [bool; 2],
     /// Ports, VCs, flows and the window.
     pub(crate) of: Selection,

@@ -115,7 +115,7 @@ pub struct Interface {
 /// Subject of a capture.
 #[derive(Clone, Debug)]
 pub struct Setting {
-    /// Type of its packets.
+    /// Type of the capture's packets.
     pub kind: CaptureKind,
     /// Framing of packets.
     pub framing: Aal5Options,
@@ -177,7 +177,7 @@ pub enum CellKind {
         clp: bool,
         /// True if a switch has marked the cell.
         efci: bool,
-        /// True if its frame was damaged on purpose: one bit of the first cell is flipped, and the CRC-32 detects it.
+        /// True if the frame was damaged on purpose: one bit of the first cell is flipped, and the CRC-32 detects it.
         damaged: bool,
     },
     /// A resource management cell; CLP is set if it was sent out of rate.

@@ -28,7 +28,7 @@ struct TrackedVc {
     next: u32,
 }
 
-/// The cells of one VC at one port, each list in the order in which they left the previous port.
+/// The cells of one VC at one port. Each list is in the order in which the cells left the previous port.
 #[derive(Default)]
 struct Hop {
     /// Cells that left the previous port and have not arrived yet.

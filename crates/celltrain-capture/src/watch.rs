@@ -40,7 +40,7 @@ pub struct Watch<'a> {
 pub struct Destination<'a> {
     /// Receives the capture's bytes, and returns whether to continue.
     pub sink: &'a mut dyn FnMut(&[u8]) -> bool,
-    /// Description in its file.
+    /// Description that the capture's file contains.
     pub about: About,
     /// True if the engine reports the outcome of frames.
     pub tells_fates: bool,
@@ -198,8 +198,8 @@ fn put(capture: &mut Writing<'_>, packet: &Waiting) -> Result<(), CaptureError> 
     capture.frame(&SeenFrame { time_ns: *time_ns, at: *at, frame: *frame, comment: comment.as_deref() })
 }
 
-/// Returns the VPI and VCI of every VC on each link of its path. In IPv4 captures, which do not show them, a label that
-/// does not fit is not an error.
+/// Returns the VPI and VCI of every VC on each link of its path. IPv4 captures do not show them, so for these captures
+/// a label that does not fit is not an error.
 fn circuits(network: &Network, routing: &Routing, kind: CaptureKind) -> Result<TiVec<VcIndex, Vec<Circuit>>, String> {
     let of_vc = |vc: VcIndex| {
         let circuit = |label| match Circuit::of_label(label) {

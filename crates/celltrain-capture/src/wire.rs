@@ -292,7 +292,7 @@ impl Wire {
     }
 }
 
-/// Returns a placeholder frame with the direction of a handshake step. The model has no frame for it.
+/// Returns a placeholder frame with the direction of a handshake step. The model has no frame for handshakes.
 pub(crate) fn like(connection: u32, step: Step) -> Frame {
     let carries = match step {
         Step::Syn | Step::Ack => Carries::Data(Segment { seq: 0, len: 0 }),

@@ -91,8 +91,8 @@ impl Default for Aal5Options {
 }
 
 impl Aal5Options {
-    /// Returns the number of cells in a frame with `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` in ATM (section
-    /// 1.1).
+    /// Returns the number of cells in a frame with `payload` bytes of TCP: `ceil((L + 40 + llc + 8) / 48)` in ATM
+    /// (section 1.1).
     pub fn segment_cells(&self, payload: u64) -> u32 {
         self.cell.cells_of(self.segment_sdu(payload))
     }

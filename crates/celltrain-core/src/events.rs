@@ -71,7 +71,7 @@ pub enum SegmentStep {
     Sent {
         /// Its range of bytes. For packets without TCP, the range of their payload in all payload sent.
         segment: Segment,
-        /// True if it probes a closed window.
+        /// True if the segment probes a closed window.
         is_probe: bool,
         /// True if one bit is deliberately corrupted in transit ([`WindowLoss`](crate::tcp::WindowLoss)).
         is_damaged: bool,
@@ -80,14 +80,14 @@ pub enum SegmentStep {
     Retransmitted {
         /// Its bytes.
         segment: Segment,
-        /// Reason.
+        /// Reason for the retransmission.
         cause: Cause,
     },
     /// It reached the receiver.
     Arrived {
         /// Its bytes.
         segment: Segment,
-        /// New data in it.
+        /// Whether the segment contains new data.
         kind: ArrivalKind,
     },
     /// The receiver sends an acknowledgement.
@@ -103,7 +103,7 @@ pub enum SegmentStep {
         ack: Ack,
         /// SACK blocks in it.
         blocks: SackBlocks,
-        /// New information in it.
+        /// Whether the acknowledgement contains new information.
         kind: AckKind,
     },
 }
@@ -216,7 +216,7 @@ pub enum FrameStep {
         link: LinkIndex,
         /// Cells waiting there after the drop.
         occupancy: u32,
-        /// True if it was dropped because the VC's rate fell, false if it made room for another.
+        /// True if the frame was dropped because the VC's rate fell, false if it made room for another.
         rate_fell: bool,
     },
     /// It reached its destination host complete.
@@ -309,13 +309,13 @@ pub struct CellEvent {
     pub link: LinkIndex,
     /// The VC that carries it.
     pub vc: VcIndex,
-    /// Number of its frame within the VC, or its number among the VC's RM cells.
+    /// Number of the cell's frame within the VC, or the cell's own number among the VC's RM cells.
     pub frame: FrameNumber,
-    /// True if it ends its frame.
+    /// True if the cell ends its frame.
     pub last: bool,
-    /// True if it is tagged (CLP = 1).
+    /// True if the cell is tagged (CLP = 1).
     pub tagged: bool,
-    /// True if a switch has marked it (EFCI).
+    /// True if a switch has marked the cell (EFCI).
     pub efci: bool,
     /// Its content, if it is an RM cell.
     pub rm: Option<RmCell>,
@@ -362,7 +362,7 @@ impl CellStep {
 pub enum Loss {
     /// There is no room.
     NoRoom {
-        /// True if its frame had not lost a cell in this way before.
+        /// True if the cell's frame had not lost a cell in this way before.
         cuts: bool,
     },
     /// Its frame was refused.

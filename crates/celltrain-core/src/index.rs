@@ -43,7 +43,7 @@ macro_rules! indices {
                 Self(number)
             }
 
-            /// Returns its number.
+            /// Returns the index as a plain number.
             #[inline]
             pub const fn number(self) -> u32 {
                 self.0

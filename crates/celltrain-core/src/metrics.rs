@@ -74,11 +74,11 @@ pub type Outcome = Result<RunResult, Interrupted>;
 pub struct FlowResult {
     /// Its name.
     pub name: String,
-    /// The name of its traffic.
+    /// The name of the flow's traffic.
     pub traffic: &'static str,
     /// Bytes passed to the application in order, each counted once, in megabits per second.
     pub goodput_mbps: f64,
-    /// The goodput it would have at its max-min fair share of the network, in megabits per second:
+    /// The goodput that the flow would have at its max-min fair share of the network, in megabits per second:
     /// [`max_min::goodputs_mbps`].
     pub max_min_mbps: f64,
     /// Payload of all segments that arrived whole, repetitions included, in megabits per second.
@@ -132,7 +132,7 @@ pub struct PortResult {
     pub counters: PortCounters,
     /// Formula results of its policy that were replaced because they were not finite numbers.
     pub replaced_results: u64,
-    /// Share of the run during which it transmitted.
+    /// Share of the run during which the port transmitted.
     pub utilisation: f64,
 }
 
@@ -143,7 +143,7 @@ pub struct MemoryResult {
     pub name: String,
     /// Cells that fit into it.
     pub cells: u32,
-    /// The largest number of cells that were ever in it.
+    /// The largest number of cells that were ever in the memory.
     pub max_used_cells: u32,
     /// Cells in it at the end.
     pub used_cells: u32,
@@ -184,7 +184,7 @@ pub struct PoolResult {
 pub struct QueueResult {
     /// Its name, made of the names of the memory and the output or input link, and the priority.
     pub name: String,
-    /// The name of its pool.
+    /// The name of the queue's pool.
     pub pool: String,
     /// The side on which it is counted.
     pub side: Side,
@@ -214,11 +214,11 @@ pub struct AbrResult {
     pub name: String,
     /// ACR at the end, in megabits per second, cell headers included.
     pub acr_mbps: f64,
-    /// Forward RM cells its source sent in rate.
+    /// Forward RM cells that the VC's source sent in rate.
     pub forward_rm_cells: u64,
-    /// Forward RM cells its source sent out of rate.
+    /// Forward RM cells that the VC's source sent out of rate.
     pub out_of_rate_rm_cells: u64,
-    /// Backward RM cells that returned to its source.
+    /// Backward RM cells that returned to the VC's source.
     pub returned_rm_cells: u64,
     /// Share of RM cells, both forward and backward ones, in the cells that the VC's source sent. `None` if it sent no
     /// cells.
@@ -261,7 +261,7 @@ pub struct FinalState<'a> {
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
     pub on_links: &'a TiSlice<VcIndex, u64>,
-    /// The contracts at its edge.
+    /// The contracts at the network's edge.
     pub edge: &'a Edge,
     /// Its shaped ports and the loops of its ABR VCs.
     pub rate_control: &'a RateControl,

@@ -126,7 +126,7 @@ pub struct Vc {
     pub merge: Option<MergeIndex>,
     /// Its guarantee from the network, enforced at the switch that its first link reaches.
     pub contract: Option<Gfr>,
-    /// True if its source tags all its cells (CLP = 1).
+    /// True if the VC's source tags all its cells (CLP = 1).
     pub tagged: bool,
     /// Class used by schedulers.
     pub class: Class,

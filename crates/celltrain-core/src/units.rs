@@ -87,9 +87,9 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Returns the coarsest clock on which the time of a cell of `cell_bits` at each of `rates` and each of `times` is a
-    /// whole number of units. If that needs more than [`MAX_UNITS_PER_SECOND`], returns a picosecond clock that rounds
-    /// (`exact` is false).
+    /// Returns the coarsest clock on which the time of a cell of `cell_bits` at each of `rates` and each of `times` is
+    /// a whole number of units. If that needs more than [`MAX_UNITS_PER_SECOND`], returns a picosecond clock that
+    /// rounds (`exact` is false).
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "greatest common divisors are positive; below 2^41 by below 2^64, in 128 bits"
@@ -220,7 +220,7 @@ impl Duration {
 /// A kind of number with a unit: name in the schema, units from the largest to the smallest, example.
 struct Quantity {
     kind: &'static str,
-    /// Unit of a zero.
+    /// Unit in which zero is written.
     base: &'static str,
     units: &'static [(&'static str, u64)],
     example: &'static str,

@@ -55,7 +55,7 @@ pub fn constants_by_vc(constants: &BTreeMap<String, Constant>) -> Vec<(&str, &Pe
 pub struct Name {
     /// The name.
     pub name: &'static str,
-    /// Kind of its value, with the unit.
+    /// Kind of the name's value, with its unit.
     pub kind: Kind,
     /// Its meaning, for the page.
     pub about: &'static str,
@@ -79,7 +79,7 @@ pub enum On {
 
 /// A user of formulas, which provides names for them.
 pub trait Host {
-    /// Returns its names, with their meanings at that time.
+    /// Returns the names that the host provides, with their meanings at that time.
     fn words(&self, on: On) -> Vec<Word>;
 
     /// Returns whether the value of this host name is unknown before the run.

@@ -8,7 +8,7 @@ use crate::units::{Kind, Unit};
 pub struct Sample {
     /// The name.
     pub name: String,
-    /// The kind of its value.
+    /// The kind of the name's value.
     pub kind: Kind,
     /// True for a per-VC constant, which `sum()` accepts.
     pub by_vc: bool,

@@ -56,9 +56,9 @@ pub enum Meaning {
 pub struct Word {
     /// The name.
     pub name: String,
-    /// Kind of its value, including the unit.
+    /// Kind of the name's value, including the unit.
     pub kind: Kind,
-    /// The source of its value.
+    /// The source of the name's value.
     pub meaning: Meaning,
 }
 

@@ -75,7 +75,7 @@ impl CellHeader {
     /// Encodes a cell with this header and `payload` (ITU-T I.361).
     ///
     /// # Panics
-    /// As [`encode`](Self::encode).
+    /// If [`encode`](Self::encode) panics.
     pub fn cell(self, payload: &[u8; PAYLOAD_BYTES]) -> [u8; CELL_BYTES] {
         let mut cell = [0; CELL_BYTES];
         cell[..HEADER_BYTES].copy_from_slice(&self.encode());

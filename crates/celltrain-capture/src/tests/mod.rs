@@ -365,7 +365,7 @@ fn an_rm_cell_has_its_rates_and_its_crc() {
     let bytes = &packets[0].bytes;
     assert!(hec_is_right(bytes) && crc10_is_right(&bytes[5..]));
     assert_eq!(big32(bytes, 0), 3 << 20 | 0x63 << 4 | 0b1101, "VPI, VCI, payload type 110, CLP");
-    // Protocol 1; DIR and CI; ER is 2^10 and CCR 2^9, both with their nonzero bit.
+    // Protocol 1; DIR and CI; ER is 2^10 and CCR is 2^9, both with the nonzero bit set.
     assert_eq!(bytes[5..11], [1, 0b1010_0000, 0x54, 0, 0x52, 0]);
 }
 

@@ -9,7 +9,7 @@
 //! receive brm ci er 500        a backward RM cell comes back: flags bn, ci, ni; er, ccr, mcr in cells per second
 //! receive frm ccr 100          a forward RM cell of the other direction comes to the destination here
 //! receive data efci            a marked data cell comes to the destination here
-//! > 0 frm ccr 1000             a forward RM cell was sent at 0 us, with these flags; rates not listed may have any value
+//! > 0 frm ccr 1000             a forward RM cell was sent at 0 us, with these flags; other rates may have any value
 //! > 1000 data                  a data cell was sent
 //! > 1000 data x31 every 1000   31 data cells were sent, 1000 us apart
 //! > 32000 brm ci               a backward RM cell was sent

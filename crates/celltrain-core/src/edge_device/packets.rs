@@ -13,11 +13,11 @@ use crate::queue_range::{QueueRange, QueueTracker};
 /// A packet at an edge device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
-    /// Number of its frame within its VC.
+    /// Number of the packet's frame within its VC.
     pub frame: FrameNumber,
     /// Its cells, at least one.
     pub cells: u32,
-    /// True if its cells are tagged (CLP = 1).
+    /// True if the packet's cells are tagged (CLP = 1).
     pub tagged: bool,
 }
 
@@ -33,7 +33,7 @@ pub enum Cause {
 /// What happened to a packet, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketOutcome {
-    /// Label of its VC.
+    /// Label of the packet's VC.
     pub label: Label,
     /// The packet.
     pub packet: Packet,

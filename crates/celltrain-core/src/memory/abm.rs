@@ -81,7 +81,7 @@ pub(super) fn check_interval(interval: Duration) -> Option<Fault> {
 }
 
 impl Abm {
-    /// `n_p`.
+    /// Returns `n_p`.
     fn congested_queues(&self, view: &View<'_>, priority: u8) -> f64 {
         let own = self.priorities.iter().zip(view.queues).filter(|&(&other, _)| other == priority);
         own.map(|(_, &cells)| (f64::from(cells) / self.congested).min(1.0)).sum::<f64>().max(1.0)

@@ -1,10 +1,9 @@
-//! ABM as the baseline of Occamy: Dynamic Threshold divided by the number of queues near their threshold, and multiplied
-//! by the drain rate of a queue, both updated in intervals.
+//! ABM as the baseline of Occamy: Dynamic Threshold divided by the number of queues near their threshold, and
+//! multiplied by the drain rate of a queue, both updated in intervals.
 //!
 //! Source: Shan and others, "Occamy: A Preemptive Buffer Management for On-chip Shared-memory Switches", 2025, whose
 //! simulation this follows; Addanki and others, SIGCOMM 2022, equation 1, for the formula. A queue counts in `n_p` if
-//! it holds at least 0.9 of its threshold when the interval ends; `n_p` is at least 1.
-//! Departures: none known.
+//! it holds at least 0.9 of its threshold when the interval ends; `n_p` is at least 1. Departures: none known.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -126,7 +125,7 @@ mod tests {
     fn congested_queues_count_from_the_next_update_on() {
         let config = Config { interval: Duration::from_microseconds(10), ..Config::default() };
         let mut pool = Pool::new(&config.into(), 101, 3);
-        // Dynamic Threshold with an alpha of 2: 2 x 101 / 5.
+        // Dynamic Threshold with an alpha of 2 gives 2 x 101 / 5, which is about 40 cells.
         let held = fill(&mut pool, &[0, 1]);
         assert!(held[0].abs_diff(40) <= 2 && held[1].abs_diff(40) <= 2, "{held:?}");
         let before = pool.threshold(2);

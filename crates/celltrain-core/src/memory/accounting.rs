@@ -20,9 +20,9 @@ use crate::units::{Clock, Span, Time};
 /// The queues that count a cell, one on each side that counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellClass {
-    /// The queue at its output port.
+    /// The queue at the cell's output port.
     pub egress: Option<QueueIndex>,
-    /// The priority group at its input port.
+    /// The priority group at the cell's input port.
     pub ingress: Option<QueueIndex>,
 }
 
@@ -155,7 +155,7 @@ pub struct QueueCounters {
 pub struct MemoryState {
     /// Cells in the memory.
     pub used: u32,
-    /// The largest number of cells that were ever in it.
+    /// The largest number of cells that were ever in the memory.
     pub max_used: u32,
     /// Its pools.
     pub pools: TiVec<PoolIndex, PoolState>,
@@ -227,7 +227,7 @@ pub struct Memory {
     follows_arrivals: bool,
     /// True if a policy acts without an arrival or a departure.
     has_clock: bool,
-    /// Changes that no caller has taken yet, in order.
+    /// Pause changes that no caller has taken yet, in order.
     pause_changes: VecDeque<PauseChange>,
 }
 

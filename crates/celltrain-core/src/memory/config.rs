@@ -49,7 +49,7 @@ pub struct PoolConfig {
     pub side: Side,
     /// B: cells of its shared part.
     pub cells: u32,
-    /// The most cells that the headrooms of its queues take together; `None` if each queue has its own headroom.
+    /// The most cells that the headrooms of the pool's queues take together; `None` if each queue has its own headroom.
     pub headroom: Option<u32>,
     /// Decides which cells enter its shared part.
     pub policy: MemoryPolicyConfig,

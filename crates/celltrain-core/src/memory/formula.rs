@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(formula.check(97), []);
         let [mut ours, mut theirs] = [formula.into(), native].map(|config| Pool::new(&config, 97, 4));
         for step in 0..4000_u32 {
-            // Queues at different speeds, with departures in between.
+            // The queues grow at different speeds, with departures in between.
             let queue = step * 7 % 13 % 4;
             if step % 5 < 3 {
                 assert_eq!(ours.offer(queue), theirs.offer(queue), "step {step}");

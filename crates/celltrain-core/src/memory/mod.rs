@@ -154,7 +154,7 @@ pub struct PoolInfo<'a> {
     pub queues: &'a TiSlice<PoolQueue, QueueInfo>,
     /// The clock of the run.
     pub clock: Clock,
-    /// The random stream of its policy.
+    /// The random stream of the pool's policy.
     pub rng: &'a Stream,
 }
 
@@ -265,7 +265,8 @@ pub enum QueueEnd {
 
 /// The decisions of a policy about one pool. Both engines ask only these questions.
 ///
-/// A policy needs [`admit`](Self::admit) and [`rule`](Self::rule); everything else has a default that is right for every policy.
+/// A policy needs [`admit`](Self::admit) and [`rule`](Self::rule); everything else has a default that is right for
+/// every policy.
 ///
 /// ```
 /// use celltrain_core::memory::{MemoryPolicy, PoolQueue, Verdict, View};

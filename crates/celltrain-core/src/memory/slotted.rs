@@ -69,7 +69,7 @@ impl SlottedMemory {
         Self::with_queues(policy, cells, &queues)
     }
 
-    /// Creates an empty memory of this many cells for these queues, one a port.
+    /// Creates an empty memory of this many cells for these queues, one per port.
     pub fn with_queues(policy: &MemoryPolicyConfig, cells: u32, queues: &TiSlice<PoolQueue, QueueInfo>) -> Self {
         Self::holding(policy, cells, queues, ti_vec![0; queues.len()])
     }

@@ -4,7 +4,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::*;
 use crate::index::LinkIndex;
 
-/// The shared part of a pool with one queue a port, counted by hand, and its policy.
+/// The shared part of a pool with one queue per port, counted by hand, and its policy.
 pub(super) struct Pool {
     cells: u32,
     queues: TiVec<PoolQueue, u32>,

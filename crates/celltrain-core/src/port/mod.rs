@@ -89,7 +89,7 @@ pub enum PortEvent<'a> {
     Judged {
         /// The buffer that the policy saw.
         view: &'a View<'a>,
-        /// True if it admitted the frame.
+        /// True if the policy admitted the frame.
         admitted: bool,
         /// The policy, which can explain its decision.
         policy: &'a dyn BufferPolicy,
@@ -98,7 +98,7 @@ pub enum PortEvent<'a> {
     PushedOut {
         /// The cell.
         cell: Cell,
-        /// True if it is the first cell that its frame loses at this port for lack of room.
+        /// True if the cell is the first that its frame loses at this port for lack of room.
         cuts: bool,
     },
     /// The arriving cell does not enter.
@@ -127,7 +127,7 @@ pub struct PortState {
     pub waiting: TiVec<Label, u32>,
     /// Largest number of cells waiting at any time.
     pub max_queue: u32,
-    /// Number of its policy's formula results that were replaced because they were NaN or infinite.
+    /// Number of formula results of the port's policy that were replaced because they were NaN or infinite.
     pub replaced_results: u64,
 }
 

@@ -34,7 +34,7 @@ pub struct RtoLimits {
     pub minimum: u32,
     /// MAX.
     pub maximum: u32,
-    /// Before the first sample.
+    /// The timeout before the first sample.
     pub initial: u32,
 }
 

@@ -25,7 +25,7 @@ impl Texts<'_> {
         reading.or_faults(rules)
     }
 
-    /// Reads the formula of a question. Returns it with the names it may use.
+    /// Reads the formula of a question. Returns the formula with the names it may use.
     ///
     /// # Errors
     /// Returns all faults found.
@@ -69,7 +69,7 @@ struct Started {
 struct Reading<'a> {
     texts: Texts<'a>,
     host: &'a dyn Host,
-    /// The user's own names so far; the host's are added for each formula.
+    /// The user's own names so far; the host's names are added for each formula.
     vocabulary: Vocabulary,
     /// Every formula that could be parsed, by key.
     trees: BTreeMap<String, Expression>,

@@ -75,7 +75,7 @@ pub struct QueueControl {
 }
 
 impl Target for QueueControl {
-    /// f(q).
+    /// Returns f(q).
     fn fraction(&self, queue: u32, c_abr: f64) -> f64 {
         let (Self { a, b, .. }, q) = (*self, f64::from(queue));
         let q0 = self.t0 * c_abr;

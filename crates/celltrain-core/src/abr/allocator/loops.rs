@@ -30,7 +30,7 @@ struct Link {
 }
 
 struct Vc {
-    /// The links of its path, with its label on each.
+    /// The links of the VC's path, with the VC's label on each.
     path: Vec<(LinkIndex, Label)>,
     rate: f64,
     /// Fraction of a cell not sent yet.

@@ -265,7 +265,7 @@ impl Ahead {
         }
     }
 
-    /// Removes the first cells.
+    /// Removes the first `cells` cells.
     fn skip(&mut self, cells: u64) {
         self.next += self.period * cells;
         self.cells -= cells;

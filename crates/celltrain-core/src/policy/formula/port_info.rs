@@ -5,7 +5,7 @@ use crate::units::{BitRate, Clock};
 /// Properties of a port that stay constant during a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PortInfo<'a> {
-    /// Name of its link.
+    /// Name of the port's link.
     pub name: &'a str,
     /// K: number of cells that can wait; `None` if unlimited.
     pub capacity: Option<u32>,

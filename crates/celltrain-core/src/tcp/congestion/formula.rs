@@ -163,14 +163,14 @@ impl Table {
 /// The control with its state.
 #[derive(Debug)]
 pub struct Formula {
-    /// Fallback without a formula.
+    /// The control used for values without a formula.
     usual: Jacobson,
     rules: Rules,
     /// Time of the sender's last call, and the number of segments outstanding then.
     now: Time,
     flight: f64,
     units_per_second: f64,
-    /// Seconds.
+    /// Latest round-trip time in seconds.
     rtt: f64,
     srtt: f64,
     min_rtt: f64,
