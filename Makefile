@@ -90,7 +90,8 @@ docs: $(DEV) ## build the site into out/site
 models: $(DEV) ## generate python/celltrain/model/types.py and stubs after a change to the scenario types
 	$(BIN)/python scripts/generate_models.py
 
-# One file for all Python versions and systems, with hashes. `make lock UPGRADE=--upgrade` takes the newest versions.
+# Each lock file is for all Python versions and systems, with hashes. `make lock UPGRADE=--upgrade` takes the newest
+# versions.
 lock: | .make/tools ## write requirements/*.lock; UPGRADE=--upgrade takes the newest versions
 	$(PYTHON) -m venv .make/locking
 	.make/locking/bin/python -m pip install "uv==$(UV)"

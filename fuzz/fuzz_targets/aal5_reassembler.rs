@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
     let mut input = data.iter();
     while let Some(length) = input.next() {
         let frame = lengths.len() as u32;
-        // The payload differs between frames, so that cells of two frames never form a valid third.
+        // The payload differs between frames, so that cells of two frames never form a third, valid frame.
         let payload: Vec<u8> = (0..=*length).map(|i| i ^ (frame as u8).wrapping_mul(31)).collect();
         let pdu = aal5::encode(&payload, 0);
         lengths.push((pdu.len() / 48) as u32);

@@ -313,7 +313,7 @@ class Scores:
         return self._sum(configuration, range(len(self.space.numbers)) if numbers is None else numbers, seeds, own=True)
 
     def inside(self, configuration: str, seeds: Sequence[int], network: str, numbers: Iterable[int]) -> tuple[int, int]:
-        """Returns how many of a network's numbers are within a printed unit of the seeds' range, and their count."""
+        """Returns how many of a network's numbers are within a printed unit of the seeds' range, and their total."""
         scored = []
         for place in numbers:
             number = self.space.numbers[place]

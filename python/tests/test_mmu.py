@@ -36,7 +36,7 @@ def calculated(table: dict, chip: str, *, in_turn: int = 0) -> Thresholds:
 
 
 def tomahawk5(row: dict[str, str]) -> dict:
-    """The configuration of a section: ports with two lossless groups, and management ports without."""
+    """The configuration of a section: ports with two lossless groups, and management ports without any."""
     ports = 2 * int(row["ports_per_memory"])
     management = 2 * int(row["management_ports_per_memory"])
     table = {
@@ -140,7 +140,7 @@ def test_management_ports_take_cells_of_their_memory():
 
 
 def test_a_group_never_gets_more_than_its_alpha_allows():
-    """At every level up to the threshold the next cell fits, and the one after it does not."""
+    """The last cell up to the threshold still fits, and the next cell does not."""
     table = tomahawk5({**TH5[2], "pool_bytes": "12000000", "xoff_bytes": "1000000", "ports_per_memory": "2"})
     for chip in ("th5", "td2"):
         for power in range(-7, 4):

@@ -326,7 +326,7 @@ def test_an_axis_that_no_point_has_a_place_for_is_refused_with_its_line(text, li
 
 
 def test_an_axis_that_one_point_has_a_place_for_is_accepted():
-    """The axis is paired with the TCP: the point with Reno ignores its value, and the point with vanilla uses it."""
+    """An axis is paired with the TCP. The point with Reno ignores the axis, and the point with vanilla uses it."""
     some = plan(f'[[paired]]\ntcp = ["reno", "vanilla"]\n{PHASE}\n')
     own = {"receive_window": "65535B"}
     tcp = [{"reno": own}, {"vanilla": {**own, "tick_phase": "random"}}]
@@ -433,8 +433,7 @@ def test_every_key_of_every_shipped_scenario_is_found_by_its_path():
         if name.endswith(".toml"):
             scenario = Reading.of_core(_core.parse(_core.data(name), name)).scenario
             for path, value in paths(scenario, ""):
-                # Names that contain dots or arrows are still single steps, so paths with these names cannot be joined
-                # from parts.
+                # `follow` splits a path at its dots. Names may contain arrows, but no shipped scenario has a dot in a name.
                 key = follow(path)
                 if key.quantity is not None and value is not None:
                     key.quantity.read(value)

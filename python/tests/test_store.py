@@ -554,7 +554,7 @@ def test_a_finished_store_is_recognised_quickly(tmp_path):
     run_plan(plan(text), tmp_path / "s", Local(2))
     begun = time.process_time()
     assert run_plan(plan(text), tmp_path / "s", Local(2), resume=True).done == 6000
-    # Much less than the runs took, so nothing was run or read again.
+    # This is much less than the runs took, so nothing was run or read again.
     assert time.process_time() - begun < 1
     assert (tmp_path / "s" / "store.sqlite").stat().st_size / 6000 < 300
 

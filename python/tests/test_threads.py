@@ -70,7 +70,10 @@ def test_the_command_says_the_same(celltrain: Command) -> None:
 
 
 def at_once(sources: int = 6) -> str:
-    """Returns a port that takes cells at once, behind another port of its partition and before hosts of another."""
+    """Returns a scenario with a port that takes cells at once.
+
+    The port receives cells from another port of its partition, and hosts of another partition are behind it.
+    """
     here, there = ([f"{side}{i}" for i in range(sources)] for side in ("left", "right"))
     links = [(host, "sw1", "5us", "155.52Mbps") for host in here] + [
         (host, "sw3", "5us", "155.52Mbps") for host in there

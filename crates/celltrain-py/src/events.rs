@@ -23,8 +23,8 @@ impl Asked {
     }
 }
 
-/// A Python function that receives blocks: either a kind's name and its columns, or bytes. An exception in it ends the
-/// run.
+/// A Python function that receives blocks: either a kind's name and its columns, or bytes. The run ends if the function
+/// raises an exception.
 pub(crate) struct Sink<'a> {
     call: &'a Py<PyAny>,
     raised: Mutex<Option<PyErr>>,

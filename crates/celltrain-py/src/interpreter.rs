@@ -46,8 +46,8 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
     })
 }
 
-/// Returns whether the process is exiting. Only the finalizing thread sees true, because all others are parked. A run
-/// started by it could not call Python from its threads.
+/// Returns whether the process is exiting. This is true only in the finalizing thread, because all other threads are
+/// parked. A run started by the finalizing thread could not call Python from its worker threads.
 pub(crate) fn is_exiting() -> bool {
     CALLS.closed.load(Ordering::SeqCst)
 }

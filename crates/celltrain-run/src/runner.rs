@@ -131,7 +131,7 @@ impl Progress {
     }
 }
 
-/// Runs a scenario on this thread, with `seed` or, if there is none, its own seed, until `stopped` is set.
+/// Runs a scenario on this thread until `stopped` is set. If `seed` is `None`, uses the scenario's own seed.
 ///
 /// # Errors
 /// Returns the reason why the run has no result.

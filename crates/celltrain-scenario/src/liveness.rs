@@ -278,7 +278,7 @@ impl<'a> Bench<'a> {
         port.offer_observed(cell(cells == 1), *now, |event| {
             let PortEvent::Judged { admitted, policy, .. } = event else { return };
             judged = admitted;
-            // Explaining a formula takes as long as hundreds of frames, so only one refusal is explained.
+            // Explaining a refusal by a formula takes as long as offering hundreds of frames, so explain only one.
             let unexplained = attempts.as_mut().filter(|attempts| attempts.admitted == attempts.offered);
             if let Some(attempts) = unexplained.filter(|_| !admitted) {
                 attempts.clauses = Formula::of(policy).map(|it| it.why_refused(port_info, vcs, vc)).unwrap_or_default();

@@ -277,7 +277,7 @@ fn the_shares_of_abr_vcs_leave_room_for_rm_cells_and_end_at_pcr() {
     // PCR includes RM cells: of 20 Mb/s on the line, 17.5 are data.
     let rest = (155.52 - 20.0) / 3.0;
     near("vc.tcp1.abr = { nrm = 8, pcr = \"20Mbps\" }\nvc.tcp2.abr.nrm = 8", [17.5, rest * 0.875, rest, rest]);
-    // A TCP paced at 14 Mb/s of data takes 16 Mb/s.
+    // A TCP paced at 14 Mb/s of data takes 16 Mb/s of the line, including RM cells.
     let rest = (155.52 - 16.0) / 3.0;
     near(
         "vc.tcp1-2.abr.nrm = 8\nflow.tcp1.tcp.newreno = { mss = \"512B\", pacing_rate = \"14Mbps\" }",

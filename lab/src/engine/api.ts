@@ -254,7 +254,7 @@ export interface FrameView {
   number: number;
   /** Arrival time of the first cell at the port; NaN if it arrived before the window. */
   arrived_s: number;
-  /** Time at which the frame was damaged: refused, lost a cell, or joined to the previous frame; NaN if intact. */
+  /** Time at which the frame was refused, lost a cell or was joined to the previous frame; NaN if intact. */
   damaged_s: number;
   /** Port that refused the frame or lost its cell; empty if the frame is intact or was joined to the previous frame. */
   damaged_at: string;

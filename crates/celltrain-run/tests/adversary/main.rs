@@ -18,7 +18,7 @@ mod draw;
 #[allow(dead_code, reason = "the test of formulas draws more")]
 mod drawn;
 mod edges;
-/// Makes `drawn` available under its path in the tests of scenarios.
+/// Makes `drawn` available under the same path as in the tests of the scenario crate.
 mod formulas {
     pub(crate) use crate::drawn;
 }
@@ -66,7 +66,7 @@ fn nothing_an_adversary_writes_does_harm() {
     let next = AtomicU64::new(first);
     let day = Mutex::new(Day::default());
     let work = |worker: usize| {
-        // File with the current scenario, which can be found there if it aborts the process or never ends.
+        // File that contains the current scenario, so that it can be found if it aborts the process or never ends.
         let under_way = folder.join(format!("under-way-{worker}.toml"));
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);

@@ -123,7 +123,7 @@ impl Writer {
         format!("{}ps", SECOND.min(digit * power * least))
     }
 
-    /// Changes one value somewhere below.
+    /// Changes this value or one inside it.
     fn change(&mut self, value: &mut Value, schema: &'static Value, depth: u32) {
         let schema = resolved(schema);
         if depth > 0 && self.one_in(8) {

@@ -36,7 +36,7 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
             scope.refuse_setting(fault);
         }
         let mut table = scope.at("formula");
-        // If a part was removed, the others would have unknown names.
+        // If one formula was removed, the other formulas would have unknown names.
         let faults = if table.is_malformed() { Vec::new() } else { tcp.options().check_formula() };
         for fault in faults {
             table.refuse_setting(fault);

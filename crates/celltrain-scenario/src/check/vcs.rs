@@ -200,7 +200,7 @@ fn one_way(
     if let Some((table, own)) = resolved.tables.vcs[vc] {
         let mut of_all = root.at("vc");
         let mut scope = of_all.at(table);
-        // If that table excludes the VC from this one, the fault has already been reported.
+        // If `table` takes the VC out of the table `key`, this fault has already been reported.
         if !scope.is_refused() {
             without_another_service(key, own, &mut scope);
         }

@@ -236,8 +236,8 @@ impl Config {
     }
 }
 
-/// Returns the switch of a host that has no other neighbour. All its paths start with this link, so one search serves
-/// all hosts of the switch.
+/// Returns the switch of a host that has no other neighbour. All paths of such a host go through its switch, so one
+/// search serves all hosts of the switch.
 fn only_switch(graph: &Graph, search: &Search<'_>, host: NodeIndex) -> Option<NodeIndex> {
     let &[(_, only)] = search.leaving(host) else { return None };
     Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)

@@ -13,7 +13,7 @@ use celltrain_core::rng::Stream;
 use celltrain_core::scheduler::SchedulerConfig;
 use typed_index_collections::TiVec;
 
-/// Kinds of memories, of their parts, and of events in them.
+/// Kinds of memories, parts of memories, and events in memories.
 pub(crate) const KINDS: &[&str] = &[
     "complete_sharing", "static_thresholds", "dynamic_threshold", "longest_queue_drop", "harmonic", "abm",
     "abm_occamy", "occamy", "credence", "formula", "egress pool", "ingress pool", "reserve", "lossless group",

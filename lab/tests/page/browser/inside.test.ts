@@ -238,7 +238,7 @@ async function stageInWindow(page: Page): Promise<{ top: number; bottom: number 
   });
 }
 
-// Regression: the microscope began at 1005 px in a window of 800.
+// Regression: the microscope began at 1005 px in a window 800 px high.
 test("a story leads to a fully visible stage: sentence, buffer and controls", { skip }, async () => {
   for (const [width, height] of [
     [1280, 800],

@@ -78,7 +78,7 @@ test(
     await page.locator("#run-own").click();
     await page.getByText(/carried nothing in any run.*It refuses every frame while the buffer is empty/).waitFor();
     await page.locator("#run-own").waitFor();
-    // With <= instead of < it uses very little of the link, and the page warns before and after the run.
+    // With <= instead of < the policy uses very little of the link, and the page warns before and after the run.
     await formula.fill("X < 0.8 * K and Y * N <= 1.2 * X");
     await page.getByText(/while one frame of it .* and a single cell of another VC wait/).waitFor();
     await page.locator("#run-own").click();
