@@ -240,7 +240,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_source_exactly_at_mcr_is_never_tagged() {
-        // MCR is a fifth of the link's rate: a frame of 12 cells every 60 cell times.
+        // MCR is a fifth of the link's rate, so it allows a frame of 12 cells every 60 cell times.
         let mut policer = policer(&contract(31_104_000));
         assert_eq!(send(&mut policer, 100_000, 60), 0);
         assert_eq!(policer.counters.eligible_frames, 100_000);

@@ -364,11 +364,12 @@ mod tests {
             let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
             TrafficConfig::ConstantRate(constant_rate::Config { rate, packet })
         };
-        // The first two flows share the first VC and demand 21.2 and 31.8 Mbps: 50,000 and 75,000 cells a second.
+        // The first two flows share the first VC. They demand 21.2 and 31.8 Mbps, which are 50,000 and 75,000 cells a
+        // second.
         network.flows[SECOND].data_vc = VcIndex::new(0);
         (network.flows[FIRST].traffic, network.flows[SECOND].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
         let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
-        // 155.52 Mbps are 366,792.45 cells a second; VC 4, of the third flow, gets what the other two leave.
+        // 155.52 Mbps are 366,792.45 cells a second. VC 4, of the third flow, gets what the first two flows leave.
         let (link, near) = (155.52e6 / 424.0, |rate: f64, expected: f64| (rate / expected - 1.0).abs() < 1e-12);
         assert!(near(ideal[VcIndex::new(0)], 125_000.0), "{}", ideal[VcIndex::new(0)]);
         assert!(near(ideal[VcIndex::new(4)], link - 125_000.0), "{}", ideal[VcIndex::new(4)]);

@@ -166,7 +166,8 @@ mod tests {
             *counts.entry(items).or_insert(0) += 1;
         }
         assert_eq!(counts.len(), 6);
-        // Six classes of 10,000 draws with a standard deviation of 91; five standard deviations are 456.
+        // Each of the six orders is drawn about 10,000 times, with a standard deviation of 91. The test allows five
+        // standard deviations, 456.
         assert!(counts.values().all(|&n: &i32| (n - 10_000).abs() < 456), "{counts:?}");
     }
 
@@ -176,10 +177,10 @@ mod tests {
         let draws: Vec<f64> = (0..100_000).map(|_| stream.exponential(Span(1_000_000)).0 as f64 / 1e6).collect();
         let mean = draws.iter().sum::<f64>() / 1e5;
         let variance = draws.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 1e5;
-        // Standard errors are 0.0032 and 0.009.
+        // The standard errors are 0.0032 for the mean and 0.009 for the variance.
         assert!((mean - 1.0).abs() < 0.013, "{mean}");
         assert!((variance - 1.0).abs() < 0.036, "{variance}");
-        // e^-2 = 0.1353, with a standard error of 0.0011.
+        // A share of e^-2 = 0.1353 is expected, with a standard error of 0.0011.
         let beyond = draws.iter().filter(|&&x| x > 2.0).count() as f64 / 1e5;
         assert!((beyond - 0.1353).abs() < 0.0045, "{beyond}");
     }

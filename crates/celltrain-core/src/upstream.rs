@@ -68,7 +68,8 @@ mod tests {
     fn a_ports_inputs_are_the_links_its_vcs_come_from_in_the_order_of_the_nodes_inputs() {
         let network = simple_network(3, "1ms");
         let (upstream, routing) = (UpstreamLinks::new(&network), network.routing());
-        // Links: the bottleneck there and back, then pairs for sources 2, 4, 6 and destinations 8, 10, 12.
+        // The links are the bottleneck in both directions, then pairs that begin with links 2, 4 and 6 for the sources
+        // and 8, 10 and 12 for the destinations.
         for (link, from) in [(0, &[2, 4, 6][..]), (1, &[9, 11, 13]), (8, &[0])] {
             assert!(
                 upstream.of(LinkIndex::new(link)).iter().copied().eq(from.iter().copied().map(LinkIndex::new)),

@@ -252,8 +252,8 @@ pub(super) mod tests {
         let mut payload = [0; PAYLOAD_BYTES];
         payload[46] = 0b100;
         assert_eq!(crc10(&payload), 0b10_0011_0011);
-        // For x^11: x (x^9 + x^5 + x^4 + x + 1) = x^10 + x^6 + x^5 + x^2 + x, minus the generator: x^9 + x^6 + x^4 +
-        // x^2 + 1.
+        // For x^11, the remainder is x (x^9 + x^5 + x^4 + x + 1) = x^10 + x^6 + x^5 + x^2 + x, minus the generator: x^9
+        // + x^6 + x^4 + x^2 + 1.
         payload[46] = 0b1000;
         assert_eq!(crc10(&payload), 0b10_0101_0101);
     }

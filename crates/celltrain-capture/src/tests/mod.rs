@@ -147,7 +147,7 @@ fn a_handshake_tells_segment_size_scale_and_selective_acknowledgements_and_says_
         assert!(comment.starts_with("made up: in the model the connection tcp1 is open from the start"), "{comment}");
     }
     let [syn, syn_ack, ack] = [0, 2, 4].map(|at: usize| transport(&packets[at].bytes));
-    // MSS 512; two no-operations and SACK permitted; a no-operation and a window scale of 4.
+    // The options are MSS 512, two no-operations and SACK permitted, then a no-operation and a window scale of 4.
     let options = [2, 4, 2, 0, 1, 1, 4, 2, 1, 3, 3, 4];
     assert_eq!((big32(syn, 4), big32(syn, 8), syn[13], big16(syn, 14), &syn[20..]), (0, 0, 0x02, 65535, &options[..]));
     assert_eq!((big32(syn_ack, 4), big32(syn_ack, 8), syn_ack[13], &syn_ack[20..]), (0, 1, 0x12, &options[..]));

@@ -242,10 +242,10 @@ mod tests {
         let read: Parameters = serde_json::from_str("{}").unwrap();
         assert_eq!(read, Parameters::default());
         assert_eq!(keys(&read), [""; 0]);
-        // ceil(16777215 / 32).
+        // CRM is 16777215 / 32, rounded up.
         assert_eq!(read.crm(), 524_288);
         let rates = read.rates(LINK, Duration::from_milliseconds(6));
-        // 155.52e6 / 424 cells a second; TBE/FRTT is 2.8e9.
+        // PCR is 155.52e6 / 424 cells a second. TBE/FRTT is 2.8e9 and sets no limit.
         assert_eq!((rates.pcr, rates.icr), (155.52e6 / 424.0, 155.52e6 / 424.0));
         assert_eq!((rates.mcr, rates.tcr), (0.0, 10.0));
     }

@@ -85,8 +85,9 @@ mod tests {
 
     #[test]
     fn rates_worked_by_hand() {
-        // nz is in bit 14, e in bits 13 to 9, m in bits 8 to 0. 1 = 2^0; 10 = 2^3 (1 + 128/512); 365566 lies between
-        // 2^18 (1 + 201/512) = 365056 and (1 + 202/512) = 365568; 353207.5 = 2^18 (1 + 177.86/512).
+        // nz is in bit 14, e in bits 13 to 9 and m in bits 8 to 0. The rate 1 is 2^0, and 10 is 2^3 (1 + 128/512).
+        // 365566 lies between 2^18 (1 + 201/512) = 365056 and 2^18 (1 + 202/512) = 365568. 149.76e6 / 424 = 353207.5 is
+        // 2^18 (1 + 177.86/512).
         for (rate, bits, rounded) in [
             (0.0, 0x0000, 0.0),
             (0.99, 0x0000, 0.0),

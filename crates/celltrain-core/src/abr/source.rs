@@ -240,8 +240,8 @@ impl Source {
         if self.in_rate_rm_waits() && !self.backward_sent {
             return 0;
         }
-        // Rule 3(a): Nrm - 1 cells, or Mrm plus those that start before Trm has elapsed. No run lasts longer than
-        // `LONGEST`.
+        // Rule 3(a) allows Nrm - 1 cells, or Mrm cells plus those that start before Trm has elapsed. No run lasts
+        // longer than `LONGEST`.
         let by_count = (self.nrm - 1).saturating_sub(self.cells);
         let least = self.mrm.saturating_sub(self.cells);
         let by_time = (forward_at + self.trm).0.saturating_sub(first.0).div_ceil(self.interval.0);

@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn the_vc_furthest_above_its_share_loses_its_front_and_enters_phase_1() {
         let mut bench = bench(100, &[10; 3]);
-        // Final shares: 60, 30 and 10 cells.
+        // In the end the shares are 60, 30 and 10 cells.
         for (vc, packets, acr) in [(0, 5, 600.0), (1, 4, 300.0), (2, 1, 100.0)] {
             for _ in 0..packets {
                 bench.offer_at(vc, 10, acr);
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn rates_below_a_cell_a_second_make_shares_too() {
         let mut bench = bench(20, &[5; 2]);
-        // Shares: 15 and 5 cells.
+        // The shares are 15 and 5 cells.
         for (vc, acr) in [(0, 0.375), (0, 0.375), (1, 0.125), (1, 0.125), (0, 0.375)] {
             bench.offer_at(vc, 5, acr);
         }

@@ -131,7 +131,7 @@ mod tests {
     fn one_congested_queue_has_the_threshold_of_dynamic_threshold() {
         let config = Config { alpha: 1.0, congested: 10, ..Config::default() };
         assert_eq!(fill(&mut Pool::new(&config.clone().into(), 99, 4), &[2]), [0, 0, 50, 0]);
-        // Two congested queues: q = (99 - 2 q) / 2.
+        // With two congested queues, q = (99 - 2 q) / 2.
         let held = fill(&mut Pool::new(&config.into(), 99, 4), &[1, 2]);
         assert_eq!((held[0], held[3]), (0, 0));
         assert!(held[1].abs_diff(25) <= 1 && held[2].abs_diff(25) <= 1, "{held:?}");

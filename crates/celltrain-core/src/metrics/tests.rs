@@ -80,18 +80,19 @@ fn jains_index_is_one_when_equal_and_k_of_n_when_k_share() {
 #[test]
 fn a_contract_counts_the_frames_its_vc_lost_at_each_port_it_crosses_and_no_others() {
     let mut stage = Stage::new(|network| network.vcs[VcIndex::new(2)].contract = Some(contract(network)));
-    // The second source's data is VC 2: label 0 on its own links, label 1 on the bottleneck after the first source's.
+    // The second source's data is VC 2. It has label 0 on its own links, and label 1 on the bottleneck, after the first
+    // source's VC.
     let path = stage.network.vcs[VcIndex::new(2)].path.clone();
     for (&link, (label, discarded_frames, cut_frames)) in path.iter().zip([(0, 1, 20), (1, 300, 4000), (0, 7, 80)]) {
         stage.ports[link].counters[Label::new(label)] =
             PortCounters { discarded_frames, cut_frames, ..PortCounters::default() };
     }
-    // Frames of another VC at the port they share.
+    // Frames of another VC at the port that both VCs cross.
     let others = PortCounters { discarded_frames: 50_000, cut_frames: 60_000, ..PortCounters::default() };
     stage.ports[N_SOURCE_BOTTLENECK].counters[Label::new(0)] = others;
     stage.edge.on_cell(VcIndex::new(2), Time::default(), cell(1, 0, true));
     let edge = EdgeCounters { frames: 1, eligible_frames: 1, ..EdgeCounters::default() };
-    // 1 + 300 + 7 = 308 and 20 + 4000 + 80 = 4100; the other three VCs have no contract.
+    // 1 + 300 + 7 = 308 frames were discarded and 20 + 4000 + 80 = 4100 were cut. The other three VCs have no contract.
     let expected = ContractResult { name: "vc1".into(), edge, discarded_frames: 308, cut_frames: 4100 };
     assert_eq!(stage.final_state().contracts(), vec![expected]);
 }
@@ -174,8 +175,8 @@ fn the_fingerprint_folds_what_end_systems_saw_then_each_port_then_each_controlle
     // The link back also has two VCs, and each of the hosts' eight links has one. No cells arrived there.
     expected.fold_all([0; 1 + 2 * 7]);
     expected.fold_all([0; 8 * (1 + 7)]);
-    // VCs 0 and 1 in turn: the rate (42.4 Mbps is 100,000 cells a second), the RM cells sent, and the RM cells that
-    // reached the end of their loop.
+    // For VCs 0 and 1 in turn, fold in the rate (42.4 Mbps is 100,000 cells a second), the RM cells sent, and the RM
+    // cells that reached the end of their loop.
     for _ in 0..2 {
         expected.fold_all([100_000.0_f64.to_bits(), 0, 0]);
     }

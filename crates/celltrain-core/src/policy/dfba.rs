@@ -196,13 +196,13 @@ mod tests {
 
     #[test]
     fn from_its_threshold_to_its_ceiling_the_drop_probability_grows_from_zero_to_the_weight() {
-        // VC 0: the probability is 0.4 (X_i - 400) / 200, so 0.2 at 500 and 0.4 at 600. With 10,000 draws, five
+        // For VC 0, the probability is 0.4 (X_i - 400) / 200: 0.2 at 500 and 0.4 at 600. With 10,000 draws, five
         // standard deviations are 0.025.
         let refused = |x_i| share_refused(&config(), &view(&[x_i, 0]), 0);
         assert_eq!(refused(400), 0.0);
         assert!((refused(500) - 0.2).abs() < 0.02, "{}", refused(500));
         assert!((refused(600) - 0.4).abs() < 0.025, "{}", refused(600));
-        // VC 1: the probability is 0.2 (X_i - 200) / 100, so 0.1 at 250.
+        // For VC 1, the probability is 0.2 (X_i - 200) / 100: 0.1 at 250.
         let refused = share_refused(&config(), &view(&[0, 250]), 1);
         assert!((refused - 0.1).abs() < 0.015, "{refused}");
     }

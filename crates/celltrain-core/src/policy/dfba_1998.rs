@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn a_vc_within_its_weighted_share_loses_nothing() {
-        // X = 800: shares of 200 and 600.
+        // At X = 800, the shares are 200 and 600 cells.
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 0), 0.0);
         assert_eq!(share_refused(&config(), &view(&[200, 600]), 1), 0.0);
         assert!(share_refused(&config(), &view(&[201, 599]), 0) > 0.0);
@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn the_drop_probability_mixes_the_excess_of_the_vc_and_the_fill_of_the_buffer() {
-        // X = 800, X_0 = 500: excess (500 - 200)/(800 * 3/4) = 1/2, fill (800 - 500)/400 = 3/4, Z_0 = 3/4:
-        // 3/4 (1/2 * 1/2 + 1/2 * 3/4) = 0.46875.
+        // X = 800 and X_0 = 500, so the excess is (500 - 200)/(800 * 3/4) = 1/2 and the fill is (800 - 500)/400 = 3/4.
+        // With Z_0 = 3/4, the probability is 3/4 (1/2 * 1/2 + 1/2 * 3/4) = 0.46875.
         let per_vc = [500, 300];
         let refused = |config: Config| share_refused(&config, &view(&per_vc), 0);
         let close = |share: f64, expected: f64| (share - expected).abs() < 0.025;

@@ -81,9 +81,9 @@ mod tests {
     #[test]
     fn the_bound_falls_to_z_as_the_buffer_fills() {
         let most = |x, active| most_cells(&Config::default(), 1000, x, active);
-        // X = K = 1000, four active VCs: the fair share is 250 cells, and 0.8 of it is 200.
+        // With X = K = 1000 and four active VCs, the fair share is 250 cells, and 0.8 of it is 200.
         assert_eq!(most(1000, 4), 200);
-        // X = 950: (K - R)/(X - R) = 2, so the limit is 1.6 times the fair share of 950/5 = 190 cells: 304.
+        // At X = 950, (K - R)/(X - R) = 2, so the limit is 1.6 times the fair share of 950/5 = 190 cells, which is 304.
         assert_eq!(most(950, 5), 304);
         assert_eq!(most(901, 1), 901, "just above the threshold even the only active VC may start a frame");
         assert_eq!(most(900, 1), 900);

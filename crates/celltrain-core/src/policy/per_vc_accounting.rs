@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn above_the_threshold_the_cut_is_at_an_equal_part_of_the_queue() {
         let config = |k| Config { threshold: 800.into(), k };
-        // Q = 900, three active VCs: F = 300.
+        // With Q = 900 and three active VCs, F = 300.
         assert_eq!([1.0, 1.5].map(|k| most_cells(&config(k), 1000, 900, 3)), [300, 450]);
         assert_eq!([800, 801].map(|q| most_cells(&config(1.0), 1000, q, 3)), [800, 267]);
     }

@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn above_the_threshold_the_cut_is_at_an_equal_part_of_it() {
         let config = |k| Config { threshold: 750.into(), k };
-        // Three active VCs: F = 250, whatever Q is.
+        // With three active VCs, F = 250 for any Q.
         assert_eq!([750, 751, 1000].map(|q| most_cells(&config(1.0), 1000, q, 3)), [750, 250, 250]);
         assert_eq!(most_cells(&config(2.0), 1000, 900, 3), 500);
     }

@@ -110,15 +110,15 @@ mod tests {
 
     #[test]
     fn a_vc_that_got_more_than_its_turns_is_refused_though_none_of_its_cells_wait() {
-        // VC 0 sends 6 cells, then VC 1 sends 3: the FIFO has forwarded all of VC 0's cells, but in turns it would have
-        // forwarded 4 of them and 2 of VC 1's.
+        // VC 0 sends 6 cells, then VC 1 sends 3. The FIFO has forwarded all of VC 0's cells. If the VCs were served in
+        // turns, 4 of VC 0's cells and 2 of VC 1's would have been forwarded.
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.0 }, 100, 2);
         bench.offer_frame(0, 6);
         bench.take(1);
         bench.offer_frame(1, 3);
         bench.take(5);
         assert_eq!(bench.port.per_vc().raw, [0, 3]);
-        // Served in turns: 0, then 0, 1, 0, 1, 0.
+        // In turns, VC 0 is served first, and then VCs 0, 1, 0, 1 and 0.
         assert_eq!(bench.virtual_queues(), [2, 1]);
         bench.offer_frame(1, 2);
         assert_eq!(bench.virtual_queues(), [2, 3], "Q = 3 is below Th");
@@ -138,7 +138,7 @@ mod tests {
         let mut bench = Bench::new(&Config { threshold: 4.into(), k: 1.5 }, 100, 2);
         bench.offer_frame(0, 6);
         bench.offer_frame(1, 2);
-        // Q = 8, N_v = 2: 1.5 times 4 is 6.
+        // Q = 8 and N_v = 2, so a virtual queue may hold 1.5 * 4 = 6 cells.
         bench.offer_frame(0, 1);
         assert_eq!(bench.virtual_queues(), [7, 2]);
         bench.offer_frame(0, 1);

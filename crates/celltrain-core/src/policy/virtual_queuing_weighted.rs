@@ -116,7 +116,7 @@ mod tests {
         let mut bench = Bench::new(&config(&[("vc0", 0.5), ("default", 0.0)]), 100, 2);
         bench.offer_frame(0, 9);
         bench.offer_frame(1, 3);
-        // Q = 12: VC 0 gets 3/4 of the link and the queue, VC 1 gets 1/4.
+        // Q = 12. VC 0 gets 3/4 of the link and of the queue, and VC 1 gets 1/4.
         bench.offer_frame(1, 1);
         assert_eq!(bench.virtual_queues(), [9, 4], "at its part of 3");
         bench.offer_frame(1, 1);
@@ -134,7 +134,8 @@ mod tests {
         bench.offer_frame(0, 8);
         bench.take(8);
         assert_eq!(bench.port.per_vc().raw, [8, 0], "the FIFO has sent all of VC 1");
-        // Turns for VC 0's minimum share: 0, -, 0, -, 0, -, 0, -; round robin in between: 1, 0, 1, 0.
+        // Every second turn goes to VC 0 for its minimum share. The turns in between go to VCs 1, 0, 1 and 0, round
+        // robin.
         assert_eq!(bench.virtual_queues(), [2, 6]);
     }
 

@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn above_the_threshold_the_cut_is_at_z_times_the_weighted_share() {
         let config = Config { weights: PerVc::from([("vc0", 1.0), ("vc1", 3.0)]), ..sample(1000) };
-        // X = 990: shares of 1/4 and 3/4 are 247.5 and 742.5 cells, and 0.8 of them are 198 and 594.
+        // At X = 990, the shares of 1/4 and 3/4 are 247.5 and 742.5 cells, and 0.8 of them are 198 and 594.
         assert_eq!([0, 1].map(|vc| most_cells_of_two(&config, 990, vc)), [198, 594]);
         assert_eq!([900, 901].map(|x| most_cells_of_two(&config, x, 0)), [900, 180]);
     }

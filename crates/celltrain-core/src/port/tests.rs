@@ -76,7 +76,7 @@ fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
     assert_eq!(
         counters,
         [
-            // 4 + 2 + 2 + 2 cells arrived, 2 + 2 + 1 of frames 1, 2 and 3 were lost; two wait.
+            // 4 + 2 + 2 + 2 cells arrived. Of frames 1, 2 and 3, 2 + 2 + 1 cells were lost, and two cells are waiting.
             PortCounters { offered: 10, forwarded: 3, lost_overflow: 5, cut_frames: 3, ..PortCounters::default() },
             PortCounters { offered: 1, lost_overflow: 1, cut_frames: 1, ..PortCounters::default() },
         ]

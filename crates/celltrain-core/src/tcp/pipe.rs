@@ -157,7 +157,7 @@ proptest! {
             let run = || {
                 let mut pipe = Pipe::new(&TcpConfig::named(name, options.clone()).expect("a listed name"), pace);
                 let mut rng = Stream::new(seed, "pipe");
-                // Losses in the first 30 seconds, then none.
+                // Losses occur in the first 30 seconds only.
                 pipe.run(30_000, |segment, _| {
                     let loss = if segment.is_some() { loss } else { ack_loss };
                     match rng.below(100) {
@@ -205,7 +205,7 @@ fn a_window_limited_connection_delivers_a_window_a_round_trip() {
 
 #[test]
 fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
-    // The pipe has room for W segments: the next one is lost, and the window climbs from W/2 to W by a segment per
+    // The pipe has room for W segments. The next one is lost, and the window climbs from W/2 to W by one segment per
     // round trip.
     const W: usize = 100;
     for name in FAST {

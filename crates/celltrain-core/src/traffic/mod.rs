@@ -216,7 +216,8 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_kept_to_the_unit_for_ever() {
-        // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units: the k-th packet is sent at k times that, rounded down.
+        // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units, so the k-th packet is sent at k times that, rounded
+        // down.
         let rate = BitRate::from_bits_per_second(10_000_000);
         let traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: packet() });
         let mut emissions = emissions(&traffic);
@@ -228,7 +229,8 @@ mod tests {
     #[test]
     fn bursts_of_fixed_times_begin_a_cycle_apart() {
         let mut emissions = emissions(&on_off(on_off::Times::Fixed));
-        // 9 ms are 874800 units; 3 ms at 0.8 of an OC-3 contain 74 packets of 3975 units, and none is cut short.
+        // A cycle of 9 ms has 874800 units. 3 ms at 0.8 of an OC-3 contain 74 packets of 3975 units, and none is cut
+        // short.
         for cycle in 0..1000 {
             for k in 0..74 {
                 assert_eq!(emissions.next_emission(), Time(1000 + cycle * 874_800 + k * 3975));

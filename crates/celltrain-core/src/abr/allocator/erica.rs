@@ -112,7 +112,7 @@ mod tests {
         let mut allocator = allocator(2);
         send(&mut allocator, 0, 0, 160, 160_000.0);
         send(&mut allocator, 1, 0, 20, 20_000.0);
-        // z = 180 / 90 = 2; FairShare = 45,000; the values of VCShare are 80,000 and 10,000.
+        // z = 180 / 90 = 2 and FairShare is 45,000. VCShare is 80,000 for the first VC and 10,000 for the second.
         assert_rates(&mut allocator, 1000, &[80_000.0, 45_000.0]);
     }
 
@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn an_overload_begins_above_one_plus_delta() {
-        // delta = 1/9: an overload is more than 100 cells in an interval. In the first interval one VC sends 50 cells
-        // and no rate is given, so MaxAllocPrevious is the FairShare of that interval, 90,000. The second has two VCs,
-        // so FairShare is 45,000.
+        // With delta = 1/9, an overload is more than 100 cells in an interval. In the first interval, one VC sends 50
+        // cells and no rate is given, so MaxAllocPrevious is the FairShare of that interval, 90,000. In the second
+        // interval, two VCs send, so FairShare is 45,000.
         for (cells, expected) in [(100, 90_000.0), (101, 45_000.0)] {
             let mut allocator = Config { delta: 1.0 / 9.0 + 1e-12, ..sample() }.build(&port(2));
             send(&mut allocator, 0, 0, 50, 50_000.0);
@@ -162,7 +162,7 @@ mod tests {
         send(&mut allocator, 2, 0, 40, 0.0);
         send(&mut allocator, 0, 0, 60, 60_000.0);
         send(&mut allocator, 1, 0, 48, 48_000.0);
-        // Other classes leave 60 of 100 cells: the target is 54, z = 108 / 54 = 2 and FairShare 27,000.
+        // Other classes leave 60 of 100 cells, so the target is 54, z = 108 / 54 = 2 and FairShare is 27,000.
         assert_rates(&mut allocator, 1000, &[30_000.0, 27_000.0]);
         // If other classes take the whole link, nothing is left.
         send(&mut allocator, 2, 1, 125, 0.0);
@@ -183,13 +183,13 @@ mod tests {
     #[test]
     fn a_run_beyond_an_interval_is_counted_in_each() {
         let mut allocator = allocator(2);
-        // 60 cells starting at 0.9 ms, one every 10 us: 10 in the first interval, 50 in the second.
+        // 60 cells arrive from 0.9 ms on, one every 10 us: 10 in the first interval and 50 in the second.
         allocator.on_cells(Label::new(0), Time(900), Span(10), 60);
         allocator.on_cells(Label::new(1), Time(910), Span(1), 90);
         allocator.on_forward_rm(Label::new(0), Time(910), &RmCell::forward(C, 90_000.0, 0.0));
-        // In the first interval there are 100 cells of two VCs: z = 10/9, an overload, and CCR / z = 90,000 * 0.9.
+        // In the first interval, two VCs send 100 cells. z = 10/9 is an overload, and CCR / z = 90,000 * 0.9.
         assert_rates(&mut allocator, 1600, &[81_000.0]);
-        // In the second there are 50 cells of one VC: z = 5/9, and CCR / z is above the target.
+        // In the second interval, one VC sends 50 cells. z = 5/9, and CCR / z is above the target.
         assert_rates(&mut allocator, 2000, &[TARGET]);
     }
 

@@ -128,9 +128,10 @@ mod tests {
         let control = sample().control();
         // Q0 = 500 us * 100,000 cells per second = 50 cells.
         assert_eq!([0, 50].map(|q| control.fraction(q, C)), [1.05, 1.0]);
-        // 1.05 * 50 / (0.05 * 25 + 50) = 52.5 / 51.25; 1.15 * 50 / (0.15 * 100 + 50) = 57.5 / 65.
+        // The value is 1.05 * 50 / (0.05 * 25 + 50) = 52.5 / 51.25 for 25 cells, and 1.15 * 50 / (0.15 * 100 + 50) =
+        // 57.5 / 65 for 100.
         assert_near(control.fraction(25, C), 52.5 / 51.25);
-        // With a single cell: 1.05 * 50 / (0.05 + 50).
+        // For a single cell it is 1.05 * 50 / (0.05 + 50).
         assert_near(control.fraction(1, C), 52.5 / 50.05);
         assert_near(control.fraction(100, C), 57.5 / 65.0);
         // 57.5 / (0.15 q + 50) is QDLF = 0.5 at q = 433.3.
@@ -145,7 +146,8 @@ mod tests {
     fn a_rate_is_a_share_of_what_the_queue_leaves() {
         let mut allocator = sample().build(&port(2));
         (0..2).for_each(|label| send(&mut allocator, label, 0, (100, 10), C / 8.0));
-        // The input is 200,000 and the target 57.5 / 65 of the link: an overload. CCR / z is below FairShare.
+        // The input is 200,000 and the target is 57.5 / 65 of the link, so this is an overload. CCR / z is below
+        // FairShare.
         assert_near(er(&mut allocator, 0, 1000, 100), C * 57.5 / 65.0 / 2.0);
     }
 
@@ -154,8 +156,8 @@ mod tests {
         let mut allocator = sample().build(&port(2));
         send(&mut allocator, 0, 0, (160, 1), 160_000.0);
         send(&mut allocator, 1, 0, (20, 1), 20_000.0);
-        // With Q0 = 50 cells waiting, the target is the whole link: z = 180,000 / 100,000 and FairShare 50,000. CCR / z
-        // is 88,888.9 and 11,111.1; the second is below FairShare.
+        // With Q0 = 50 cells waiting, the target is the whole link, so z = 180,000 / 100,000 and FairShare is 50,000.
+        // CCR / z is 88,888.9 for the first VC. For the second VC it is 11,111.1, which is below FairShare.
         assert_near(er(&mut allocator, 0, 1000, 50), 160_000.0 / 1.8);
         assert_near(er(&mut allocator, 1, 1000, 50), 50_000.0);
     }

@@ -165,7 +165,7 @@ fn the_reference_is_max_min_to_the_last_bit() {
 
 #[test]
 fn erica_plus_fills_the_link_and_drains_a_long_queue_to_its_target() {
-    // Q0 = 500 us times 100,000 cells per second: 50 cells.
+    // Q0 is 500 us times 100,000 cells per second, which is 50 cells.
     let config = AllocatorConfig::EricaPlus(erica_plus::sample());
     for (n, delay) in [(2, 1), (5, 5), (10, 20)] {
         let mut loops = Loops::new(&config, &[100_000.0], &vec![vec![LinkIndex::new(0)]; n], delay);

@@ -119,7 +119,7 @@ fn what_is_no_number_is_counted() {
     let mut bench = Bench::new(&config, 1000, 1);
     bench.offer_frame(0, 2);
     bench.offer_frame(0, 2);
-    // 0 / 0 is 0; 2 / 2 is 1.
+    // The first frame finds 0 / 0, which is replaced by 0. The second finds 2 / 2 = 1.
     assert_eq!(bench.port.occupancy(), 4);
     assert_eq!(bench.port.state().replaced_results, 1);
 }

@@ -65,7 +65,8 @@ struct Epoch {
 impl CongestionControl for Cubic {
     fn on_new_ack(&mut self, NewAck { now, acked, cwnd, rwnd }: NewAck) -> f64 {
         if cwnd >= rwnd {
-            // Section 5.8: no growth while the flow sends less than cwnd allows; 4.2: that time does not count either.
+            // By section 5.8, cwnd does not grow while the flow sends less than cwnd allows. By section 4.2, that time
+            // does not count either.
             if let Some(epoch) = &mut self.epoch {
                 epoch.grew = None;
             }

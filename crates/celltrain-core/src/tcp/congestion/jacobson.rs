@@ -67,7 +67,8 @@ mod tests {
 
     #[test]
     fn with_an_eighth_a_window_of_acknowledgements_adds_a_segment_and_an_eighth_of_the_window() {
-        // 512 / 10 = 51 bytes and 512 / 8 = 64 bytes; a cwnd of 600 still grows.
+        // At a cwnd of 10, the growth is 512 / 10 = 51 bytes plus 512 / 8 = 64 bytes. A cwnd of 600 still grows by 64
+        // bytes.
         for (cwnd, bytes) in [(2.0, 256.0 + 64.0), (10.0, 51.0 + 64.0), (600.0, 64.0)] {
             assert_eq!(grown(WindowArithmetic::WholeBytesAndAnEighth, cwnd), cwnd + bytes / 512.0);
         }
