@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: The three verdicts for a number, as columns.
 VERDICTS = ("in range", "near mean", "PIT")
 #: Rules by which a number counts as inside.
-RULES = {"range": "in range", "mean": "near mean", "either": "in range or near mean"}
+RULES = {"range": "in range", "mean": "near the mean", "either": "in range or near the mean"}
 
 
 def main() -> int:
@@ -66,32 +66,38 @@ def replaced(text: str, block: str, content: str) -> str:
 def numbers(answer: dict[str, Any], paper: Paper) -> str:
     """Returns the summary, then every table with every number."""
     summary = answer["summary"]
-    seeds = " and ".join(
-        f"{seed_count(count)} {network}".strip() for network, count in answer["seeds_by_network"].items()
-    )
+    seeds = [
+        f"{seed_count(count)} for {network}" if network else seed_count(count)
+        for network, count in answer["seeds_by_network"].items()
+    ]
+    members = {
+        table.number: [n for n in answer["numbers"] + answer["experiments"] if n["table"] == table.number]
+        for table in paper.tables
+    }
+    rules = {table: rule for table, some in members.items() if (rule := counted_by(some))}
+    alike = len(set(rules.values())) == 1
     parts = [
-        f"{summary['inside']} of {summary['scored']} scored numbers are inside "
-        f"({percent(summary['share_inside'])}); {counts(summary['verdicts'], summary['scored'])}. {seeds[:1].upper()}{seeds[1:]}, "
-        f"version {answer['build']['version']}.",
+        f"{summary['inside']} of {summary['scored']} scored numbers are inside ({percent(summary['share_inside'])}): "
+        f"{counts(summary['verdicts'], summary['scored'])}. Version {answer['build']['version']} ran {listed(seeds)}.",
         grid(list(SHARES), share_rows(summary), left=("network", "quantity")),
         grid(list(ERRORS), [error_row(group, paper) for group in summary["by"] if group["scored"]], left=ERRORS[1:3]),
         relative_errors(answer),
+        f"In every table, numbers count as inside if they are {next(iter(rules.values()))}." if alike else "",
     ]
     for table in paper.tables:
-        members = [n for n in answer["numbers"] + answer["experiments"] if n["table"] == table.number]
-        if members:
-            parts += [f"### {table.heading}", number_table(table, members, paper)]
-            parts += [f"{mark}) {note}." for mark, note in enumerate(notes(members), start=1)]
-            rule = counted_by(members)
-            parts += [f"Counted as inside: {rule}."] if rule else []
+        if some := members[table.number]:
+            parts += [f"### {table.heading}", number_table(table, some, paper)]
+            parts += [f"{mark}) {note}." for mark, note in enumerate(notes(some), start=1)]
+            if not alike and table.number in rules:
+                parts += [f"Numbers count as inside if they are {rules[table.number]}."]
     return "\n\n".join(part for part in parts if part)
 
 
 def relative_errors(answer: dict[str, Any]) -> str:
     """Returns the mean error of each quantity as a fraction of the printed values; empty if the answer lacks it."""
     groups = [g for g in answer["summary"].get("by_quantity", []) if g["mean_relative_error"] is not None]
-    shares = ", ".join(f"{words(g['quantity'])} {percent(g['mean_relative_error'])}" for g in groups)
-    return f"Mean error as a share of the printed number, over all tables: {shares}." if shares else ""
+    shares = listed([f"{percent(g['mean_relative_error'])} for {words(g['quantity'])}" for g in groups])
+    return f"Over all tables, the mean error as a share of the printed number is {shares}." if shares else ""
 
 
 def number_table(table: Table, members: list[dict[str, Any]], paper: Paper) -> str:
@@ -136,16 +142,15 @@ def counted_by(numbers: list[dict[str, Any]]) -> str:
             quantities.append(number["quantity"])
     if len(by) == 1:
         return RULES[next(iter(by))]
-    return "; ".join(f"{', '.join(map(words, quantities))} {RULES[rule]}" for rule, quantities in by.items())
+    return ", and ".join(f"{RULES[rule]} for {listed(list(map(words, quantities)))}" for rule, quantities in by.items())
 
 
 def counts(verdicts: dict[str, Any], scored: int) -> str:
     """Returns the three verdicts for several numbers, as counts."""
     return (
-        f"in range {verdicts['inside_range']} of {scored}, "
-        f"near mean {verdicts['inside_tolerance']} of the {verdicts['with_tolerance']} with a tolerance, "
-        f"middle PIT {verdicts['pit_middle']} of {verdicts['draws']} "
-        f"where {verdicts['pit_middle_expected']:.0f} were expected of draws"
+        f"{verdicts['inside_range']} of {scored} are in range, and {verdicts['inside_tolerance']} of the "
+        f"{verdicts['with_tolerance']} with a tolerance are near the mean. {verdicts['pit_middle']} of {verdicts['draws']} "
+        f"have a middle PIT, and {verdicts['pit_middle_expected']:.0f} would be expected of draws"
     )
 
 
@@ -159,7 +164,7 @@ def claims(answer: dict[str, Any], in_print: bool) -> str:
         row = [f"`{claim['id']}` ({place(claim)}): {stated}", verdict(claim["holds"], claim["evidence"]), alone(claim)]
         printed = verdict(claim["published_holds"], claim["published_evidence"])
         rows.append([*row, printed] if in_print else row)
-    parts = [f"{held} of {len(answer['claims'])} hold in our runs.", grid(heads, rows, left=tuple(heads))]
+    parts = [f"{held} of {len(answer['claims'])} claims hold in our runs.", grid(heads, rows, left=tuple(heads))]
     if answer["claims_left_out"]:
         parts.append(f"Not judged, because their tables were not run: {', '.join(answer['claims_left_out'])}.")
     return "\n\n".join(parts)
@@ -194,15 +199,16 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
     alike = len(set(seeds.values())) == 1
     count = seed_count(answer["seeds"]) if alike else "the seeds"
     parts = [
-        f"Mean of {count} \u00b1 half of its 95 % interval (Student); "
-        f"without \u00b1 all seeds gave the same; version {answer['build']['version']}."
+        f"Version {answer['build']['version']} gave these means of {count} \u00b1 half of the 95 % interval "
+        "(Student's t), without \u00b1 if all seeds agree."
     ]
     defined: set[str] = set()
     for table in paper.tables:
-        parts += [f"### {table.heading}", *([] if alike else [f"{seed_count(seeds[table.number])}."])]
+        parts += [f"### {table.heading}", *([] if alike else [f"This table has {seed_count(seeds[table.number])}."])]
         for name in table.quantities:
             quantity = paper.quantities[name]
-            unit = "" if quantity.unit == "1" else f", in {quantity.unit}"
+            named = quantity.unit in ("1", quantity.meaning.split()[0])
+            unit = "" if named else f", in {quantity.unit}"
             members = [n for n in ours if (n["table"], n["quantity"]) == (table.number, name)]
             meaning = f" {quantity.meaning}{unit}." if name not in defined else ""
             defined.add(name)
@@ -247,7 +253,7 @@ def study_claims(answer: dict[str, Any], paper: Paper) -> str:
         holds = verdict(claim["holds"], claim["evidence"])
         rows.append([f"`{claim['id']}`: {claim['text']}", f"{claim['reason']}{quoted}", holds])
     heads = ["claim", "expected because", "holds"]
-    return f"{held} of {len(answer['claims'])} hold.\n\n{grid(heads, rows, left=tuple(heads))}"
+    return f"{held} of {len(answer['claims'])} claims hold.\n\n{grid(heads, rows, left=tuple(heads))}"
 
 
 def notes(members: list[dict[str, Any]]) -> list[str]:
@@ -269,6 +275,11 @@ def figure(value: float | None, digits: int) -> str:
 def percent(share: float | None) -> str:
     """Formats a fraction as a percentage."""
     return "" if share is None else f"{100 * share:.0f} %"
+
+
+def listed(parts: list[str]) -> str:
+    """Joins the parts of a list with commas and "and"."""
+    return " and ".join(part for part in (", ".join(parts[:-1]), *parts[-1:]) if part)
 
 
 def words(name: str) -> str:

@@ -156,13 +156,14 @@ def fill(scaling: list[Row], whole: list[Row], machine: Row) -> None:
     """Fills the tables of the page."""
     version = next(line.split('"')[1] for line in (ROOT / "Cargo.toml").open() if line.startswith("version"))
     parts = [
-        f"celltrain {version}, rustc {machine['rustc']}, {machine['architecture']}, {machine['cores']} cores shared "
-        f"with other work.\nMedians of {ROUNDS} runs, each in a process of its own, the engines in turn. "
-        "M/s: million cell-hops per second.\nMiB: peak memory. Ratio: how many times the fast engine is faster.",
+        f"These are results of celltrain {version} (rustc {machine['rustc']}, {machine['architecture']}) on "
+        f"{machine['cores']} cores shared with other work.\nThe engines took turns, and the numbers are medians of {ROUNDS} "
+        "runs, each in a process of its own. M/s are million cell-hops per second, MiB is the peak memory, and the ratio "
+        "shows how many times the fast engine is faster.",
         whole_table(whole),
         "![Cost of a cell-hop against sources, buffer, hops, simulated time, and the size of a random "
         "network](images/scaling.svg)",
-        "The points of the figure, medians of three runs:",
+        "The figure shows these medians of three runs:",
         scaling_table(scaling),
     ]
     text = replaced(PAGE.read_text(encoding="utf-8"), "bench", "\n\n".join(parts))

@@ -15,7 +15,7 @@ from pathlib import Path
 from celltrain.model.files import replace
 from joint_runs import REFUSED, Runs, Scores, Space
 from joint_search import CONFIRMATION, CONFIRMED, REFERENCE, Search
-from paper_page import ROOT, grid, replaced
+from paper_page import ROOT, grid, listed, replaced
 
 Row = dict[str, str]
 
@@ -86,8 +86,8 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
     reached = [sum(int(row["stages"]) >= place for row in rows) for place in range(2, stages + 1)]
     default = rows[0]
     parts = [
-        f"{len(rows)} configurations; {', '.join(map(str, reached[:-1]))} and {reached[-1]} of them reached stages 2 to "
-        f"{stages}. Version 0.1.0."
+        f"Of {len(rows)} configurations, {listed(list(map(str, reached)))} reached stages "
+        f"{listed(list(map(str, range(2, stages + 1))))} (version 0.1.0)."
     ]
     if confirmed := [row for row in rows if row["fresh numbers"]]:
         order = sorted(confirmed, key=lambda row: -total(space, row, [f"{group} fresh" for group in groups]))
@@ -101,7 +101,8 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
             for row in order[: CONFIRMED + 1]
         ]
         parts += [
-            f"With fresh seeds, {CONFIRMATION[0]} to {CONFIRMATION[-1]}, on {default['fresh numbers']} of {len(space.numbers)} numbers:",
+            f"These are the results with the fresh seeds {CONFIRMATION[0]} and {CONFIRMATION[-1]} on "
+            f"{default['fresh numbers']} of {len(space.numbers)} numbers:",
             grid(heads, body, left=("configuration",)),
         ]
     finished = [row for row in rows if int(row["stages"]) == stages and row[groups[0]]]
@@ -113,11 +114,12 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
     ]
     body.append([name(space, default["answers"]), *(difference(space, default, default, group) for group in groups)])
     parts += [
-        f"The best of the {len(finished)} that were run on all screened rows, with seed 1; of equal ones only the one with "
-        "the fewest changes:",
+        f"This table has the best of the {len(finished)} configurations that were run on all screened rows, with seed 1. Of "
+        "configurations with equal results, it has only the one with the fewest changes:",
         grid(["configuration", *(word(space, group) for group in groups)], body, left=("configuration",)),
-        "Every answer: the number of configurations that tried it; the last stage that it reached alone, and its gain over "
-        "the defaults there; and the best configuration with it that was run on all screened rows, if there is one:",
+        "The next table gives, for every answer, the number of configurations that tried it, the last stage that it reached "
+        "alone, its gain over the defaults there, and the best configuration with it that was run on all screened rows, if "
+        "there is one:",
         effects(space, rows, groups),
     ]
     return "\n\n".join(parts)

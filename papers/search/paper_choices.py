@@ -45,7 +45,7 @@ def main() -> int:
         summary = reproduction.summary
         rows.append([choice.id, choice.text, f"{summary['inside']} of {summary['scored']}", *columns.values()])
         print(" | ".join(rows[-1]), flush=True)
-    content = f"{seed_count(arguments.seeds)}.\n\n{grid(heads, rows, left=('id', 'choice'))}"
+    content = f"Every setting has {seed_count(arguments.seeds)}.\n\n{grid(heads, rows, left=('id', 'choice'))}"
     page: Path = ROOT / "docs" / "papers" / f"{arguments.paper}.md"
     page.write_text(replaced(page.read_text(encoding="utf-8"), "choices", content), encoding="utf-8")
     print(f"wrote {page}")

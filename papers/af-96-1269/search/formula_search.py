@@ -24,7 +24,7 @@ import optuna
 
 import celltrain as ct
 from celltrain.running import statistics
-from paper_page import ROOT, replaced
+from paper_page import ROOT, listed, replaced
 
 PAGE = ROOT / "docs" / "studies" / "one-line-policy.md"
 
@@ -179,13 +179,14 @@ def table_of_forms(best: Sequence[tuple[float, float, Form, dict[str, float]]]) 
 
 def result(form: Form, constants: Mapping[str, float], confirmed: Mapping[str, np.ndarray]) -> str:
     """Returns the result compared with the classic policies, with the confirmation seeds."""
-    said = ", ".join(f"{name} = {value:g}" for name, value in constants.items())
+    said = listed([f"{name} = {value:g}" for name, value in constants.items()])
     count = CONFIRMATION[1]
     lines = [
-        f"Found: **{form.name}**, `{form.admit}` with {said}. A frame costs a switch {form.operations} operations in addition "
-        "to those of its cells, and each VC 19 bits, as [policy costs](../policy-costs.md) counts them; Selective Drop 7 and FBA 9 "
-        f"operations, and as many bits. Means over {count} fresh seeds with half their 95 % interval; bold: differs from "
-        "the policy found by more than the seeds' spread, paired by seed.",
+        f"The search found **{form.name}**, `{form.admit}` with {said}. As [policy costs](../policy-costs.md) counts them, a "
+        f"frame costs a switch {form.operations} operations in addition to those of its cells, and each VC costs 19 bits. "
+        "Selective Drop needs 7 and FBA 9 operations, and as many bits. The table gives means over "
+        f"{count} fresh seeds with half of the 95 % interval. Bold means differ from the policy found by more than the "
+        "seeds' spread, paired by seed.",
         "",
         "| configuration | measure | " + " | ".join(confirmed) + " |",
         "| --- | --- |" + " ---: |" * len(confirmed),

@@ -52,9 +52,10 @@ def numbers(tuned: Tuned) -> str:
     facts = tuned.facts
     seeds = {word: facts["seeds"][word]["count"] for word in ("search", "selection", "confirmation")}
     lines = [
-        f"{len(tuned.searches)} searches of {facts['trials']} trials with {seeds['search']} seeds; finalists chosen with "
-        f"{seeds['selection']} others; the numbers below are from {seeds['confirmation']} more, ± half the 95 % interval: "
-        f"{facts['runs']:,} runs, version {facts['version']}, Optuna {facts['optuna']}. Bold: beyond the seeds' spread.",
+        f"Each of {len(tuned.searches)} searches made {facts['trials']} trials with {seeds['search']} seeds. The finalists "
+        f"were chosen with {seeds['selection']} other seeds, and the numbers below are from {seeds['confirmation']} more, "
+        f"± half of the 95 % interval. This took {facts['runs']:,} runs (version {facts['version']}, Optuna "
+        f"{facts['optuna']}). Differences beyond the seeds' spread are bold.",
         "",
         "| configuration | R = 0.9, Z = 0.8: efficiency | fairness | most efficiency at no less fairness: R, Z | efficiency gained | "
         "fairness | most fairness at no less efficiency: R, Z | fairness gained | efficiency |",
@@ -70,8 +71,8 @@ def numbers(tuned: Tuned) -> str:
     beyond = [sum(gained(searched, i) for searched in tuned.searches) for i in (0, 1)]
     lines += [
         "",
-        f"Gains beyond the seeds' spread, without a loss beyond it in the other measure: efficiency in {beyond[0]} of "
-        f"{len(tuned.searches)} configurations, fairness in {beyond[1]}.",
+        f"In {beyond[0]} of {len(tuned.searches)} configurations, a setting raises efficiency by more than the seeds' spread "
+        f"without lowering fairness by more than its spread. In {beyond[1]}, a setting raises fairness in the same way.",
     ]
     return "\n".join(lines)
 

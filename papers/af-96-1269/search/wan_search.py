@@ -271,11 +271,11 @@ def report(rows: Sequence[Row]) -> str:
         for network in ("WAN", "LAN")
         for head in ("log-likelihood", "inside", "efficiency off by", "fairness off by")
     ]
-    parts = [f"Confirmed with {seeds} seeds, all rows:", grid(heads, lines, left=("setting",))]
+    parts = [f"These settings were confirmed with {seeds} seeds on all rows:", grid(heads, lines, left=("setting",))]
     reference = screened[0]
     ordered = sorted(screened, key=value, reverse=True)
     parts += [
-        f"Tried with {reference['seeds']} seeds on the WAN rows of Tables {', '.join(SCREENED)}:",
+        f"These settings were tried with {reference['seeds']} seeds on the WAN rows of Tables {' and '.join(SCREENED)}:",
         grid(
             ["setting", "log-likelihood", "inside", "efficiency off by", "mean difference", "fairness off by"],
             [

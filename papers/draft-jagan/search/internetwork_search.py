@@ -111,8 +111,9 @@ def report(rows: list[Row]) -> str:
         for row in sorted(rows, key=lambda row: float(row["goodput_error"]))
     ]
     length = f"{rows[0]['duration']}, {seed_count(int(rows[0]['seeds']))}"
-    return f"Mean relative errors over the 19 rows, and rows inside their tolerance ({length}):\n\n" + grid(
-        heads, lines, left=("setting",)
+    return (
+        f"The table gives mean relative errors over the 19 rows, and the rows inside their tolerance ({length}):\n\n"
+        + grid(heads, lines, left=("setting",))
     )
 
 

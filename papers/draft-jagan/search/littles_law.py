@@ -134,7 +134,8 @@ def tables(space: Space, rows: Sequence[Line]) -> str:
         of_service = {row["service"]: row for row in alone if row["answers"] == configuration}
         body.append([name, *(str(seen(of_service[service], printed)) for service in of_table_1)])
     parts = [
-        f"Table 1, packets outstanding per connection and, in brackets, R in Mb/s; mean of seeds {alone[0]['seeds']}:",
+        "For Table 1, these are the packets outstanding per connection and, in brackets, R in Mb/s "
+        f"(means of seeds {alone[0]['seeds']}):",
         grid(["recovery", *of_table_1], body, left=("recovery",)),
     ]
     for table, service in SEARCHED:
@@ -147,11 +148,11 @@ def tables(space: Space, rows: Sequence[Line]) -> str:
             most = [str(max(some, key=lambda one: one.outstanding)) if some else "" for some in (of_name, near)]
             least = str(min(of_name, key=lambda one: one.goodput_mbps)) if of_name else ""
             body.append([name, str(len(of_name)), least, most[0], str(len(near)), most[1]])
-        where = f"{service} in Table {table}, printed as {goal}, in all {len(searched)} configurations"
+        where = f"{service} in Table {table}, printed as {goal}, and all {len(searched)} configurations"
         parts += [
-            f"The row of {where} of the joint search that have a result there (seed 1, 5 s): the lowest R, the most "
-            f"packets outstanding, the number of configurations within {100 * R_TOLERANCE:.0f} % of the printed R, and the "
-            "most packets outstanding in these:"
+            f"The next table is for {where} of the joint search that have a result there (seed 1, 5 s). It gives the lowest "
+            f"R, the most packets outstanding, the number of configurations within {100 * R_TOLERANCE:.0f} % of the printed "
+            "R, and the most packets outstanding in these:"
             if (table, service) == SEARCHED[0]
             else f"This table is for {where}:",
             grid(
