@@ -337,8 +337,8 @@ mod tests {
 
     #[test]
     fn a_packet_has_the_headers_of_udp_where_a_segment_has_those_of_tcp() {
-        // 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer leave 4 bytes of payload in one cell, 52 in two and 532
-        // in twelve. Without LLC/SNAP they leave 12, 60 and 540.
+        // 28 bytes of headers, 8 of LLC/SNAP and 8 of trailer leave room for 4 bytes of payload in one cell, 52 in two
+        // cells and 532 in twelve. Without LLC/SNAP, there is room for 12, 60 and 540 bytes.
         let llc = Aal5Options::default();
         let vc_mux = Aal5Options { encapsulation: Encapsulation::VcMux, ..llc.clone() };
         for (aal5, most) in [(llc, [4, 52, 532]), (vc_mux, [12, 60, 540])] {

@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(questions, expected);
         token.tick(1_000_000).unwrap();
         assert_eq!(asked.get(), 5, "one question before a heavy piece of work, not many");
-        // Nine of the ten units after a check remain.
+        // Nine units may follow a check before the next one.
         token.tick(7).unwrap();
         token.tick(2).unwrap();
         assert_eq!(asked.get(), 5, "each piece is counted once");

@@ -368,7 +368,7 @@ mod tests {
         let discard = DiscardConfig::TailDrop(tail_drop::Config {});
         let config = EdgeConfig { buffer: None, memory: Memory::PerVc, discard };
         let mut port = ShapedPort::new(Span(10), 100.0, EdgeBuffer::new(&config, 2, &[12; 2]), vec![None, None]);
-        // Arriving cells, and cells waiting afterwards, for packets of 12 and 2 cells.
+        // Arriving cells of packets of 12 and 2 cells, and the number of cells that wait afterwards.
         for (label, last, cells, waiting) in [(0, false, 7, 0), (0, true, 5, 12), (1, true, 2, 14)] {
             port.on_cells(Run { last: cell(label, 0, last), cells });
             assert_eq!(port.occupancy(), waiting);

@@ -311,7 +311,7 @@ mod tests {
         assert_eq!((whole(json!("32.3%"), 1000), whole(json!(0.323), 1000)), (323, 323));
         assert_eq!((whole(json!("33.5%"), 101), whole(json!(0.335), 101)), (33, 33));
         assert_eq!(read(json!("33.5%")).unwrap().cells(101), 33.835);
-        // Every share with three decimals, for buffers in which it is a whole number of cells and for others.
+        // Try every share with three decimals, for buffers in which it is a whole number of cells and for others.
         for k in [1, 7, 100, 1000, 12_000, 99_999, 1 << 28] {
             for thousandths in 0..=1000u32 {
                 let expected = u32::try_from(u64::from(thousandths) * u64::from(k) / 1000).unwrap();

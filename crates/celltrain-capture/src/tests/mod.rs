@@ -287,7 +287,7 @@ fn frames_with_an_llc_header_are_erf_records_with_vpi_and_vci() {
     let [.., sent, arrived] = &file.packets[..] else { panic!("there are two") };
     assert_eq!(sent.bytes[..8], (5_u64 << 31).to_le_bytes(), "two and a half seconds");
     assert_eq!((sent.bytes[8], big16(&sent.bytes, 10), big16(&sent.bytes, 14)), (4, 16 + 580, 580));
-    // VPI 0, VCI 32 and VPI 1, VCI 0x1234, in the header of the last cell.
+    // The header of the last cell contains VPI 0 and VCI 32 at the sender, and VPI 1 and VCI 0x1234 at the receiver.
     assert_eq!((big32(&sent.bytes, 16), big32(&arrived.bytes, 16)), (0x20 << 4 | 2, 1 << 20 | 0x1234 << 4 | 2));
     let sdu = sdu(&sent.bytes[20..]);
     assert_eq!(sdu[..8], [0xaa, 0xaa, 3, 0, 0, 0, 8, 0]);

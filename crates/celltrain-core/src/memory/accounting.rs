@@ -386,8 +386,8 @@ impl Memory {
         let limit = if queue.in_headroom > 0 {
             Limit::Headroom
         } else {
-            // The fields are borrowed one by one, because the policy needs the other fields while it is borrowed
-            // itself.
+            // The fields are borrowed one by one, because `admit` borrows the policy mutably while it reads the other
+            // fields.
             let view = View { cells: pool.cells, used: pool.used, queues: &pool.shared, now };
             match pool.policy.admit(&view, queue.place, 1) {
                 Verdict::Admit if pool.used < pool.cells && self.used < self.cells => return Ok(Part::Shared),

@@ -151,7 +151,7 @@ mod tests {
         for slot in 0..slots {
             for (label, burst) in (0..).zip(&mut bursts) {
                 if *burst == 0 {
-                    // VC 0 sends occasional bursts of 190 cells on average, VC 5 sends one or two cells.
+                    // VC 0 sends occasional bursts of 190 cells on average, and VC 5 bursts of one or two cells.
                     let mean = [190, 60, 30, 12, 3, 1][label as usize];
                     *burst = if rng.below(6 * mean) == 0 { 1 + rng.below(2 * mean) } else { 0 };
                 }

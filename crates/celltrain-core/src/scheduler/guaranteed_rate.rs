@@ -117,7 +117,7 @@ mod tests {
             let mut vbr = 0u32;
             let (mut slots, mut ubr, mut least) = (0u32, 0u32, 0.0_f64);
             for _ in 0..50_000 {
-                // Bursts of the other class.
+                // The other class sends bursts.
                 if vbr == 0 && rng.below(50) == 0 {
                     vbr = 1 + rng.below(200);
                     queues.put(0, vbr);

@@ -235,7 +235,7 @@ impl<'a> Reading<'a> {
     fn compiled(&mut self, per_vc: usize) -> Option<Rules> {
         let mut compiler = Compiler::new(self.next);
         let Texts { questions, events, first, vcs, .. } = self.texts;
-        // Compile all of them, so that every fault is reported.
+        // Compile all questions, so that every fault is reported.
         let answers: Vec<Option<Program>> = questions
             .iter()
             .map(|&(key, text, kind)| self.program((key, key), text, kind, key, &mut compiler))
@@ -563,7 +563,7 @@ impl<'a> Reading<'a> {
                 }
                 Start::Formula(text) => {
                     let tree = self.trees[&key].clone();
-                    // Faults of a constant are reported once.
+                    // A fault of a constant is reported for the constant only.
                     if tree.names().into_iter().any(|name| self.refused.contains(name)) {
                         continue;
                     }

@@ -154,7 +154,7 @@ fn on_a_parking_lot_erica_comes_to_the_max_min_shares_and_equal_share_does_not()
 #[test]
 fn ericas_delta_lets_the_load_rest_that_much_above_its_target() {
     let rates = settled(&AllocatorConfig::Erica(erica::sample()), 10);
-    // The rates may lie anywhere between the shares of links used to 0.9 and those of links used to 0.99.
+    // The rates may lie anywhere between the max-min shares of 0.9 and of 0.99 of the links' capacity.
     assert!(distance(&rates, 0.945) < 0.06, "{rates:?}");
 }
 

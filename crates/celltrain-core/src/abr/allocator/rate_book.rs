@@ -294,7 +294,7 @@ mod tests {
     fn no_more_intervals_are_kept_than_are_looked_back_to() {
         let mut book = book();
         let interval = book.interval;
-        // Two cells in each of a thousand intervals.
+        // Two cells arrive in each of a thousand intervals.
         for number in 0..1000 {
             let start = Time::default() + interval * number;
             book.on_cells(Label::new(0), start, Span(interval.0 / 2), 2);

@@ -49,8 +49,8 @@ fn an_interval_is_rounded_up_by_less_than_a_unit() {
 
 #[test]
 fn an_interval_beyond_all_times_is_never_over() {
-    // 2^62 + 2^14 units, reduced by 2^-48 of their value, are exactly 2^62 units, the limit of times. Starting 2^10
-    // units lower (the spacing of floats of this size), the result is below the limit.
+    // 2^62 + 2^14 units, reduced by 2^-48 of their value, are exactly 2^62 units, the limit of times. For an interval
+    // 2^10 units shorter (the spacing of floats of this size), the result is below the limit.
     let interval =
         |units_per_second: f64| Source { units_per_second, ..source(&Parameters::default()) }.interval_at(1.0);
     let most = ((1u64 << 62) + (1 << 14)) as f64;
@@ -218,7 +218,7 @@ proptest! {
                 ahead.sent_data(start, cells);
                 let late = (0..cells).filter(|&i| start + interval * u64::from(i) >= until).count();
                 let late = u32::try_from(late).unwrap();
-                // In two steps, as if two events happened.
+                // Take the cells back in two steps, as if two events happened.
                 ahead.unsend_data(late / 2);
                 ahead.unsend_data(late - late / 2);
                 if late == 0 {

@@ -76,7 +76,7 @@ impl CongestionControl for Cubic {
         epoch.t = epoch.t + epoch.grew.map_or(Span(0), |grew| now - grew);
         epoch.grew = Some(now);
         let t = epoch.t.0 as f64 / self.units_per_second;
-        // Figure 4 in section 4.3, with alpha 1 once the estimate has regained the previous window.
+        // This is figure 4 of section 4.3, with an alpha of 1 once the estimate has regained the previous window.
         let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
         epoch.w_est += alpha * acked / cwnd;
         self.epoch = Some(epoch);
