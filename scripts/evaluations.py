@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def vetted(count: int) -> None:
-    """Measures vetting formulas in the LAN with five sources, including the check and the conformance trials."""
+    """Measures the speed of vetting formulas in the LAN with five sources, including the check and the conformance trials."""
 
     def vet(number: int) -> None:
         constants = {"R": f"{0.3 + 0.6 * number / count:.3f} * K", "Z": 0.5 + number / count}
@@ -72,7 +72,7 @@ def vetted(count: int) -> None:
 
 
 def compared(times: int) -> None:
-    """Measures runs with FBA written in each way: the minimum of several runs, and the ratio to the native policy."""
+    """Measures the cost of FBA written in each way: the minimum of several runs, and the ratio to the native policy."""
     policies: dict[str, Any] = {
         "native": ct.Fba(),
         "formula": ct.Formula(admit=FBA, constants={"R": "0.9 * K", "Z": 0.8}),

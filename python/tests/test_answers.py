@@ -44,7 +44,7 @@ measures = ["efficiency", "fairness"]
 axes = { "topology.n_source.link_delay" = ["5us", "1ms"], duration = ["20ms", "200ms"] }
 seeds = { until = { measure = "efficiency", interval = 0.02, at_least = 3, at_most = 8 } }
 """
-#: Names of answers, and their commands; the answer is the last command's.
+#: Names of answers, and their commands. The last command prints the answer.
 COMMANDS = {
     "sweep": ["sweep plain.toml --store out --json"],
     "sweep-again": ["sweep plain.toml --store out --json", "sweep plain.toml --store out --resume --json"],

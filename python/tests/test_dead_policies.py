@@ -135,7 +135,7 @@ def test_check_and_vet_name_a_dead_formula(formula, expected):
 
 
 def test_check_and_vet_name_a_formula_that_shares_out_a_nearly_empty_buffer():
-    """The advice to use "<=" led to this formula: `check` was silent, but it had a fraction of tail drop's goodput."""
+    """The advice to use "<=" led to this formula. `check` was silent, but this policy had a fraction of tail drop's goodput."""
     policy = {"formula": {"admit": "X < 0.8 * K and Y * N <= 1.2 * X"}}
     expected = (
         "refuses every frame of a VC while one frame of it (12 cells) and a single cell of another VC wait: "
@@ -406,7 +406,7 @@ def test_the_search_for_a_formula_cannot_win_with_one_that_carries_nothing():
 
     import formula_search
 
-    # Configurations by seeds, with efficiency and fairness.
+    # The axes are configurations, seeds, and the two measures efficiency and fairness.
     tail_drop = np.full((2, 3, 2), 0.6)
     dead = np.stack([np.zeros((2, 3)), np.full((2, 3), np.nan)], axis=-1)
     assert formula_search.score(dead) == 0 < formula_search.score(tail_drop)

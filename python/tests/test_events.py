@@ -256,7 +256,7 @@ def test_after_a_merge_a_port_counts_the_merged_vc(tmp_path: Path) -> None:
     }
     assert all(row["port_vc"] == row["vc"] for row in cells if row["port"] == "local1->sw1")
     assert all((row["port_vc"] is None) == (row["port"] is None) for row in frames)
-    # Frame numbers count within the VC that sent the frame.
+    # Frames are numbered within the VC that sent them.
     assert max(row["frame"] for row in [*cells, *frames]) < 1000
     waiting: dict[str, int] = {}
     judged = 0

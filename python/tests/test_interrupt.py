@@ -110,7 +110,7 @@ def test_a_reproduction_keeps_what_is_done(tmp_path):
     ]
 
 
-# The signal arrives while a module is imported, or either shortly or long after the command's answer.
+# The signal arrives while a module is imported, shortly after the command's answer, or long after it.
 EARLY_OR_LATE = """
 import atexit, signal, sys
 

@@ -23,7 +23,7 @@ def mine(tmp_path) -> Path:
 
 
 def plant(folder: Path, files: list[Path], mine: Path) -> None:
-    """Replaces the files that a call wrote with links, to the other user's file and to a missing file."""
+    """Replaces files by links that lead alternately to the other user's file and to a missing file."""
     for place, path in enumerate(files):
         path.unlink()
         path.symlink_to(mine if place % 2 else folder.parent / "new")

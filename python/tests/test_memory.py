@@ -1,4 +1,4 @@
-"""Memory: runs that do not fit are refused, exceeding it ends with a message, and a killed run costs one row."""
+"""Runs that do not fit into memory are refused, exceeding it ends with a message, and a killed run costs one row."""
 
 from __future__ import annotations
 

@@ -433,7 +433,7 @@ def test_every_key_of_every_shipped_scenario_is_found_by_its_path():
         if name.endswith(".toml"):
             scenario = Reading.of_core(_core.parse(_core.data(name), name)).scenario
             for path, value in paths(scenario, ""):
-                # `follow` splits a path at its dots. Names may contain arrows, but no shipped scenario has a dot in a name.
+                # `follow` splits a path at its dots. In shipped scenarios, no name contains a dot.
                 key = follow(path)
                 if key.quantity is not None and value is not None:
                     key.quantity.read(value)

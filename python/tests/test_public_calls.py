@@ -1,4 +1,4 @@
-"""Every public function, class and method, called with invalid arguments: raises our own errors or returns a result."""
+"""Every public function, class and method raises our own errors or returns a result if arguments are invalid."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ SLOW = {
     "why",
 }
 SOME = 9
-# These arguments of a paper's tables would take minutes.
+# Without a valid value for these arguments, a call would run all tables, which takes minutes.
 LONG = {(name, argument) for name in ("reproduce", "study") for argument in ("tables", "overrides")}
 
 

@@ -215,7 +215,7 @@ def test_a_ranking_that_another_tcp_reverses_is_named_in_a_text_for_each_measure
 def test_a_ranking_that_no_tcp_reverses_needs_no_word():
     same = differing(lan_5__efficiency=(0.1, 0.2), lan_5_sack__efficiency=(0.1, 0.3))
     assert reversals("mine", SET, same, standard.PAIRS) == []
-    # Significant with one TCP but not with the other, which does not show that they differ.
+    # The difference is significant with one TCP but not with the other. This does not show that the TCPs differ.
     alone = differing(lan_5__efficiency=(0.1, 0.2))
     assert (
         reversals("mine", SET, alone, standard.PAIRS)

@@ -41,7 +41,7 @@ pub(crate) fn every_one() -> BTreeSet<String> {
     all
 }
 
-/// Returns the features of a scenario. Only ports that cells cross and flows that exist count.
+/// Returns the features of a scenario. Ports count only if cells cross them, and flows only if they exist.
 pub(crate) fn all_of(scenario: &Scenario) -> BTreeSet<String> {
     let network = build::network(scenario, scenario.seed);
     let mut all = BTreeSet::new();

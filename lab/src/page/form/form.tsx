@@ -88,7 +88,7 @@ function KindFields(props: {
   const { field, path, value, context } = props;
   const name = Object.keys(table(value))[0] ?? "";
   const chosen = field.choices.find((c) => c.name === name);
-  // A TCP has about thirty settings, whereas a policy has only a few, which matter.
+  // A TCP has about thirty settings, whereas a policy has only a few, and all of them matter.
   if (chosen === undefined || field.key !== "policy") {
     return null;
   }
