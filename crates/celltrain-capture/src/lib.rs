@@ -173,7 +173,7 @@ pub enum CellKind {
         frame: Frame,
         /// The cell's index in the frame, from 0.
         index: u32,
-        /// Cell loss priority: whether it may be discarded before others.
+        /// Cell loss priority: true if the cell may be discarded before other cells.
         clp: bool,
         /// True if a switch has marked the cell.
         efci: bool,

@@ -77,8 +77,9 @@ pub struct Circuit {
 }
 
 impl Circuit {
-    /// Returns the VPI and VCI of a label, which counts a link's VCs from 0. The standards reserve the VCIs below 32
-    /// for signalling and management, so VCs begin at 0/32. Returns `None` for the few labels too large for this range.
+    /// Returns the VPI and VCI of a label. Labels count the VCs of a link from 0. The standards reserve the VCIs below
+    /// 32 for signalling and management, so VCs begin at 0/32. Returns `None` for the few labels too large for this
+    /// range.
     pub fn of_label(label: u32) -> Option<Self> {
         let vpi = u8::try_from(label / USABLE_VCIS).ok()?;
         let vci = u16::try_from(FIRST_VCI + label % USABLE_VCIS).ok()?;
@@ -91,7 +92,7 @@ impl Circuit {
 pub struct Frame {
     /// Number of the connection in the capture's list.
     pub connection: u32,
-    /// Its number within its VC.
+    /// Number of the frame within its VC.
     pub number: u32,
     /// Its content.
     pub carries: Carries,

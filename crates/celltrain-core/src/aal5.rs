@@ -195,7 +195,7 @@ impl<B: Copy> FrameLog<B> {
         *self.frames.get(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
-    /// Returns the frame with this number, so that it can be modified in transit.
+    /// Returns the frame with this number mutably, to modify it in transit.
     pub fn frame_mut(&mut self, number: FrameNumber) -> &mut Frame<B> {
         let index = number.since(self.first, self.mask) as usize;
         self.frames.get_mut(index).expect("a cell belongs to a frame that was sent and not yet forgotten")

@@ -149,7 +149,7 @@ impl MinimumShares {
 }
 
 impl Arbiter for MinimumShares {
-    /// The next cell of a VC that joins again is not due before now.
+    /// False, because the next cell of a VC that joins again is not due before the current turn.
     const FORGIVES: bool = false;
 
     #[inline]

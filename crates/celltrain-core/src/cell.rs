@@ -85,7 +85,7 @@ impl Cell {
         Label::new(self.label_and_bits & LABEL_MASK)
     }
 
-    /// Returns whether this is the last cell of its frame (PTI user bit; it carries the AAL5 trailer).
+    /// Returns whether this is the last cell of its frame, which carries the AAL5 trailer (PTI user bit).
     #[inline]
     pub fn last_cell(self) -> bool {
         self.label_and_bits & LAST_CELL != 0
@@ -155,7 +155,7 @@ impl Cell {
 /// Consecutive cells of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// The last cell. The others differ only in that none is the last of its frame.
+    /// The last cell. The other cells differ from it only in that they never end a frame.
     pub last: Cell,
     /// Number of cells, at least one.
     pub cells: u32,

@@ -69,7 +69,7 @@ pub struct SegmentEvent {
 pub enum SegmentStep {
     /// TCP passes it to its host's port for the first time. Also covers packets without TCP.
     Sent {
-        /// Its range of bytes. For packets without TCP, the range of their payload in all payload sent.
+        /// The segment's range of bytes. For packets without TCP, offsets count the payload of all packets sent.
         segment: Segment,
         /// True if the segment probes a closed window.
         is_probe: bool,

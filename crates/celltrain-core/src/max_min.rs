@@ -125,11 +125,11 @@ pub fn goodputs_mbps(network: &Network, token: &CancellationToken<'_>) -> Result
 }
 
 /// Returns, by VC, the rate in cells per second that the ideal allocator gives ABR sources. It is infinite for VCs that
-/// carry no data, which do not use it.
+/// carry no data, because they do not use it.
 ///
 /// CBR and VBR get their demand first: the mean rate of their packets on the line. All other VCs share equally. An ABR
-/// VC gets at least its MCR and at most its PCR, whether or not it has data to send. The others get at most their
-/// flows' demand, and at least the MCR of a guaranteed frame rate.
+/// VC gets at least its MCR and at most its PCR, whether or not it has data to send. Other VCs get at most their flows'
+/// demand, and at least the MCR of a guaranteed frame rate.
 pub(crate) fn ideal_rates(
     network: &Network,
     token: &CancellationToken<'_>,

@@ -99,7 +99,8 @@ pub struct FlowResult {
     pub fast_retransmits: u64,
     /// cwnd at the end, in segments; 0 without TCP.
     pub cwnd_segments: f64,
-    /// Formula results of its congestion control that were replaced because they were not finite numbers.
+    /// Results of the formulas of the flow's congestion control that were replaced because they were not finite
+    /// numbers.
     pub replaced_results: u64,
     /// Packets sent; 0 with TCP.
     pub packets_sent: u64,
@@ -130,7 +131,7 @@ pub struct PortResult {
     pub queue_cells: u32,
     /// Counters of its cells.
     pub counters: PortCounters,
-    /// Formula results of its policy that were replaced because they were not finite numbers.
+    /// Results of the formulas of the port's policy that were replaced because they were not finite numbers.
     pub replaced_results: u64,
     /// Share of the run during which the port transmitted.
     pub utilisation: f64,

@@ -134,7 +134,7 @@ pub struct Vc {
     pub priority: u8,
     /// Its parameters, if its rate is controlled (ABR).
     pub abr: Option<Parameters>,
-    /// If `abr` is set, the VC of the other direction, which carries its backward RM cells.
+    /// If `abr` is set, the VC of the other direction. It carries this VC's backward RM cells.
     pub partner: Option<VcIndex>,
 }
 
@@ -307,8 +307,8 @@ impl Network {
         atm_part(&self.nodes, &self.links, &vc.path)
     }
 
-    /// Returns the round-trip propagation delay over a VC's ATM part, which its RM cells cross, limited to the longest
-    /// `Duration`.
+    /// Returns the round-trip propagation delay over the ATM part of a VC's path, limited to the longest `Duration`.
+    /// The VC's RM cells cross only this part.
     pub fn round_trip(&self, vc: &Vc) -> Duration {
         let one_way = |vc: &Vc| -> u64 {
             let delays = vc.path[self.atm_part(vc)].iter().map(|&link| self.links[link].delay.picoseconds);

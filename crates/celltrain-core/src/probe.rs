@@ -176,13 +176,13 @@ impl Recorder {
         &self.links
     }
 
-    /// Returns the flows whose data has an ACR, which are the columns of the ACR series.
+    /// Returns the flows whose data has an ACR. They are the columns of the ACR series.
     pub fn rate_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.rates.iter().map(|&(flow, _)| flow)
     }
 
-    /// Returns the flows whose packets wait to enter the ATM network, which are the columns of the edge series: flows
-    /// through an edge device, and flows whose host is itself an ABR source.
+    /// Returns the flows whose packets wait to enter the ATM network: flows through an edge device, and flows whose
+    /// host is itself an ABR source. They are the columns of the edge series.
     pub fn edge_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.edges.iter().map(|&(flow, _)| flow)
     }

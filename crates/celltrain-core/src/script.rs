@@ -67,7 +67,7 @@ pub(crate) fn number(word: &str) -> Result<u64, String> {
     word.parse().map_err(|e| format!("{word:?}: {e}"))
 }
 
-/// Compares a value with the one in a script, which has four decimals.
+/// Compares a value with a value in a script. Scripts give four decimals.
 pub(crate) fn compare(value: f64, expected: &str) -> Result<(), String> {
     let expected: f64 = expected.parse().map_err(|e| format!("{expected:?}: {e}"))?;
     if (value - expected).abs() > TOLERANCE { Err(format!("it is {value}")) } else { Ok(()) }

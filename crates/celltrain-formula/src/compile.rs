@@ -151,7 +151,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// Compiles an expression and returns the place of its value, which is the register `into` if one is given.
+    /// Compiles an expression and returns the place of its value. If `into` is given, that register is the place.
     fn value(&mut self, of: &'a Expression, into: Option<u8>) -> Result<Place, Fault> {
         let free = self.lowest;
         let place = match &of.node {

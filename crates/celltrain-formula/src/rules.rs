@@ -68,7 +68,7 @@ impl Name {
     }
 }
 
-/// Time at which a formula is evaluated, which determines what it may use.
+/// Time at which a formula is evaluated. It determines the names and functions that the formula may use.
 #[derive(Clone, Copy, PartialEq)]
 pub enum On {
     /// Once, as the run starts.
@@ -77,7 +77,7 @@ pub enum On {
     Event(&'static str),
 }
 
-/// A user of formulas, which provides names for them.
+/// A model that uses formulas and provides names for them.
 pub trait Host {
     /// Returns the names that the host provides, with their meanings at that time.
     fn words(&self, on: On) -> Vec<Word>;
@@ -98,7 +98,7 @@ pub trait Host {
         None
     }
 
-    /// Returns the owner of the host's names, which users may not reuse, and the page that lists them.
+    /// Returns the owner of the host's names, and the page that lists them. Users may not reuse these names.
     fn taken(&self) -> [&'static str; 2];
 
     /// Returns the host's names that events may change.

@@ -158,7 +158,7 @@ impl Texts<'_> {
         }
     }
 
-    /// Generates a name, which is almost always unique.
+    /// Generates a name that is almost always unique.
     fn fresh(&mut self) -> String {
         format!("v{}", (self.below)(1_000_000))
     }

@@ -23,7 +23,7 @@ pub use source::{Counters, Kind, NEVER, Source};
 pub struct RmCell {
     /// DIR: true if the cell is on its way back to the source.
     pub backward: bool,
-    /// BN: true if a switch or destination created it, not the source.
+    /// BN: true if a switch or destination created the cell, not the source.
     pub bn: bool,
     /// CI: congestion indication; the source must decrease its rate.
     pub ci: bool,

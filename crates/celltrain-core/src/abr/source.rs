@@ -91,7 +91,7 @@ struct Pace {
     next: Time,
 }
 
-/// The latest data cells, sent at equal intervals, which can still be taken back.
+/// The latest data cells, sent at equal intervals. They can still be taken back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Train {
     first: Time,

@@ -80,7 +80,7 @@ pub struct AdaState {
 pub enum Phase {
     /// Phase 0: the network is considered uncongested, and a packet is dropped if ACR falls.
     Zero,
-    /// Phase 1: a packet was dropped recently, and others are dropped only for lack of room.
+    /// Phase 1: a packet was dropped recently, and further packets are dropped only for lack of room.
     One,
 }
 

@@ -35,7 +35,7 @@ impl Texts<'_> {
         reading.or_faults(found)
     }
 
-    /// Evaluates one formula as a run starts. Returns its values by label; none if the VCs are not known.
+    /// Evaluates one formula as a run starts. Returns the values by label, or no values if the VCs are not known.
     ///
     /// # Errors
     /// Returns all faults found.
@@ -135,7 +135,7 @@ impl<'a> Reading<'a> {
         self.compiled(per_vc)
     }
 
-    /// Evaluates a formula that gives a number when the run starts. Returns the values by label.
+    /// Evaluates a numeric formula at the start of the run. Returns the values by label.
     fn number(&mut self, key: &str, text: &str) -> Option<Vec<f64>> {
         let tree = self.trees[key].clone();
         match self.worked_out(key, text, &tree, None)? {

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::abr::allocator::conformance::{C, er, port};
 
-    /// ERT in units of the test's clock, which are microseconds.
+    /// ERT in microseconds, the unit of the test's clock.
     const ERT: u64 = 1000;
 
     #[test]

@@ -51,7 +51,7 @@ pub(super) fn delta() -> f64 {
     0.1
 }
 
-/// The target load is a fixed fraction of the capacity left for ABR.
+/// A target load that is a fixed fraction of the capacity left for ABR.
 #[derive(Debug)]
 pub struct Fixed {
     u: f64,

@@ -1,14 +1,14 @@
 //! A search for arrival sequences that are bad for a policy.
 //!
-//! The sequences are rounds of saturated ports that stop one after the other. A port that stops gets one more burst,
-//! of which a policy that does not know the future keeps little. The best schedule keeps one cell of each saturated
-//! port and fills its memory with those bursts, which it sends long after.
+//! The sequences are rounds of saturated ports that stop one after the other. A port that stops gets one more burst, of
+//! which a policy that does not know the future keeps little. The best schedule keeps one cell of each saturated port
+//! and fills its memory with those last bursts. It sends them long afterwards.
 //!
-//! For longest queue drop let M / t ports be saturated t slots after some origin. In the limit of many cells and
-//! ports, its saturated queues hold (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t cells of
-//! each last burst. While t grows by a factor of e, longest queue drop sends x M cells and the best schedule e M. So
-//! the ratio of one long round tends to e / x = 1.5417. With more or fewer ports than M / t, and the same calculation,
-//! it is at most the r for which r ln r - (r - 1) ln (r - 1) = 1, which is 1.5422.
+//! For longest queue drop let M / t ports be saturated t slots after some origin. In the limit of many cells and ports,
+//! its saturated queues hold (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t cells of each
+//! last burst. While t grows by a factor of e, longest queue drop sends x M cells and the best schedule e M. So the
+//! ratio of one long round tends to e / x = 1.5417. With more or fewer ports than M / t, and the same calculation, it
+//! is at most the r for which r ln r - (r - 1) ln (r - 1) = 1, which is 1.5422.
 
 use super::{Burst, Ratio, ratio};
 use crate::memory::MemoryPolicyConfig;
