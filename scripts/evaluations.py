@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def vetted(count: int) -> None:
-    """Measures the speed of vetting formulas in the LAN with five sources, including the check and the conformance trials."""
+    """Measures the speed of vetting in the LAN with five sources, including the check and the conformance trials."""
 
     def vet(number: int) -> None:
         constants = {"R": f"{0.3 + 0.6 * number / count:.3f} * K", "Z": 0.5 + number / count}

@@ -25,11 +25,11 @@ PAGE = DIST / "lab.html"
 IN_PACKAGE = ROOT / "python" / "celltrain" / "lab.html"
 BIN = Path(sys.executable).parent
 LINUX = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
-#: One universal wheel for both, if Rust has both targets.
+#: There is one universal wheel for both targets if Rust has them.
 MACOS = ("x86_64-apple-darwin", "aarch64-apple-darwin")
 #: Oldest supported C library: https://peps.python.org/pep-0599/.
 MANYLINUX = "manylinux2014"
-#: The same in auditwheel's notation: https://peps.python.org/pep-0600/.
+#: The same library in auditwheel's notation: https://peps.python.org/pep-0600/.
 NEWEST_SYMBOLS = "manylinux_2_17"
 LARGEST_BYTES = 20_000_000
 
@@ -64,7 +64,7 @@ def built() -> list[Path]:
 
 
 def targets() -> list[str | None]:
-    """Returns the targets for which wheels can be built here; None is this machine."""
+    """Returns the targets for which wheels can be built here; None means this machine."""
     root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
     there = {target for target in (*LINUX, *MACOS) if (Path(root) / "lib/rustlib" / target / "lib").is_dir()}
     if sys.platform == "linux":

@@ -135,7 +135,7 @@ def test_check_and_vet_name_a_dead_formula(formula, expected):
 
 
 def test_check_and_vet_name_a_formula_that_shares_out_a_nearly_empty_buffer():
-    """The advice to use "<=" led to this formula. `check` was silent, but this policy had a fraction of tail drop's goodput."""
+    """Advice to use "<=" led to this formula. `check` was silent, but the goodput was a fraction of tail drop's."""
     policy = {"formula": {"admit": "X < 0.8 * K and Y * N <= 1.2 * X"}}
     expected = (
         "refuses every frame of a VC while one frame of it (12 cells) and a single cell of another VC wait: "

@@ -297,7 +297,7 @@ inside.wait()
 @pytest.mark.slow
 @pytest.mark.parametrize("callback", ["policy", "progress", "both", "no"])
 def test_a_process_exits_cleanly_during_a_callback_of_a_daemon_threads_run(callback):
-    # Regression: the interpreter ended the thread by unwinding its stack, which contains Rust frames: usually SIGABRT.
+    # Regression: the interpreter unwound the thread's stack, which contains Rust frames. This usually caused SIGABRT.
     done = subprocess.run(
         [sys.executable, "-c", CALLBACK_AT_EXIT, callback], capture_output=True, text=True, timeout=60
     )

@@ -483,7 +483,7 @@ policy.epd = {{ threshold = 800 }}
 @pytest.mark.parametrize(
     "number, words",
     [
-        # Regression: written out, these numbers were a gigabyte or more of zeros.
+        # Regression: these numbers were written out with a gigabyte or more of zeros.
         ("1e-99999999999", "has delay = 1e-99999999999, which is not a delay"),
         ("1e-999999999", "exponent beyond 30"),
         ("1e" + "9" * 5000, "exponent beyond 30"),
