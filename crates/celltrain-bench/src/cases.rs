@@ -31,7 +31,7 @@ pub enum Group {
         axis: Axis,
         /// The parameter's value, as tables show it.
         value: String,
-        /// True if the reference engine is measured here too.
+        /// True if the reference engine is also measured at this point.
         reference: bool,
     },
     /// The number of instructions, checked against a budget. Runs are long enough that reading the scenario takes only
@@ -224,9 +224,9 @@ fn whole() -> Vec<Case> {
     cases
 }
 
-/// Returns the LAN with a scheduler at the shared port; n-source-lan-SOURCES-infinite is the same without it. Also
-/// returns the LAN with VBR background traffic that uses three fifths of the link, under FIFO and under the schedulers
-/// that distinguish classes.
+/// Returns the LAN with a scheduler at the shared port; the case n-source-lan-SOURCES-infinite is the same without the
+/// scheduler. Also returns the LAN with VBR background traffic that uses three fifths of the link, under FIFO and under
+/// the schedulers that distinguish classes.
 fn scheduled(sources: u32) -> Vec<Case> {
     let lan: NSource<'static> = NSource { sources, ..NSource::LAN };
     let seconds = if sources == 5 { 10 } else { 5 };

@@ -186,8 +186,8 @@ pub(crate) fn chain(trunks: u32, duration: &str) -> String {
 #[derive(Clone, Copy)]
 pub(crate) struct Mesh {
     pub(crate) switches: u32,
-    /// Mean number of trunks per switch. The actual mean is lower if several were drawn between the same two switches,
-    /// since only one is kept.
+    /// Mean number of trunks per switch. The actual mean is lower if several trunks were drawn between the same two
+    /// switches, since only one of them is kept.
     pub(crate) degree: u32,
     pub(crate) vcs: u32,
 }

@@ -167,7 +167,7 @@ impl Cells {
         }
     }
 
-    /// Records the loss of the newly arrived cell in the comment on it.
+    /// Records the loss of the newly arrived cell in the comment on that cell.
     fn on_lost(&mut self, event: &CellEvent, reason: &str) {
         if let Some(Coming { event: cell, comment, .. }) = &mut self.coming
             && (cell.vc, cell.frame, cell.link) == (event.vc, event.frame, event.link)

@@ -25,7 +25,7 @@ pub const KINDS: [(&str, CaptureKind); 4] = [
     ("wireshark_cells", CaptureKind::ErfCells),
 ];
 
-/// Names of the ends of connections, and of the directions at ports, that can be observed.
+/// Names of the observable ends of connections, and of the observable directions at ports.
 const ENDS: [(&str, [bool; 2]); 3] = [("sender", [true, false]), ("receiver", [false, true]), ("both", [true, true])];
 const WAYS: [(&str, [bool; 2]); 3] = [("out", [true, false]), ("in", [false, true]), ("both", [true, true])];
 

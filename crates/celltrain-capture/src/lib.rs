@@ -15,7 +15,7 @@
 //! ERF and SUNATM records both include VPI and VCI. Wireshark treats a SUNATM frame as one whose trailer was cut off,
 //! and ignores pad and trailer. For an ERF frame it shows them, counts the cells and checks the CRC-32. However, it
 //! guesses the content of an ERF frame, and guesses wrong if there is no LLC header. In a SUNATM frame of traffic type
-//! 0 it finds IPv4, except for packets of 910 and 972 bytes, which it takes for Frame Relay. It has no link type for
+//! 0, Wireshark finds IPv4, but it takes packets of 910 and 972 bytes for Frame Relay. Wireshark has no link type for
 //! cells with their HEC. An ERF record has no HEC, and Wireshark shows the rest of the cell's header.
 //!
 //! libpcap, and with it tcpdump and tcptrace, reads a file with several interfaces only if all have the same link type.
@@ -27,8 +27,8 @@
 //!
 //! **The handshake** of every TCP connection comes first, from nanosecond 1 to 2, with comments saying that it is made
 //! up. Anything before its end gets the timestamp of its end. These timestamps matter: Wireshark marks a segment
-//! retransmitted within the handshake's round trip as *out of order*, not as a retransmission. If it does not know the
-//! round trip it assumes 3 ms, and it does not know it if the round trip is zero or begins at 0.
+//! retransmitted within the handshake's round trip as *out of order*, not as a retransmission. If Wireshark does not
+//! know the round trip, it assumes 3 ms. It does not know a round trip that is zero or begins at 0.
 //!
 //! **Counting retransmissions.** At a sender's host, Wireshark's `tcp.analysis.retransmission` marks retransmitted
 //! segments, including fast retransmissions. A segment retransmitted in the same nanosecond as newer data is marked

@@ -51,7 +51,7 @@ impl Default for FrameOutcomes {
 }
 
 impl FrameOutcomes {
-    /// Appends a packet to the queue; `of` is its frame if it has to wait for that frame's outcome.
+    /// Appends a packet to the queue. `of` is the packet's frame if the packet must wait for that frame's outcome.
     pub(crate) fn push(&mut self, packet: Waiting, of: Option<(VcIndex, FrameNumber)>) {
         if let Some(frame) = of {
             self.open.insert(frame, self.first + self.waiting.len() as u64);

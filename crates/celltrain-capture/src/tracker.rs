@@ -1,8 +1,8 @@
 //! Tracks the index of each cell within its frame at every port. The index determines the cell's content.
 //!
-//! The cells of a VC are followed from port to port. Each gets its index where its frame enters the network. Cells of a
-//! VC never overtake each other and links lose nothing, so the next cell to arrive at a port is the first one that left
-//! the previous port.
+//! The cells of a VC are followed from port to port. Each cell gets its index when its frame enters the network. Cells
+//! of a VC never overtake each other and links lose nothing, so the next cell to arrive at a port is the first one that
+//! left the previous port.
 
 use std::collections::VecDeque;
 

@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/mechanisms.md` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and a VC whose queue
 //! becomes non-empty joins at the tail. The same rules apply to real queues (`scheduler`) and virtual ones (`policy`).
-//! They only need to know whether a VC has cells.
+//! Arbiters only need to know whether a VC has cells.
 
 use celltrain_formula::PerVc;
 

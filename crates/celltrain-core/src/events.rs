@@ -94,7 +94,7 @@ pub enum SegmentStep {
     AckSent {
         /// The acknowledgement.
         ack: Ack,
-        /// Data received beyond it, if the connection uses SACK.
+        /// Data received beyond `ack`, if the connection uses SACK.
         blocks: SackBlocks,
     },
     /// An acknowledgement reached the sender.
@@ -119,7 +119,7 @@ pub enum ArrivalKind {
     Repeated,
 }
 
-/// What an acknowledgement tells its sender.
+/// The kind of information that an acknowledgement brings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckKind {
     /// It acknowledges bytes for the first time.
@@ -221,7 +221,7 @@ pub enum FrameStep {
     },
     /// It reached its destination host complete.
     Delivered,
-    /// Its last cell reached the host, but it was not intact.
+    /// Its last cell reached the host, but the frame was not intact.
     Failed(Failure),
 }
 
@@ -427,7 +427,7 @@ pub struct MemoryRefusal {
 /// A step at a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryStep {
-    /// It has no place for a cell. An event of the cell follows.
+    /// The memory has no place for a cell. An event of the cell follows.
     Refused {
         /// The VC that carries the cell.
         vc: VcIndex,

@@ -1,4 +1,4 @@
-//! Max-min fair shares of a network: no flow can gain rate without taking it from one with an equal or smaller rate.
+//! Max-min fair shares of a network: no flow can gain rate without taking it from a flow with an equal or smaller rate.
 //!
 //! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2 (progressive filling); with minimum rates and weights
 //! as in ATM Forum TM 4.0. All rates rise together from zero, each in proportion to its weight and none below its
@@ -28,8 +28,8 @@ pub struct Terms<'a> {
 
 /// Computes the max-min fair rate of each VC, in the unit of the capacities. `paths` has the links each VC crosses, as
 /// indices into `capacities`. A VC that crosses no link has no bound, and its rate is infinite. With minimums m and
-/// weights w from [`Terms`], a VC above its minimum has a full link on which no rate above its own minimum has a larger
-/// r / w. On a link overloaded by the minimums alone, every VC gets its minimum and no more.
+/// weights w from [`Terms`], a VC above its minimum crosses a full link on which no rate above its own minimum has a
+/// larger r / w. On a link overloaded by the minimums alone, every VC gets its minimum and no more.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
     filled(capacities, paths, terms, &CancellationToken::never()).expect("nobody stops it")
 }

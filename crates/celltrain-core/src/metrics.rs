@@ -108,7 +108,7 @@ pub struct FlowResult {
     pub packets_delivered: u64,
     /// Seconds from the flow's start until its whole file was acknowledged; `None` before then, and without a file.
     pub completion_s: Option<f64>,
-    /// Delay of the files its stream is cut into; `None` if not measured or without TCP.
+    /// Delay of the files into which the flow's stream is cut; `None` if not measured or without TCP.
     pub file_delay: Option<FileDelay>,
 }
 
@@ -189,7 +189,7 @@ pub struct QueueResult {
     pub pool: String,
     /// The side on which it is counted.
     pub side: Side,
-    /// Cells in it at the end, with those in its reserve and its headroom.
+    /// Cells in the queue at the end, with those in its reserve and its headroom.
     pub cells: u32,
     /// Counters of its cells.
     pub counters: QueueCounters,

@@ -275,7 +275,7 @@ impl<'a> Writer<'a> {
         Ok(Place::Register(to))
     }
 
-    /// Compiles an operation on one value in the same way.
+    /// Compiles an operation on one value, or folds it as `two` does.
     fn one(
         &mut self,
         operation: OfOne,

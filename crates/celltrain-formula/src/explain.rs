@@ -67,7 +67,7 @@ impl<'a> Evaluator<'a> {
         clauses
     }
 
-    /// Collects the clauses that make a condition equal to `expected`. Returns whether it has that value.
+    /// Collects the clauses that make a condition equal to `expected`. Returns whether the condition has that value.
     fn decide(&mut self, of: &'a Expression, expected: bool, text: &str, clauses: &mut Vec<Clause>) -> bool {
         match &of.node {
             Node::Not(inner) => self.decide(inner, !expected, text, clauses),

@@ -37,7 +37,7 @@ pub(crate) fn parse_measure(text: &str) -> Result<Expression, Fault> {
     Parser { tokens: &tokens, next: 0, depth: 0, language: Language::Measure }.text()
 }
 
-/// Maximum number of characters in a measure, and of parentheses that it opens.
+/// Maximum number of characters in a measure, and maximum number of opening parentheses.
 const MOST_MEASURE: usize = 10_000;
 const MOST_PARENTHESES: usize = 100;
 

@@ -1,4 +1,5 @@
-//! Rules of several formulas: constants, state and its updates, read, checked and compiled together.
+//! Rules made of several formulas: constants, state, and updates of the state. They are read, checked and compiled
+//! together.
 //!
 //! A [`Host`], such as a policy, a congestion control or a scheduler, provides the names and evaluates the formulas.
 

@@ -3,7 +3,7 @@
 use crate::samples::{Sample, Texts};
 use crate::{Compiler, Evaluator, Kind, Meaning, REGISTERS, Unit, Vocabulary, Word, parse};
 
-/// Generator of Steele, Lea and Flood: sufficient for tests.
+/// Random number generator of Steele, Lea and Flood, sufficient for tests.
 struct Draws(u64);
 
 impl Draws {

@@ -64,7 +64,7 @@ pub(crate) fn edited(toml: &str, path: &[String], value: Option<&Json>) -> Resul
     Ok(document.to_string())
 }
 
-/// Among a table and its inner tables, returns the first that has a header in the text.
+/// Returns the first of a table and its inner tables that has a header in the text.
 fn first_header(table: &Table) -> Option<&Table> {
     let inner = table.iter().filter_map(|(_, item)| item.as_table()).filter_map(first_header);
     let own = (!table.is_implicit()).then_some(table);

@@ -22,9 +22,9 @@
 //! The link's rate is 424 Mbps by default, so a cell takes 1 us, and 424 kbps are 1000 cells a second. Arrivals at an
 //! instant are handled before cells that start at that instant.
 //!
-//! A script must list every cell sent. Each is played three times: with data cells sent one by one; with trains sent
-//! ahead, whose cells are taken back when something happens; and through a [`ShapedPort`], where the headers of its
-//! cells are checked too.
+//! A script must list every cell sent. Each script is played three times: with data cells sent one by one; with trains
+//! sent ahead, whose cells are taken back when something happens; and through a [`ShapedPort`], where the headers of
+//! its cells are checked too.
 
 use super::{Destination, Kind, Parameters, RateFormat, RmCell, Source, cells_per_second};
 use crate::cell::{Cell, FrameNumber, Run};

@@ -100,7 +100,7 @@ struct Train {
 }
 
 impl Source {
-    /// Creates a source that has sent nothing. `link_rate` is the rate of its first link; `round_trip` is the
+    /// Creates a source that has sent nothing. `link_rate` is the rate of the VC's first link; `round_trip` is the
     /// round-trip time of a cell that never queues.
     pub fn new(parameters: &Parameters, link_rate: BitRate, round_trip: Duration, clock: Clock) -> Self {
         let rates = parameters.rates(link_rate, round_trip);
@@ -327,8 +327,8 @@ impl Source {
     }
 
     /// Queues a backward RM cell that the destination at this end has turned around, to be sent in or out of rate
-    /// according to its CLP. It overwrites a waiting one (destination rule 3), so that no older cell follows it (rule
-    /// 4).
+    /// according to its CLP. It overwrites a waiting backward RM cell (destination rule 3), so that no older cell
+    /// follows it (rule 4).
     pub fn turn_around(&mut self, rm: RmCell) {
         assert!(rm.backward, "the destination has turned it around");
         self.counters.overwritten += u64::from(self.waiting.is_some());
@@ -439,7 +439,7 @@ fn after(time: Time, interval: Span) -> Time {
     Time(time.0.saturating_add(interval.0))
 }
 
-/// Relative error bound of a rate and of a quotient by it: 2^-48. Each operation rounds by only 2^-53, so this has
+/// Relative error bound of a rate and of a quotient by it: 2^-48. Each operation rounds by only 2^-53, so this leaves a
 /// margin.
 const FLOAT_ERROR: f64 = 1.0 / (1_u64 << 48) as f64;
 /// Scenario checks keep all times below this number of units.

@@ -4,7 +4,7 @@
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, whose symbols are kept; part of its pseudocode is lost and is
 //! reconstructed in `docs/mechanisms.md` 5.1. The state diagram of its Figure 4 prints "Queue < LT" on the way to phase
 //! 1; prose and pseudocode say that the queue must have at least LT packets (a shorter one causes no duplicate acks).
-//! Departures: it runs at every arrival, before the packet is admitted, and at every change of ACR, unless
+//! Departures: the algorithm runs at every arrival, before the packet is admitted, and at every change of ACR, unless
 //! `evaluated_at` says otherwise. An evaluation that enters phase 1 ends there. QL is read again after a
 //! drop. "QL = MQS" is read as at least MQS, since packets differ in length. If the only packet is being transmitted,
 //! it cannot be dropped and nothing changes.

@@ -188,7 +188,7 @@ impl Packets {
         queue.packets.len() > queue.first_droppable()
     }
 
-    /// Drops the first packet of a VC that is not under way. Returns whether there was one.
+    /// Drops a VC's first packet that is not under way. Returns whether there was one.
     pub fn drop_front(&mut self, vc: Label, cause: Cause) -> bool {
         let queue = &mut self.queues[vc];
         let Some(packet) = queue.packets.remove(queue.first_droppable()) else { return false };
@@ -256,7 +256,7 @@ impl Packets {
         self.queue(vc).packets.iter().copied()
     }
 
-    /// Returns the packet of a VC that is under way or next, and how many of its cells are still waiting.
+    /// Returns a VC's packet that is under way or next, and how many of its cells are still waiting.
     #[inline]
     pub fn front(&self, vc: Label) -> Option<(Packet, u32)> {
         let queue = self.queue(vc);
@@ -362,7 +362,7 @@ impl Queue {
         usize::from(self.taken > 0)
     }
 
-    /// Returns the waiting cells of the first packet if they cannot be dropped, otherwise 0.
+    /// Returns the number of waiting cells of the first packet if that packet cannot be dropped, otherwise 0.
     fn left(&self, front: &Packet) -> u32 {
         if self.taken > 0 { front.cells - self.taken } else { 0 }
     }

@@ -119,7 +119,8 @@ impl SharedAdaptiveDiscard {
 }
 
 /// Returns the VC that loses a packet if the memory lacks room for `cells` more cells of `vc`. It is the VC that most
-/// exceeds its share, among those that have a packet to drop. In a tie, `vc` is chosen, or else the first.
+/// exceeds its share, among those that have a packet to drop. In a tie, `vc` is chosen if it is among the tied VCs,
+/// otherwise the first of them.
 #[expect(clippy::arithmetic_side_effects, reason = "cells in memory and 32 bits more, in 64 bits")]
 fn over_share(packets: &Packets, vc: Label, cells: u32) -> Option<Label> {
     let eb = f64::from(packets.capacity());

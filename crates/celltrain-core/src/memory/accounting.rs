@@ -204,7 +204,7 @@ struct Pool {
     headroom: Option<u32>,
     /// `q_i`.
     shared: TiVec<PoolQueue, u32>,
-    /// Number of each of its queues in the memory.
+    /// The number in the memory of each queue of the pool.
     queues: TiVec<PoolQueue, QueueIndex>,
     policy: Box<dyn MemoryPolicy>,
     hooks: Hooks,
@@ -307,7 +307,7 @@ impl Memory {
         }
     }
 
-    /// Finds a place for an arriving cell and counts it, if there is one.
+    /// Finds a place for an arriving cell, and counts the cell if there is one.
     pub fn offer(&mut self, class: CellClass, now: Time) -> Offer {
         match self.try_enter(class, now) {
             Attempt::Entered => Offer::Entered,
@@ -584,12 +584,12 @@ impl Memory {
         self.max_used
     }
 
-    /// Returns Q, the cells of the shared part of a pool that are taken.
+    /// Returns Q, the number of cells taken in the shared part of a pool.
     pub fn pool_used(&self, pool: PoolIndex) -> u32 {
         self.pools[pool].used
     }
 
-    /// Returns the largest number of cells of the shared part of a pool that were ever taken.
+    /// Returns the largest number of cells ever taken in the shared part of a pool.
     pub fn pool_max_used(&self, pool: PoolIndex) -> u32 {
         self.pools[pool].max_used
     }

@@ -1,4 +1,4 @@
-//! The description of a memory that an engine gets.
+//! The description of a memory, as engines receive it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -37,7 +37,7 @@ pub struct Credence {
     thresholds: TiVec<PoolQueue, u32>,
     flips: f64,
     rng: Stream,
-    /// By arrival: true if Longest Queue Drop loses the cell.
+    /// For each arrival: true if Longest Queue Drop loses the cell.
     drops: Arc<[bool]>,
     arrivals: usize,
     /// The prediction for the arriving cell.

@@ -44,7 +44,7 @@ pub struct Occamy {
     alphas: TiVec<PoolQueue, f64>,
     /// Time in which the bucket gains a token.
     per_cell: Span,
-    /// Time in which it fills up from one token.
+    /// Time in which the bucket fills up from one token.
     slack: Span,
     /// Time at which the bucket would be full again.
     full_at: Time,

@@ -142,7 +142,7 @@ fn memory(config: &MemoryConfig) -> Memory {
     Memory::new(config, |_| Span(1), Clock::exact(1), 1)
 }
 
-/// A memory that keeps nothing but the parts of every queue, and computes everything else when it is needed.
+/// A memory that stores only the parts of every queue, and computes everything else when it is needed.
 struct Model {
     config: MemoryConfig,
     /// By queue: cells in the reserve, the shared part and the headroom.

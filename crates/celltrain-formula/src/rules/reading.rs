@@ -9,7 +9,7 @@ use crate::{
     nearest, parse,
 };
 
-/// Maximum number of constants that differ by VC and variables of state, together.
+/// Maximum number of per-VC constants and state variables together.
 const MOST_OWN: usize = 64;
 /// Maximum number of constants.
 const MOST_CONSTANTS: usize = 100;

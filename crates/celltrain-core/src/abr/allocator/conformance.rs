@@ -17,7 +17,7 @@ pub(super) fn port(vcs: usize) -> PortKind<'static> {
     PortKind { clock: Clock::exact(1_000_000), rate: C, capacity: 1000, vcs: &VCS[..vcs] }
 }
 
-/// Returns a backward RM cell as it arrives at the port.
+/// Returns a backward RM cell with this ER, as it arrives at the port.
 pub(super) fn brm(er: f64) -> RmCell {
     RmCell { backward: true, ..RmCell::forward(er, C / 8.0, 0.0) }
 }
@@ -49,7 +49,7 @@ enum Call {
 
 const VCS: u32 = 4;
 
-/// Calls, each with the delay since the previous one: often zero, sometimes much longer.
+/// Random calls, each with the delay since the previous one. The delay is often zero and sometimes much longer.
 fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     let cells = (0..VCS, 0..400u64, 1..40u32).prop_map(|(label, period, cells)| Call::Cells { label, period, cells });
     let forward = (0..VCS, 1.0..C).prop_map(|(label, ccr)| Call::Forward { label, ccr });

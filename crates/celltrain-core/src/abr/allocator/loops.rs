@@ -103,7 +103,7 @@ impl Loops {
         self.step += 1;
     }
 
-    /// Runs these steps. Returns the mean rates of the VCs, the mean queues of the links, and the longest queue.
+    /// Runs this many steps. Returns the mean rates of the VCs, the mean queues of the links, and the longest queue.
     fn run(&mut self, steps: u64) -> (Vec<f64>, Vec<f64>, f64) {
         let (mut rates, mut queues, mut longest) = (vec![0.0; self.vcs.len()], vec![0.0; self.links.len()], 0.0_f64);
         for _ in 0..steps {

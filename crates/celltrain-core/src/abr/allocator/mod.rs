@@ -58,8 +58,8 @@ registry! {
 /// backward RM cell passes, all cells that arrived before it have been reported, and none that arrives at its instant
 /// or later.
 pub trait Allocator: Send {
-    /// Counts cells of VC `label` that arrive at the port, whether admitted or not: the first at `first`, the others
-    /// `period` apart.
+    /// Counts cells of VC `label` that arrive at the port, whether admitted or not. The first cell arrives at `first`,
+    /// the others `period` apart.
     fn on_cells(&mut self, label: Label, first: Time, period: Span, cells: u32) {
         let _ = (label, first, period, cells);
     }

@@ -307,7 +307,7 @@ mod tests {
     }
 
     /// Regression: with an interval of one picosecond, a run needed a record for every interval from its first cell to
-    /// its last: 10 GB for twenty cells. The reference engine reports each cell by itself, and needed none.
+    /// its last: 10 GB for twenty cells. The reference engine reports each cell by itself, and needed no such records.
     #[test]
     fn a_run_takes_no_more_memory_or_time_for_the_empty_intervals_it_spans() {
         let mut book = RateBook::new(Whole, &port(2), Duration::from_microseconds(1), 0.1);

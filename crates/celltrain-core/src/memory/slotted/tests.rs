@@ -17,7 +17,7 @@ fn bursts(slots: u32, ports: u32, cells: u32, most: usize) -> impl Strategy<Valu
     })
 }
 
-/// Tries every number of cells that a schedule can take of every burst.
+/// Tries every number of cells that a schedule can take from every burst.
 struct Exhaustive<'a> {
     cells: u32,
     bursts: &'a [Burst],
