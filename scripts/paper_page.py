@@ -75,21 +75,19 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
         for table in paper.tables
     }
     rules = {table: rule for table, some in members.items() if (rule := counted_by(some))}
-    alike = len(set(rules.values())) == 1
     parts = [
         f"{summary['inside']} of {summary['scored']} scored numbers are inside ({percent(summary['share_inside'])}): "
         f"{counts(summary['verdicts'], summary['scored'])}. Version {answer['build']['version']} ran {listed(seeds)}.",
         grid(list(SHARES), share_rows(summary), left=("network", "quantity")),
         grid(list(ERRORS), [error_row(group, paper) for group in summary["by"] if group["scored"]], left=ERRORS[1:3]),
         relative_errors(answer),
-        f"In every table, numbers count as inside if they are {next(iter(rules.values()))}." if alike else "",
     ]
     for table in paper.tables:
         if some := members[table.number]:
             parts += [f"### {table.heading}", number_table(table, some, paper)]
             parts += [f"{mark}) {note}." for mark, note in enumerate(notes(some), start=1)]
-            if not alike and table.number in rules:
-                parts += [f"Numbers count as inside if they are {rules[table.number]}."]
+            if len(set(rules.values())) > 1 and table.number in rules:
+                parts += [f"Numbers count as inside if {rules[table.number]}."]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -195,16 +193,16 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
     The meaning of each quantity is given with its first table.
     """
     ours = answer["numbers"] + answer["experiments"]
-    seeds = {table.number: max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables}
-    alike = len(set(seeds.values())) == 1
-    count = seed_count(answer["seeds"]) if alike else "the seeds"
+    seeds = {max(n["seeds"] for n in ours if n["table"] == table.number) for table in paper.tables}
+    *fewer, most = sorted(seeds)
+    count = " or ".join([*map(str, fewer), seed_count(most)])
     parts = [
-        f"Version {answer['build']['version']} gave these means of {count} \u00b1 half of the 95 % interval "
-        "(Student's t), without \u00b1 if all seeds agree."
+        f"Means of {count} (version {answer['build']['version']}) are given \u00b1 half of the 95 % interval (Student's t), "
+        "unless all seeds agree."
     ]
     defined: set[str] = set()
     for table in paper.tables:
-        parts += [f"### {table.heading}", *([] if alike else [f"This table has {seed_count(seeds[table.number])}."])]
+        parts.append(f"### {table.heading}")
         for name in table.quantities:
             quantity = paper.quantities[name]
             named = quantity.unit in ("1", quantity.meaning.split()[0])
