@@ -1,7 +1,7 @@
 //! The network an engine runs: nodes, links, VCs and flows with dense indices.
 //!
 //! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path
-//! of links. On each link it has a separate label, numbered from 0 without gaps, because VPI and VCI are swapped at
+//! of links. On each link, a VC has a separate label, numbered from 0 without gaps, because VPI and VCI are swapped at
 //! every switch. So the per-VC state of a port is a plain array.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
@@ -118,7 +118,7 @@ pub struct Link {
 /// A virtual channel: the links its cells cross, in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Vc {
-    /// Its name in scenarios: its flow's name, followed by `-acks` for acknowledgements.
+    /// Its name in scenarios: the name of its flow, followed by `-acks` for the VC of the acknowledgements.
     pub name: String,
     /// Its links.
     pub path: Vec<LinkIndex>,
@@ -145,7 +145,7 @@ pub struct Vc {
 pub struct Merge {
     /// The name of the merged VC.
     pub name: String,
-    /// The link on which they leave the merging switch: the first link that all of them cross.
+    /// The link on which the branches leave the merging switch: the first link that all branches cross.
     pub at: LinkIndex,
 }
 
@@ -272,7 +272,7 @@ impl Network {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
     }
 
-    /// Returns the VCs that cross a link, by label, in the form its scheduler needs.
+    /// Returns the VCs that cross a link, by label, in the form that the link's scheduler needs.
     pub fn vc_kinds<'a>(&'a self, routing: &Routing, link: LinkIndex) -> Vec<VcKind<'a>> {
         let classes = routing.vcs[link].iter().map(|&vc| self.vcs[vc].class);
         self.vc_names(routing, link).into_iter().zip(classes).map(|(name, class)| VcKind { name, class }).collect()

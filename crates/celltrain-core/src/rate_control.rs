@@ -229,7 +229,8 @@ impl RateControl {
         allocator.on_backward_rm(place.label, now, queue, port.rm(home.label, number));
     }
 
-    /// Reports cells of `vc` to the allocator of a link's port: the first at `first`, the others `period` apart.
+    /// Reports cells of `vc` to the allocator of a link's port. The first cell arrives at `first`, the others `period`
+    /// apart.
     #[inline]
     pub fn on_arrival(&mut self, link: LinkIndex, vc: VcIndex, run: Run, first: Time, period: Span) {
         let Some(allocator) = &mut self.allocators[link] else { return };

@@ -3,7 +3,7 @@
 //! An edge device has a shaped port towards the ATM network, and so does a host with an ABR VC. The packets of each VC
 //! wait in an [`EdgeBuffer`]. An ABR VC sends them as its [`Source`] allows, with its RM cells in between; any other VC
 //! sends at the line rate. If several VCs may send, the one that is due first does, and among equals the one with the
-//! lower label. So VCs at the line rate take turns. `docs/design/abr.md` describes its place in the design.
+//! lower label. So VCs at the line rate take turns. `docs/design/abr.md` describes the port's place in the design.
 
 use typed_index_collections::TiVec;
 
@@ -105,8 +105,8 @@ impl ShapedPort {
     }
 
     /// Offers a packet at `now` without taking back the cells of that VC that were handed out ahead. Returns whether
-    /// there are any. Those cells belong to a packet that goes first in any case. The buffer counts the cells that have
-    /// not started as waiting.
+    /// there are any such cells. They belong to a packet that goes first in any case. The buffer counts the cells that
+    /// have not started as waiting.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
         let back = ahead.not_started(now);

@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(UpstreamLinks::new(&network).of(N_SOURCE_BOTTLENECK), [LinkIndex::new(2)]);
     }
 
-    /// Regression: state for every input of the node at each of its ports was 10 GB at 10,000 hosts.
+    /// Regression: each port kept state for every input of its node, which took 10 GB with 10,000 hosts.
     #[test]
     fn inputs_grow_with_hosts_and_not_with_their_square() {
         let inputs = |hosts| UpstreamLinks::new(&ring_network(hosts, "1ms")).links.len();

@@ -41,7 +41,7 @@ impl RunResult {
         Self { efficiency, fairness, fairness_max_min, goodput_mbps, ..self }
     }
 
-    /// Restricts the result to the measuring window between two snapshots, unless it is the whole run.
+    /// Restricts the result to the measuring window between two snapshots, unless the window is the whole run.
     #[must_use]
     pub(crate) fn within(self, [before, until]: [Option<RunResult>; 2], network: &Network) -> Self {
         match (before, until) {

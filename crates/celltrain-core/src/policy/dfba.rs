@@ -166,7 +166,7 @@ impl Config {
 }
 
 const CONGESTION_THRESHOLD: &str = "congestion_threshold";
-/// Maximum number of VCs named if their thresholds add up to too much.
+/// Maximum number of VCs named in the fault for thresholds that add up to too much.
 const SHOWN_VCS: usize = 4;
 
 #[cfg(any(test, feature = "samples"))]

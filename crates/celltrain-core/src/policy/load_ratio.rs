@@ -25,8 +25,8 @@ pub struct LoadRatio {
 }
 
 impl LoadRatio {
-    /// Creates a policy whose bound is Z above the threshold R of a buffer of K cells. `rule` is its condition in
-    /// words.
+    /// Creates a policy whose bound is Z above the threshold R of a buffer of K cells. `rule` is the condition under
+    /// which the policy refuses a frame, in words.
     pub(super) fn new(capacity: u32, threshold: Threshold, z: f64, rule: &'static str) -> Self {
         let (k, r) = (f64::from(capacity), threshold.cells(capacity));
         Self { rule, k, r, z, falls: false, weights: None }

@@ -27,7 +27,7 @@ pub(crate) struct Admission {
     rng: Stream,
 }
 
-/// The state of a VC that is read for every arriving cell.
+/// The part of a VC's state that is read for every arriving cell.
 #[derive(Clone, Copy, Debug)]
 struct VcState {
     /// Cells that arrived.
@@ -150,7 +150,7 @@ impl Admission {
         self.on_cell(cell, false).starts()
     }
 
-    /// Records the arrival of a cell of a frame. Returns how it is treated. `admits_all`: true if so few cells wait
+    /// Records the arrival of a cell of a frame. Returns how it is treated. `admits_all` is true if so few cells wait
     /// that a frame is admitted without asking the policy.
     #[inline]
     pub(crate) fn on_cell(&mut self, cell: Cell, admits_all: bool) -> Arrived {
@@ -176,8 +176,8 @@ impl Admission {
         vc.under_way.set_at_start(run.last.last_cell());
     }
 
-    /// Records cells of an admitted frame that find no room, if single cells are lost. Their fate has already been
-    /// decided.
+    /// Records cells of an admitted frame that find no room, if the policy loses single cells. Their fate has already
+    /// been decided.
     #[inline]
     pub(crate) fn lose(&mut self, run: Run) {
         self.on_run(run);

@@ -231,7 +231,7 @@ impl Port {
         verdict == Verdict::Enter
     }
 
-    /// Returns the buffer that the policy sees if the port does not share it.
+    /// Returns the buffer that the policy sees if the port does not share its buffer.
     pub(crate) fn buffer(&self) -> Buffer {
         Buffer { occupancy: self.occupancy, capacity: self.capacity, active_vcs: self.active_vcs() }
     }
@@ -346,7 +346,7 @@ impl Port {
         Some(cell)
     }
 
-    /// Hands the next cell whose VC `may_go` to the transmitter. The port is first in, first out.
+    /// Hands the next cell whose VC satisfies `may_go` to the transmitter. The port must be first in, first out.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
         assert!(self.queues.is_none(), "links pause only ports whose cells wait in one queue");
         // A stopped port may hold a great many cells, none of which may be sent.

@@ -192,8 +192,8 @@ impl<S: Scheduler> AnyScheduler for S {
     }
 }
 
-/// Sensitivity of a scheduler to the times at which empty queues fill. In any case it is notified before the next cell
-/// is sent.
+/// Sensitivity of a scheduler to the times at which empty queues fill. In any case the scheduler is notified before the
+/// next cell is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BacklogSensitivity {
     /// Nothing else matters.

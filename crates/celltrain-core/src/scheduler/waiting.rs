@@ -144,7 +144,7 @@ impl Waiting for WaitingRuns<'_> {
 }
 
 impl WaitingRuns<'_> {
-    /// Records departures from the run in front, and moves to the next run if this one is finished.
+    /// Records departures from the run in front, and moves to the next run when the run in front is finished.
     #[inline(never)]
     fn report_departures(&mut self, queue: usize) {
         let Queue { front, behind, unreported, .. } = &mut self.queues[queue];

@@ -83,7 +83,7 @@ trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'sta
     const ZERO: Self;
     /// The player of a VC without waiting cells.
     const NO_PLAYER: Self;
-    /// Limit of tags: all are lowered before one exceeds it, to stay within their bits.
+    /// Limit of tags. All tags are lowered before one exceeds it, so that they stay within their bits.
     const MOST_TAG: Self;
     /// The largest step that all VCs may have.
     const MOST_STEP: u128;
@@ -208,9 +208,9 @@ impl<N: Number> Scheduler for Wfq<N> {
     }
 }
 
-/// Returns `1 / w_v` in a common unit. Weights are read as exact decimal numbers; their inverses are multiples of one
-/// over their least common multiple. If these are too large for tags, steps are rounded to one part in 2^32 of the
-/// heaviest VC's. They are still whole numbers, so no error accumulates.
+/// Returns `1 / w_v` in a common unit. Weights are read as exact decimal numbers, and the unit is one over their least
+/// common multiple. If the results are too large for tags, they are rounded to one part in 2^32 of the heaviest VC's
+/// step. Steps are still whole numbers, so no error accumulates.
 fn steps(weights: &[f64]) -> Vec<u128> {
     exact_steps(weights).unwrap_or_else(|| {
         let heaviest = weights.iter().fold(0.0_f64, |a, &b| a.max(b));

@@ -39,7 +39,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Returns the offset of the byte after its last.
+    /// Returns the offset of the byte after the segment's last byte.
     pub fn end(self) -> u64 {
         self.seq + u64::from(self.len)
     }

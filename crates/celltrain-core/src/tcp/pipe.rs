@@ -56,8 +56,8 @@ impl Pipe {
         }
     }
 
-    /// Runs until `end`. Calls `fate` for every segment and every acknowledgement (`None`), with the number of both in
-    /// transit.
+    /// Runs until `end`. Calls `fate` for every segment and every acknowledgement (`None`), with the total number of
+    /// segments and acknowledgements in transit.
     fn run(&mut self, end: u64, mut fate: impl FnMut(Option<Segment>, usize) -> Outcome) {
         self.send(&mut fate);
         loop {

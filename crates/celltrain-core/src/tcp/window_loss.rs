@@ -23,7 +23,8 @@ pub struct WindowLoss {
 }
 
 impl WindowLoss {
-    /// Loses a segment whenever the window reaches `at` segments. The connection must not have sent anything yet.
+    /// Creates losses of one segment each time the window reaches `at` segments. The connection must not have sent
+    /// anything yet.
     pub fn new(at: f64) -> Self {
         Self { at, armed: true, window: 0.0, snd_max: 0 }
     }

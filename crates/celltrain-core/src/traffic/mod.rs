@@ -73,7 +73,7 @@ impl TrafficConfig {
         }
     }
 
-    /// Returns the bursts over TCP, if it sends bursts.
+    /// Returns the bursts over TCP, if the flow sends bursts.
     pub fn bursts(&self) -> Option<&bursts::Config> {
         match self.load() {
             Load::Bursts(bursts) => Some(bursts),

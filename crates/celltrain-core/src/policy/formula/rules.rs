@@ -90,7 +90,8 @@ fn is_of_cells(on: On) -> bool {
 }
 
 impl Rules {
-    /// Compiles the rules of a policy at a port, for VCs with these names; `None` if they are not known yet.
+    /// Compiles the rules of a policy at a port, for VCs with these names. `vcs` is `None` if the VCs are not known
+    /// yet.
     pub(super) fn of(config: &Table, port_info: &PortInfo<'_>, vcs: Option<&[&str]>) -> Result<Self, Vec<Fault>> {
         let (questions, events) = (config.questions(), config.events());
         let texts = Texts { vcs, ..config.texts(&questions, &events) };

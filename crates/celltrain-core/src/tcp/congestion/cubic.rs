@@ -54,7 +54,7 @@ struct Epoch {
     t: Span,
     /// Time of the last growth of cwnd; `None` while the receiver's window keeps it from growing.
     grew: Option<Time>,
-    /// K: seconds from the start until the cubic reaches `w_max`.
+    /// K: seconds from the start of the stage until the cubic reaches `w_max`.
     k: f64,
     w_max: f64,
     /// `W_est`: estimate of Reno's window.

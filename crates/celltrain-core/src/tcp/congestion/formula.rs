@@ -1,9 +1,9 @@
 //! A congestion control written as formulas in the scenario: new values of cwnd and ssthresh after an acknowledgement,
 //! a loss or a timeout.
 //!
-//! Source: the scenario; the language is `celltrain-formula`'s, and `docs/design/formulas.md` describes its evaluation.
-//! Names are from `docs/mechanisms.md` 3.
-//! Departures: without a formula, a value follows [`jacobson`](super::jacobson).
+//! Source: the scenario. `celltrain-formula` defines the language, and `docs/design/formulas.md` describes its
+//! evaluation. Names are from `docs/mechanisms.md` 3. Departures: without a formula, a value follows
+//! [`jacobson`](super::jacobson).
 
 use std::collections::BTreeMap;
 

@@ -57,8 +57,8 @@ impl TcpConfig {
 /// Jacobson 1988, RFC 5681 (3.2): three duplicates mean a loss, not a reordering.
 const THRESHOLD: u32 = 3;
 
-/// The sender's interface to its loss recovery. Timeouts are the same for all ([`Windows::on_timeout`], then
-/// go-back-N).
+/// The sender's interface to its loss recovery. Timeouts are handled in the same way for all variants
+/// ([`Windows::on_timeout`], then go-back-N).
 pub trait Recovery: Send {
     /// Returns whether the two ends exchange selective acknowledgements (RFC 2018).
     fn selective(&self) -> bool {
@@ -76,7 +76,7 @@ pub trait Recovery: Send {
     /// Handles a duplicate acknowledgement while data is outstanding; `news` is true if its blocks report new data.
     fn on_duplicate_ack(&mut self, flight: &Flight<'_>, news: bool, windows: &mut Windows) -> Reaction;
 
-    /// Handles an acknowledgement of `acked` new bytes; `flight` is what remains outstanding.
+    /// Handles an acknowledgement of `acked` new bytes; `flight` is the data that remains outstanding.
     fn on_new_ack(&mut self, _flight: &Flight<'_>, _acked: u64, _windows: &mut Windows) -> Progress {
         Progress::Grow
     }
