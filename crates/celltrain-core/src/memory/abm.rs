@@ -4,9 +4,10 @@
 //! Source: Addanki, Apostolaki, Ghobadi, Schmid and Vanbever, "ABM: Active Buffer Management in Datacenters", SIGCOMM
 //! 2022, equation 1; the authors' code for which queues count. `T_i` = `alpha_i` (B - Q) / `n_p` times the share of its
 //! port's rate at which queue i drained in the last interval. `n_p` is the sum over ports of min(1, `q_i` / congested),
-//! at least 1. The share is between 1 / priorities and 1. Departures: in the authors' code, packets of a flow's first
-//! round trip have an alpha of 1024. Here they are not distinguished; give their queue its own alpha. In the authors'
-//! code, a queue is congested at 28,000 bytes, which are 584 cells of 48 bytes.
+//! at least 1. The share is between 1 / priorities and 1.
+//! Departures: in the authors' code, packets of a flow's first round trip have an alpha of 1024. Here they are not
+//! distinguished; give their queue its own alpha. In the authors' code, a queue is congested at 28,000 bytes, which are
+//! 584 cells of 48 bytes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

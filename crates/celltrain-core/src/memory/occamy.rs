@@ -1,9 +1,9 @@
 //! Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are expelled.
 //!
 //! Source: Shan and others, "Occamy: A Preemptive Buffer Management for On-chip Shared-memory Switches", 2025. Queues
-//! with `q_i` > `T_i` lose cells from their heads, round robin, paced by a token bucket in cells. Departures: in the
-//! paper, expulsions take the bandwidth of the memory that departures leave; here the bucket is filled at a rate of its
-//! own, by default the rate of the fastest port of the pool.
+//! with `q_i` > `T_i` lose cells from their heads, round robin, paced by a token bucket in cells.
+//! Departures: in the paper, expulsions take the bandwidth of the memory that departures leave; here the bucket is
+//! filled at a rate of its own, by default the rate of the fastest port of the pool.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

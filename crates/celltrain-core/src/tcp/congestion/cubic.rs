@@ -2,11 +2,12 @@
 //! round-trip time.
 //!
 //! Source: RFC 9438, whose symbols are used: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
-//! in seconds and windows are in segments, as in the RFC. Departures: the round-trip time is smoothed as in RFC 6298
-//! (2.3) from one exact sample per round trip, separately from the retransmission timer, which counts coarse ticks.
-//! min(cwnd, rwnd) replaces the flight size (4.6); they are equal while a sender has data. Slow start is standard,
-//! without `HyStart++` (4.10). Spurious losses are not undone (4.9). At or above the receiver's window, cwnd does not
-//! grow in congestion avoidance (5.8), whatever `window_growth` is.
+//! in seconds and windows are in segments, as in the RFC.
+//! Departures: the round-trip time is smoothed as in RFC 6298 (2.3) from one exact sample per round trip, separately
+//! from the retransmission timer, which counts coarse ticks. min(cwnd, rwnd) replaces the flight size (4.6); they are
+//! equal while a sender has data. Slow start is standard, without `HyStart++` (4.10). Spurious losses are not undone
+//! (4.9). At or above the receiver's window, cwnd does not grow in congestion avoidance (5.8), whatever `window_growth`
+//! is.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;

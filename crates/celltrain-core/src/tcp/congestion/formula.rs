@@ -2,8 +2,9 @@
 //! a loss or a timeout.
 //!
 //! Source: the scenario. `celltrain-formula` defines the language, and `docs/design/formulas.md` describes its
-//! evaluation. Names are from `docs/mechanisms.md` 3. Departures: without a formula, a value follows
-//! [`jacobson`](super::jacobson).
+//! evaluation.
+//! Names are from `docs/mechanisms.md` 3.
+//! Departures: without a formula, a value follows [`jacobson`](super::jacobson).
 
 use std::collections::BTreeMap;
 
