@@ -156,7 +156,7 @@ pub struct SeenCell<'a> {
     pub interface: u32,
     /// Arrival or departure.
     pub direction: Direction,
-    /// VPI and VCI of the cell at that port.
+    /// VPI and VCI of the cell at the port.
     pub circuit: Circuit,
     /// The rest of the cell.
     pub cell: CellKind,

@@ -40,7 +40,7 @@ pub struct Watch<'a> {
 pub struct Destination<'a> {
     /// Receives the capture's bytes, and returns whether to continue.
     pub sink: &'a mut dyn FnMut(&[u8]) -> bool,
-    /// Description that the capture's file contains.
+    /// Description to store in the capture's file.
     pub about: About,
     /// True if the engine reports the outcome of frames.
     pub tells_fates: bool,

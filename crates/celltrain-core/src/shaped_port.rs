@@ -165,7 +165,7 @@ impl ShapedPort {
         self.buffer.take_outcomes()
     }
 
-    /// Removes the RM cells before `number`. That cell has reached the end of its loop.
+    /// Removes the RM cells before `number`, because RM cell `number` has reached the end of its loop.
     pub fn forget_rms_before(&mut self, label: Label, number: FrameNumber) {
         self.vcs[label].rms.forget_before(number);
     }

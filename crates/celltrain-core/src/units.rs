@@ -1,8 +1,8 @@
 //! Time, rates and sizes: whole numbers inside the engine, numbers with a unit in a scenario.
 //!
 //! Source: `docs/mechanisms.md` section 11. N synchronous sources collide at the same instant, and the winner of a
-//! freed place decides the outcome of plain UBR. So the clock's unit is chosen per scenario so that every cell time,
-//! delay and tick is a whole number of units, and ties are detected exactly.
+//! freed place decides the outcome of plain UBR. Therefore the clock's unit is chosen for each scenario so that every
+//! cell time, delay and tick is a whole number of units, and ties are detected exactly.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

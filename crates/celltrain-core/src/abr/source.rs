@@ -68,7 +68,7 @@ pub struct Source {
     pace: Pace,
     /// Start of the last in-rate forward RM cell.
     forward_at: Option<Time>,
-    /// In-rate cells started since that forward RM cell.
+    /// In-rate cells started since the last in-rate forward RM cell.
     cells: u32,
     /// True if one of these cells was a backward RM cell.
     backward_sent: bool,

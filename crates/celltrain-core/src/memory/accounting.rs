@@ -204,7 +204,7 @@ struct Pool {
     headroom: Option<u32>,
     /// `q_i`.
     shared: TiVec<PoolQueue, u32>,
-    /// The number in the memory of each queue of the pool.
+    /// For each queue of the pool: its index in the memory.
     queues: TiVec<PoolQueue, QueueIndex>,
     policy: Box<dyn MemoryPolicy>,
     hooks: Hooks,

@@ -3,7 +3,7 @@
 //! Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998, section III. Symbols: B cells in the shared part, Q of them taken, `q_i` by
 //! queue i, and `alpha_i`. S saturated queues settle at alpha B / (1 + alpha S).
-//! Departures: the paper counts in real numbers and does not say if the arriving cell counts in Q; see
+//! Departures: the paper counts in real numbers and does not say whether the arriving cell counts in Q; see
 //! [`ArrivingCell`].
 
 use schemars::JsonSchema;
@@ -23,7 +23,7 @@ pub struct Config {
     /// Alpha of queues without their own.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
-    /// Selects if the arriving cell counts in Q.
+    /// Whether the arriving cell counts in Q.
     pub arriving_cell: ArrivingCell,
 }
 

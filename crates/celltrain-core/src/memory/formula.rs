@@ -21,10 +21,10 @@ use crate::error::Fault;
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "MemoryFormula")]
 pub struct Config {
-    /// Where this condition holds, a cell may enter if the pool has a place: `q_i + 1 <= alpha * (B - Q)`.
+    /// A cell may enter if this condition holds and the pool has a place: `q_i + 1 <= alpha * (B - Q)`.
     #[schemars(extend("x-expect" = "a formula, such as \"q_i + 1 <= B - Q\""))]
     pub admit: String,
-    /// Names for what stays the same during a run: a number, or a formula of constants.
+    /// Constants, by name: each a number or a formula of constants.
     #[serde(default)]
     pub constants: BTreeMap<String, Start>,
 }

@@ -24,7 +24,7 @@ pub struct Config {
     /// Alpha of queues without their own.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
-    /// Rate of the line that the expelled cells would fill; that of the fastest port when absent.
+    /// Rate of the line that the expelled cells would fill; the rate of the fastest port when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<BitRate>,
     /// Cells that can be expelled at once after a pause.

@@ -49,8 +49,8 @@ fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
     for (label, last) in [(0, false), (1, false), (0, false), (1, false), (1, true), (0, true)] {
         port.offer(cell(label, 1, last));
     }
-    // The second cell of B finds three waiting. B's first cell is discarded too, which leaves room for the end of A's
-    // frame.
+    // The second cell of B finds three cells waiting. B's first cell is discarded too, which leaves room for the end of
+    // A's frame.
     assert_eq!(sent(&mut port), [(0, 1); 3]);
     let of_b = port.vc_counters().nth(1).unwrap();
     assert_eq!((of_b.lost_overflow, of_b.lost_pushed_out, of_b.discarded_remainder, of_b.cut_frames), (1, 1, 1, 1));

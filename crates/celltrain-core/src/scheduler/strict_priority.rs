@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Class, Configure, Scheduler, Service, VcKind, Waiting};
 
-/// Strict priority: cells of class `cbr` are sent before those of `vbr`, and those before cells of `ubr`; each class is
-/// first in, first out. A cell in service is not interrupted. It has no parameters: the class is a setting of the VC.
+/// Strict priority: cells of class `cbr` are sent before those of `vbr`, and cells of `vbr` before those of `ubr`. Each
+/// class is first in, first out. A cell in service is not interrupted. It has no parameters: the class is a setting of
+/// the VC.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "StrictPriority")]

@@ -87,7 +87,7 @@ pub struct SegmentTimers {
     sent: VecDeque<Option<(u64, u64)>>,
     /// Number of entries removed from the front; a segment's number is its index plus this.
     gone: u64,
-    /// End and number of each entry, to find a resent segment quickly among very many segments.
+    /// End and number of each entry, to find a resent segment quickly among many.
     by_end: BTreeSet<(u64, u64)>,
 }
 

@@ -131,7 +131,7 @@ mod tests {
         // The value is 1.05 * 50 / (0.05 * 25 + 50) = 52.5 / 51.25 for 25 cells, and 1.15 * 50 / (0.15 * 100 + 50) =
         // 57.5 / 65 for 100.
         assert_near(control.fraction(25, C), 52.5 / 51.25);
-        // For a single cell it is 1.05 * 50 / (0.05 + 50).
+        // For a single cell, the value is 1.05 * 50 / (0.05 + 50).
         assert_near(control.fraction(1, C), 52.5 / 50.05);
         assert_near(control.fraction(100, C), 57.5 / 65.0);
         // 57.5 / (0.15 q + 50) is QDLF = 0.5 at q = 433.3.
