@@ -242,8 +242,8 @@ impl Wire {
         Ok(packet)
     }
 
-    /// Begins a frame's packet with an IPv4 header like the ones common hosts send. Returns the packet with the source
-    /// and destination ports.
+    /// Begins a frame's packet with an IPv4 header as common hosts send it. Returns the packet with the source and
+    /// destination ports.
     fn ip(&self, frame: &Frame) -> (PacketBuilderStep<IpHeaders>, [u16; 2]) {
         let Connection { sender, receiver, .. } = self.connection(frame);
         let ends = [(sender, frame.connection % PORTS), (receiver, frame.connection / PORTS)];

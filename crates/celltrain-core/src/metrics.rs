@@ -457,7 +457,7 @@ impl FinalState<'_> {
                 queue_cells: port.waiting.iter().sum(),
                 counters,
                 replaced_results: port.replaced_results,
-                // The last cell may still be in service at the end.
+                // The last cell may still be in service at the end, so the quotient may exceed 1.
                 utilisation: (busy / self.end.0.max(1) as f64).min(1.0),
             }
         };

@@ -1,7 +1,7 @@
 //! Timed scripts that test the ABR source and destination at one end of a VC. A line describes a cell sent or received.
 //!
 //! The settings of a script (`tests/abr/*.script`, read by [`crate::script`]) are parameters, `link_rate` and
-//! `round_trip`. Its lines:
+//! `round_trip`. The lines of a script:
 //!
 //! ```text
 //! data 100                     a hundred more data cells wait to be sent

@@ -278,10 +278,10 @@ pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
 ///    change a best schedule slot by slot, so that m(d) is used for d or not at all. If d is used with another cell x,
 ///    that cell arrived no later than m(d), as m(d) was the last arrival left: exchange x and m(d). If d is not used
 ///    and m(d) is sent at a later slot, send it at d. Neither change makes more intervals contain any slot.
-/// 2. *The most intervals of which no slot is in more than M* are found by a greedy algorithm: in the order of their
-///    starts, remove the interval that ends last whenever M + 1 intervals contain a slot (Faigle and Nawijn, "Note on
-///    Scheduling Intervals On-Line", Discrete Applied Mathematics 58, 1995; Carlisle and Lloyd, "On the k-Coloring of
-///    Intervals", Discrete Applied Mathematics 59, 1995).
+/// 2. *The largest set of intervals that puts no slot into more than M of them* is found by a greedy algorithm: in the
+///    order of their starts, remove the interval that ends last whenever M + 1 intervals contain a slot (Faigle and
+///    Nawijn, "Note on Scheduling Intervals On-Line", Discrete Applied Mathematics 58, 1995; Carlisle and Lloyd, "On
+///    the k-Coloring of Intervals", Discrete Applied Mathematics 59, 1995).
 pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
     // Number of cells by slot and port.
     let mut schedule: BTreeMap<(u32, u32), u32> = BTreeMap::new();

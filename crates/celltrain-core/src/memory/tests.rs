@@ -42,7 +42,7 @@ impl Pool {
         true
     }
 
-    /// Returns what every queue holds.
+    /// Returns the number of cells in every queue.
     pub(super) fn held(&self) -> Vec<u32> {
         self.queues.raw.clone()
     }
@@ -81,7 +81,7 @@ impl Pool {
     }
 }
 
-/// Offers cells to these queues in turn until none enters. Returns what every queue holds.
+/// Offers cells to these queues in turn until none enters. Returns the number of cells in every queue.
 pub(super) fn fill(pool: &mut Pool, queues: &[u32]) -> Vec<u32> {
     loop {
         let entered = queues.iter().filter(|&&queue| pool.offer(queue)).count();

@@ -68,7 +68,7 @@ impl RunResult {
     }
 }
 
-/// Combines each counter of a record with the same counter of another.
+/// Combines each counter of a record with the same counter of another record.
 macro_rules! counters {
     ($record:ty: $($($field:ident).+),+ $(,)?) => {
         impl $record {

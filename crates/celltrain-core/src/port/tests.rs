@@ -60,8 +60,8 @@ fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
 #[test]
 fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
     let mut port = port(tail_drop::Config {}, 2);
-    // Two of the first frame's four cells find room, none of the second's two. The third frame, of the other VC, loses
-    // its only cell. Then one cell is sent, and the first of the fourth frame's two cells is admitted.
+    // Two of the first frame's four cells find room, and none of the second frame's two do. The third frame, of the
+    // other VC, loses its only cell. Then one cell is sent, and the first of the fourth frame's two cells is admitted.
     for (label, frame, last) in [(0, 1, false), (0, 1, false), (0, 1, false), (0, 1, true), (0, 2, false), (0, 2, true)]
     {
         assert_eq!(port.offer(cell(label, frame, last)), port.counters().offered <= 2);

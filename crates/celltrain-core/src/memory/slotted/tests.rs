@@ -191,8 +191,8 @@ fn a_port_that_is_always_busy_costs_longest_queue_drop_the_cells_of_the_other() 
     assert_eq!(sent(&policy, 4, 2, &bursts), 2 * 2 + 7);
 }
 
-/// Returns what queues with these alphas hold after many slots. In each slot, more cells arrive for every queue than
-/// fit.
+/// Returns how many cells queues with these alphas hold after many slots. In each slot, more cells arrive for every
+/// queue than fit.
 fn saturated(cells: u32, alphas: &[f64], arriving_cell: ArrivingCell) -> Vec<u32> {
     let policy = dynamic_threshold::Config { alpha: 1.0, arriving_cell }.into();
     let infos: TiVec<PoolQueue, QueueInfo> =
