@@ -87,7 +87,7 @@ pub enum SegmentStep {
     Arrived {
         /// Its bytes.
         segment: Segment,
-        /// Whether the segment contains new data.
+        /// The kind of arrival.
         kind: ArrivalKind,
     },
     /// The receiver sends an acknowledgement.
@@ -103,7 +103,7 @@ pub enum SegmentStep {
         ack: Ack,
         /// SACK blocks in it.
         blocks: SackBlocks,
-        /// Whether the acknowledgement contains new information.
+        /// The kind of acknowledgement.
         kind: AckKind,
     },
 }

@@ -294,8 +294,8 @@ pub(crate) mod tests {
             policer.counters.nonconforming_cells
         };
         // Of 12 cells at twice PCR, every second one is too fast, so 6 do not conform. If MFS is 11, the eleventh cell
-        // exceeds it, because it is not the last. If MFS is 10, so does the tenth, but that cell was already too fast.
-        // The last cell never exceeds MFS.
+        // exceeds it, because it is not the last. If MFS is 10, the tenth cell also exceeds it, but that cell was
+        // already too fast. The last cell never exceeds MFS.
         assert_eq!([12, 11, 10].map(nonconforming), [6, 7, 7]);
     }
 

@@ -90,7 +90,7 @@ impl Refusal {
     }
 }
 
-/// Reads a TOML text. Returns a handle if there are no faults, and the reading with its faults and memory estimate.
+/// Reads a TOML text. Returns a handle if the text has no faults, and the reading with its faults and memory estimate.
 pub(crate) fn read(toml: &str, deadline: &Deadline) -> Result<(Option<Handle>, Estimated), Refusal> {
     let go_on = || deadline.is_ahead();
     let reading = reading::read("scenario", machine(), &CancellationToken::new(&go_on), |reader| reader.toml(toml));

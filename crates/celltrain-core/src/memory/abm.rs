@@ -149,8 +149,8 @@ mod tests {
         // No cell left in the interval. Both shares are then the smallest possible with two priorities, a half.
         pool.act_at(Time::default() + Span(100));
         assert_eq!(pool.threshold(1), 25.0);
-        // In the next interval, queue 0 sends 25 cells. A quarter of what the port can send is less than the smallest
-        // share.
+        // In the next interval, queue 0 sends 25 cells, a quarter of the port's capacity. That is less than the
+        // smallest share.
         (0..25).for_each(|_| pool.leave(0));
         pool.act_at(Time::default() + Span(200));
         assert_eq!(pool.threshold(0), 75.0 / 2.0);

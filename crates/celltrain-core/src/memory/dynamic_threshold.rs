@@ -23,7 +23,7 @@ pub struct Config {
     /// Alpha of queues without their own.
     #[schemars(range(min = 0.0), extend("x-expect" = "a factor of the free places (above 0)"))]
     pub alpha: f64,
-    /// Whether the arriving cell counts in Q.
+    /// Selects whether the arriving cell counts in Q.
     pub arriving_cell: ArrivingCell,
 }
 

@@ -30,7 +30,7 @@ impl SackBlocks {
         self.blocks[..self.count].iter().copied()
     }
 
-    /// Returns whether there are no blocks.
+    /// Returns whether the list of blocks is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
