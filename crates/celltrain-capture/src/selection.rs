@@ -28,7 +28,7 @@ pub struct Selected {
     pub vcs: TiVec<VcIndex, bool>,
     /// By flow.
     pub flows: TiVec<FlowIndex, bool>,
-    /// First instant, and the first instant after the window.
+    /// First instant of the window, and the first instant after the window.
     pub window: [Time; 2],
 }
 

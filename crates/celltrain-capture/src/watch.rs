@@ -26,7 +26,7 @@ use crate::{
 /// Observer that captures a run.
 pub struct Watch<'a> {
     clock: Clock,
-    /// First instant, and the first instant after the window.
+    /// First instant of the window, and the first instant after the window.
     window: [Time; 2],
     looks: Looks,
     /// `None` after a failure.

@@ -8,7 +8,7 @@ pub(super) struct Packet {
     pub(super) time_ns: u64,
     pub(super) flags: u32,
     pub(super) comment: Option<String>,
-    /// The packet's bytes, without the four that link type NULL puts in front.
+    /// The packet's bytes, without the four bytes that link type NULL puts in front.
     pub(super) bytes: Vec<u8>,
 }
 
