@@ -87,7 +87,7 @@ def numbers(answer: dict[str, Any], paper: Paper) -> str:
             parts += [f"### {table.heading}", number_table(table, some, paper)]
             parts += [f"{mark}) {note}." for mark, note in enumerate(notes(some), start=1)]
             if len(set(rules.values())) > 1 and table.number in rules:
-                parts += [f"Numbers count as inside if {rules[table.number]}."]
+                parts += [f"A number counts as inside if it is {rules[table.number]}."]
     return "\n\n".join(part for part in parts if part)
 
 

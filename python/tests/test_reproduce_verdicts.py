@@ -127,14 +127,14 @@ def test_a_page_has_a_column_for_each_verdict_there_is(rates: Reproduction) -> N
     text = paper_page.numbers(rates.to_dict(), rates.paper)
     assert "| tcp group | column | throughput mbps | ours | in range | near mean | PIT |" in text
     assert "| 1-3 | a | 2.78 | 2.88 (2.87\u20132.90) | **no** | yes | 0.04 |" in text
-    assert "Numbers count as inside if in range or near the mean." in text
+    assert "A number counts as inside if it is in range or near the mean." in text
     # This paper states no tolerance for the mean.
     lan = of_factor("af-96-1269", 1.03)
     text = paper_page.numbers(lan.to_dict(), lan.paper)
     assert "| network | sources | buffer cells | policy | efficiency | ours | in range | PIT |" in text
     # The page uses the paper's notation.
     assert f"ran {SEEDS} seeds for LAN" in text
-    assert "count as inside" not in text, "all tables have the same rule"
+    assert "counts as inside" not in text, "all tables have the same rule"
     assert "| - 1) |" in text, "what is not scored has no verdict, and its note"
 
 
