@@ -2,7 +2,8 @@
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::memory::{MemoryConfig, QueueConfig, QueueIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
@@ -45,6 +46,8 @@ pub enum Over {
     RateFlows,
     /// Connections whose packets wait before the ATM network.
     EdgeFlows,
+    /// Queues and priority groups of memories that ports share.
+    Queues,
 }
 
 impl Over {
@@ -56,6 +59,7 @@ impl Over {
             Over::Flows => "flows",
             Over::RateFlows => "rate_flows",
             Over::EdgeFlows => "edge_flows",
+            Over::Queues => "memory_queues",
         }
     }
 
@@ -70,6 +74,7 @@ impl Over {
             Over::Flows => network.flows.len(),
             Over::RateFlows => recorder.rate_flows().count(),
             Over::EdgeFlows => recorder.edge_flows().count(),
+            Over::Queues => recorder.queues().len(),
         }
     }
 
@@ -79,6 +84,7 @@ impl Over {
             Over::Ports | Over::PortFlows | Over::Flows => None,
             Over::RateFlows => Some("no connection's data is an ABR VC, as [vc.NAME.abr] makes it"),
             Over::EdgeFlows => Some("no connection crosses an edge device or is an ABR VC"),
+            Over::Queues => Some("no ports share a memory, as [switch.NAME.memory] makes them"),
         }
     }
 }
@@ -190,6 +196,17 @@ pub const SERIES: &[Series] = &[
             Counts edge_p_ctr, "packets", "its P_CTR";
         },
         choose: |choice| choice.edges = true,
+    },
+    Series {
+        name: "memory",
+        meaning: "cells and threshold of each queue of the memories that ports share",
+        over: Over::Queues,
+        columns: columns! {
+            Counts memory_cells, "cells", "cells that the queue holds, in its reserve, pool and headroom";
+            Counts memory_shared_cells, "cells", "q_i: cells of the pool's shared part among them";
+            Numbers memory_threshold_cells, "cells", "cells of the shared part that the queue may hold";
+        },
+        choose: |choice| choice.memories = true,
     },
 ];
 
@@ -381,6 +398,10 @@ impl Recorded {
         let flow_of = |vc: VcIndex| of_vc[vc].map_or_else(|| format!("vc{}", vc.number()), str::to_owned);
         let name = |flow: FlowIndex| network.flows[flow].name.clone();
         let links: Vec<LinkIndex> = recorder.links().to_vec();
+        let queue = |&(memory, queue): &(MemoryIndex, QueueIndex)| {
+            let memory = &network.memories[memory];
+            queue_name(memory, &memory.queues[queue], network)
+        };
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
         Self {
             time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
@@ -390,6 +411,7 @@ impl Recorded {
                 (Over::Flows.name(), network.flows.keys().map(name).collect()),
                 (Over::RateFlows.name(), recorder.rate_flows().map(name).collect()),
                 (Over::EdgeFlows.name(), recorder.edge_flows().map(name).collect()),
+                (Over::Queues.name(), recorder.queues().iter().map(queue).collect()),
             ],
             arrays: trace
                 .series
@@ -399,6 +421,11 @@ impl Recorded {
                 .collect(),
         }
     }
+}
+
+/// Returns the name of a queue: `sw/sw->host1/0` for the memory, the link and the priority.
+pub(crate) fn queue_name(memory: &MemoryConfig, queue: &QueueConfig, network: &Network) -> String {
+    format!("{}/{}/{}", memory.name, network.links[queue.link].name, queue.priority)
 }
 
 #[cfg(test)]
@@ -464,7 +491,7 @@ mod tests {
         };
         assert_eq!(
             refusal(&["window"], "1us"),
-            "\"window\" is not a series; it must be one of queue, occupancy, cwnd, delivered, acr, edge"
+            "\"window\" is not a series; it must be one of queue, occupancy, cwnd, delivered, acr, edge, memory"
         );
         assert!(refusal(&["cwnd"], "0s").contains(
             "is too short: a run of 1ms may have 1000000 samples after the first, so the smallest step is 1ns"

@@ -7,7 +7,8 @@ use super::fabric::Fabric;
 use super::plan::{Passed, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome};
 use crate::cancellation::CancellationToken;
-use crate::index::{Label, LinkIndex, VcIndex};
+use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::memory::Memory;
 use crate::metrics::FinalState;
 use crate::port::{PortCounters, PortState};
 use crate::probe::Queues;
@@ -173,5 +174,9 @@ impl Queues for Seen<'_> {
             Role::Contended(number) => into.extend(self.contended(number).per_vc),
             Role::Transparent => into.extend(self.engine.routing.vcs[link].iter().map(|_| 0)),
         }
+    }
+
+    fn memory(&self, _: MemoryIndex) -> &Memory {
+        unreachable!("networks with shared memories run on the reference engine")
     }
 }
