@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from celltrain.drawing import memory
 from celltrain.drawing.axes import (
     COLOURS,
     INK,
@@ -129,6 +130,24 @@ class Plot:
         return _finished(ax, labels)
 
     @checked()
+    def memory(self, name: str | None = None, *, ax: Axes | None = None) -> Axes:
+        """Draws a memory that ports share over time: one block, divided by queue.
+
+        Areas are the cells that each queue holds, on top of each other. Dashed lines are the thresholds: how many cells of
+        the shared part a queue may hold. A dotted line is the size of the memory.
+
+        Args:
+            name: The memory, which has the name of its switch; the one that was fullest when None.
+            ax: Axes to draw on.
+        """
+        times, labels, [held, _, thresholds] = self._series.raw("memory")
+        block = memory.of(self._answer, labels, held, name)
+        ax = new_axes() if ax is None else ax
+        memory.draw(ax, times, block, held[:, block.queues], thresholds[:, block.queues])
+        ax.set_title("\n".join([f"Memory of {brief(block.name, LONGEST_LABEL)}", *self._title]), parse_math=False)
+        return _beside(ax)
+
+    @checked()
     def write(self, file: str | os.PathLike[str]) -> Path:
         """Draws the recorded series into a file, a panel each.
 
@@ -187,9 +206,13 @@ class Plot:
 def _finished(ax: Axes, labels: Sequence[str]) -> Axes:
     """Adds a legend next to the plot, unless it would be too long, and lets the axis begin at zero."""
     ax.set_ylim(bottom=0)
-    if len(labels) <= MAX_LEGEND:
-        legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
-        for text in legend.get_texts():
-            # A dollar in a name is a dollar.
-            text.set_parse_math(False)
+    return _beside(ax) if len(labels) <= MAX_LEGEND else ax
+
+
+def _beside(ax: Axes) -> Axes:
+    """Adds a legend next to the plot."""
+    legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
+    for text in legend.get_texts():
+        # A dollar in a name is a dollar.
+        text.set_parse_math(False)
     return ax

@@ -72,7 +72,7 @@ def run(
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
         seed: Seed of every random choice; the scenario's own when None.
-        trace: Series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording changes
+        trace: Series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`, `"memory"`. Recording changes
             nothing in the run. The last two are for connections with a controlled rate or an edge device, and are refused
             if there is none.
         step: Time between two samples of the series, for example `"1ms"`.

@@ -26,6 +26,9 @@ TIME = Column(
 )
 PORT = Column(name="port", kind="name", unit="", meaning="the output port, named after its link")
 FLOW = Column(name="flow", kind="name", unit="", meaning="the connection")
+QUEUE = Column(name="queue", kind="name", unit="", meaning="the queue: the memory, the link and the priority")
+#: Naming columns of series, by the list with the names of their columns; the others are series of connections.
+_NAMING = {"ports": PORT, "memory_queues": QUEUE}
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Table:
@@ -73,7 +76,7 @@ def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mappin
 
 
 class Series(Mapping[str, "pa.Table"]):
-    """The recorded series of a run by name: `queue`, `occupancy`, `cwnd`, `delivered`, `acr`, `edge`, as far as traced."""
+    """The recorded series of a run by name: `queue`, `occupancy`, `cwnd`, `delivered`, `acr`, `edge`, `memory`, as far as traced."""
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
         self._recorded = recorded
@@ -106,7 +109,7 @@ class Series(Mapping[str, "pa.Table"]):
         return self._recorded["time_s"], labels, arrays
 
     def flows(self, name: str) -> list[str]:
-        """Returns the flow of each of a series' columns; empty for a series of ports."""
+        """Returns the flow of each of a series' columns; empty for a series of ports or queues."""
         return self._names(name).get(FLOW, [])
 
     def _names(self, name: str) -> dict[Measure, list[str]]:
@@ -115,7 +118,7 @@ class Series(Mapping[str, "pa.Table"]):
         if over == "occupancy_columns":
             ports, flows = zip(*self._recorded[over], strict=True) if self._recorded[over] else ((), ())
             return {PORT: list(ports), FLOW: list(flows)}
-        return {PORT if over == "ports" else FLOW: list(self._recorded[over])}
+        return {_NAMING.get(over, FLOW): list(self._recorded[over])}
 
 
 def encoded(table: pa.Table) -> bytes:
