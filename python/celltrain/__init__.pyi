@@ -118,6 +118,7 @@ from .model.types import LongestQueueDrop as LongestQueueDrop
 from .model.types import LongestQueueDropVariant as LongestQueueDropVariant
 from .model.types import MaxMin as MaxMin
 from .model.types import MeasureOptions as MeasureOptions
+from .model.types import MemoryFormula as MemoryFormula
 from .model.types import MemoryOptions as MemoryOptions
 from .model.types import MemoryPolicy as MemoryPolicy
 from .model.types import MinimumRate as MinimumRate
@@ -131,6 +132,7 @@ from .model.types import OutOfOrder as OutOfOrder
 from .model.types import OwnSwitch as OwnSwitch
 from .model.types import PartialAcks as PartialAcks
 from .model.types import PauseAt as PauseAt
+from .model.types import Pauses as Pauses
 from .model.types import PerVc as PerVc
 from .model.types import PerVcAccounting as PerVcAccounting
 from .model.types import PerVcAccountingFixed as PerVcAccountingFixed

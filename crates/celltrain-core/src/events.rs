@@ -7,7 +7,7 @@ use crate::abr::RmCell;
 pub use crate::abr::Rule;
 use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
-use crate::memory::{Limit, QueueIndex};
+use crate::memory::{Limit, QueueIndex, Side};
 use crate::policy::{Decision, View};
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
@@ -197,6 +197,8 @@ pub enum FrameStep {
         occupancy: u32,
         /// True if the cell was pushed out for another.
         pushed_out: bool,
+        /// The limit of the shared memory that kept the cell out, if the port is in one.
+        refusal: Option<MemoryRefusal>,
     },
     /// It loses a cell at a port that takes it for part of the previous frame, whose last cell was lost upstream.
     LostJoined {
@@ -248,6 +250,7 @@ impl FrameStep {
         match *self {
             Self::Admitted(_) | Self::Delivered => "",
             Self::Refused(judged) => judged.decision.rule,
+            Self::Cut { refusal: Some(refusal), .. } => refusal.limit.reason(refusal.rule),
             Self::Cut { pushed_out: false, .. } => NO_ROOM,
             Self::Cut { pushed_out: true, .. } => "made room for another",
             Self::NoRoom(_) => "no room for the packet",
@@ -387,6 +390,12 @@ pub struct MemoryEvent {
     pub memory: MemoryIndex,
     /// The queue or priority group.
     pub queue: QueueIndex,
+    /// The output link of a queue; the input link of a priority group.
+    pub link: LinkIndex,
+    /// Its priority.
+    pub priority: u8,
+    /// The side on which it is counted.
+    pub side: Side,
     /// Its step.
     pub step: MemoryStep,
     /// Cells that the queue holds, with those in its reserve and its headroom.
@@ -394,6 +403,21 @@ pub struct MemoryEvent {
     /// `q_i`: cells of the shared part that the queue holds.
     pub shared: u32,
     /// Q: cells of the pool's shared part that are taken.
+    pub used: u32,
+    /// The threshold of the queue in the shared part, if the policy has one.
+    pub threshold: Option<f64>,
+}
+
+/// The limit of a memory that kept a cell out, with its numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MemoryRefusal {
+    /// The limit that was reached.
+    pub limit: Limit,
+    /// The rule of the policy, in words.
+    pub rule: &'static str,
+    /// `q_i`: cells of the shared part that the queue or group held.
+    pub shared: u32,
+    /// Q: cells of the pool's shared part that were taken.
     pub used: u32,
     /// The threshold of the queue in the shared part, if the policy has one.
     pub threshold: Option<f64>,
@@ -417,17 +441,17 @@ pub enum MemoryStep {
     Paused,
     /// The link may continue (xon).
     Resumed,
+    /// The group waits for itself: all its cells wait at ports that are paused by groups of the same cycle.
+    Deadlocked,
 }
 
 impl MemoryStep {
     /// Returns why the cell was refused, in words; empty if none was.
     pub fn reason(&self) -> &'static str {
         match *self {
-            Self::Refused { limit: Limit::Policy, rule, .. } => rule,
-            Self::Refused { limit: Limit::Pool, .. } => "the pool is full",
-            Self::Refused { limit: Limit::Memory, .. } => "the memory is full",
-            Self::Refused { limit: Limit::Headroom, .. } => "the headroom is used up",
+            Self::Refused { limit, rule, .. } => limit.reason(rule),
             Self::Paused | Self::Resumed => "",
+            Self::Deadlocked => "its cells wait at paused ports of a cycle",
         }
     }
 }

@@ -51,6 +51,8 @@ pub struct RunResult {
     pub ports: TiVec<LinkIndex, PortResult>,
     /// Memories that ports share.
     pub memories: TiVec<MemoryIndex, MemoryResult>,
+    /// The first cycle of priority groups that paused each other for ever, if there was one.
+    pub deadlock: Option<Deadlock>,
     /// VCs with a contract.
     pub contracts: Vec<ContractResult>,
     /// VCs whose rate is controlled (ABR).
@@ -150,6 +152,15 @@ pub struct MemoryResult {
     pub queues: TiVec<QueueIndex, QueueResult>,
 }
 
+/// Priority groups that pause each other for ever: the cells of each wait at the port that feeds the next.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deadlock {
+    /// When it was complete, in seconds.
+    pub at_s: f64,
+    /// The links that feed the groups, and their priorities, in the order in which one waits for the next.
+    pub cycle: Vec<(String, u8)>,
+}
+
 /// Results for a pool of a memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PoolResult {
@@ -170,12 +181,12 @@ pub struct PoolResult {
 /// Results for a queue or a priority group of a memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueResult {
-    /// The name of its output or input link.
-    pub link: String,
-    /// Its priority.
-    pub priority: u8,
-    /// Its pool.
-    pub pool: PoolIndex,
+    /// Its name: that of the memory, the output or input link, and the priority.
+    pub name: String,
+    /// The name of its pool.
+    pub pool: String,
+    /// The side on which it is counted.
+    pub side: Side,
     /// Cells in it at the end, with those in its reserve and its headroom.
     pub cells: u32,
     /// Counters of its cells.
@@ -241,6 +252,8 @@ pub struct FinalState<'a> {
     pub ports: &'a TiSlice<LinkIndex, PortState>,
     /// Its memories.
     pub memories: &'a TiSlice<MemoryIndex, MemoryState>,
+    /// When groups of memories paused each other for ever, and the links and priorities of their cycle.
+    pub deadlock: Option<&'a (Time, Vec<(LinkIndex, u8)>)>,
     /// Its end systems.
     pub end_systems: &'a EndSystems,
     /// Cells in service or on a link, by VC.
@@ -291,6 +304,13 @@ impl FinalState<'_> {
             file_delay,
             ports,
             memories: self.memories(),
+            deadlock: self.deadlock.map(|(at, cycle)| Deadlock {
+                at_s: self.clock.seconds(*at),
+                cycle: cycle
+                    .iter()
+                    .map(|&(link, priority)| (self.network.links[link].name.clone(), priority))
+                    .collect(),
+            }),
             contracts,
             abr: self.abr(),
             cells,
@@ -451,9 +471,9 @@ impl FinalState<'_> {
                 used_cells: state.used,
             };
             let queue = |(queue, &(cells, counters)): (&QueueConfig, &(u32, QueueCounters))| QueueResult {
-                link: self.network.links[queue.link].name.clone(),
-                priority: queue.priority,
-                pool: queue.pool,
+                name: config.queue_name(queue, &self.network.links),
+                pool: config.pools[queue.pool].name.clone(),
+                side: config.pools[queue.pool].side,
                 cells,
                 counters,
             };

@@ -10,7 +10,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::{Network, Vc};
 
 use crate::measure::{Measure, object, outline};
-use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, PORT, RUN};
+use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, MEMORY, PORT, QUEUE, RUN};
 
 /// Version and build profile of the program.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -54,8 +54,13 @@ impl Answer<'_> {
         serde_json::to_string(self).map_err(|_| Interrupted)
     }
 
-    fn rows<'b, T>(&'b self, list: &str, measures: &'static [Measure<T>], items: &'b [T]) -> Rows<'b, T> {
-        Rows { measures, items: items.iter().collect(), columns: columns(self.wanted, list), token: self.token }
+    fn rows<'b, T>(
+        &'b self,
+        list: &str,
+        measures: &'static [Measure<T>],
+        items: impl IntoIterator<Item = &'b T>,
+    ) -> Rows<'b, T> {
+        Rows { measures, items: items.into_iter().collect(), columns: columns(self.wanted, list), token: self.token }
     }
 }
 
@@ -79,6 +84,11 @@ impl Serialize for Answer<'_> {
                 "ports" => map.serialize_entry(name, &ports)?,
                 "contracts" => map.serialize_entry(name, &self.rows(name, CONTRACT, &result.contracts))?,
                 "abr" => map.serialize_entry(name, &self.rows(name, ABR, &result.abr))?,
+                "memories" => map.serialize_entry(name, &self.rows(name, MEMORY, &result.memories.raw))?,
+                "queues" => {
+                    let queues = result.memories.iter().flat_map(|memory| &memory.queues.raw);
+                    map.serialize_entry(name, &self.rows(name, QUEUE, queues))?;
+                }
                 _ => map.serialize_entry(name, value)?,
             }
         }
@@ -86,7 +96,7 @@ impl Serialize for Answer<'_> {
     }
 }
 
-const LISTS: [&str; 4] = ["flows", "ports", "contracts", "abr"];
+const LISTS: [&str; 6] = ["flows", "ports", "contracts", "abr", "memories", "queues"];
 
 /// Outlines the answer that a run of this network would give: every row by name, with every measure. Shows which
 /// measures exist without a run.
@@ -96,12 +106,17 @@ pub fn outlined(network: &Network) -> Value {
         network.vcs.iter().filter(|vc| has(vc)).map(|vc| vc.name.as_str()).collect()
     };
     let bottleneck = &network.links[network.bottleneck].name;
+    let queues: Vec<String> = (network.memories.iter())
+        .flat_map(|memory| memory.queues.iter().map(|queue| memory.queue_name(queue, &network.links)))
+        .collect();
     let lists = [
         ("bottleneck", json!(bottleneck)),
         ("flows", outlines(FLOW, network.flows.iter().map(|flow| flow.name.as_str()))),
         ("ports", outlines(PORT, network.links.iter().map(|link| link.name.as_str()))),
         ("contracts", outlines(CONTRACT, vcs(|vc| vc.contract.is_some()))),
         ("abr", outlines(ABR, vcs(|vc| vc.abr.is_some()))),
+        ("memories", outlines(MEMORY, network.memories.iter().map(|memory| memory.name.as_str()))),
+        ("queues", outlines(QUEUE, queues.iter().map(String::as_str))),
     ];
     answer.extend(lists.map(|(name, list)| (name.to_owned(), list)));
     Value::Object(answer)
@@ -282,5 +297,7 @@ mod tests {
         check(PORT);
         check(CONTRACT);
         check(ABR);
+        check(MEMORY);
+        check(QUEUE);
     }
 }

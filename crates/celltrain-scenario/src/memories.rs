@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::index::{LinkIndex, MemoryIndex, NodeIndex};
 use celltrain_core::memory::{
-    FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, PolicyScope, PoolConfig, PoolIndex,
+    FrameAdmission, Lossless, MemoryConfig, MemoryPolicyConfig, PauseAt, Pauses, PolicyScope, PoolConfig, PoolIndex,
     QueueConfig, QueueIndex, Side,
 };
 use celltrain_core::network::NodeKind;
@@ -54,6 +54,9 @@ pub struct MemoryOptions {
     /// The buffer that the policies of the ports see.
     #[serde(default)]
     pub policies_see: PolicyScope,
+    /// What pauses of lossless groups do.
+    #[serde(default)]
+    pub pauses: Pauses,
 }
 
 /// A part of a memory that queues of one side share.
@@ -188,7 +191,7 @@ struct Resolver<'a> {
 
 impl<'a> Resolver<'a> {
     fn memory(&self, name: String, scope: &mut Scope<'_>) -> MemoryConfig {
-        let MemoryOptions { cells, frames, policies_see, .. } = *self.options;
+        let MemoryOptions { cells, frames, policies_see, pauses, .. } = *self.options;
         let links = &self.layout.graph.links;
         let outputs = links.iter_enumerated().filter(|(_, link)| link.from == self.switch);
         let outputs: Vec<LinkIndex> = outputs.map(|(number, _)| number).collect();
@@ -252,7 +255,10 @@ impl<'a> Resolver<'a> {
         for &port in &ports {
             self.port(port, &pools, &queues, scope);
         }
-        MemoryConfig { name, cells, ports, pools, queues, frames, policies_see }
+        if pauses == Pauses::Links {
+            self.pausing(&queues, scope);
+        }
+        MemoryConfig { name, cells, ports, pools, queues, frames, policies_see, pauses }
     }
 
     /// Returns the links that any of these names or patterns selects.
@@ -413,6 +419,33 @@ impl<'a> Resolver<'a> {
             taken.pools = taken.pools.saturating_add(pool.cells.unwrap_or(0).into());
         }
         taken
+    }
+
+    /// Checks that links can be paused.
+    fn pausing(&self, queues: &TiVec<QueueIndex, QueueConfig>, scope: &mut Scope<'_>) {
+        let mut scope = scope.at("pauses");
+        if queues.iter().all(|queue| queue.lossless.is_none()) {
+            let problem = "has no effect without a lossless group; write lossless = true and a headroom into an entry of \
+                           queue";
+            scope.refuse_text("links", problem);
+            return;
+        }
+        for queue in queues.iter().filter(|queue| queue.lossless.is_some()) {
+            let link = &self.layout.graph.links[queue.link];
+            let table = self.tables.ports[queue.link].map(|(_, table)| table);
+            if let Some(table) = table.filter(|table| table.scheduler != SchedulerConfig::default()) {
+                let problem = format!(
+                    "pauses the port {}, which has the scheduler {}; only ports with one queue can be paused",
+                    link.name,
+                    table.scheduler.name()
+                );
+                scope.once(|scope| scope.refuse_text("links", problem));
+            }
+            if self.layout.graph.nodes[link.from].kind == NodeKind::EdgeDevice {
+                let problem = format!("pauses the port {} of an edge device, which cannot be paused", link.name);
+                scope.once(|scope| scope.refuse_text("links", problem));
+            }
+        }
     }
 
     /// Checks that a port can be in the memory.

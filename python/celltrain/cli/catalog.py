@@ -108,7 +108,7 @@ def page_of(kind: str, name: str) -> str:
     ('tail_drop', 'edge_tail_drop', 'congestion_formula')
     """
     policies = [choice["required"][0] for choice in _definitions()[CHOICES["policies"]]["oneOf"]]
-    word = {"discards": "edge_", "congestion": "congestion_"}.get(kind, "")
+    word = {"discards": "edge_", "congestion": "congestion_", "memory_policies": "memory_"}.get(kind, "")
     return word + name if name in policies else name
 
 

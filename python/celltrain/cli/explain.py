@@ -92,7 +92,14 @@ def _listed(kind: str) -> list[dict[str, str]]:
         return [{"name": entry.name, "summary": entry.summary} for entry in entries(kind)]
     from celltrain.model.measures import ROWS, RUN
 
-    members = {"flows": "tcp1", "ports": "bottleneck", "contracts": "VC", "abr": "VC"}
+    members = {
+        "flows": "tcp1",
+        "ports": "bottleneck",
+        "contracts": "VC",
+        "abr": "VC",
+        "memories": "SWITCH",
+        "queues": "QUEUE",
+    }
     measures = [("", one) for one in RUN]
     measures += [(f"{rows}.{members[rows]}.", one) for rows, columns in ROWS.items() for one in columns]
     return [

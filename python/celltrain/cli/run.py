@@ -14,7 +14,7 @@ from celltrain.cli.options import listed
 from celltrain.errors import Fault, InputError, ScenarioError
 from celltrain.model.files import making
 from celltrain.model.grids import Line
-from celltrain.model.measures import ABR, CONTRACTS, FLOWS, PORTS, Measure
+from celltrain.model.measures import ABR, CONTRACTS, FLOWS, MEMORIES, PORTS, QUEUES, Measure
 from celltrain.text import shortened, shown
 
 if TYPE_CHECKING:
@@ -298,6 +298,14 @@ def blocks(result: RunResult) -> Iterator[Block]:
             yield Line(text=f"{len(vcs)} {what}; the first {MOST_FLOWS}")
         if vcs:
             yield _rows("VC", measures, vcs[:MOST_FLOWS], vcs)
+    if answer["memories"]:
+        yield _rows("memory", MEMORIES, answer["memories"], answer["memories"])
+        queues = sorted(answer["queues"], key=lambda queue: -queue["max_cells"])[:MOST_FLOWS]
+        yield _rows("queue", QUEUES, queues, answer["queues"])
+    if (deadlock := answer["deadlock_s"]) is not None:
+        yield Line(
+            text=f"deadlock    links paused each other for ever at {deadlock:.6g} s: celltrain why names the cycle"
+        )
     yield Line(text=f"cells: {balance(answer)}")
     yield Line(
         text=f"speed: {shell.counted(result.cell_hops)} cell-hops in {result.engine_seconds:.3g} s, "

@@ -250,6 +250,8 @@ class EventRuns:
     written_duration: str
     network: Network
     without_tcp: frozenset[str]
+    pauses: bool
+    """True if a memory of a switch pauses links."""
     progress: Callable[[float], object] | None
 
     @classmethod
@@ -274,8 +276,17 @@ class EventRuns:
             without_tcp=frozenset(
                 flow for flow, options in flows if any(kind in WITHOUT_TCP for kind in options.get("traffic") or {})
             ),
+            pauses=any(memory.get("pauses") == "links" for memory in _memories(settings)),
             progress=progress,
         )
+
+    def deadlock(self, end: Fraction) -> Rows | None:
+        """Returns the events of a deadlock of paused links until a time, if there was one."""
+        if not self.pauses:
+            return None
+        events = self._run("reference", ["memories"], Fraction(0), end, flows=None, share=(1.0, 1.0))["memories"]
+        places = np.flatnonzero(texts(events, "event") == "deadlocked")
+        return Rows("memories", events, places) if len(places) else None
 
     @property
     def flows(self) -> list[str]:
@@ -389,6 +400,13 @@ class EventRuns:
         except ValueError as error:
             raise ScenarioError.of_refusal(error) from None
         return {kind: pa.concat_tables(tables).unify_dictionaries() for kind, tables in blocks.items()}
+
+
+def _memories(settings: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the tables of the memories that ports of switches share."""
+    switches = [own for own in settings.get("switch", {}).values() if isinstance(own, dict)]
+    tables = [table for own in switches for table in (own.get("memory"), *(own.get("memories") or {}).values())]
+    return [table for table in tables if table]
 
 
 def nearest(episodes: Sequence[Episode], instant: float, exactness: float) -> Episode | None:

@@ -13,6 +13,7 @@ import numpy as np
 from celltrain.errors import Fault, ScenarioError
 from celltrain.inspect.history import NEVER, Episode, EventRuns, History
 from celltrain.inspect.story import Sentence, sentences_on, sentences_without_episode
+from celltrain.inspect.words import deadlock
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, endable
 from celltrain.model.grids import Card, Carded, Grid
@@ -153,6 +154,12 @@ def why(
         sentences = sentences_without_episode(history, instant, float(runs.duration))
     else:
         sentences = sentences_on(history, episode, runs.fates(history, episode))
+    if (rows := runs.deadlock(Fraction(instant))) is not None:
+        found = rows.to_list()
+        sentences = [
+            *sentences,
+            Sentence(text=deadlock(found), time=found[0]["time_s"], events=(rows,), is_needed=True),
+        ]
     return Why(
         scenario=runs.name,
         seed=runs.seed,

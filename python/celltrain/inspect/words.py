@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from celltrain.drawing.pages.words import counted
@@ -67,10 +67,30 @@ def loss(row: Mapping[str, Any], what: str) -> str:
         end = "{what} reached its host, but was joined with the frame before, whose last cell was lost."
     elif reason.startswith("a bit"):
         end = "{what} reached its host with a bit that was changed on purpose."
+    elif row.get("pool_used_cells") is not None:
+        end = f"the shared memory had no place at {{port}} for a cell of {{what}}: {reason} ({_at_memory(row)})."
     else:
         end = _LOSSES.get(f"{row['event']}: {reason}", _LOSSES[row["event"]])
     waiting = f"{counted(row['occupancy'] or 0, 'cell')} were waiting"
     return f"At {instant(row['time_s'])} {end.format(what=what, port=shown(row['port'] or ''), waiting=waiting)}"
+
+
+def _at_memory(row: Mapping[str, Any]) -> str:
+    """Returns the numbers by which a shared memory had no place for a cell."""
+    threshold = row["threshold_cells"]
+    parts = [
+        f"q_i = {counted(int(row['held_cells']), 'cell')}",
+        *([] if threshold is None else [f"T_i = {threshold:,.6g}"]),
+        f"Q = {row['pool_used_cells']:,}",
+    ]
+    return ", ".join(parts)
+
+
+def deadlock(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Returns a sentence on the links of a deadlock, in the order in which each waits for the next."""
+    cycle = [f"{shown(row['port'])} (priority {row['priority']})" for row in rows]
+    ways = ", ".join(f"{one} waits for {other}" for one, other in zip(cycle, [*cycle[1:], cycle[0]], strict=True))
+    return f"At {instant(rows[0]['time_s'])} links had paused each other for ever: {ways}. Nothing can leave them."
 
 
 def rule(row: Mapping[str, Any]) -> str | None:

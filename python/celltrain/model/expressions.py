@@ -148,7 +148,7 @@ def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
     """
     columns: dict[str, list[str]] = {}
     for path in _paths(texts):
-        if len(path) > 2 and path[0] in ("flows", "ports", "contracts", "abr"):
+        if len(path) > 2 and path[0] in ("flows", "ports", "contracts", "abr", "memories", "queues"):
             own = columns.setdefault("bottleneck" if path[:2] == ["ports", "bottleneck"] else path[0], [])
             own.extend({path[2]} - set(own))
     if "ports" in columns:

@@ -92,9 +92,9 @@ def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
 _TABLES = json.loads(_core.measures())
 
 #: The lists of an answer by name, and the measures of their rows: flows, ports, VCs with a contract (GFR), VCs whose rate
-#: is controlled (ABR).
-ROWS = {name: _measures(_TABLES[name]) for name in ("flows", "ports", "contracts", "abr")}
-FLOWS, PORTS, CONTRACTS, ABR = ROWS.values()
+#: is controlled (ABR), memories that ports share, and their queues.
+ROWS = {name: _measures(_TABLES[name]) for name in ("flows", "ports", "contracts", "abr", "memories", "queues")}
+FLOWS, PORTS, CONTRACTS, ABR, MEMORIES, QUEUES = ROWS.values()
 #: The measures of a whole run.
 RUN = _measures(_TABLES["run"])
 #: The series that can be recorded, by name.

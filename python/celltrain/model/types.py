@@ -71,6 +71,7 @@ __all__ = [
     "LongestQueueDropVariant",
     "MaxMin",
     "MeasureOptions",
+    "MemoryFormula",
     "MemoryOptions",
     "MemoryPolicy",
     "MinimumRate",
@@ -84,6 +85,7 @@ __all__ = [
     "OwnSwitch",
     "PartialAcks",
     "PauseAt",
+    "Pauses",
     "PerVc",
     "PerVcAccounting",
     "PerVcAccountingFixed",
@@ -1347,6 +1349,9 @@ class Port(Model):
 FrameAdmission: TypeAlias = Literal["cells", "whole"]
 """The treatment of a frame whose first cell finds no place."""
 
+Pauses: TypeAlias = Literal["counted", "links"]
+"""The effect of pauses."""
+
 PolicyScope: TypeAlias = Literal["port", "memory"]
 """The buffer that a port's policy sees."""
 
@@ -1469,6 +1474,21 @@ class Credence(Model):
     )
 
 
+class MemoryFormula(Model):
+    """A policy of your own: a condition that says which cells may enter.
+
+    Source: the scenario.
+    """
+
+    admit: str = Field(
+        description="Where this condition holds, a cell may enter if the pool has a place: `q_i + 1 <= alpha * (B - Q)`."
+    )
+    constants: dict[str, FormulaStart] = Field(
+        default_factory=dict,
+        description="Names for what stays the same during a run: a number, or a formula of constants.",
+    )
+
+
 MemoryPolicy: TypeAlias = Annotated[
     CompleteSharing
     | StaticThresholds
@@ -1478,7 +1498,8 @@ MemoryPolicy: TypeAlias = Annotated[
     | Abm
     | AbmOccamy
     | Occamy
-    | Credence,
+    | Credence
+    | MemoryFormula,
     Keyed(
         complete_sharing=CompleteSharing,
         static_thresholds=StaticThresholds,
@@ -1489,6 +1510,7 @@ MemoryPolicy: TypeAlias = Annotated[
         abm_occamy=AbmOccamy,
         occamy=Occamy,
         credence=Credence,
+        formula=MemoryFormula,
     ),
 ]
 """The policy of a pool, as a scenario names it: one table whose key is the policy's name."""
@@ -1570,6 +1592,7 @@ class MemoryOptions(Model):
     frames: FrameAdmission = Field(
         default="cells", description="How a frame whose first cell finds no place is treated."
     )
+    pauses: Pauses = Field(default="counted", description="What pauses of lossless groups do.")
     policies_see: PolicyScope = Field(default="port", description="The buffer that the policies of the ports see.")
     pool: dict[str, PoolOptions] = Field(description="Its pools by name, at least one.")
     ports: tuple[str, ...] = Field(

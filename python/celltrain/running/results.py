@@ -297,6 +297,16 @@ class RunResult(Carded):
         """The VCs whose rate is controlled (ABR), one row each, both directions: ACR at the end and RM cells."""
         return self._table("abr")
 
+    @cached_property
+    def memories(self) -> pa.Table:
+        """The memories that ports share, one row each."""
+        return self._table("memories")
+
+    @cached_property
+    def queues(self) -> pa.Table:
+        """The queues and priority groups of these memories, one row each."""
+        return self._table("queues")
+
     def _table(self, name: str) -> pa.Table:
         return tables.table(self._answer[name], [measure.as_column() for measure in ROWS[name]])
 

@@ -10,7 +10,7 @@ mod event_sink;
 mod shared_memory;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -35,7 +35,7 @@ use crate::shaped_port::ShapedPort;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use event_sink::{EventSink, ReportedLosses};
-use shared_memory::{Recorder, SharedMemories};
+use shared_memory::{AtMemory, PausedGroup, Recorder, SharedMemories, deadlock};
 
 pub(super) struct Engine<'a> {
     network: &'a Network,
@@ -46,6 +46,10 @@ pub(super) struct Engine<'a> {
     ties: TiVec<LinkIndex, TieBreaker>,
     memories: SharedMemories<'a>,
     transmitting: TiVec<LinkIndex, bool>,
+    /// By link: the priorities that pause frames have stopped, one bit each.
+    stopped: TiVec<LinkIndex, u8>,
+    /// The first deadlock found.
+    deadlock: Option<(Time, Vec<PausedGroup>)>,
     rate_control: RateControl,
     /// By link: the time of the shaped port's next event, if it is on the event list.
     looked_after: TiVec<LinkIndex, Option<Time>>,
@@ -73,6 +77,8 @@ enum What {
     Start(FlowIndex),
     /// A link has finished a cell and is free, or a shaped port may send one.
     Sent(LinkIndex),
+    /// A pause frame reaches the port of a link.
+    Pause { link: LinkIndex, priority: u8, stops: bool },
 }
 
 impl Ord for Event {
@@ -108,6 +114,8 @@ struct Instant {
     /// Ports that may be able to start a transmission.
     to_serve: Vec<LinkIndex>,
     departures: Vec<Departure>,
+    /// True if a pause frame has arrived.
+    pauses_arrived: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -152,6 +160,8 @@ impl<'a> Engine<'a> {
             ties: network.links.iter_enumerated().map(ties).collect(),
             memories: SharedMemories::new(network, &routing),
             transmitting: ti_vec![false; network.links.len()],
+            stopped: ti_vec![0; network.links.len()],
+            deadlock: None,
             rate_control: RateControl::new(network, &routing, clock, token)?,
             looked_after: ti_vec![None; network.links.len()],
             edge: Edge::new(network, clock),
@@ -276,6 +286,13 @@ impl<'a> Engine<'a> {
                     self.now.to_serve.push(link);
                 }
                 What::Arrival(link) => self.arrive(link, cell, now, probe),
+                What::Pause { link, priority, stops } => {
+                    let mask = 1 << priority;
+                    let stopped = &mut self.stopped[link];
+                    *stopped = if stops { *stopped | mask } else { *stopped & !mask };
+                    self.now.to_serve.push(link);
+                    self.now.pauses_arrived = true;
+                }
             }
         }
         before - self.events.len()
@@ -365,7 +382,8 @@ impl<'a> Engine<'a> {
     /// Offers a cell to a port that does not shape.
     fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
         let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
-        let mut event_sink = EventSink { now, probe, routing, end_systems, rate_control, reported_losses };
+        let mut event_sink =
+            EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
         event_sink.cell(link, cell, CellStep::Arrived);
         if let Some(memory) = memories.of_port(link) {
             memory.offer(ports, link, cell, now, |event| event_sink.memory(cell, &event));
@@ -379,15 +397,50 @@ impl<'a> Engine<'a> {
     /// Lets the policies of memories act that are due.
     fn act_on_memories(&mut self, now: Time, probe: &mut impl Probe) {
         let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
-        let mut event_sink = EventSink { now, probe, routing, end_systems, rate_control, reported_losses };
+        let mut event_sink =
+            EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
         for memory in &mut memories.memories {
             memory.on_time(ports, now, |event| event_sink.memory(Cell::NONE, &event));
         }
+        self.send_pauses(now);
+        if std::mem::take(&mut self.now.pauses_arrived) && self.deadlock.is_none() {
+            self.look_for_deadlock(now, probe);
+        }
+    }
+
+    /// Sends the pause frames of this instant to the ports that feed the groups.
+    fn send_pauses(&mut self, now: Time) {
+        for memory in &mut self.memories.memories {
+            for (link, priority, stops) in memory.take_pause_frames() {
+                // The frame is as long as a cell, and the way back as long as the link.
+                let LinkTimes { cell_time, delay } = self.times[link];
+                let what = What::Pause { link, priority, stops };
+                self.events.push(Reverse(Event { time: now + cell_time + delay, what, cell: Cell::NONE }));
+            }
+        }
+    }
+
+    /// Looks for groups that pause each other for ever, and reports the first cycle.
+    fn look_for_deadlock(&mut self, now: Time, probe: &mut impl Probe) {
+        let mut groups = BTreeMap::new();
+        for memory in &self.memories.memories {
+            groups.extend(memory.paused_groups(&self.ports));
+        }
+        let Some(cycle) = deadlock(groups, |(link, priority)| self.stopped[link] & (1 << priority) != 0) else {
+            return;
+        };
+        for &group in &cycle {
+            let events = self.memories.memories.iter().find_map(|memory| memory.deadlocked(group, now));
+            if let Some(event) = events {
+                self.event_sink(now, probe).memory(Cell::NONE, &AtMemory::Memory(event));
+            }
+        }
+        self.deadlock = Some((now, cycle));
     }
 
     fn event_sink<'b, P: Probe>(&'b mut self, now: Time, probe: &'b mut P) -> EventSink<'b, P> {
         let Self { routing, end_systems, rate_control, reported_losses, .. } = self;
-        EventSink { now, probe, routing, end_systems, rate_control, reported_losses }
+        EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None }
     }
 
     /// Reports the outcomes of packets at the shaped port of a link since the last time.
@@ -476,10 +529,18 @@ impl<'a> Engine<'a> {
                 continue;
             }
             let port = &mut self.ports[link];
-            let Some(cell) = port.take() else { continue };
+            let stopped = self.stopped[link];
+            let cell = if stopped == 0 {
+                port.take()
+            } else {
+                let vcs = &self.routing.vcs[link];
+                port.take_unpaused(|label| stopped & (1 << self.network.vcs[vcs[label]].priority) == 0)
+            };
+            let Some(cell) = cell else { continue };
             let Self { memories, routing, end_systems, rate_control, reported_losses, .. } = self;
             if let Some(memory) = memories.of_port(link) {
-                let mut event_sink = EventSink { now, probe, routing, end_systems, rate_control, reported_losses };
+                let mut event_sink =
+                    EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
                 memory.leave(link, cell, now, |event| event_sink.memory(cell, &event));
             }
             let cell = match self.rate_control.allocator(link) {
@@ -555,8 +616,21 @@ impl<'a> Engine<'a> {
             self.memories.memories.iter().map(|shared| shared.memory.state()).collect();
         let (ports, on_links, memories) = (&ports, &on_links, &memories);
         let &Self { network, ref routing, clock, ref end_systems, ref edge, ref rate_control, .. } = self;
-        FinalState { network, routing, clock, end, ports, memories, end_systems, on_links, edge, rate_control, token }
-            .measure()
+        FinalState {
+            network,
+            routing,
+            clock,
+            end,
+            ports,
+            memories,
+            deadlock: self.deadlock.as_ref(),
+            end_systems,
+            on_links,
+            edge,
+            rate_control,
+            token,
+        }
+        .measure()
     }
 }
 

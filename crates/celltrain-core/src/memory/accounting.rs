@@ -119,6 +119,18 @@ pub enum Limit {
     Headroom,
 }
 
+impl Limit {
+    /// Returns the reason of a refusal in words. `rule`: that of the pool's policy.
+    pub fn reason(self, rule: &'static str) -> &'static str {
+        match self {
+            Self::Memory => "the memory is full",
+            Self::Pool => "the pool is full",
+            Self::Policy => rule,
+            Self::Headroom => "the headroom is used up",
+        }
+    }
+}
+
 /// A change of the pause of a priority group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PauseChange {

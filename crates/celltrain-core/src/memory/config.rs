@@ -2,10 +2,11 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use typed_index_collections::TiVec;
+use typed_index_collections::{TiSlice, TiVec};
 
 use super::{MemoryPolicyConfig, PoolIndex, QueueIndex};
 use crate::index::LinkIndex;
+use crate::network::Link;
 
 /// A memory that output ports of one switch share.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,6 +25,27 @@ pub struct MemoryConfig {
     pub frames: FrameAdmission,
     /// Selects the buffer that the policies of the ports see.
     pub policies_see: PolicyScope,
+    /// Selects what pauses of its priority groups do.
+    pub pauses: Pauses,
+}
+
+impl MemoryConfig {
+    /// Returns the name of a queue in results: `sw/sw->host1/0` for the memory, the link and the priority.
+    pub fn queue_name(&self, queue: &QueueConfig, links: &TiSlice<LinkIndex, Link>) -> String {
+        format!("{}/{}/{}", self.name, links[queue.link].name, queue.priority)
+    }
+}
+
+/// The effect of pauses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Pauses {
+    /// They are counted and reported, and nothing stops.
+    #[default]
+    Counted,
+    /// They stop the port that feeds the group for cells of its priority, after the propagation delay of the link and
+    /// one cell time.
+    Links,
 }
 
 /// A part of a memory that queues of one side share. Its cells do not include their reserves and headrooms.

@@ -20,6 +20,7 @@ pub mod abm_occamy;
 pub mod complete_sharing;
 pub mod credence;
 pub mod dynamic_threshold;
+pub mod formula;
 pub mod harmonic;
 pub mod longest_queue_drop;
 pub mod occamy;
@@ -28,7 +29,7 @@ pub mod static_thresholds;
 pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
 };
-pub use config::{FrameAdmission, Lossless, MemoryConfig, PauseAt, PolicyScope, PoolConfig, QueueConfig, Side};
+pub use config::{FrameAdmission, Lossless, MemoryConfig, PauseAt, Pauses, PolicyScope, PoolConfig, QueueConfig, Side};
 
 use std::any::Any;
 use std::sync::Arc;
@@ -76,6 +77,8 @@ registry! {
         occamy: Occamy,
         /// Credence: the thresholds of a virtual Longest Queue Drop, and predictions of which cells it would lose.
         credence: Credence,
+        /// A policy of your own, written as a formula in the scenario.
+        formula: Formula,
     }
 
     /// Returns whether it removes waiting cells.

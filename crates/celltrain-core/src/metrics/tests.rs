@@ -53,6 +53,7 @@ impl Stage {
             end: self.end,
             ports: &self.ports,
             memories: (&[] as &[_]).as_ref(),
+            deadlock: None,
             end_systems: &self.end_systems,
             on_links: TiSlice::from_ref(&[0; 4]),
             edge: &self.edge,

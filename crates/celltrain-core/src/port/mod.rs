@@ -346,6 +346,15 @@ impl Port {
         Some(cell)
     }
 
+    /// Hands the next cell whose VC `may_go` to the transmitter. The port is first in, first out.
+    pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
+        assert!(self.queues.is_none(), "links pause only ports whose cells wait in one queue");
+        let place = self.fifo.iter().position(|cell| may_go(cell.label()))?;
+        let cell = self.fifo.remove(place)?;
+        self.fifo.push_front(cell);
+        self.take()
+    }
+
     /// Returns X, the number of waiting cells.
     pub fn occupancy(&self) -> u32 {
         self.occupancy

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{CellEvent, Event, FrameEvent, Observer, RateEvent, SegmentEvent, TimerEvent};
+use celltrain_core::events::{
+    CellEvent, Event, FrameEvent, MemoryEvent, MemoryStep, Observer, RateEvent, SegmentEvent, TimerEvent,
+};
 use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
@@ -16,7 +18,7 @@ use celltrain_capture::selection::{Selected, Wrong};
 use super::choice::Choice;
 use super::columns::{Block, Names, PortVc, Row, Rows};
 use super::places::Places;
-use super::tables::{CELLS, FRAMES, RATES, SEGMENTS, TIMERS};
+use super::tables::{CELLS, FRAMES, MEMORIES, RATES, SEGMENTS, TIMERS};
 use super::{KINDS, Kind};
 
 /// Observer that records the events of a choice and delivers them in blocks.
@@ -38,6 +40,7 @@ pub struct Log<'a> {
     frames: Rows<FrameEvent>,
     cells: Rows<CellEvent>,
     rates: Rows<RateEvent>,
+    memories: Rows<MemoryEvent>,
     sink: &'a mut dyn FnMut(Block) -> bool,
     has_failed: bool,
 }
@@ -85,6 +88,7 @@ impl<'a> Log<'a> {
             frames: Rows::new(Kind::Frames, FRAMES, vcs),
             cells: Rows::new(Kind::Cells, CELLS, vcs),
             rates: Rows::new(Kind::Rates, RATES, vcs),
+            memories: Rows::new(Kind::Memories, MEMORIES, vcs),
             kinds,
             chosen,
             names,
@@ -100,8 +104,15 @@ impl<'a> Log<'a> {
 
     /// Delivers the remaining rows.
     pub fn finish(&mut self) {
-        let Self { names, segments, timers, frames, cells, rates, .. } = self;
-        let left = [segments.take(names), timers.take(names), frames.take(names), cells.take(names), rates.take(names)];
+        let Self { names, segments, timers, frames, cells, rates, memories, .. } = self;
+        let left = [
+            segments.take(names),
+            timers.take(names),
+            frames.take(names),
+            cells.take(names),
+            rates.take(names),
+            memories.take(names),
+        ];
         for block in left.into_iter().flatten() {
             self.hand_over(Some(block));
         }
@@ -192,6 +203,17 @@ impl Observer for Log<'_> {
                 }
                 let row = self.row(now, event, self.flow_of[event.vc]);
                 self.rates.push(row, &self.names)
+            }
+            Event::Memory(event) if has(Kind::Memories) => {
+                let refused = match event.step {
+                    MemoryStep::Refused { vc, frame, .. } if self.keeps(vc) => Some((vc, frame)),
+                    MemoryStep::Refused { .. } => return,
+                    MemoryStep::Paused | MemoryStep::Resumed | MemoryStep::Deadlocked => None,
+                };
+                let number = refused.map_or(0, |(vc, frame)| self.number(vc, frame));
+                let flow = refused.and_then(|(vc, _)| self.flow_of[vc]);
+                let row = Row { number, ..self.row(now, event, flow) };
+                self.memories.push(row, &self.names)
             }
             _ => None,
         };

@@ -29,6 +29,8 @@ pub enum Kind {
     Cells,
     /// Rates of ABR VCs.
     Rates,
+    /// Refusals and pauses of memories that ports share.
+    Memories,
 }
 
 impl Kind {
@@ -39,12 +41,13 @@ impl Kind {
 }
 
 /// Every kind, in the order of the files: its name and meaning.
-pub const KINDS: [(Kind, &str, &str); 5] = [
+pub const KINDS: [(Kind, &str, &str); 6] = [
     (Kind::Segments, "segments", "segments and acknowledgements at the ends of connections"),
     (Kind::Timers, "timers", "timers of connections"),
     (Kind::Frames, "frames", "frames at ports and at the hosts they are for"),
     (Kind::Cells, "cells", "single cells at the chosen ports"),
     (Kind::Rates, "rates", "rates of ABR VCs"),
+    (Kind::Memories, "memories", "refusals and pauses of memories that ports share"),
 ];
 
 /// Returns the name of a kind.
@@ -61,6 +64,7 @@ pub fn described() -> Value {
             Kind::Frames => described_columns(tables::FRAMES),
             Kind::Cells => described_columns(tables::CELLS),
             Kind::Rates => described_columns(tables::RATES),
+            Kind::Memories => described_columns(tables::MEMORIES),
         };
         let engines = if kind.of_end_systems() { &["fast", "reference"][..] } else { &["reference"] };
         json!({"name": name, "meaning": meaning, "engines": engines, "columns": columns})

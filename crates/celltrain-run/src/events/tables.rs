@@ -1,9 +1,10 @@
 //! The columns of each kind of event.
 
 use celltrain_core::events::{
-    AckKind, ArrivalKind, CellEvent, CellStep, FrameEvent, FrameStep, Judged, RateEvent, Rule, SegmentEvent,
-    SegmentStep, Timer, TimerEvent, TimerStep,
+    AckKind, ArrivalKind, CellEvent, CellStep, FrameEvent, FrameStep, Judged, MemoryEvent, MemoryRefusal, MemoryStep,
+    RateEvent, Rule, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
 };
+use celltrain_core::memory::Side;
 use celltrain_core::tcp::sender::Cause;
 use celltrain_core::tcp::{Ack, Segment};
 use celltrain_core::units::CELL_BITS;
@@ -219,8 +220,11 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "threshold_cells",
         "cells",
-        "the threshold that the policy held against X",
-        Number(|row| judged(&row.event).and_then(|judged| judged.decision.threshold)),
+        "the threshold that the policy held against X, or the shared memory against the cells of the queue",
+        Number(|row| {
+            let of_memory = refusal(&row.event).and_then(|refusal| refusal.threshold);
+            judged(&row.event).and_then(|judged| judged.decision.threshold).or(of_memory)
+        }),
     ),
     column(
         "share_cells",
@@ -231,8 +235,11 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
     column(
         "held_cells",
         "cells",
-        "what it held, where that is not vc_cells: the cells of its virtual queue",
-        Number(|row| judged(&row.event).and_then(|judged| judged.decision.held)),
+        "what it held, where that is not vc_cells: the cells of its virtual queue, or of its queue in a shared memory",
+        Number(|row| {
+            let of_memory = refusal(&row.event).map(|refusal| refusal.shared.into());
+            judged(&row.event).and_then(|judged| judged.decision.held).or(of_memory)
+        }),
     ),
     column(
         "drop_probability",
@@ -241,7 +248,20 @@ pub const FRAMES: &[Column<FrameEvent>] = &[
         Number(|row| judged(&row.event).and_then(|judged| judged.decision.probability)),
     ),
     column("tagged", "", "whether it is tagged (CLP = 1)", Flag(|row| judged(&row.event).map(|judged| judged.tagged))),
+    column(
+        "pool_used_cells",
+        "cells",
+        "Q: cells of the shared memory's pool that were taken, if it had no place",
+        Count(|row| refusal(&row.event).map(|refusal| refusal.used.into())),
+    ),
 ];
+
+fn refusal(event: &FrameEvent) -> Option<MemoryRefusal> {
+    match event.step {
+        FrameStep::Cut { refusal, .. } => refusal,
+        _ => None,
+    }
+}
 
 fn judged(event: &FrameEvent) -> Option<Judged> {
     match event.step {
@@ -336,6 +356,68 @@ pub const RATES: &[Column<RateEvent>] = &[
     ),
     column("before_mbps", "Mb/s", "ACR before, cells included", Rate(|row| Some(row.event.before))),
     column("acr_mbps", "Mb/s", "ACR now, cells included", Rate(|row| Some(row.event.after))),
+];
+
+/// Columns of memories that ports share.
+pub const MEMORIES: &[Column<MemoryEvent>] = &[
+    time(),
+    column(
+        "event",
+        "",
+        "refused, paused (xoff), resumed (xon) or deadlocked",
+        Word(|row| match row.event.step {
+            MemoryStep::Refused { .. } => "refused",
+            MemoryStep::Paused => "paused",
+            MemoryStep::Resumed => "resumed",
+            MemoryStep::Deadlocked => "deadlocked",
+        }),
+    ),
+    column("reason", "", "which limit was reached, in words", Word(|row| row.event.step.reason())),
+    column(
+        "port",
+        "",
+        "the output link of a queue, or the input link of a priority group",
+        Port(|row| Some(row.event.link)),
+    ),
+    column("priority", "1", "its priority", Count(|row| Some(row.event.priority.into()))),
+    column(
+        "side",
+        "",
+        "egress for a queue, ingress for a priority group",
+        Word(|row| match row.event.side {
+            Side::Egress => "egress",
+            Side::Ingress => "ingress",
+        }),
+    ),
+    column(
+        "held",
+        "cells",
+        "cells that it holds, in its reserve, pool and headroom",
+        Count(|row| Some(row.event.held.into())),
+    ),
+    column(
+        "shared",
+        "cells",
+        "q_i: cells of the shared part that it holds",
+        Count(|row| Some(row.event.shared.into())),
+    ),
+    column("used", "cells", "Q: cells of the shared part that are taken", Count(|row| Some(row.event.used.into()))),
+    column("threshold", "cells", "the cells of the shared part that it may hold", Number(|row| row.event.threshold)),
+    column(
+        "vc",
+        "",
+        "the VC of the refused cell",
+        Vc(|row| match row.event.step {
+            MemoryStep::Refused { vc, .. } => Some(vc),
+            MemoryStep::Paused | MemoryStep::Resumed | MemoryStep::Deadlocked => None,
+        }),
+    ),
+    column(
+        "frame",
+        "1",
+        "the number of its frame within the VC",
+        Count(|row| matches!(row.event.step, MemoryStep::Refused { .. }).then_some(row.number.into())),
+    ),
 ];
 
 /// Converts cells per second to megabits per second.

@@ -117,7 +117,7 @@ fn a_choice_is_refused_in_words() {
         |kinds: &[&str], window: Option<&str>| choice(kinds, [None; 3], window).expect_err("it is wrong").to_string();
     assert_eq!(
         said(&["segment"], None),
-        "kinds = \"segment\" is not a kind of event; did you mean segments? (choose from segments, timers, frames, cells, rates)"
+        "kinds = \"segment\" is not a kind of event; did you mean segments? (choose from segments, timers, frames, cells, rates, memories)"
     );
     assert_eq!(said(&[], Some("1ms")), "window = \"1ms\" is not a window such as 1.2s:1.3s");
     assert!(said(&[], Some("5ms:1ms")).contains("ends before it begins"));

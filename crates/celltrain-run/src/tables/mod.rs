@@ -8,13 +8,17 @@ use crate::{events, series};
 mod abr;
 mod contract;
 mod flow;
+mod memory;
 mod port;
+mod queue;
 mod run;
 
 pub use abr::ABR;
 pub use contract::CONTRACT;
 pub use flow::FLOW;
+pub use memory::MEMORY;
 pub use port::PORT;
+pub use queue::QUEUE;
 pub use run::{EndedRun, RUN};
 
 /// Version of the answer's shape. It increases when a key moves or changes its meaning, not when one is added.
@@ -28,6 +32,8 @@ pub fn described_all() -> Value {
         "ports": described(PORT),
         "contracts": described(CONTRACT),
         "abr": described(ABR),
+        "memories": described(MEMORY),
+        "queues": described(QUEUE),
         "series": series::described(),
         "format": FORMAT,
         "events": events::described(),

@@ -51,6 +51,12 @@ pub const RUN: &[Run] = &[
     }),
     Run::number("measured_to_s", "s", "until when they count", |run| Some(run.result.measured_to_s)),
     Run::number(
+        "deadlock_s",
+        "s",
+        "when links of shared memories had paused each other for ever, if they did",
+        |run| run.result.deadlock.as_ref().map(|deadlock| deadlock.at_s),
+    ),
+    Run::number(
         "efficiency",
         "1",
         "sum of the goodputs of flows through the bottleneck, each as a share of the most that port could carry of it",

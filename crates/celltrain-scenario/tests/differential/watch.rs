@@ -337,7 +337,7 @@ impl Observer for ReportedEvents {
                 match step {
                     MemoryStep::Refused { .. } => counts.refused += 1,
                     MemoryStep::Paused => counts.pauses += 1,
-                    MemoryStep::Resumed => {}
+                    MemoryStep::Resumed | MemoryStep::Deadlocked => {}
                 }
             }
         }

@@ -105,6 +105,7 @@ impl Engine<'_> {
             end: *horizon,
             ports,
             memories: (&[] as &[_]).as_ref(),
+            deadlock: None,
             end_systems,
             on_links,
             edge,

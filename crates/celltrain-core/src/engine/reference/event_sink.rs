@@ -6,7 +6,10 @@ use crate::abr::RmCell;
 use crate::cell::{Cell, FrameNumber};
 use crate::edge_device::{PacketOutcome, PacketStep};
 use crate::end_systems::EndSystems;
-use crate::events::{CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Judged, Loss, RateEvent};
+use crate::events::{
+    CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Judged, Loss, MemoryEvent, MemoryRefusal, MemoryStep,
+    RateEvent,
+};
 use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::Routing;
 use crate::policy::Decision;
@@ -28,6 +31,8 @@ pub(super) struct EventSink<'a, P> {
     pub(super) end_systems: &'a EndSystems,
     pub(super) rate_control: &'a RateControl,
     pub(super) reported_losses: &'a mut ReportedLosses,
+    /// The limit of the memory that keeps the arriving cell out.
+    pub(super) refusal: Option<MemoryRefusal>,
 }
 
 impl<P: Probe> EventSink<'_, P> {
@@ -57,7 +62,7 @@ impl<P: Probe> EventSink<'_, P> {
             }
             PortEvent::PushedOut { cell, cuts } => {
                 if cuts {
-                    self.frame(link, cell, FrameStep::Cut { link, occupancy, pushed_out: true });
+                    self.frame(link, cell, FrameStep::Cut { link, occupancy, pushed_out: true, refusal: None });
                     self.reported_losses.entry((link, cell.label())).or_default()[1] = Some(cell.frame);
                 }
                 self.cell(link, cell, CellStep::PushedOut);
@@ -68,7 +73,8 @@ impl<P: Probe> EventSink<'_, P> {
                     .get(&(link, cell.label()))
                     .is_some_and(|lost| lost.contains(&Some(cell.frame)));
                 if loss == (Loss::NoRoom { cuts: true }) {
-                    self.lost(link, cell, FrameStep::Cut { link, occupancy, pushed_out: false });
+                    let refusal = self.refusal.take();
+                    self.lost(link, cell, FrameStep::Cut { link, occupancy, pushed_out: false, refusal });
                 } else if !is_reported && !cell.is_rm() {
                     self.lost(link, cell, FrameStep::LostJoined { link, occupancy });
                 }
@@ -85,7 +91,13 @@ impl<P: Probe> EventSink<'_, P> {
         }
         match *event {
             AtMemory::Port(link, occupancy, ref event) => self.port(link, cell, occupancy, event),
-            AtMemory::Memory(event) => self.probe.on_event(self.now, Event::Memory(event)),
+            AtMemory::Memory(event) => {
+                if let MemoryStep::Refused { limit, rule, .. } = event.step {
+                    let MemoryEvent { shared, used, threshold, .. } = event;
+                    self.refusal = Some(MemoryRefusal { limit, rule, shared, used, threshold });
+                }
+                self.probe.on_event(self.now, Event::Memory(event));
+            }
             AtMemory::Frame { admitted: true, judged } => self.frame(judged.link, cell, FrameStep::Admitted(judged)),
             AtMemory::Frame { admitted: false, judged } => self.lost(judged.link, cell, FrameStep::Refused(judged)),
         }

@@ -8,8 +8,8 @@ use crate::cell::{Cell, FrameNumber};
 use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::memory::{
-    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, PolicyScope, QueueEnd, QueueIndex, Refusal,
-    Removal,
+    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, Pauses, PolicyScope, QueueConfig, QueueEnd,
+    QueueIndex, Refusal, Removal, Side,
 };
 use crate::network::{Network, Routing};
 use crate::policy::Decision;
@@ -27,6 +27,34 @@ pub(super) enum AtMemory<'a> {
     Memory(MemoryEvent),
     /// The memory has a place for the first cell of a frame, or refuses the frame whole.
     Frame { admitted: bool, judged: Judged },
+}
+
+/// A priority group that is paused: the link that feeds it, and its priority.
+pub(super) type PausedGroup = (LinkIndex, u8);
+
+/// Finds a cycle of paused groups that can never go on: the cells of each wait only at ports that others of the cycle
+/// pause. `groups`: the paused groups, and the ports at which cells of each wait. `is_stopped`: by port and priority,
+/// whether the port has stopped.
+pub(super) fn deadlock(
+    mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
+    is_stopped: impl Fn(PausedGroup) -> bool,
+) -> Option<Vec<PausedGroup>> {
+    loop {
+        let can_go = |&(&(_, priority), at): &(&PausedGroup, &BTreeSet<LinkIndex>)| {
+            at.iter().any(|&port| !is_stopped((port, priority)) || !groups.contains_key(&(port, priority)))
+        };
+        let Some((&free, _)) = groups.iter().find(can_go) else { break };
+        groups.remove(&free);
+    }
+    let mut way = vec![*groups.keys().next()?];
+    loop {
+        let &(link, priority) = way.last()?;
+        let next = (*groups[&(link, priority)].first()?, priority);
+        if let Some(start) = way.iter().position(|&group| group == next) {
+            return Some(way.split_off(start));
+        }
+        way.push(next);
+    }
 }
 
 /// All memories of a network.
@@ -76,6 +104,8 @@ pub(super) struct SharedMemory<'a> {
     pub(super) ties: TieBreaker,
     /// Frames that have lost a cell for want of room and may still have cells waiting.
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
+    /// Pause frames that the engine has not sent yet.
+    pause_frames: Vec<PauseChange>,
     /// Records the cells that are lost, for predictions.
     pub(super) recorder: Option<Recorder>,
 }
@@ -130,6 +160,7 @@ impl<'a> SharedMemory<'a> {
             first_port,
             ties: TieBreaker::new(network.tie_order, inputs, stream),
             cut_frames: BTreeMap::new(),
+            pause_frames: Vec::new(),
             recorder: None,
         }
     }
@@ -265,9 +296,13 @@ impl<'a> SharedMemory<'a> {
     }
 
     fn event(&self, queue: QueueIndex, step: MemoryStep, now: Time) -> MemoryEvent {
+        let QueueConfig { link, priority, pool, .. } = self.config.queues[queue];
         MemoryEvent {
             memory: self.number,
             queue,
+            link,
+            priority,
+            side: self.config.pools[pool].side,
             step,
             held: self.memory.held(queue),
             shared: self.memory.shared(queue),
@@ -276,9 +311,13 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Reports pauses that began or ended.
+    /// Reports pauses that began or ended, and notes them for the links.
     fn emit_pauses(&mut self, now: Time, emit: &mut impl FnMut(AtMemory<'_>)) {
-        while let Some(PauseChange { queue, paused }) = self.memory.next_pause_change() {
+        while let Some(change) = self.memory.next_pause_change() {
+            let PauseChange { queue, paused } = change;
+            if self.config.pauses == Pauses::Links {
+                self.pause_frames.push(change);
+            }
             let step = if paused { MemoryStep::Paused } else { MemoryStep::Resumed };
             emit(AtMemory::Memory(self.event(queue, step, now)));
         }
@@ -333,6 +372,39 @@ impl<'a> SharedMemory<'a> {
             cut.retain(|&frame| frame >= cell.frame);
         }
         self.emit_pauses(now, &mut emit);
+    }
+
+    /// Returns the pause frames to send, with the links and priorities that they pause or release.
+    pub(super) fn take_pause_frames(&mut self) -> Vec<(LinkIndex, u8, bool)> {
+        let queues = &self.config.queues;
+        let frame = |PauseChange { queue, paused }| (queues[queue].link, queues[queue].priority, paused);
+        self.pause_frames.drain(..).map(frame).collect()
+    }
+
+    /// Returns the groups that are paused and hold cells, as links and priorities, with the output ports at which cells
+    /// of each wait.
+    pub(super) fn paused_groups(&self, ports: &TiSlice<LinkIndex, Port>) -> BTreeMap<PausedGroup, BTreeSet<LinkIndex>> {
+        let mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>> = BTreeMap::new();
+        for &port in &self.config.ports {
+            for cell in ports[port].waiting() {
+                let Some(group) = self.classes.get(port, cell.label()).ingress else { continue };
+                if self.memory.is_paused(group) {
+                    let QueueConfig { link, priority, .. } = self.config.queues[group];
+                    groups.entry((link, priority)).or_default().insert(port);
+                }
+            }
+        }
+        groups
+    }
+
+    /// Reports that a group is part of a deadlock.
+    pub(super) fn deadlocked(&self, (link, priority): PausedGroup, now: Time) -> Option<MemoryEvent> {
+        let pools = &self.config.pools;
+        let mut queues = self.config.queues.iter_enumerated();
+        let (queue, _) = queues.find(|(_, queue)| {
+            (queue.link, queue.priority, pools[queue.pool].side) == (link, priority, Side::Ingress)
+        })?;
+        Some(self.event(queue, MemoryStep::Deadlocked, now))
     }
 
     /// Returns the buffer that the policy of a port sees.

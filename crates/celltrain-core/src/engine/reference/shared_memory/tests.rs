@@ -4,8 +4,8 @@ use crate::events::{Event, Observer};
 use crate::index::{FlowIndex, NodeIndex};
 use crate::memory::longest_queue_drop::Variant;
 use crate::memory::{
-    Lossless, MemoryPolicyConfig, PauseAt, PoolConfig, PoolIndex, QueueConfig, Side, abm, abm_occamy, complete_sharing,
-    credence, dynamic_threshold, harmonic, longest_queue_drop, occamy, static_thresholds,
+    Lossless, MemoryPolicyConfig, PauseAt, Pauses, PoolConfig, PoolIndex, QueueConfig, Side, abm, abm_occamy,
+    complete_sharing, credence, dynamic_threshold, harmonic, longest_queue_drop, occamy, static_thresholds,
 };
 use crate::metrics::RunResult;
 use crate::network::tests::{N_SOURCE_BOTTLENECK, n_source_network};
@@ -83,6 +83,7 @@ fn share(network: &mut Network, ports: Vec<LinkIndex>, cells: u32, policy: impl 
         ports,
         frames: FrameAdmission::default(),
         policies_see: PolicyScope::default(),
+        pauses: Pauses::default(),
     });
 }
 
@@ -330,4 +331,134 @@ fn policies_with_a_clock_act_between_arrivals() {
         let result = run(&network);
         assert!(result.memories[MemoryIndex::new(0)].max_used_cells <= 200);
     }
+}
+
+#[test]
+fn links_that_pause_lose_nothing_if_the_headroom_covers_the_way_of_a_pause_frame() {
+    // The cell being sent when the pause begins, those on the link for twice its delay, and one cell time of the pause
+    // frame: 1 us is less than a quarter of a cell time at 100 Mb/s.
+    for (headroom, loses) in [(4, false), (1, true)] {
+        let mut network = star(&[0], "50Mbps", "20ms");
+        let outputs = outputs_of(&network);
+        share(&mut network, outputs.clone(), 1000, complete_sharing::Config {});
+        add_lossless_group(&mut network, headroom, PauseAt::Headroom);
+        network.memories[MemoryIndex::new(0)].pauses = Pauses::Links;
+        let result = run(&network);
+        let group = &result.memories[MemoryIndex::new(0)].queues[QueueIndex::new(1)].counters;
+        assert!(group.pauses > 10, "{group:?}");
+        assert_eq!(result.cells.lost > 0, loses, "{group:?}");
+        assert!(result.ports[outputs[0]].utilisation > 0.99, "the pauses are short enough");
+        assert_eq!(result.deadlock, None);
+    }
+}
+
+#[test]
+fn a_pause_stops_only_its_priority() {
+    let mut network = star(&[0, 1], "50Mbps", "20ms");
+    // Both flows come from the first host: the second has another priority and output, and enough room.
+    let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
+    let data_vc = network.flows[FlowIndex::new(1)].data_vc;
+    network.vcs[data_vc].path[0] = first;
+    network.vcs[data_vc].priority = 1;
+    for flow in &mut network.flows {
+        let rate = "49Mbps".parse().unwrap();
+        flow.traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1 } });
+    }
+    let outputs = outputs_of(&network);
+    network.links[outputs[0]].rate = "10Mbps".parse().unwrap();
+    share(&mut network, outputs.clone(), 1000, complete_sharing::Config {});
+    add_lossless_group(&mut network, 10, PauseAt::Headroom);
+    let memory = &mut network.memories[MemoryIndex::new(0)];
+    memory.pauses = Pauses::Links;
+    let queue = memory.queues[QueueIndex::new(2)].clone();
+    memory.queues.push(QueueConfig { link: outputs[1], priority: 1, ..memory.queues[QueueIndex::new(0)].clone() });
+    memory.queues.push(QueueConfig { link: first, priority: 1, lossless: None, ..queue });
+    let result = run(&network);
+    assert_eq!(result.cells.lost, 0);
+    let [slow, fast] = [0, 1].map(|i| result.flows[FlowIndex::new(i)].packets_delivered);
+    // 20 ms at 49 Mb/s are 2311 cells.
+    assert!(fast > 2250, "{fast} of the other priority arrive");
+    assert!((450..480).contains(&slow), "{slow} cells at 10 Mb/s");
+}
+
+/// Three switches in a ring, with a host at each. Flow i goes from switch i over the next to the one after.
+fn ring(duration: &str) -> Network {
+    let mut graph = Graph::default();
+    let (rate, delay) = ("100Mbps".parse().unwrap(), Duration::from_microseconds(1));
+    let switches = [0, 1, 2].map(|i| graph.add_node(format!("s{i}"), NodeKind::Switch));
+    let between = [0, 1, 2].map(|i| graph.connect(switches[i], switches[(i + 1) % 3], rate, delay));
+    let hosts = [0, 1, 2].map(|i| {
+        let host = graph.add_node(format!("h{i}"), NodeKind::Host);
+        graph.connect(host, switches[i], rate, delay)
+    });
+    let mut network = Network::new(graph, duration.parse().unwrap());
+    for i in 0..3 {
+        let to = (i + 2) % 3;
+        let path = vec![hosts[i], between[i], between[(i + 1) % 3], Graph::way_back(hosts[to])];
+        let back = path.iter().rev().map(|&link| Graph::way_back(link)).collect();
+        let [data_vc, ack_vc] =
+            [path, back].map(|path| network.vcs.push_and_get_key(Vc { name: format!("vc{i}"), path, ..Vc::default() }));
+        network.flows.push(Flow {
+            name: format!("flow{i}"),
+            data_vc,
+            ack_vc,
+            start: Duration::default(),
+            tcp: TcpConfig::Vanilla(TcpOptions::default()),
+            traffic: TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1 } }),
+        });
+    }
+    for (i, &switch) in switches.iter().enumerate() {
+        let outputs = network.links.iter_enumerated().filter(|(_, link)| link.from == switch);
+        let ports: Vec<LinkIndex> = outputs.map(|(number, _)| number).collect();
+        share(&mut network, ports, 1000, complete_sharing::Config {});
+        let inputs: Vec<LinkIndex> =
+            network.links.iter_enumerated().filter(|(_, link)| link.to == switch).map(|(link, _)| link).collect();
+        let memory = network.memories.last_mut().unwrap();
+        memory.name = format!("s{i}");
+        memory.pauses = Pauses::Links;
+        let policy = static_thresholds::Config { threshold: Some(20.into()) }.into();
+        let (name, side) = ("lossless".into(), Side::Ingress);
+        let pool = memory.pools.push_and_get_key(PoolConfig { name, side, cells: 100, headroom: None, policy });
+        for link in inputs {
+            let lossless = Some(Lossless { headroom: 10, xon: 0, xon_offset: Some(2), pause_at: PauseAt::Headroom });
+            let (alpha, threshold) = (None, None);
+            memory.queues.push(QueueConfig { link, priority: 0, pool, reserve: 0, alpha, threshold, lossless });
+        }
+    }
+    network
+}
+
+#[test]
+fn a_cycle_of_pauses_is_found_and_named() {
+    let mut network = ring("20ms");
+    let result = run(&network);
+    assert_eq!(result.cells.lost, 0);
+    let deadlock = result.deadlock.expect("each switch waits for the next");
+    let links: Vec<&str> = deadlock.cycle.iter().map(|(link, _)| link.as_str()).collect();
+    assert_eq!(links.len(), 3);
+    let start = links.iter().position(|&link| link == "s0->s1").expect("it is in the cycle");
+    assert_eq!([1, 2].map(|i| links[(start + i) % 3]), ["s1->s2", "s2->s0"]);
+    assert!(deadlock.at_s < 0.02);
+    let until_then = result.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>();
+    network.duration = "40ms".parse().unwrap();
+    let longer = run(&network);
+    assert_eq!(longer.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>(), until_then, "nothing moves");
+    // With one flow less, no cycle closes.
+    let mut open = ring("20ms");
+    open.flows.truncate(2);
+    open.vcs.truncate(4);
+    assert_eq!(run(&open).deadlock, None);
+}
+
+#[test]
+fn groups_that_wait_at_a_port_that_sends_are_not_deadlocked() {
+    let link = LinkIndex::new;
+    let at = |ports: &[u32]| ports.iter().copied().map(link).collect::<BTreeSet<_>>();
+    let cycle = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[0]))]);
+    assert_eq!(deadlock(cycle.clone(), |_| true), Some(vec![(link(0), 3), (link(1), 3)]));
+    assert_eq!(deadlock(cycle, |(port, _)| port != link(1)), None, "a pause frame is still under way");
+    let open = BTreeMap::from([((link(0), 3), at(&[1, 2])), ((link(1), 3), at(&[0]))]);
+    assert_eq!(deadlock(open, |_| true), None, "port 2 leads to no paused group");
+    let led_to = BTreeMap::from([((link(0), 3), at(&[1])), ((link(1), 3), at(&[2])), ((link(2), 3), at(&[1]))]);
+    assert_eq!(deadlock(led_to, |_| true), Some(vec![(link(1), 3), (link(2), 3)]), "the way to the cycle is not in it");
 }

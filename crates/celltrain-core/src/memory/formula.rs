@@ -1,0 +1,222 @@
+//! A memory policy written as a formula in the scenario: which cells may enter the shared part of a pool.
+//!
+//! Source: the scenario. `celltrain-formula` defines the language, and `docs/design/formulas.md` explains how it runs.
+//! Departures: none known.
+
+use std::collections::BTreeMap;
+
+use celltrain_formula::rules::{Constant, Host, Name, On, Start, Texts};
+use celltrain_formula::{Kind, Meaning, Program, Registers, Unit, Word};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use typed_index_collections::TiVec;
+
+use super::{Configure, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
+use crate::error::Fault;
+
+/// A policy of your own: a condition that says which cells may enter.
+///
+/// Source: the scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "MemoryFormula")]
+pub struct Config {
+    /// Where this condition holds, a cell may enter if the pool has a place: `q_i + 1 <= alpha * (B - Q)`.
+    #[schemars(extend("x-expect" = "a formula, such as \"q_i + 1 <= B - Q\""))]
+    pub admit: String,
+    /// Names for what stays the same during a run: a number, or a formula of constants.
+    #[serde(default)]
+    pub constants: BTreeMap<String, Start>,
+}
+
+impl Default for Config {
+    /// Dynamic Threshold with an alpha of 1.
+    fn default() -> Self {
+        Self { admit: "q_i + 1 <= B - Q".into(), constants: BTreeMap::new() }
+    }
+}
+
+/// The policy with its compiled formula.
+#[derive(Debug)]
+pub struct Formula {
+    admit: Program,
+    registers: Box<Registers>,
+    priorities: TiVec<PoolQueue, u8>,
+    /// Results that were replaced because they were NaN or infinite.
+    replaced: u64,
+}
+
+const Q: u8 = 0;
+const OWN: u8 = 1;
+const ACTIVE: u8 = 2;
+const RANK: u8 = 3;
+const PRIORITY: u8 = 4;
+const FIRST_OWN: u8 = 5;
+
+/// All names that a pool provides, with their registers; those without one stay the same.
+pub const NAMES: &[(Name, Option<u8>)] = &[
+    (Name::number("B", Unit::CELLS, "cells of the shared part of the pool"), None),
+    (Name::number("N", Unit::NONE, "queues of the pool"), None),
+    (Name::number("Q", Unit::CELLS, "cells of the shared part that are taken, the arriving one not counted"), Some(Q)),
+    (Name::number("q_i", Unit::CELLS, "cells of the shared part that the arriving cell's queue holds"), Some(OWN)),
+    (Name::number("n", Unit::NONE, "queues that hold a cell of the shared part"), Some(ACTIVE)),
+    (
+        Name::number("rank", Unit::NONE, "1 and the number of queues that are longer than the arriving cell's"),
+        Some(RANK),
+    ),
+    (Name::number("priority", Unit::NONE, "the priority of the arriving cell"), Some(PRIORITY)),
+];
+
+/// A pool, if it is known.
+struct AtPool {
+    cells: u32,
+    queues: Option<usize>,
+}
+
+impl Host for AtPool {
+    fn words(&self, on: On) -> Vec<Word> {
+        let meaning = |name: &str, register: Option<u8>| match (name, register) {
+            ("B", _) => Meaning::Constant(self.cells.into()),
+            ("N", _) => Meaning::Constant(self.queues.map_or(1.0, |queues| queues as f64)),
+            (_, Some(register)) if on != On::Start => Meaning::Register(register),
+            _ => Meaning::NotHere("which changes, and this is worked out once, as the run starts"),
+        };
+        let word = |(name, register): &(Name, Option<u8>)| Word {
+            name: name.name.into(),
+            kind: name.kind,
+            meaning: meaning(name.name, *register),
+        };
+        NAMES.iter().map(word).collect()
+    }
+
+    fn is_open(&self, name: &str) -> bool {
+        name == "N" && self.queues.is_none()
+    }
+
+    fn no_random(&self, _on: On) -> Option<&'static str> {
+        Some("which a memory does not draw: both engines must ask it the same questions")
+    }
+
+    fn taken(&self) -> [&'static str; 2] {
+        ["the pool's", "docs/models/memory_formula.md"]
+    }
+
+    fn targets(&self) -> &'static str {
+        "nothing"
+    }
+}
+
+impl Config {
+    fn compile(&self, pool: &AtPool) -> Result<(Program, Box<Registers>), Vec<Fault>> {
+        let constants: BTreeMap<String, Constant> =
+            self.constants.iter().map(|(name, start)| (name.clone(), start.clone().into())).collect();
+        let state = BTreeMap::new();
+        let texts = Texts {
+            constants: &constants,
+            state: &state,
+            vc_state: &state,
+            questions: &[("admit", &self.admit, Kind::Truth)],
+            events: &[],
+            vcs: Some(&[]),
+            first: FIRST_OWN,
+        };
+        let mut rules = texts.compile(pool)?;
+        Ok((rules.answers.remove(0), rules.registers))
+    }
+}
+
+impl Configure for Config {
+    type Policy = Formula;
+
+    fn check(&self, cells: u32) -> Vec<Fault> {
+        self.compile(&AtPool { cells, queues: None }).err().unwrap_or_default()
+    }
+
+    fn build(&self, pool: &PoolInfo<'_>) -> Formula {
+        let at_pool = AtPool { cells: pool.cells, queues: Some(pool.queues.len()) };
+        let compiled = self.compile(&at_pool).or_else(|faults| {
+            debug_assert!(false, "formulas of a checked scenario can be read: {faults:?}");
+            Config { admit: "true".into(), ..Config::default() }.compile(&at_pool)
+        });
+        let (admit, registers) = compiled.expect("what is always true can be read");
+        let priorities = pool.queues.iter().map(|queue| queue.priority).collect();
+        Formula { admit, registers, priorities, replaced: 0 }
+    }
+}
+
+impl MemoryPolicy for Formula {
+    fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict {
+        if !view.fits(cells) {
+            return Verdict::Refuse;
+        }
+        for (register, value) in [
+            (Q, view.used),
+            (OWN, view.queues[queue]),
+            (ACTIVE, view.active()),
+            (RANK, view.rank(queue)),
+            (PRIORITY, self.priorities[queue].into()),
+        ] {
+            self.registers[usize::from(register)] = value.into();
+        }
+        let holds = self.admit.run(&mut self.registers, &mut || 0.0, &mut self.replaced);
+        if holds == 0.0 { Verdict::Refuse } else { Verdict::Admit }
+    }
+
+    fn rule(&self) -> &'static str {
+        "admit of the formula does not hold"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::tests::{Pool, fill};
+    use crate::memory::{MemoryPolicyConfig, dynamic_threshold, harmonic, static_thresholds};
+
+    fn formula(admit: &str, constants: &[(&str, Start)]) -> Config {
+        let constants = constants.iter().map(|(name, start)| ((*name).to_string(), start.clone())).collect();
+        Config { admit: admit.into(), constants }
+    }
+
+    /// Offers cells to two pools in the same order, and asserts that both admit the same.
+    fn assert_alike(formula: Config, native: MemoryPolicyConfig) {
+        assert_eq!(formula.check(97), []);
+        let [mut ours, mut theirs] = [formula.into(), native].map(|config| Pool::new(&config, 97, 4));
+        for step in 0..4000_u32 {
+            // Queues at different speeds, with departures in between.
+            let queue = step * 7 % 13 % 4;
+            if step % 5 < 3 {
+                assert_eq!(ours.offer(queue), theirs.offer(queue), "step {step}");
+            } else if ours.held()[queue as usize] > 0 {
+                ours.leave(queue);
+                theirs.leave(queue);
+            }
+            assert_eq!(ours.held(), theirs.held());
+        }
+        assert_eq!(fill(&mut ours, &[0, 1, 2, 3]), fill(&mut theirs, &[0, 1, 2, 3]));
+    }
+
+    #[test]
+    fn published_policies_can_be_written_as_formulas() {
+        let alpha = [("alpha", Start::Number(2.0))];
+        let dynamic = dynamic_threshold::Config { alpha: 2.0, ..Default::default() };
+        assert_alike(formula("q_i + 1 <= alpha * (B - Q)", &alpha), dynamic.into());
+        assert_alike(formula("q_i + 1 <= floor(B / N)", &[]), static_thresholds::Config::default().into());
+        let h_n = [("H", Start::Formula("1 + 1 / 2 + 1 / 3 + 1 / 4".into()))];
+        assert_alike(formula("q_i + 1 <= B / (rank * H)", &h_n), harmonic::Config {}.into());
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_place() {
+        let told = |config: Config, words: &str| {
+            let faults = config.check(100);
+            assert_eq!(faults.len(), 1, "{faults:?}");
+            assert!(faults[0].problem.contains(words), "{faults:?}");
+        };
+        told(formula("q + 1 <= B", &[]), "does not know q");
+        told(formula("q_i + 1", &[]), "admit must be a condition");
+        told(formula("random() < 0.5", &[]), "which a memory does not draw");
+        told(formula("q_i < R", &[("R", Start::Formula("Q / 2".into()))]), "which changes");
+        told(formula("q_i < n", &[("n", Start::Number(1.0))]), "is already a name");
+    }
+}

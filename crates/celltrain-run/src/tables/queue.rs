@@ -1,0 +1,39 @@
+//! Measures of a queue or a priority group of a memory that ports share.
+
+use celltrain_core::memory::Side;
+use celltrain_core::metrics::QueueResult;
+
+use crate::measure::{Measure, When};
+
+type Queue = Measure<QueueResult>;
+
+/// Measures of one queue or priority group.
+pub const QUEUE: &[Queue] = &[
+    Queue::text("name", "the memory, the output or input link, and the priority", |queue| &queue.name),
+    Queue::text("side", "egress for a queue, ingress for a priority group", |queue| match queue.side {
+        Side::Egress => "egress",
+        Side::Ingress => "ingress",
+    }),
+    Queue::text("pool", "its pool", |queue| &queue.pool),
+    Queue::count(
+        "max_cells",
+        "cells",
+        "the most cells that it ever held, in its reserve, pool and headroom",
+        |queue| Some(queue.counters.max_cells.into()),
+    )
+    .printed("most cells", When::Always),
+    Queue::count("max_headroom_cells", "cells", "the most cells that were ever in its headroom", |queue| {
+        Some(queue.counters.max_headroom.into())
+    })
+    .printed("most headroom", When::Present),
+    Queue::count("cells", "cells", "cells that it holds at the end", |queue| Some(queue.cells.into())),
+    Queue::count("entered_cells", "cells", "cells that found a place", |queue| Some(queue.counters.entered)),
+    Queue::count("refused_cells", "cells", "cells that found no place", |queue| Some(queue.counters.refused))
+        .printed("refused", When::Always),
+    Queue::count("pushed_out_cells", "cells", "waiting cells that the pool's policy removed", |queue| {
+        Some(queue.counters.pushed_out)
+    })
+    .printed("pushed out", When::Present),
+    Queue::count("pauses", "1", "how often the link that feeds it was to stop", |queue| Some(queue.counters.pauses))
+        .printed("pauses", When::Present),
+];
