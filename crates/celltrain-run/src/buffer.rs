@@ -19,7 +19,6 @@ use celltrain_core::units::{Clock, Duration, Time};
 
 use crate::events::Wrong;
 use crate::events::places::Places;
-use crate::series::queue_name;
 
 /// Event at a buffer, named by [`STEPS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -264,7 +263,8 @@ impl<'a> Buffer<'a> {
             let has = |side| config.pools.iter().any(|pool| pool.side == side);
             let side = if has(Side::Egress) { Side::Egress } else { Side::Ingress };
             let queues = config.queues.iter_enumerated().filter(|(_, queue)| config.pools[queue.pool].side == side);
-            let (queues, names) = queues.map(|(index, queue)| (index, queue_name(config, queue, network))).unzip();
+            let (queues, names) =
+                queues.map(|(index, queue)| (index, config.queue_name(queue, &network.links))).unzip();
             (SharedMemory { cells: config.cells, queues: names, ..SharedMemory::default() }, (number, queues))
         });
         let (shared, memory) = memory.unzip();

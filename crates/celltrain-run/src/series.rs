@@ -3,7 +3,7 @@
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
-use celltrain_core::memory::{MemoryConfig, QueueConfig, QueueIndex};
+use celltrain_core::memory::QueueIndex;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
@@ -400,7 +400,7 @@ impl Recorded {
         let links: Vec<LinkIndex> = recorder.links().to_vec();
         let queue = |&(memory, queue): &(MemoryIndex, QueueIndex)| {
             let memory = &network.memories[memory];
-            queue_name(memory, &memory.queues[queue], network)
+            memory.queue_name(&memory.queues[queue], &network.links)
         };
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
         Self {
@@ -421,11 +421,6 @@ impl Recorded {
                 .collect(),
         }
     }
-}
-
-/// Returns the name of a queue: `sw/sw->host1/0` for the memory, the link and the priority.
-pub(crate) fn queue_name(memory: &MemoryConfig, queue: &QueueConfig, network: &Network) -> String {
-    format!("{}/{}/{}", memory.name, network.links[queue.link].name, queue.priority)
 }
 
 #[cfg(test)]
@@ -456,7 +451,7 @@ mod tests {
         let network = network(
             "[port.bottleneck.allocator.equal_share]\n[port.default]\nbuffer = 500\n[port.default.policy.tail_drop]\n[port.default.allocator.equal_share]\n[vc.tcp1.abr]\n",
         );
-        let all: Vec<&str> = SERIES.iter().map(|series| series.name).collect();
+        let all: Vec<&str> = SERIES.iter().map(|series| series.name).filter(|&name| name != "memory").collect();
         let trace = trace(&network, &all, "100us").expect("it is right").expect("it names series");
         let mut recorder = trace.recorder(&network).expect("it is right");
         Engine::Fast.run(&network, &mut recorder, |_| true).expect("nobody stops it");
@@ -475,6 +470,31 @@ mod tests {
             };
             assert!(width > 0, "{name} has columns");
             assert_eq!(length, 11 * width, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_memorys_series_has_the_cells_and_the_threshold_of_each_queue() {
+        let text = "duration = \"2ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
+             [port.default]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
+             [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 0.5\n";
+        let network = build::network(&read_toml(text, "test").expect_scenario(), 1);
+        let trace = trace(&network, &["memory"], "10us").expect("it is right").expect("it names series");
+        let mut recorder = trace.recorder(&network).expect("it is right");
+        Engine::Reference.run(&network, &mut recorder, |_| true).expect("nobody stops it");
+        let recorded = Recorded::of(&network, &trace, recorder);
+        let (_, names) = recorded.names.iter().find(|(over, _)| *over == "memory_queues").expect("it is there");
+        assert!(names.iter().all(|name| name.starts_with("sw1/") && name.ends_with("/0")), "{names:?}");
+        let [(_, Array::Counts(held)), (_, Array::Counts(shared)), (_, Array::Numbers(thresholds))] =
+            &recorded.arrays[..]
+        else {
+            panic!("{:?}", recorded.arrays)
+        };
+        assert_eq!(held, shared, "nothing is reserved");
+        assert!(held.iter().any(|&cells| cells > 20), "a queue grows");
+        for (held, thresholds) in held.chunks(names.len()).zip(thresholds.chunks(names.len())) {
+            let threshold = 0.5 * f64::from(100 - held.iter().sum::<u32>());
+            assert!(thresholds.iter().all(|&one| one == threshold), "{thresholds:?} with {held:?}");
         }
     }
 

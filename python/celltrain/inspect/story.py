@@ -11,7 +11,7 @@ import numpy as np
 
 from celltrain.drawing.pages.words import counted
 from celltrain.inspect.history import NEVER, Episode, Fates, History, Rows
-from celltrain.inspect.words import DONE, capital, change, instant, loss, rule, span
+from celltrain.inspect.words import DONE, capital, change, instant, loss, pool, rule, span
 from celltrain.text import shown
 
 #: A reason in the table of segments.
@@ -194,6 +194,9 @@ class _Story:
         yield Sentence(text=loss(row, what), time=when, events=(event, own))
         if has_rule and (cause := rule(row)) is not None:
             yield Sentence(text=cause, time=when, events=(event,), place=1)
+        if has_rule and (refusal := self.fates.refusal(fate)) is not None:
+            [at_memory] = refusal.to_list()
+            yield Sentence(text=pool(at_memory), time=when, events=(refusal,), place=1)
 
     def _rest(self, places: list[int]) -> Sentence:
         """Returns a sentence on the other losses of a run of losses."""
