@@ -25,7 +25,10 @@ export function Memory(props: { readonly memory: MemoryView | null }): JSX.Eleme
         {parts.map(({ name, colour, left, width }) => (
           <i key={name} title={name} style={{ left, width, background: colour }} />
         ))}
-        {parts.map(({ name, colour, mark }) => mark !== "NaN%" && <b key={name} style={{ left: mark, color: colour }} />)}
+        {parts.map(({ name, colour, width, mark }) =>
+          // An empty queue has no place in the block.
+          mark !== "NaN%" && width !== "0%" ? <b key={name} style={{ left: mark, color: colour }} /> : null,
+        )}
       </div>
       <p class="small soft">{text} Marks are thresholds.</p>
     </>
