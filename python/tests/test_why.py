@@ -358,7 +358,9 @@ def test_a_refusal_by_a_shared_memory_names_the_pool_the_queue_and_the_numbers(t
     [sentence] = [one for one in answer.sentences if one.text.startswith("The pool ")][:1]
     row = sentence.rows[0]
     assert row["kind"] == "memories"
-    assert row in [{"kind": "memories", **{name: value for name, value in one.items() if value is not None}} for one in refused]
+    assert row in [
+        {"kind": "memories", **{name: value for name, value in one.items() if value is not None}} for one in refused
+    ]
     assert sentence.text == (
         f"The pool sw/main refused the cell because q_i would exceed alpha_i (B - Q): Q = {row['used']} of B = 1,000 cells "
         f"were taken, q_i = {row['shared']} cells of it were from the queue of priority 0 at {row['port']}, and its threshold "

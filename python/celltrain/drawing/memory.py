@@ -101,5 +101,7 @@ def _thresholds(ax: Axes, times: Any, of_queues: Sequence[tuple[str, Any]]) -> N
             different.append((place, label, values))
     line: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "drawstyle": "steps-post"}
     for place, label, values in different[:_MOST_THRESHOLDS]:
-        colour, text = (INK, "threshold of a queue") if len(different) == 1 else (colour_of_flow(place), f"its threshold: {label}")
+        colour, text = (
+            (INK, "threshold of a queue") if len(different) == 1 else (colour_of_flow(place), f"its threshold: {label}")
+        )
         ax.plot(times, values, color=colour, label=text, **line)

@@ -304,7 +304,7 @@ class EventRuns:
             return None
         events = self._run("reference", ["memories"], Fraction(0), end, flows=None, share=(1.0, 1.0))["memories"]
         places = np.flatnonzero(texts(events, "event") == "deadlocked")
-        return Rows("memories", events, places) if len(places) else None
+        return Rows("memories", events, places.tolist()) if len(places) else None
 
     @property
     def flows(self) -> list[str]:
