@@ -11,9 +11,10 @@ use typed_index_collections::TiVec;
 
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, Loss, Observer, SegmentStep};
-use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::memory::{QueueIndex, Side};
 use celltrain_core::network::Network;
-use celltrain_core::probe::Probe;
+use celltrain_core::probe::{NetworkView, Probe};
 use celltrain_core::units::{Clock, Duration, Time};
 
 use crate::events::Wrong;
@@ -65,6 +66,8 @@ pub struct History {
     pub steps: Steps,
     /// Names of the ports that [`Frames::damaged_at`] refers to.
     pub ports: Vec<String>,
+    /// The memory that the port shares with others, if it does.
+    pub memory: Option<SharedMemory>,
     /// True if the history ends before the window does, because the maximum number of steps was reached.
     pub cut_short: bool,
 }
@@ -156,6 +159,22 @@ pub struct Steps {
     pub judgement: Vec<i32>,
 }
 
+/// A memory that ports share, after each instant with a step. Cells that are counted on two sides are those of the
+/// egress side.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharedMemory {
+    /// Cells that fit into it.
+    pub cells: u32,
+    /// Names of its queues: the memory, the link and the priority.
+    pub queues: Vec<String>,
+    /// By instant: number of steps until then.
+    pub steps: Vec<i32>,
+    /// Cells that each queue holds, one row an instant, one column a queue.
+    pub held: Vec<i32>,
+    /// The most cells that it may hold at present, in the same layout; NaN if its policy has no threshold.
+    pub most: Vec<f64>,
+}
+
 /// A frame, identified by its VC and number.
 type Frame = (VcIndex, FrameNumber);
 
@@ -198,6 +217,9 @@ pub struct Buffer<'a> {
     segments: BTreeMap<Frame, (u64, u32)>,
     /// Decision that admitted the next cell to arrive.
     judged: i32,
+    /// The memory of the port, its queues, and the instant at which to look at it.
+    memory: Option<(MemoryIndex, Vec<QueueIndex>)>,
+    look_at: Option<Time>,
     history: History,
 }
 
@@ -235,6 +257,16 @@ impl<'a> Buffer<'a> {
         // A window that lasts until the end of the run includes the events at its end.
         let end = if to >= network.duration { Time(network.end(clock).0.saturating_add(1)) } else { at(to) };
         full.set(false);
+        let memory = network.memories.position(|memory| memory.ports.contains(&link));
+        let memory = memory.map(|number| {
+            let config = &network.memories[number];
+            let has = |side| config.pools.iter().any(|pool| pool.side == side);
+            let side = if has(Side::Egress) { Side::Egress } else { Side::Ingress };
+            let queues = config.queues.iter_enumerated().filter(|(_, queue)| config.pools[queue.pool].side == side);
+            let (queues, names) = queues.map(|(index, queue)| (index, network.queue_name(config, queue))).unzip();
+            (SharedMemory { cells: config.cells, queues: names, ..SharedMemory::default() }, (number, queues))
+        });
+        let (shared, memory) = memory.unzip();
         Ok(Self {
             link,
             clock,
@@ -251,6 +283,8 @@ impl<'a> Buffer<'a> {
             unfinished: BTreeMap::new(),
             segments: BTreeMap::new(),
             judged: NONE,
+            memory,
+            look_at: None,
             history: History {
                 port: network.links[link].name.clone(),
                 capacity: network.links[link].buffer,
@@ -260,6 +294,7 @@ impl<'a> Buffer<'a> {
                 judgements: Judgements::default(),
                 steps: Steps::default(),
                 ports: network.links.iter().map(|link| link.name.clone()).collect(),
+                memory: shared,
                 cut_short: false,
             },
         })
@@ -351,6 +386,9 @@ impl<'a> Buffer<'a> {
         steps.frame.push(frame);
         steps.occupancy.push(whole(self.waiting.len()));
         steps.judgement.push(judgement);
+        if self.memory.is_some() {
+            self.look_at = Some(now);
+        }
     }
 
     /// Records that a frame cannot be delivered intact, from `now` on.
@@ -492,7 +530,25 @@ impl<'a> Buffer<'a> {
     }
 }
 
-impl Probe for Buffer<'_> {}
+impl Probe for Buffer<'_> {
+    fn next_snapshot(&self) -> Option<Time> {
+        self.look_at
+    }
+
+    fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
+        self.look_at = None;
+        let Some(((number, queues), shared)) = self.memory.as_ref().zip(self.history.memory.as_mut()) else { return };
+        let memory = view.queues.memory(*number);
+        shared.steps.push(whole(self.history.steps.kind.len()));
+        for &queue in queues {
+            let held = memory.held(queue);
+            shared.held.push(i32::try_from(held).unwrap_or(i32::MAX));
+            // The threshold counts the shared part only.
+            let most = |threshold| f64::from(held - memory.shared(queue)) + threshold;
+            shared.most.push(memory.threshold(queue, now).map_or(f64::NAN, most));
+        }
+    }
+}
 
 impl Observer for Buffer<'_> {
     const OBSERVES: bool = true;

@@ -1,6 +1,6 @@
 //! Converts the history of a buffer to JSON and columns.
 
-use celltrain_run::buffer::{History, STEPS};
+use celltrain_run::buffer::{History, STEPS, SharedMemory};
 use serde_json::{Value, json};
 
 use crate::answer::Columns;
@@ -17,13 +17,22 @@ macro_rules! put {
 
 /// Converts a history. Its columns keep their names.
 pub(crate) fn json(history: History, columns: &mut Columns) -> Value {
-    let History { port, capacity, vcs, cells, frames, judgements, steps, ports, cut_short } = history;
+    let History { port, capacity, vcs, cells, frames, judgements, steps, ports, memory, cut_short } = history;
     let cells = put!(columns, cells: vc frame index last from until;);
     let mut frames = put!(columns, frames: vc number arrived_s damaged_s damaged_at sequence length; fate);
     frames["damaged_at"] = json!({"at": frames["damaged_at"], "words": ports});
     let judgements = put!(columns, judgements: frame time_s admitted occupancy vc_cells active_vcs threshold_cells
         share_cells held_cells drop_probability tagged; reason);
     let steps = put!(columns, steps: time_s kind cell vc frame occupancy judgement;);
+    let memory = memory.map(|SharedMemory { cells, queues, steps, held, most }| {
+        json!({
+            "cells": cells,
+            "queues": queues,
+            "steps": columns.put(steps),
+            "held": columns.put(held),
+            "most": columns.put(most),
+        })
+    });
     json!({
         "port": port,
         "capacity": capacity,
@@ -33,6 +42,7 @@ pub(crate) fn json(history: History, columns: &mut Columns) -> Value {
         "frames": frames,
         "judgements": judgements,
         "steps": steps,
+        "memory": memory,
         "cut_short": cut_short,
     })
 }

@@ -42,6 +42,7 @@ export interface BufferColumns {
     occupancy: Int32Array;
     judgement: Int32Array;
   };
+  memory: { cells: number; queues: string[]; steps: Int32Array; held: Int32Array; most: Float64Array } | null;
   cut_short: boolean;
 }
 
@@ -49,10 +50,13 @@ export interface BufferColumns {
 const BLOCK = 256;
 
 export function history(columns: BufferColumns, from_s: number): BufferHistory {
-  const { cells, frames, judgements, steps } = columns;
+  const { cells, frames, judgements, steps, memory } = columns;
   const length = steps.kind.length;
   const oldest = oldestByBlock(columns);
   const timeAfter = (step: number) => (step === 0 ? from_s : (steps.time_s[step - 1] ?? from_s));
+
+  // Without the memory's name, which is the same for all, and without the default priority.
+  const queues = memory?.queues.map((name) => name.replace(/^[^/]*\//, "").replace(/\/0$/, "")) ?? [];
 
   const alive = function* (step: number): Generator<number> {
     const first = oldest[Math.floor(step / BLOCK)] ?? 0;
@@ -156,18 +160,18 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       }
       return counts;
     },
-    stepAt(time_s) {
-      let [low, high] = [0, length];
-      while (low < high) {
-        const middle = (low + high) >> 1;
-        if ((steps.time_s[middle] ?? Infinity) <= time_s) {
-          low = middle + 1;
-        } else {
-          high = middle;
-        }
+    memory(step) {
+      if (memory === null || memory.steps.length === 0) {
+        return null;
       }
-      return low;
+      const { held, most } = memory;
+      const row = Math.min(countUpTo(memory.steps, step - 1), memory.steps.length - 1) * queues.length;
+      return {
+        cells: memory.cells,
+        queues: queues.map((name, i) => ({ name, held: held[row + i] ?? 0, most: most[row + i] ?? NaN })),
+      };
     },
+    stepAt: (time_s) => countUpTo(steps.time_s, time_s),
     next(step, sort, direction) {
       // Step n (1 to length) is the state after row n - 1.
       for (let at = step + direction; at >= 1 && at <= length; at += direction) {
@@ -178,6 +182,20 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       return sort === "cell" && direction === -1 && step === 1 ? 0 : null;
     },
   };
+}
+
+/** Returns the number of ascending values that are at most `limit`. */
+function countUpTo(values: Int32Array | Float64Array, limit: number): number {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((values[middle] ?? Infinity) <= limit) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
 }
 
 /** Returns for each block of steps the first cell that may still be waiting in this block or later. */

@@ -229,3 +229,25 @@ fn a_window_after_the_last_event_has_what_waits_then() {
         waiting + of_kind(&none, Step::Departed).len()
     );
 }
+
+#[test]
+fn a_shared_memory_is_known_after_each_instant_with_a_step() {
+    let text = "duration = \"5ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
+         [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
+         [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 1.0\n";
+    let network = build::network(&read_toml(text, "test").expect_scenario(), 1);
+    let history = history(&network, ["0s", "5ms"], 100_000);
+    let memory = history.memory.expect("the port shares one");
+    assert_eq!(memory.cells, 100);
+    let own = memory.queues.iter().position(|name| *name == format!("sw1/{}/0", history.port)).expect("its queue");
+    let queues = memory.queues.len();
+    let mut instants: Vec<f64> = history.steps.time_s.clone();
+    instants.dedup();
+    assert_eq!(memory.steps.len(), instants.len());
+    for ((&steps, held), most) in memory.steps.iter().zip(memory.held.chunks(queues)).zip(memory.most.chunks(queues)) {
+        let step = usize::try_from(steps).expect("it is a number of steps") - 1;
+        assert_eq!(held[own], history.steps.occupancy[step]);
+        let threshold = f64::from(100 - held.iter().sum::<i32>());
+        assert!(most.iter().all(|&most| most == threshold), "{most:?} with {held:?}");
+    }
+}

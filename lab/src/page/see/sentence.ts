@@ -1,6 +1,6 @@
 /** Describes steps in words. */
 
-import type { BufferHistory, Judgement } from "../../engine/api.ts";
+import type { BufferHistory, Judgement, MemoryView } from "../../engine/api.ts";
 import { count, shortened, time } from "../parts/format.ts";
 
 export interface Description {
@@ -72,6 +72,19 @@ function reason(judgement: Judgement, bad: boolean, places: number, { policy, fo
     .replace(": X =", `: K = ${count(places)} places, X =`)
     .replace("Y_i =", "Y =")
     .replace("N_a =", "N =");
+}
+
+/** Queues of a memory that a sentence names. */
+const NAMED = 8;
+
+/** Describes a memory that ports share. */
+export function describeMemory({ cells, queues }: MemoryView): string {
+  const held = queues.reduce((sum, queue) => sum + queue.held, 0);
+  const named = queues.filter((queue) => queue.held > 0).slice(0, NAMED);
+  const parts = named.map(
+    ({ name, held, most }) => `${name} holds ${count(held)}${Number.isNaN(most) ? "" : ` of at most ${count(Math.floor(most))}`}`,
+  );
+  return `The shared memory: ${[`${count(held)} of ${count(cells)} cells`, ...parts].join("; ")}.`;
 }
 
 /** Describes a waiting cell. */
