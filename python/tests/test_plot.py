@@ -146,6 +146,23 @@ def test_a_memory_is_chosen_by_name_and_written_with_its_series(shared, tmp_path
     assert shared.plot.memory("sw").get_title().startswith("Memory of sw\n")
     with pytest.raises(ct.InputError, match="is not a memory of this network"):
         shared.plot.memory("other")
+    with pytest.raises(ct.InputError, match="is not a side of the memory sw; "):
+        shared.plot.memory("sw", side="ingress")
     names = {file.name for file in [*shared.write(tmp_path), shared.plot.write(tmp_path / "all.svg")]}
     assert {"all.svg", "memory.csv", "memory.parquet"} <= names
     assert shared.series["memory"].column_names[:2] == ["time_s", "queue"]
+
+
+def test_a_memory_that_counts_on_both_sides_is_drawn_by_queue_or_by_priority_group():
+    lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="20ms")
+    run = ct.run(lossless, trace=["memory"], step="100us")
+    labels = {
+        side: [text.get_text() for text in run.plot.memory(side=side).get_legend().get_texts()]
+        for side in (None, "egress", "ingress")
+    }
+    assert labels[None] == labels["egress"]
+    # A queue may hold the whole memory here, so only groups have a threshold.
+    assert not any("threshold" in label for label in labels["egress"])
+    assert any("threshold" in label for label in labels["ingress"])
+    assert all("->sw" not in label for label in labels["egress"])
+    assert sum("->sw" in label for label in labels["ingress"]) >= 2

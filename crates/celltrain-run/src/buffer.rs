@@ -10,15 +10,20 @@ use std::collections::{BTreeMap, VecDeque};
 use typed_index_collections::TiVec;
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, Loss, Observer, SegmentStep};
-use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
-use celltrain_core::memory::{QueueIndex, Side};
+use celltrain_core::events::{
+    CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, Loss, MemoryEvent, MemoryStep, Observer, SegmentStep,
+};
+use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::{NetworkView, Probe};
 use celltrain_core::units::{Clock, Duration, Time};
 
+mod memory;
+
 use crate::events::Wrong;
 use crate::events::places::Places;
+use memory::MemoryObserver;
+pub use memory::{Refusals, SharedMemory};
 
 /// Kind of event at a buffer, with its name in [`STEPS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,22 +162,8 @@ pub struct Steps {
     pub occupancy: Vec<i32>,
     /// Decision that caused the step, an index into [`History::judgements`]; -1 if none.
     pub judgement: Vec<i32>,
-}
-
-/// A memory that ports share, after each instant with a step. Cells that are counted on two sides are those of the
-/// egress side.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SharedMemory {
-    /// Cells that fit into it.
-    pub cells: u32,
-    /// Names of its queues: the memory, the link and the priority.
-    pub queues: Vec<String>,
-    /// By instant: number of steps until then.
-    pub steps: Vec<i32>,
-    /// Cells that each queue holds, one row an instant, one column a queue.
-    pub held: Vec<i32>,
-    /// The most cells that it may hold at present, in the same layout; NaN if its policy has no threshold.
-    pub most: Vec<f64>,
+    /// Refusal by the shared memory that caused the step, an index into [`SharedMemory::refusals`]; -1 if none.
+    pub refusal: Vec<i32>,
 }
 
 /// A frame, identified by its VC and number.
@@ -217,9 +208,7 @@ pub struct Buffer<'a> {
     segments: BTreeMap<Frame, (u64, u32)>,
     /// Decision that admitted the next cell to arrive.
     judged: i32,
-    /// The memory of the port, its queues, and the instant at which to look at it.
-    memory: Option<(MemoryIndex, Vec<QueueIndex>)>,
-    look_at: Option<Time>,
+    memory: Option<MemoryObserver>,
     history: History,
 }
 
@@ -257,16 +246,6 @@ impl<'a> Buffer<'a> {
         // A window that lasts until the end of the run includes the events at its end.
         let end = if to >= network.duration { Time(network.end(clock).0.saturating_add(1)) } else { at(to) };
         full.set(false);
-        let memory = network.memories.position(|memory| memory.ports.contains(&link));
-        let memory = memory.map(|number| {
-            let config = &network.memories[number];
-            let has = |side| config.pools.iter().any(|pool| pool.side == side);
-            let side = if has(Side::Egress) { Side::Egress } else { Side::Ingress };
-            let queues = config.queues.iter_enumerated().filter(|(_, queue)| config.pools[queue.pool].side == side);
-            let (queues, names) = queues.map(|(index, queue)| (index, network.queue_name(config, queue))).unzip();
-            (SharedMemory { cells: config.cells, queues: names, ..SharedMemory::default() }, (number, queues))
-        });
-        let (shared, memory) = memory.unzip();
         Ok(Self {
             link,
             clock,
@@ -283,8 +262,7 @@ impl<'a> Buffer<'a> {
             unfinished: BTreeMap::new(),
             segments: BTreeMap::new(),
             judged: NONE,
-            memory,
-            look_at: None,
+            memory: MemoryObserver::of(network, link),
             history: History {
                 port: network.links[link].name.clone(),
                 capacity: network.links[link].buffer,
@@ -294,7 +272,7 @@ impl<'a> Buffer<'a> {
                 judgements: Judgements::default(),
                 steps: Steps::default(),
                 ports: network.links.iter().map(|link| link.name.clone()).collect(),
-                memory: shared,
+                memory: None,
                 cut_short: false,
             },
         })
@@ -305,6 +283,7 @@ impl<'a> Buffer<'a> {
         if !self.has_begun {
             self.begin();
         }
+        self.history.memory = self.memory.map(|memory| memory.recorded);
         self.history
     }
 
@@ -376,7 +355,7 @@ impl<'a> Buffer<'a> {
     }
 
     /// Adds a step, with the indices of its cell, VC, frame and decision.
-    fn step(&mut self, now: Time, kind: Step, [cell, vc, frame, judgement]: [i32; 4]) {
+    fn step(&mut self, now: Time, kind: Step, [cell, vc, frame, judgement, refusal]: [i32; 5]) {
         let seconds = self.seconds(now);
         let steps = &mut self.history.steps;
         steps.time_s.push(seconds);
@@ -386,8 +365,9 @@ impl<'a> Buffer<'a> {
         steps.frame.push(frame);
         steps.occupancy.push(whole(self.waiting.len()));
         steps.judgement.push(judgement);
-        if self.memory.is_some() {
-            self.look_at = Some(now);
+        steps.refusal.push(refusal);
+        if let Some(memory) = &mut self.memory {
+            memory.next = Some(now);
         }
     }
 
@@ -463,8 +443,9 @@ impl<'a> Buffer<'a> {
         }
         let frame = cells.frame[row];
         let judgement = if comes { std::mem::replace(&mut self.judged, NONE) } else { NONE };
+        let refusal = if kind == Step::Lost { self.refusal(now, (vc, number)) } else { NONE };
         let vc = self.places_of[vc].expect("it is at the port");
-        self.step(now, kind, [whole(row), vc, frame, judgement]);
+        self.step(now, kind, [whole(row), vc, frame, judgement, refusal]);
     }
 
     fn on_frame(&mut self, now: Time, event: FrameEvent) {
@@ -505,7 +486,17 @@ impl<'a> Buffer<'a> {
             _ => ("cut", Step::Cut),
         };
         frames.fate[place] = fate;
-        self.step(now, kind, [NONE, vc, row, judgement]);
+        self.step(now, kind, [NONE, vc, row, judgement, self.refusal(now, frame)]);
+    }
+
+    /// Returns the row of the memory's refusal of a cell of this frame at `now`, or -1.
+    fn refusal(&self, now: Time, frame: Frame) -> i32 {
+        self.memory.as_ref().map_or(NONE, |memory| memory.refusal(now, frame))
+    }
+
+    /// Returns whether a memory has no place for a cell that crosses this port.
+    fn is_refusal_here(&self, event: &MemoryEvent) -> bool {
+        matches!(event.step, MemoryStep::Refused { vc, .. } if self.places_of[vc].is_some())
     }
 
     fn judge(&mut self, now: Time, row: i32, step: &FrameStep, judged: Judged) -> i32 {
@@ -532,20 +523,13 @@ impl<'a> Buffer<'a> {
 
 impl Probe for Buffer<'_> {
     fn next_snapshot(&self) -> Option<Time> {
-        self.look_at
+        self.memory.as_ref()?.next
     }
 
     fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
-        self.look_at = None;
-        let Some(((number, queues), shared)) = self.memory.as_ref().zip(self.history.memory.as_mut()) else { return };
-        let memory = view.queues.memory(*number);
-        shared.steps.push(whole(self.history.steps.kind.len()));
-        for &queue in queues {
-            let held = memory.held(queue);
-            shared.held.push(i32::try_from(held).unwrap_or(i32::MAX));
-            // The threshold counts the shared part only.
-            let most = |threshold| f64::from(held - memory.shared(queue)) + threshold;
-            shared.most.push(memory.threshold(queue, now).map_or(f64::NAN, most));
+        if let Some(memory) = &mut self.memory {
+            let steps = whole(self.history.steps.kind.len());
+            memory.snapshot(view.queues.memory(memory.number()), steps, now);
         }
     }
 }
@@ -557,6 +541,11 @@ impl Observer for Buffer<'_> {
         match event {
             Event::Cell(cell) if cell.link == self.link => self.on_cell(now, cell),
             Event::Frame(frame) => self.on_frame(now, frame),
+            Event::Memory(event) if self.is_refusal_here(&event) && self.keeps(now) => {
+                if let Some(memory) = &mut self.memory {
+                    memory.on_event(now, &event);
+                }
+            }
             Event::Segment(segment) if self.places_of[segment.vc].is_some() => {
                 if let SegmentStep::Sent { segment: bytes, .. } | SegmentStep::Retransmitted { segment: bytes, .. } =
                     segment.step

@@ -1,6 +1,6 @@
 //! Converts the history of a buffer to JSON and columns.
 
-use celltrain_run::buffer::{History, STEPS, SharedMemory};
+use celltrain_run::buffer::{History, Refusals, STEPS, SharedMemory};
 use serde_json::{Value, json};
 
 use crate::answer::Columns;
@@ -23,14 +23,16 @@ pub(crate) fn json(history: History, columns: &mut Columns) -> Value {
     frames["damaged_at"] = json!({"at": frames["damaged_at"], "words": ports});
     let judgements = put!(columns, judgements: frame time_s admitted occupancy vc_cells active_vcs threshold_cells
         share_cells held_cells drop_probability tagged; reason);
-    let steps = put!(columns, steps: time_s kind cell vc frame occupancy judgement;);
-    let memory = memory.map(|SharedMemory { cells, queues, steps, held, most }| {
+    let steps = put!(columns, steps: time_s kind cell vc frame occupancy judgement refusal;);
+    let memory = memory.map(|SharedMemory { name, cells, queues, steps, held, most, refusals }| {
         json!({
+            "name": name,
             "cells": cells,
             "queues": queues,
             "steps": columns.put(steps),
             "held": columns.put(held),
             "most": columns.put(most),
+            "refusals": of_refusals(refusals, columns),
         })
     });
     json!({
@@ -45,4 +47,12 @@ pub(crate) fn json(history: History, columns: &mut Columns) -> Value {
         "memory": memory,
         "cut_short": cut_short,
     })
+}
+
+fn of_refusals(refusals: Refusals, columns: &mut Columns) -> Value {
+    let (queues, pools) = (refusals.queues.clone(), refusals.pools.clone());
+    let mut json = put!(columns, refusals: queue used pool_cells shared threshold; reason);
+    json["queues"] = queues.into();
+    json["pools"] = pools.into();
+    json
 }

@@ -324,6 +324,8 @@ export interface BufferHistory {
   perVc(step: number): Int32Array;
   /** Returns the memory that the port shares, after the instant of the step; null if it shares none. */
   memory(step: number): MemoryView | null;
+  /** Returns the sentence on the shared memory's refusal that caused the step; empty if there was none. */
+  refusal(step: number): string;
   /** Returns the number of steps that have happened by `time_s`: 0 to `length`. */
   stepAt(time_s: number): number;
   /** Returns the nearest step of this sort, after `step` (direction 1) or before it (-1); null if there is none. */
@@ -332,9 +334,10 @@ export interface BufferHistory {
 
 /** A memory that ports share, at one instant. */
 export interface MemoryView {
+  name: string;
   /** Cells that fit into it. */
   cells: number;
-  /** Its queues: output link and priority, cells held, and the most it may hold now (NaN without a threshold). */
+  /** Its queues: link and priority, cells held, and the most that the queue may hold now (NaN without a threshold). */
   queues: { name: string; held: number; most: number }[];
 }
 

@@ -41,9 +41,29 @@ export interface BufferColumns {
     frame: Int32Array;
     occupancy: Int32Array;
     judgement: Int32Array;
+    refusal: Int32Array;
   };
-  memory: { cells: number; queues: string[]; steps: Int32Array; held: Int32Array; most: Float64Array } | null;
+  memory: {
+    name: string;
+    cells: number;
+    queues: string[];
+    steps: Int32Array;
+    held: Int32Array;
+    most: Float64Array;
+    refusals: RefusalColumns;
+  } | null;
   cut_short: boolean;
+}
+
+interface RefusalColumns {
+  queue: Int32Array;
+  used: Int32Array;
+  pool_cells: Int32Array;
+  shared: Int32Array;
+  threshold: Float64Array;
+  reason: Words;
+  queues: string[];
+  pools: string[];
 }
 
 /** Number of steps between entries of the index of the oldest waiting cells. */
@@ -54,9 +74,6 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
   const length = steps.kind.length;
   const oldest = oldestByBlock(columns);
   const timeAfter = (step: number) => (step === 0 ? from_s : (steps.time_s[step - 1] ?? from_s));
-
-  // Without the memory's name, which is the same for all, and without the default priority.
-  const queues = memory?.queues.map((name) => name.replace(/^[^/]*\//, "").replace(/\/0$/, "")) ?? [];
 
   const alive = function* (step: number): Generator<number> {
     const first = oldest[Math.floor(step / BLOCK)] ?? 0;
@@ -164,12 +181,17 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       if (memory === null || memory.steps.length === 0) {
         return null;
       }
-      const { held, most } = memory;
+      const { name, cells: places, queues, held, most } = memory;
       const row = Math.min(countUpTo(memory.steps, step - 1), memory.steps.length - 1) * queues.length;
       return {
-        cells: memory.cells,
-        queues: queues.map((name, i) => ({ name, held: held[row + i] ?? 0, most: most[row + i] ?? NaN })),
+        name,
+        cells: places,
+        queues: queues.map((queue, i) => ({ name: queue, held: held[row + i] ?? 0, most: most[row + i] ?? NaN })),
       };
+    },
+    refusal(step) {
+      const row = steps.refusal[step - 1] ?? -1;
+      return memory === null || row < 0 ? "" : refusalSentence(memory.refusals, row);
     },
     stepAt: (time_s) => countUpTo(steps.time_s, time_s),
     next(step, sort, direction) {
@@ -216,10 +238,28 @@ function word(words: Words, row: number): string {
   return words.words[words.at[row] ?? -1] ?? "";
 }
 
+function number(value: number, digits = 4): string {
+  return Number(value.toPrecision(digits)).toLocaleString("en-US");
+}
+
+function counted(value: number, what: string): string {
+  return `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;
+}
+
+/** Returns the limit for which a shared memory had no place, with the same wording as `celltrain why`. */
+function refusalSentence(refusals: RefusalColumns, row: number): string {
+  const queue = refusals.queue[row] ?? -1;
+  const threshold = refusals.threshold[row] ?? NaN;
+  const taken = `Q = ${(refusals.used[row] ?? 0).toLocaleString("en-US")} of B = ${counted(refusals.pool_cells[row] ?? 0, "cell")} were taken`;
+  const own = `q_i = ${counted(refusals.shared[row] ?? 0, "cell")} of it were from ${refusals.queues[queue] ?? "?"}`;
+  const numbers = Number.isNaN(threshold)
+    ? `${taken}, and ${own}`
+    : `${taken}, ${own}, and its threshold was ${number(threshold, 6)}`;
+  return `The pool ${refusals.pools[queue] ?? "?"} refused the cell because ${word(refusals.reason, row)}: ${numbers}.`;
+}
+
 /** Returns the rule that decided, and the numbers it compared, with the same wording as `celltrain why`. */
 export function sentence(judged: Omit<Judgement, "sentence">): string {
-  const number = (value: number, digits = 4) => Number(value.toPrecision(digits)).toLocaleString("en-US");
-  const counted = (value: number, what: string) => `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;
   const parts = [`X = ${counted(judged.occupancy, "cell")} ${judged.occupancy === 1 ? "was" : "were"} queued`];
   if (!Number.isNaN(judged.threshold_cells)) {
     parts.push(`the threshold was ${number(judged.threshold_cells, 6)}`);

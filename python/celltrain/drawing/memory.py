@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from celltrain.drawing.event_rows import one_of
 from celltrain.drawing.figure import COLOURS, INK, colour_of_flow, legible, tint_of_flow
 from celltrain.drawing.words import counted
+from celltrain.text import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,27 +38,45 @@ class Block:
     labels: Sequence[str]
 
 
-def of(answer: Mapping[str, Any], recorded: Sequence[str], held: Any, name: str | None) -> Block:
-    """Finds a memory in a run's answer, or the one that was fullest.
+def of(
+    answer: Mapping[str, Any], recorded: Sequence[str], held: Any, name: str | None, side: str | None = None
+) -> Block:
+    """Finds a memory in a run's answer.
 
     Args:
         answer: The answer of the run.
         recorded: Names of the recorded queues.
         held: Cells of each, by instant.
-        name: The memory.
+        name: The memory; the one that was fullest when None.
+        side: The side whose queues are meant; egress when None, if the memory counts there.
     """
-    blocks = {row["name"]: _block(row, answer["queues"], recorded) for row in answer["memories"]}
-    if name is None:
-        name = max(blocks, key=lambda one: held[:, blocks[one].queues].sum(axis=1).max() / blocks[one].cells)
-    return blocks[one_of("name", "a memory of this network", name, list(blocks))]
+    names = [row["name"] for row in answer["memories"]]
+    if name is not None:
+        one_of("name", "a memory of this network", name, names)
+    blocks = [
+        _block(row, _queues_of(row["name"], names, answer["queues"]), recorded, side)
+        for row in answer["memories"]
+        if name in (None, row["name"])
+    ]
+    return max(blocks, key=lambda block: held[:, block.queues].sum(axis=1).max(initial=0) / block.cells)
 
 
-def _block(row: Mapping[str, Any], queues: Sequence[Mapping[str, Any]], recorded: Sequence[str]) -> Block:
-    prefix = f"{row['name']}/"
-    own = [queue for queue in queues if queue["name"].startswith(prefix)]
-    egress = [queue for queue in own if queue["side"] == "egress"]
-    names = [queue["name"] for queue in egress or own]
-    parts = [name.removeprefix(prefix).rpartition("/") for name in names]
+def _queues_of(name: str, memories: Sequence[str], queues: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns the queues of a memory. One memory's name may begin like another's."""
+
+    def memory_of(queue: Mapping[str, Any]) -> str:
+        return max((one for one in memories if queue["name"].startswith(f"{one}/")), key=len)
+
+    return [queue for queue in queues if memory_of(queue) == name]
+
+
+def _block(
+    row: Mapping[str, Any], queues: Sequence[Mapping[str, Any]], recorded: Sequence[str], side: str | None
+) -> Block:
+    sides = sorted({queue["side"] for queue in queues})
+    side = sides[0] if side is None else one_of("side", f"a side of the memory {shown(row['name'])}", side, sides)
+    names = [queue["name"] for queue in queues if queue["side"] == side]
+    parts = [name.removeprefix(f"{row['name']}/").rpartition("/") for name in names]
     has_priorities = len({priority for _, _, priority in parts}) > 1
     labels = [f"{link}, priority {priority}" if has_priorities else link for link, _, priority in parts]
     places = {name: place for place, name in enumerate(recorded)}
@@ -70,17 +89,17 @@ def draw(ax: Axes, times: Any, block: Block, held: Any, thresholds: Any) -> None
 
     peaks = held.max(axis=0)
     longest = [queue for queue in np.argsort(-peaks, kind="stable") if peaks[queue] >= _THIN * block.cells]
-    shown = sorted(map(int, longest[:_MOST_QUEUES])) or [int(peaks.argmax())]
-    others = [queue for queue in range(len(peaks)) if queue not in shown]
-    layers = [held[:, queue] for queue in shown]
-    labels = [legible(block.labels[queue], _LONGEST) for queue in shown]
-    colours = [tint_of_flow(place) for place in range(len(shown))]
+    drawn = sorted(map(int, longest[:_MOST_QUEUES])) or [int(peaks.argmax())]
+    others = [queue for queue in range(len(peaks)) if queue not in drawn]
+    layers = [held[:, queue] for queue in drawn]
+    labels = [legible(block.labels[queue], _LONGEST) for queue in drawn]
+    colours = [tint_of_flow(place) for place in range(len(drawn))]
     if others:
         layers.append(held[:, others].sum(axis=1))
         labels.append(counted(len(others), "other queue"))
         colours.append(_REST)
     ax.stackplot(times, layers, labels=labels, colors=colours, step="post", linewidth=0)
-    _thresholds(ax, times, [(labels[place], thresholds[:, queue]) for place, queue in enumerate(shown)])
+    _thresholds(ax, times, block.cells, [(labels[place], thresholds[:, queue]) for place, queue in enumerate(drawn)])
     top = max(int(held.sum(axis=1).max(initial=0)), 1)
     if block.cells <= _VISIBLE * top:
         top = block.cells
@@ -90,14 +109,17 @@ def draw(ax: Axes, times: Any, block: Block, held: Any, thresholds: Any) -> None
     ax.margins(x=0)
 
 
-def _thresholds(ax: Axes, times: Any, of_queues: Sequence[tuple[str, Any]]) -> None:
-    """Draws each different threshold once: in black if all queues have the same, or else in the colours of queues."""
+def _thresholds(ax: Axes, times: Any, cells: int, of_queues: Sequence[tuple[str, Any]]) -> None:
+    """Draws each different threshold once: in black if all queues have the same, or else in the colours of queues.
+
+    A queue that may always hold all `cells` of the memory has no threshold of its own.
+    """
     import numpy as np
 
     different: list[tuple[int, str, Any]] = []
     for place, (label, values) in enumerate(of_queues):
         known = any(np.allclose(values, other, equal_nan=True) for _, _, other in different)
-        if not known and not np.isnan(values).all():
+        if not known and (values < cells).any():
             different.append((place, label, values))
     line: dict[str, Any] = {"linestyle": "--", "linewidth": 1, "drawstyle": "steps-post"}
     for place, label, values in different[:_MOST_THRESHOLDS]:

@@ -118,7 +118,7 @@ class Plot:
         return _finished(ax, labels)
 
     @checked()
-    def memory(self, name: str | None = None, *, ax: Axes | None = None) -> Axes:
+    def memory(self, name: str | None = None, *, side: str | None = None, ax: Axes | None = None) -> Axes:
         """Draws a memory that ports share over time: one block, divided by queue.
 
         Areas are the cells that each queue holds, on top of each other. A dashed line is the threshold of a queue: the
@@ -126,15 +126,15 @@ class Plot:
 
         Args:
             name: The memory, which has the name of its switch; the one that was fullest when None.
+            side: `"egress"` for queues or `"ingress"` for priority groups; queues when None, if the memory counts them.
             ax: Axes to draw on.
         """
         times, labels, [held, _, thresholds] = self._series.raw("memory")
-        block = memory.of(self._answer, labels, held, name)
+        block = memory.of(self._answer, labels, held, name, side)
         ax = new_axes() if ax is None else ax
         memory.draw(ax, times, block, held[:, block.queues], thresholds[:, block.queues])
-        ax.set_title(
-            "\n".join([f"Memory of {brief(block.name, canvas.LONGEST_LABEL)}", *self._title]), parse_math=False
-        )
+        what = f"Memory of {brief(block.name, canvas.LONGEST_LABEL)}"
+        ax.set_title("\n".join([what, *self._title]), parse_math=False)
         return _beside(ax)
 
     @checked()

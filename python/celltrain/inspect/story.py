@@ -326,11 +326,11 @@ class _Story:
             return
         row, event = self.fates.row(fate), self.fates.rows([fate])
         yield Sentence(text=loss(row, what), time=when, events=(event, own))
-        if has_rule and (cause := rule(row)) is not None:
-            yield Sentence(text=cause, time=when, events=(event,), place=1)
         if has_rule and (refusal := self.fates.refusal(fate)) is not None:
             [at_memory] = refusal.to_list()
             yield Sentence(text=pool(at_memory), time=when, events=(refusal,), place=1)
+        elif has_rule and (cause := rule(row)) is not None:
+            yield Sentence(text=cause, time=when, events=(event,), place=1)
 
     def _rest(self, places: list[int]) -> Sentence:
         """Returns a sentence about the other losses of a series."""

@@ -199,7 +199,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
           </span>
         </div>
         <Microscope history={history} step={step} colours={colours} inOrder={net.links[port]?.in_order === true} />
-        <Memory memory={history.memory(step)} />
+        <Memory memory={history.memory(step)} port={history.port} />
       </div>
       <Timeline looked={looked} />
       <div class="stage-network">

@@ -2,35 +2,37 @@
 
 import type { JSX } from "preact";
 import type { MemoryView } from "../../engine/api.ts";
-import { flowColour } from "./paint.ts";
+import { Prose } from "../parts/words.tsx";
 import { describeMemory } from "./sentence.ts";
 
-export function Memory(props: { readonly memory: MemoryView | null }): JSX.Element | null {
-  const { memory } = props;
+export function Memory(props: { readonly memory: MemoryView | null; readonly port: string }): JSX.Element | null {
+  const { memory, port } = props;
   if (memory === null) {
     return null;
   }
   const share = (cells: number): string => `${String((100 * cells) / memory.cells)}%`;
   let end = 0;
-  const parts = memory.queues.map(({ name, held, most }, i) => {
+  const parts = memory.queues.map(({ name, held, most }) => {
     const start = end;
     end += held;
-    const colour = `var(${flowColour(i)})`;
-    return { name, colour, left: share(start), width: share(held), mark: share(Math.min(start + most, memory.cells)) };
+    const kind = name === port || name.startsWith(`${port}, `) ? "own" : "other";
+    return { name, kind, left: share(start), width: share(held), mark: share(Math.min(start + most, memory.cells)) };
   });
-  const text = describeMemory(memory);
+  // An empty queue has no place in the block.
+  const held = parts.filter(({ width }) => width !== "0%");
   return (
     <>
-      <div class="memory" role="img" aria-label={text}>
-        {parts.map(({ name, colour, left, width }) => (
-          <i key={name} title={name} style={{ left, width, background: colour }} />
+      <div class="memory" role="img" aria-label={describeMemory(memory)}>
+        {held.map(({ name, kind, left, width }) => (
+          <i key={name} class={kind} title={name} style={{ left, width }} />
         ))}
-        {parts.map(({ name, colour, width, mark }) =>
-          // An empty queue has no place in the block.
-          mark !== "NaN%" && width !== "0%" ? <b key={name} style={{ left: mark, color: colour }} /> : null,
+        {held.map(({ name, kind, mark }) =>
+          mark === "NaN%" ? null : <b key={name} class={kind} title={`threshold of ${name}`} style={{ left: mark }} />,
         )}
       </div>
-      <p class="small soft">{text} Marks are thresholds.</p>
+      <p class="small soft">
+        <Prose text={describeMemory(memory)} /> Marks: how far each queue may grow.
+      </p>
     </>
   );
 }
