@@ -1,4 +1,4 @@
-"""Thresholds of switches: the published ones follow from their configurations, to the cell."""
+"""Thresholds of switches: the published values follow from the configurations, exact to the cell."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def test_a_file_is_read_as_python_reads_it(tmp_path):
 
 
 def test_a_scenario_fills_groups_in_turn_up_to_their_headroom():
-    """Sources send a cell each 10 ns, and each starts when the one before it has filled its group and its headroom."""
+    """Sources send a cell every 10 ns. Each starts when the previous one has filled its group and its headroom."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
     assert [flow["start"] for flow in table["flow"].values()] == ["0ns", f"{10 * (142285 + 2853 + 100)}ns"]
@@ -214,7 +214,7 @@ def test_a_scenario_fills_groups_in_turn_up_to_their_headroom():
 
 
 def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
-    """Without the memory: an endless buffer takes the cells."""
+    """Without the memory, a practically infinite buffer accepts the cells."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
     del table["switch"], table["vc"]
@@ -222,7 +222,7 @@ def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
     with pytest.warns(ct.CelltrainWarning, match="carried nothing"):
         result = ct.run(ct.Scenario.model_validate(table))
     sent = {port["name"]: port["forwarded_cells"] for port in result.to_dict()["ports"]}
-    # The last cells are under way.
+    # The last cells are still on the link.
     fills = [cells + 2853 + 100 for cells in limits.in_turn(2)]
     assert [sent["source1->switch"], sent["source2->switch"]] == pytest.approx(fills, abs=3)
 
