@@ -366,3 +366,14 @@ def test_a_refusal_by_a_shared_memory_names_the_pool_the_queue_and_the_numbers(t
         f"were taken, q_i = {row['shared']} cells of it were from the queue of priority 0 at {row['port']}, and its threshold "
         f"was {row['threshold']:.6g}."
     )
+
+
+@pytest.mark.slow
+def test_a_frame_that_a_shared_memory_refuses_whole_is_explained_by_the_memory_alone(tmp_path: Path) -> None:
+    text = (ROOT / "scenarios" / "memory-dynamic-threshold.toml").read_text()
+    (tmp_path / "whole.toml").write_text(text.replace("cells = 1000\n", 'cells = 1000\nframes = "whole"\n'))
+    incast = ct.load(tmp_path / "whole.toml").replace(duration="100ms")
+    sentences = [one.text for one in ct.why(incast, flow="tcp8", at="2ms").sentences]
+    refused = next(place for place, one in enumerate(sentences) if "the port sw->right refused frame" in one)
+    assert sentences[refused + 1].startswith("The pool sw/main refused the cell because q_i would exceed")
+    assert not any(one.startswith("The port refuses a frame if") for one in sentences)
