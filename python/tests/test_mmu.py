@@ -28,6 +28,7 @@ def read(name: str) -> list[dict[str, str]]:
 TH5 = read("th5-thresholds.csv")
 IN_TURN = read("th5-groups-in-turn.csv")
 OTHERS = read("other-chips.csv")
+MORE = read("th5-more-topologies.csv")
 
 
 def calculated(table: dict, chip: str, *, in_turn: int = 0) -> Thresholds:
@@ -90,6 +91,19 @@ def test_groups_filled_in_turn_pause_at_the_published_cells(topology):
     row = next(row for row in TH5 if row["topology"] == topology)
     found = calculated(tomahawk5(row), "th5", in_turn=len(expected))
     assert list(found.rows[0].in_turn) == expected
+
+
+@pytest.mark.parametrize("row", MORE, ids=lambda row: f"{row['topology']}-{row['section']}")
+def test_one_pool_gives_every_number_of_more_topologies(row):
+    """Sizes of pools are not published with these sections, but one size gives all numbers of a pool."""
+    bytes_of = {"pool_bytes": 508 * int(row["pool_cells"]), "xoff_bytes": 508 * int(row["xoff_cells"])}
+    published = [int(cells) for cells in row["in_turn"].split()]
+    table = tomahawk5({**row, **bytes_of, "headroom_bytes": 254 * int(row["headroom_cells"])})
+    found = calculated(table, "th5", in_turn=len(published))
+    expected = {name: int(row[name]) for name in numbers(found) if row.get(name)}
+    assert {name: cells for name, cells in numbers(found).items() if name in expected} == expected
+    assert found.rows[0].limits.filling == int(row["groups"])
+    assert list(found.rows[0].in_turn) == published
 
 
 @pytest.mark.parametrize("row", OTHERS, ids=lambda row: f"{row['generation']}-{row['section']}")

@@ -124,13 +124,14 @@ class Tables:
                 self.fault(f"is not a table of SONiC; {among(table, KEYS)}", "{...}", table)
             if not isinstance(entries, dict):
                 continue
+            known = self.tables.setdefault(table, {})
             for name, entry in entries.items():
                 self._files[table, name] = (file, text)
-                self.tables.setdefault(table, {})[name] = entry
+                known[name] = entry
 
     def _add_ports(self, path: Path) -> None:
         """Reads the columns of `port_config.ini`, for ports that no table has."""
-        if "PORT" in self.tables:
+        if self.tables.get("PORT"):
             return
         heads = ["name", "lanes", "alias", "index", "speed"]
         for line in _text(path).splitlines():
