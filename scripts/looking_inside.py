@@ -12,6 +12,7 @@ import celltrain as ct
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
 SCENARIO, SEED = ROOT / "scenarios" / "lan-epd.toml", 18
+MEMORY = ROOT / "scenarios" / "memory-dynamic-threshold.toml"
 PORTS = ["source4->sw1", "sw1->sw2", "sw2->destination4"]
 
 
@@ -33,6 +34,8 @@ def pictures() -> None:
         ct.run(SCENARIO, seed=SEED, pcap=ct.Capture(capture, kind="cells", at="in", flows="tcp4", window=frame))
         parts = list(captured(capture.read_bytes()))
         draw_cells(parts[0], parts[-1], len(parts), IMAGES / "looking-inside-cell.png")
+    incast = ct.load(MEMORY).replace(duration="100ms")
+    ct.run(incast, trace=["memory"], step="100us").plot.write(IMAGES / "looking-inside-memory.png")
 
 
 def captured(capture: bytes) -> Iterator[bytes]:

@@ -286,6 +286,16 @@ def test_tshark_reads_aal5_frames(encapsulation: str, tmp_path: Path) -> None:
     assert any(comment.startswith("lost at sw1->sw2: refused: X is above R (X = ") for *_, comment in lines)
 
 
+def test_the_comment_on_a_packet_names_the_limit_of_a_shared_memory(tmp_path: Path) -> None:
+    capture = tmp_path / "run.pcapng"
+    incast = ct.load(ROOT / "scenarios" / "memory-dynamic-threshold.toml").replace(duration="5ms")
+    ct.run(incast, pcap=ct.Capture(capture))
+    numbers = rb"pool sw/main: Q = (\d+) of 1000 cells, q_i = (\d+) cells, threshold (\d+) cells\)"
+    found = [tuple(map(int, numbers)) for numbers in re.findall(numbers, capture.read_bytes())]
+    assert len(found) > 20
+    assert all(used + threshold == 1000 and held >= threshold for used, held, threshold in found)
+
+
 @dataclass
 class Cells:
     """Findings of a decoder in a capture of cells."""

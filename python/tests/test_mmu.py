@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -14,10 +16,7 @@ from celltrain.mmu.configuration import of_table
 from celltrain.mmu.generations import generation, known, of_switch
 from celltrain.mmu.reading import Source
 from celltrain.mmu.simulation import scenario, simulate
-from celltrain.model.measures import EVENTS
 
-#: True if the engine supports memories that ports share.
-HAS_MEMORIES = "memories" in EVENTS
 DATA = Path(__file__).parent / "mmu"
 
 
@@ -29,6 +28,7 @@ def read(name: str) -> list[dict[str, str]]:
 TH5 = read("th5-thresholds.csv")
 IN_TURN = read("th5-groups-in-turn.csv")
 OTHERS = read("other-chips.csv")
+MORE = read("th5-more-topologies.csv")
 
 
 def calculated(table: dict, chip: str, *, in_turn: int = 0) -> Thresholds:
@@ -91,6 +91,19 @@ def test_groups_filled_in_turn_pause_at_the_published_cells(topology):
     row = next(row for row in TH5 if row["topology"] == topology)
     found = calculated(tomahawk5(row), "th5", in_turn=len(expected))
     assert list(found.rows[0].in_turn) == expected
+
+
+@pytest.mark.parametrize("row", MORE, ids=lambda row: f"{row['topology']}-{row['section']}")
+def test_one_pool_gives_every_number_of_more_topologies(row):
+    """Sizes of pools are not published with these sections, but one size gives all numbers of a pool."""
+    bytes_of = {"pool_bytes": 508 * int(row["pool_cells"]), "xoff_bytes": 508 * int(row["xoff_cells"])}
+    published = [int(cells) for cells in row["in_turn"].split()]
+    table = tomahawk5({**row, **bytes_of, "headroom_bytes": 254 * int(row["headroom_cells"])})
+    found = calculated(table, "th5", in_turn=len(published))
+    expected = {name: int(row[name]) for name in numbers(found) if row.get(name)}
+    assert {name: cells for name, cells in numbers(found).items() if name in expected} == expected
+    assert found.rows[0].limits.filling == int(row["groups"])
+    assert list(found.rows[0].in_turn) == published
 
 
 @pytest.mark.parametrize("row", OTHERS, ids=lambda row: f"{row['generation']}-{row['section']}")
@@ -185,14 +198,16 @@ def test_the_memory_with_most_ports_is_described():
     assert calculated(table, "th5").rows[0].limits.pause == 142285
 
 
-def test_a_large_switch_has_as_many_rows_as_settings():
+def test_a_large_switch_has_as_many_rows_as_settings_in_under_a_second():
     names = [f"Ethernet{number}" for number in range(128)]
     table = tomahawk5(TH5[2])
     table["port"] = [
         {"names": [name], "speed": 1000 + number, "groups": {str(group): "lossless" for group in range(8)}}
         for number, name in enumerate(names)
     ]
+    start = time.process_time()
     assert len(calculated(table, "th5").rows) == 128 * 8
+    assert time.process_time() - start < 1
 
 
 def test_a_file_is_read_as_python_reads_it(tmp_path):
@@ -229,11 +244,50 @@ def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
     assert [sent["source1->switch"], sent["source2->switch"]] == pytest.approx(fills, abs=3)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(not HAS_MEMORIES, reason="this core has no shared memories")
+def filled_by(engine: str, limits, groups: int, duration: str | None = None) -> list[dict]:
+    """The queues or groups of a run in which sources fill them one after the other."""
+    model = ct.Scenario.model_validate(scenario(limits, groups=groups))
+    with warnings.catch_warnings():
+        # That nothing is delivered is the purpose of the run.
+        warnings.simplefilter("ignore", ct.CelltrainWarning)
+        result = ct.run(model if duration is None else model.replace(duration=duration), engine=engine)
+    return result.to_dict()["queues"]
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
-def test_the_published_thresholds_are_those_of_a_run(row):
-    """Sources fill the groups one after another. The memory's events show when each pauses and is full."""
+def test_every_published_number_of_tomahawk_5_comes_from_a_run_on_each_engine(row, engine):
+    found = calculated(tomahawk5(row), "th5").rows
+    limits = next(one.limits for one in found if one.group is not None)
+    queues = filled_by(engine, limits, limits.filling)
+    pauses = [queue["max_cells"] - queue["max_headroom_cells"] for queue in queues]
+    pfc, headroom = int(row["pfc_cells"]), int(row["headroom_full_cells"])
+    assert [queue["pauses"] for queue in queues] == [1] * limits.filling
+    assert (pauses[0], queues[0]["max_cells"] + 1) == (pfc, int(row["ingress_drop_cells"]))
+    # Groups use up the headroom one after the other, and the last one gets the rest.
+    partial = int(row["headroom_partial_cells"])
+    assert [queue["max_headroom_cells"] for queue in queues] == [headroom] * (limits.filling - 1) + [partial]
+    # The pause comes with the published cell, and with none before.
+    for cells in (pfc - 1, pfc):
+        # The first cell is in service and does not count.
+        first = filled_by(engine, limits, limits.filling, duration=f"{10 * (cells + 1)}ns")[0]
+        assert (first["cells"], first["pauses"]) == (cells, int(cells == pfc))
+    [queue] = filled_by(engine, next(one.limits for one in found if one.queue is not None), 1)
+    assert queue["max_cells"] + 1 == int(row["lossy_egress_drop_cells"])
+
+
+@pytest.mark.parametrize("engine", ["fast", "reference"])
+@pytest.mark.parametrize("topology", dict.fromkeys(row["topology"] for row in IN_TURN))
+def test_groups_filled_in_turn_pause_at_the_published_cells_of_a_run_on_each_engine(topology, engine):
+    expected = [int(row["pfc_cells"]) for row in IN_TURN if row["topology"] == topology]
+    row = next(row for row in TH5 if row["topology"] == topology)
+    queues = filled_by(engine, calculated(tomahawk5(row), "th5").rows[0].limits, len(expected))
+    assert [queue["max_cells"] - queue["max_headroom_cells"] for queue in queues] == expected
+
+
+@pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
+def test_simulate_agrees_with_the_published_thresholds(row):
+    """The events of the memory say where each group pauses and is full."""
     turns = [int(one["pfc_cells"]) for one in IN_TURN if one["topology"] == row["topology"]] or [int(row["pfc_cells"])]
     simulated = simulate(calculated(tomahawk5(row), "th5", in_turn=len(turns)))
     group, queue = simulated.fills[0], simulated.fills[-1]

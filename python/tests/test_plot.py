@@ -112,3 +112,57 @@ def test_the_same_run_draws_the_same_files(result, tmp_path):
     for kind in ("png", "svg"):
         one, other = (result.plot.write(tmp_path / f"{name}.{kind}") for name in ("a", "b"))
         assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def shared():
+    """A run of two incasts whose ports share a memory of 1,000 cells under Dynamic Threshold."""
+    scenario = ct.load(ROOT / "scenarios" / "memory-dynamic-threshold.toml").replace(duration="50ms")
+    return ct.run(scenario, trace=["memory"], step="100us")
+
+
+def test_a_memory_is_one_block_divided_by_queue_with_its_threshold(shared):
+    from matplotlib.collections import PolyCollection
+
+    axes = shared.plot.memory()
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("time (s)", "cells in the memory")
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    # Queues of ACKs are too thin to be seen.
+    names = ["sw->left", "sw->right", "7 other queues"]
+    assert labels == [*names, "threshold of a queue", "memory: 1,000 cells"]
+    assert 1000 <= axes.get_ylim()[1] < 1100
+    _, _, [held, cells, thresholds] = shared.series.raw("memory")
+    assert (held == cells).all()
+    assert (thresholds == 1000 - held.sum(axis=1)[:, None]).all()
+    areas = [one for one in axes.collections if isinstance(one, PolyCollection)]
+    tops = [max(y for path in area.get_paths() for _, y in path.vertices) for area in areas]
+    assert len(areas) == 3
+    assert tops[-1] == held.sum(axis=1).max()
+    [line, _] = axes.get_lines()
+    assert (line.get_ydata() == thresholds[:, 0]).all()
+
+
+def test_a_memory_is_chosen_by_name_and_written_with_its_series(shared, tmp_path):
+    assert shared.plot.memory("sw").get_title().startswith("Memory of sw\n")
+    with pytest.raises(ct.InputError, match="is not a memory of this network"):
+        shared.plot.memory("other")
+    with pytest.raises(ct.InputError, match="is not a side of the memory sw; "):
+        shared.plot.memory("sw", side="ingress")
+    names = {file.name for file in [*shared.write(tmp_path), shared.plot.write(tmp_path / "all.svg")]}
+    assert {"all.svg", "memory.csv", "memory.parquet"} <= names
+    assert shared.series["memory"].column_names[:2] == ["time_s", "queue"]
+
+
+def test_a_memory_that_counts_on_both_sides_is_drawn_by_queue_or_by_priority_group():
+    lossless = ct.load(ROOT / "scenarios" / "memory-lossless.toml").replace(duration="20ms")
+    run = ct.run(lossless, trace=["memory"], step="100us")
+    labels = {
+        side: [text.get_text() for text in run.plot.memory(side=side).get_legend().get_texts()]
+        for side in (None, "egress", "ingress")
+    }
+    assert labels[None] == labels["egress"]
+    # A queue may hold the whole memory here, so only groups have a threshold.
+    assert not any("threshold" in label for label in labels["egress"])
+    assert any("threshold" in label for label in labels["ingress"])
+    assert all("->sw" not in label for label in labels["egress"])
+    assert sum("->sw" in label for label in labels["ingress"]) >= 2

@@ -339,3 +339,41 @@ def test_an_interrupted_question_does_not_say_that_it_kept_its_files() -> None:
     with pytest.raises(KeyboardInterrupt) as raised:
         ct.why("lan-epd", flow="tcp1", at="2s", progress=interrupt)
     assert getattr(raised.value, "__notes__", []) == []
+
+
+@pytest.mark.slow
+def test_a_refusal_by_a_shared_memory_names_the_pool_the_queue_and_the_numbers(tmp_path: Path) -> None:
+    incast = ct.load(ROOT / "scenarios" / "memory-dynamic-threshold.toml").replace(duration="100ms")
+    refused = [
+        row
+        for row in ct.run(incast, events=tmp_path / "events").events["memories"].to_pylist()
+        if row["event"] == "refused"
+    ]
+    assert {row["pool"] for row in refused} == {"sw/main"}
+    assert {row["pool_cells"] for row in refused} == {1000}
+    assert all(row["threshold"] == 1000 - row["used"] < row["shared"] + 1 for row in refused)
+    flow = refused[0]["vc"]
+    first = next(row for row in refused if row["vc"] == flow)
+    answer = ct.why(incast, flow=flow, at=f"{first['time_s'] * 1e3:.3f}ms")
+    [sentence] = [one for one in answer.sentences if one.text.startswith("The pool ")][:1]
+    row = sentence.rows[0]
+    assert row["kind"] == "memories"
+    assert row in [
+        {"kind": "memories", **{name: value for name, value in one.items() if value is not None}} for one in refused
+    ]
+    assert sentence.text == (
+        f"The pool sw/main refused the cell because q_i would exceed alpha_i (B - Q): Q = {row['used']} of B = 1,000 cells "
+        f"were taken, q_i = {row['shared']} cells of it were from the queue of priority 0 at {row['port']}, and its threshold "
+        f"was {row['threshold']:.6g}."
+    )
+
+
+@pytest.mark.slow
+def test_a_frame_that_a_shared_memory_refuses_whole_is_explained_by_the_memory_alone(tmp_path: Path) -> None:
+    text = (ROOT / "scenarios" / "memory-dynamic-threshold.toml").read_text()
+    (tmp_path / "whole.toml").write_text(text.replace("cells = 1000\n", 'cells = 1000\nframes = "whole"\n'))
+    incast = ct.load(tmp_path / "whole.toml").replace(duration="100ms")
+    sentences = [one.text for one in ct.why(incast, flow="tcp8", at="2ms").sentences]
+    refused = next(place for place, one in enumerate(sentences) if "the port sw->right refused frame" in one)
+    assert sentences[refused + 1].startswith("The pool sw/main refused the cell because q_i would exceed")
+    assert not any(one.startswith("The port refuses a frame if") for one in sentences)

@@ -7,8 +7,9 @@ use std::fmt::Write;
 use typed_index_collections::TiVec;
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{FrameEvent, FrameStep, Judged};
-use celltrain_core::index::{LinkIndex, VcIndex};
+use celltrain_core::events::{FrameEvent, FrameStep, Judged, MemoryRefusal};
+use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::memory::{MemoryConfig, QueueConfig, QueueIndex};
 use celltrain_core::network::Network;
 
 use crate::{Frame, Place};
@@ -90,6 +91,8 @@ pub(crate) struct Names {
     ports: TiVec<LinkIndex, String>,
     /// For each VC: the host at its end.
     hosts: TiVec<VcIndex, String>,
+    /// For each queue of a memory: the name of its pool, and B.
+    pools: TiVec<MemoryIndex, TiVec<QueueIndex, (String, u32)>>,
 }
 
 impl Names {
@@ -101,6 +104,7 @@ impl Names {
         Self {
             ports: network.links.iter().map(|link| link.name.clone()).collect(),
             hosts: network.vcs.iter().map(|vc| host(&vc.path)).collect(),
+            pools: network.memories.iter().map(pools_by_queue).collect(),
         }
     }
 
@@ -124,6 +128,13 @@ impl Names {
         if let FrameStep::Refused(judged) = event.step {
             write_numbers(&mut text, &judged);
         }
+        if let FrameStep::Cut { refusal: Some(refusal), .. } = event.step {
+            let MemoryRefusal { memory, queue, shared, used, threshold, .. } = refusal;
+            let (pool, cells) = &self.pools[memory][queue];
+            write!(text, ", pool {pool}: Q = {used} of {cells} cells, q_i = {shared} cells")
+                .expect("a text takes all that is written");
+            write_number(&mut text, "threshold ", threshold, " cells");
+        }
         text.push(')');
         Some(text)
     }
@@ -142,11 +153,24 @@ fn write_numbers(text: &mut String, judged: &Judged) {
         ("probability ", decision.probability, ""),
     ];
     for (name, number, unit) in counts {
-        if let Some(number) = number {
-            let digits = if number.fract() == 0.0 { 0 } else { 3 };
-            write!(text, ", {name}{number:.digits$}{unit}").expect("a text takes all that is written");
-        }
+        write_number(text, name, number, unit);
     }
+}
+
+fn write_number(text: &mut String, name: &str, number: Option<f64>, unit: &str) {
+    if let Some(number) = number {
+        let digits = if number.fract() == 0.0 { 0 } else { 3 };
+        write!(text, ", {name}{number:.digits$}{unit}").expect("a text takes all that is written");
+    }
+}
+
+/// Returns the name of the pool of each queue, and B.
+fn pools_by_queue(memory: &MemoryConfig) -> TiVec<QueueIndex, (String, u32)> {
+    let pool = |queue: &QueueConfig| {
+        let pool = &memory.pools[queue.pool];
+        (format!("{}/{}", memory.name, pool.name), pool.cells)
+    };
+    memory.queues.iter().map(pool).collect()
 }
 
 #[cfg(test)]

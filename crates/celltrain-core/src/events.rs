@@ -412,6 +412,10 @@ pub struct MemoryEvent {
 /// The limit of a memory that kept a cell out, with its numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MemoryRefusal {
+    /// The memory.
+    pub memory: MemoryIndex,
+    /// The queue or priority group for which there was no place.
+    pub queue: QueueIndex,
     /// The limit that was reached.
     pub limit: Limit,
     /// The rule of the policy, in words.

@@ -5,7 +5,8 @@
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
 use crate::events::Observer;
-use crate::index::{FlowIndex, LinkIndex, VcIndex};
+use crate::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
+use crate::memory::{Memory, QueueIndex};
 use crate::network::Network;
 use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
@@ -66,6 +67,9 @@ pub trait Queues {
 
     /// Appends the cells waiting of each VC at the port of this link, by label.
     fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>);
+
+    /// Returns a memory that ports share.
+    fn memory(&self, memory: MemoryIndex) -> &Memory;
 }
 
 /// A probe that observes nothing.
@@ -93,6 +97,8 @@ pub struct SeriesChoice {
     /// Packets waiting to enter the ATM network, see [`Recorder::edge_flows`], and the state of the discard algorithm
     /// there.
     pub edges: bool,
+    /// Cells and thresholds of the queues of shared memories.
+    pub memories: bool,
 }
 
 /// Records series at a fixed step.
@@ -104,6 +110,8 @@ pub struct Recorder {
     rates: Vec<(FlowIndex, VcIndex)>,
     /// Flows whose packets wait to enter the ATM network, and the VCs of their data.
     edges: Vec<(FlowIndex, VcIndex)>,
+    /// Queues of shared memories.
+    queues: Vec<(MemoryIndex, QueueIndex)>,
     step: Duration,
     clock: Clock,
     /// Number of samples taken.
@@ -135,6 +143,12 @@ pub struct Recorder {
     pub edge_ld_acr_mbps: Vec<f64>,
     /// The algorithm's `P_CTR`, in the same layout.
     pub edge_p_ctr: Vec<u32>,
+    /// Cells that a queue of a memory holds, one row a sample, one column for each of `queues`.
+    pub memory_cells: Vec<u32>,
+    /// Cells of the shared part of its pool among them, in the same layout.
+    pub memory_shared_cells: Vec<u32>,
+    /// Threshold of the queue in the shared part, in the same layout; NaN if its policy has none.
+    pub memory_threshold_cells: Vec<f64>,
 }
 
 impl Recorder {
@@ -151,6 +165,9 @@ impl Recorder {
             links,
             rates: data().filter(|&(_, vc)| is_abr(vc)).collect(),
             edges: data().filter(|&(_, vc)| waits(vc)).collect(),
+            queues: (network.memories.iter_enumerated())
+                .flat_map(|(memory, config)| config.queues.keys().map(move |queue| (memory, queue)))
+                .collect(),
             step,
             clock,
             taken: 0,
@@ -168,6 +185,9 @@ impl Recorder {
             edge_phase: Vec::new(),
             edge_ld_acr_mbps: Vec::new(),
             edge_p_ctr: Vec::new(),
+            memory_cells: Vec::new(),
+            memory_shared_cells: Vec::new(),
+            memory_threshold_cells: Vec::new(),
         }
     }
 
@@ -185,6 +205,11 @@ impl Recorder {
     /// host is itself an ABR source. They are the columns of the edge series.
     pub fn edge_flows(&self) -> impl Iterator<Item = FlowIndex> {
         self.edges.iter().map(|&(flow, _)| flow)
+    }
+
+    /// Returns the queues of shared memories, the columns of their series.
+    pub fn queues(&self) -> &[(MemoryIndex, QueueIndex)] {
+        &self.queues
     }
 }
 
@@ -243,6 +268,14 @@ impl Probe for Recorder {
                 self.edge_phase.push(state.map_or(0, |state| u32::from(state.phase == Phase::One)));
                 self.edge_ld_acr_mbps.push(state.map_or(0.0, |state| mbps(state.ld_acr)));
                 self.edge_p_ctr.push(state.map_or(0, |state| state.p_ctr));
+            }
+        }
+        if self.choice.memories {
+            for &(memory, queue) in &self.queues {
+                let memory = view.queues.memory(memory);
+                self.memory_cells.push(memory.held(queue));
+                self.memory_shared_cells.push(memory.shared(queue));
+                self.memory_threshold_cells.push(memory.threshold(queue, now).unwrap_or(f64::NAN));
             }
         }
     }

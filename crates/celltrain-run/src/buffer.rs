@@ -10,14 +10,20 @@ use std::collections::{BTreeMap, VecDeque};
 use typed_index_collections::TiVec;
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, Loss, Observer, SegmentStep};
+use celltrain_core::events::{
+    CellEvent, CellStep, Event, FrameEvent, FrameStep, Judged, Loss, MemoryEvent, MemoryStep, Observer, SegmentStep,
+};
 use celltrain_core::index::{LinkIndex, VcIndex};
 use celltrain_core::network::Network;
-use celltrain_core::probe::Probe;
+use celltrain_core::probe::{NetworkView, Probe};
 use celltrain_core::units::{Clock, Duration, Time};
+
+mod memory;
 
 use crate::events::Wrong;
 use crate::events::places::Places;
+use memory::MemoryObserver;
+pub use memory::{Refusals, SharedMemory};
 
 /// Kind of event at a buffer, with its name in [`STEPS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +71,8 @@ pub struct History {
     pub steps: Steps,
     /// Names of the ports that [`Frames::damaged_at`] refers to.
     pub ports: Vec<String>,
+    /// The memory that the port shares with others, if it does.
+    pub memory: Option<SharedMemory>,
     /// True if the history ends before the window does, because the maximum number of steps was reached.
     pub cut_short: bool,
 }
@@ -154,6 +162,8 @@ pub struct Steps {
     pub occupancy: Vec<i32>,
     /// Decision that caused the step, an index into [`History::judgements`]; -1 if none.
     pub judgement: Vec<i32>,
+    /// Refusal by the shared memory that caused the step, an index into [`SharedMemory::refusals`]; -1 if none.
+    pub refusal: Vec<i32>,
 }
 
 /// A frame, identified by its VC and number.
@@ -198,6 +208,7 @@ pub struct Buffer<'a> {
     segments: BTreeMap<Frame, (u64, u32)>,
     /// Decision that admitted the next cell to arrive.
     judged: i32,
+    memory: Option<MemoryObserver>,
     history: History,
 }
 
@@ -251,6 +262,7 @@ impl<'a> Buffer<'a> {
             unfinished: BTreeMap::new(),
             segments: BTreeMap::new(),
             judged: NONE,
+            memory: MemoryObserver::of(network, link),
             history: History {
                 port: network.links[link].name.clone(),
                 capacity: network.links[link].buffer,
@@ -260,6 +272,7 @@ impl<'a> Buffer<'a> {
                 judgements: Judgements::default(),
                 steps: Steps::default(),
                 ports: network.links.iter().map(|link| link.name.clone()).collect(),
+                memory: None,
                 cut_short: false,
             },
         })
@@ -270,6 +283,7 @@ impl<'a> Buffer<'a> {
         if !self.has_begun {
             self.begin();
         }
+        self.history.memory = self.memory.map(|memory| memory.recorded);
         self.history
     }
 
@@ -341,7 +355,7 @@ impl<'a> Buffer<'a> {
     }
 
     /// Adds a step, with the indices of its cell, VC, frame and decision.
-    fn step(&mut self, now: Time, kind: Step, [cell, vc, frame, judgement]: [i32; 4]) {
+    fn step(&mut self, now: Time, kind: Step, [cell, vc, frame, judgement, refusal]: [i32; 5]) {
         let seconds = self.seconds(now);
         let steps = &mut self.history.steps;
         steps.time_s.push(seconds);
@@ -351,6 +365,10 @@ impl<'a> Buffer<'a> {
         steps.frame.push(frame);
         steps.occupancy.push(whole(self.waiting.len()));
         steps.judgement.push(judgement);
+        steps.refusal.push(refusal);
+        if let Some(memory) = &mut self.memory {
+            memory.next = Some(now);
+        }
     }
 
     /// Records that a frame cannot be delivered intact, from `now` on.
@@ -425,8 +443,9 @@ impl<'a> Buffer<'a> {
         }
         let frame = cells.frame[row];
         let judgement = if comes { std::mem::replace(&mut self.judged, NONE) } else { NONE };
+        let refusal = if kind == Step::Lost { self.refusal(now, (vc, number)) } else { NONE };
         let vc = self.places_of[vc].expect("it is at the port");
-        self.step(now, kind, [whole(row), vc, frame, judgement]);
+        self.step(now, kind, [whole(row), vc, frame, judgement, refusal]);
     }
 
     fn on_frame(&mut self, now: Time, event: FrameEvent) {
@@ -467,7 +486,17 @@ impl<'a> Buffer<'a> {
             _ => ("cut", Step::Cut),
         };
         frames.fate[place] = fate;
-        self.step(now, kind, [NONE, vc, row, judgement]);
+        self.step(now, kind, [NONE, vc, row, judgement, self.refusal(now, frame)]);
+    }
+
+    /// Returns the row of the memory's refusal of a cell of this frame at `now`, or -1.
+    fn refusal(&self, now: Time, frame: Frame) -> i32 {
+        self.memory.as_ref().map_or(NONE, |memory| memory.refusal(now, frame))
+    }
+
+    /// Returns whether a memory has no place for a cell that crosses this port.
+    fn is_refusal_here(&self, event: &MemoryEvent) -> bool {
+        matches!(event.step, MemoryStep::Refused { vc, .. } if self.places_of[vc].is_some())
     }
 
     fn judge(&mut self, now: Time, row: i32, step: &FrameStep, judged: Judged) -> i32 {
@@ -492,7 +521,18 @@ impl<'a> Buffer<'a> {
     }
 }
 
-impl Probe for Buffer<'_> {}
+impl Probe for Buffer<'_> {
+    fn next_snapshot(&self) -> Option<Time> {
+        self.memory.as_ref()?.next
+    }
+
+    fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
+        if let Some(memory) = &mut self.memory {
+            let steps = whole(self.history.steps.kind.len());
+            memory.snapshot(view.queues.memory(memory.number()), steps, now);
+        }
+    }
+}
 
 impl Observer for Buffer<'_> {
     const OBSERVES: bool = true;
@@ -501,6 +541,11 @@ impl Observer for Buffer<'_> {
         match event {
             Event::Cell(cell) if cell.link == self.link => self.on_cell(now, cell),
             Event::Frame(frame) => self.on_frame(now, frame),
+            Event::Memory(event) if self.is_refusal_here(&event) && self.keeps(now) => {
+                if let Some(memory) = &mut self.memory {
+                    memory.on_event(now, &event);
+                }
+            }
             Event::Segment(segment) if self.places_of[segment.vc].is_some() => {
                 if let SegmentStep::Sent { segment: bytes, .. } | SegmentStep::Retransmitted { segment: bytes, .. } =
                     segment.step

@@ -383,7 +383,8 @@ impl Observers<'_> {
 
 impl Probe for Observers<'_> {
     fn next_snapshot(&self) -> Option<Time> {
-        self.recorder.as_ref().and_then(Probe::next_snapshot)
+        let recorder = self.recorder.as_ref().and_then(Probe::next_snapshot);
+        recorder.into_iter().chain(self.buffer.as_ref().and_then(Probe::next_snapshot)).min()
     }
 
     fn traced_ports(&self) -> &[LinkIndex] {
@@ -391,8 +392,15 @@ impl Probe for Observers<'_> {
     }
 
     fn snapshot(&mut self, now: Time, view: &NetworkView<'_>) {
-        if let Some(recorder) = &mut self.recorder {
+        if let Some(recorder) = &mut self.recorder
+            && recorder.next_snapshot() == Some(now)
+        {
             recorder.snapshot(now, view);
+        }
+        if let Some(buffer) = &mut self.buffer
+            && buffer.next_snapshot() == Some(now)
+        {
+            buffer.snapshot(now, view);
         }
     }
 }

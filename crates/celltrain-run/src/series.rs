@@ -2,7 +2,8 @@
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use celltrain_core::index::{FlowIndex, LinkIndex, VcIndex};
+use celltrain_core::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::memory::QueueIndex;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
@@ -45,6 +46,8 @@ pub enum Over {
     RateFlows,
     /// Connections whose packets are queued at the edge of the ATM network.
     EdgeFlows,
+    /// Queues and priority groups of memories that ports share.
+    Queues,
 }
 
 impl Over {
@@ -56,6 +59,7 @@ impl Over {
             Over::Flows => "flows",
             Over::RateFlows => "rate_flows",
             Over::EdgeFlows => "edge_flows",
+            Over::Queues => "memory_queues",
         }
     }
 
@@ -70,6 +74,7 @@ impl Over {
             Over::Flows => network.flows.len(),
             Over::RateFlows => recorder.rate_flows().count(),
             Over::EdgeFlows => recorder.edge_flows().count(),
+            Over::Queues => recorder.queues().len(),
         }
     }
 
@@ -79,6 +84,7 @@ impl Over {
             Over::Ports | Over::PortFlows | Over::Flows => None,
             Over::RateFlows => Some("no connection's data is an ABR VC, as [vc.NAME.abr] makes it"),
             Over::EdgeFlows => Some("no connection crosses an edge device or is an ABR VC"),
+            Over::Queues => Some("no ports share a memory, as [switch.NAME.memory] makes them"),
         }
     }
 }
@@ -190,6 +196,17 @@ pub const SERIES: &[Series] = &[
             Counts edge_p_ctr, "packets", "its P_CTR";
         },
         choose: |choice| choice.edges = true,
+    },
+    Series {
+        name: "memory",
+        meaning: "cells and threshold of each queue of the memories that ports share",
+        over: Over::Queues,
+        columns: columns! {
+            Counts memory_cells, "cells", "cells that the queue holds, in its reserve, pool and headroom";
+            Counts memory_shared_cells, "cells", "q_i: cells of the pool's shared part among them";
+            Numbers memory_threshold_cells, "cells", "cells of the shared part that the queue may hold";
+        },
+        choose: |choice| choice.memories = true,
     },
 ];
 
@@ -381,6 +398,10 @@ impl Recorded {
         let flow_of = |vc: VcIndex| of_vc[vc].map_or_else(|| format!("vc{}", vc.number()), str::to_owned);
         let name = |flow: FlowIndex| network.flows[flow].name.clone();
         let links: Vec<LinkIndex> = recorder.links().to_vec();
+        let queue = |&(memory, queue): &(MemoryIndex, QueueIndex)| {
+            let memory = &network.memories[memory];
+            network.queue_name(memory, &memory.queues[queue])
+        };
         let columns = links.iter().flat_map(|&link| routing.vcs[link].iter().map(move |&vc| (link, vc)));
         Self {
             time_s: recorder.times.iter().map(|&time| clock.seconds(time)).collect(),
@@ -390,6 +411,7 @@ impl Recorded {
                 (Over::Flows.name(), network.flows.keys().map(name).collect()),
                 (Over::RateFlows.name(), recorder.rate_flows().map(name).collect()),
                 (Over::EdgeFlows.name(), recorder.edge_flows().map(name).collect()),
+                (Over::Queues.name(), recorder.queues().iter().map(queue).collect()),
             ],
             arrays: trace
                 .series
@@ -427,7 +449,10 @@ mod tests {
     #[test]
     fn every_series_records_samples_by_columns() {
         let network = network(
-            "[port.bottleneck.allocator.equal_share]\n[port.default]\nbuffer = 500\n[port.default.policy.tail_drop]\n[port.default.allocator.equal_share]\n[vc.tcp1.abr]\n",
+            "[port.bottleneck.allocator.equal_share]\n[port.default]\nbuffer = 500\npolicy.tail_drop = {}\n\
+             allocator.equal_share = {}\n[vc.tcp1.abr]\n[port.\"sw2->destination1\"]\nbuffer = \"shared\"\n\
+             policy.ppd = {}\nallocator.equal_share = {}\n[switch.sw2.memory]\ncells = 500\n\
+             ports = [\"sw2->destination1\"]\npool.main.policy.complete_sharing = {}\n",
         );
         let all: Vec<&str> = SERIES.iter().map(|series| series.name).collect();
         let trace = trace(&network, &all, "100us").expect("it is right").expect("it names series");
@@ -452,6 +477,34 @@ mod tests {
     }
 
     #[test]
+    fn a_memorys_series_has_the_cells_and_the_threshold_of_each_queue() {
+        let text = "duration = \"2ms\"\n[topology.n_source]\nsources = 2\nlink_delay = \"5us\"\n[tcp.reno]\n\
+             [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
+             [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 0.5\n";
+        let network = build::network(&read_toml(text, "test").expect_scenario(), 1);
+        let trace = trace(&network, &["memory"], "10us").expect("it is right").expect("it names series");
+        let [recorded, by_reference] = [Engine::Fast, Engine::Reference].map(|engine| {
+            let mut recorder = trace.recorder(&network).expect("it is right");
+            engine.run(&network, &mut recorder, |_| true).expect("nobody stops it");
+            Recorded::of(&network, &trace, recorder)
+        });
+        assert_eq!(recorded, by_reference);
+        let (_, names) = recorded.names.iter().find(|(over, _)| *over == "memory_queues").expect("it is there");
+        assert!(names.iter().all(|name| name.starts_with("sw1/") && name.ends_with("/0")), "{names:?}");
+        let [(_, Array::Counts(held)), (_, Array::Counts(shared)), (_, Array::Numbers(thresholds))] =
+            &recorded.arrays[..]
+        else {
+            panic!("{:?}", recorded.arrays)
+        };
+        assert_eq!(held, shared, "nothing is reserved");
+        assert!(held.iter().any(|&cells| cells > 20), "a queue grows");
+        for (held, thresholds) in held.chunks(names.len()).zip(thresholds.chunks(names.len())) {
+            let threshold = 0.5 * f64::from(100 - held.iter().sum::<u32>());
+            assert!(thresholds.iter().all(|&one| one == threshold), "{thresholds:?} with {held:?}");
+        }
+    }
+
+    #[test]
     fn what_cannot_be_recorded_is_refused_in_words() {
         let network = network("");
         let refusal = |series: &[&str], step: &str| match trace(&network, series, step) {
@@ -464,7 +517,7 @@ mod tests {
         };
         assert_eq!(
             refusal(&["window"], "1us"),
-            "\"window\" is not a series; it must be one of queue, occupancy, cwnd, delivered, acr, edge"
+            "\"window\" is not a series; it must be one of queue, occupancy, cwnd, delivered, acr, edge, memory"
         );
         assert!(refusal(&["cwnd"], "0s").contains(
             "is too short: a run of 1ms may have 1000000 samples after the first, so the smallest step is 1ns"

@@ -194,6 +194,12 @@ impl<'a> Resolver<'a> {
         inputs: &[LinkIndex],
         scope: &mut Scope<'_>,
     ) -> Option<Rule<'a>> {
+        for (number, &priority) in options.priorities.iter().flatten().enumerate() {
+            if priority > MAX_PRIORITY {
+                let mut list = scope.at("priorities");
+                list.item(number).refuse_value(priority, format!("is not a priority (0 to {MAX_PRIORITY})"));
+            }
+        }
         let pool = match (&options.pool, pools) {
             (Some(name), _) => {
                 let place = pools.iter().position(|pool| pool == name);
@@ -219,12 +225,6 @@ impl<'a> Resolver<'a> {
             Some(patterns) => self.matching(links, patterns, kind, &mut scope.at("ports")),
             None => links.to_vec(),
         };
-        for (number, &priority) in options.priorities.iter().flatten().enumerate() {
-            if priority > MAX_PRIORITY {
-                let mut list = scope.at("priorities");
-                list.item(number).refuse_value(priority, format!("is not a priority (0 to {MAX_PRIORITY})"));
-            }
-        }
         queue_settings(options, config, pools[pool], scope);
         Some(Rule { pool, side: config.side, links, options })
     }

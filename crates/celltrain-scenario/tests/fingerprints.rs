@@ -101,8 +101,15 @@ impl Run {
 
 /// Records all series at all ports, at instants without events.
 fn recorder(network: &Network) -> Recorder {
-    let choice =
-        SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
+    let choice = SeriesChoice {
+        queue: true,
+        occupancy: true,
+        windows: true,
+        delivered: true,
+        rates: true,
+        edges: true,
+        memories: true,
+    };
     let step = Duration { picoseconds: 1_234_567_891 };
     Recorder::new(choice, network.links.keys().collect(), step, network)
 }

@@ -114,7 +114,7 @@ export interface Document {
 
 /** The series to record during a run, at a fixed sampling step. */
 export interface SeriesChoice {
-  /** Names from {@link Engine.measures}.series: queue, occupancy, cwnd, delivered, acr, edge. */
+  /** Names from {@link Engine.measures}.series: queue, occupancy, cwnd, delivered, acr, edge, memory. */
   names: string[];
   /** Ports for queue and occupancy: link names, `bottleneck`, or "all". Default: the bottleneck. */
   ports?: string[] | "all";
@@ -322,10 +322,23 @@ export interface BufferHistory {
   sent(step: number, most: number): CellView[];
   /** Returns the number of waiting cells of each VC after `step` steps. */
   perVc(step: number): Int32Array;
+  /** Returns the memory that the port shares, after the instant of the step; null if it shares none. */
+  memory(step: number): MemoryView | null;
+  /** Returns the sentence on the shared memory's refusal that caused the step; empty if there was none. */
+  refusal(step: number): string;
   /** Returns the number of steps that have happened by `time_s`: 0 to `length`. */
   stepAt(time_s: number): number;
   /** Returns the nearest step of this sort, after `step` (direction 1) or before it (-1); null if there is none. */
   next(step: number, sort: "cell" | "frame" | "loss", direction: 1 | -1): number | null;
+}
+
+/** A memory that ports share, at one instant. */
+export interface MemoryView {
+  name: string;
+  /** Cells that fit into it. */
+  cells: number;
+  /** Its queues: link and priority, cells held, and the most that the queue may hold now (NaN without a threshold). */
+  queues: { name: string; held: number; most: number }[];
 }
 
 /** Mean and 95 % interval (Student's t). The interval is null if there is only one value. */

@@ -41,15 +41,36 @@ export interface BufferColumns {
     frame: Int32Array;
     occupancy: Int32Array;
     judgement: Int32Array;
+    refusal: Int32Array;
   };
+  memory: {
+    name: string;
+    cells: number;
+    queues: string[];
+    steps: Int32Array;
+    held: Int32Array;
+    most: Float64Array;
+    refusals: RefusalColumns;
+  } | null;
   cut_short: boolean;
+}
+
+interface RefusalColumns {
+  queue: Int32Array;
+  used: Int32Array;
+  pool_cells: Int32Array;
+  shared: Int32Array;
+  threshold: Float64Array;
+  reason: Words;
+  queues: string[];
+  pools: string[];
 }
 
 /** Number of steps between entries of the index of the oldest waiting cells. */
 const BLOCK = 256;
 
 export function history(columns: BufferColumns, from_s: number): BufferHistory {
-  const { cells, frames, judgements, steps } = columns;
+  const { cells, frames, judgements, steps, memory } = columns;
   const length = steps.kind.length;
   const oldest = oldestByBlock(columns);
   const timeAfter = (step: number) => (step === 0 ? from_s : (steps.time_s[step - 1] ?? from_s));
@@ -156,18 +177,23 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       }
       return counts;
     },
-    stepAt(time_s) {
-      let [low, high] = [0, length];
-      while (low < high) {
-        const middle = (low + high) >> 1;
-        if ((steps.time_s[middle] ?? Infinity) <= time_s) {
-          low = middle + 1;
-        } else {
-          high = middle;
-        }
+    memory(step) {
+      if (memory === null || memory.steps.length === 0) {
+        return null;
       }
-      return low;
+      const { name, cells: places, queues, held, most } = memory;
+      const row = Math.min(countUpTo(memory.steps, step - 1), memory.steps.length - 1) * queues.length;
+      return {
+        name,
+        cells: places,
+        queues: queues.map((queue, i) => ({ name: queue, held: held[row + i] ?? 0, most: most[row + i] ?? NaN })),
+      };
     },
+    refusal(step) {
+      const row = steps.refusal[step - 1] ?? -1;
+      return memory === null || row < 0 ? "" : refusalSentence(memory.refusals, row);
+    },
+    stepAt: (time_s) => countUpTo(steps.time_s, time_s),
     next(step, sort, direction) {
       // Step n (1 to length) is the state after row n - 1.
       for (let at = step + direction; at >= 1 && at <= length; at += direction) {
@@ -178,6 +204,20 @@ export function history(columns: BufferColumns, from_s: number): BufferHistory {
       return sort === "cell" && direction === -1 && step === 1 ? 0 : null;
     },
   };
+}
+
+/** Returns the number of ascending values that are at most `limit`. */
+function countUpTo(values: Int32Array | Float64Array, limit: number): number {
+  let [low, high] = [0, values.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((values[middle] ?? Infinity) <= limit) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
 }
 
 /** Returns for each block of steps the first cell that may still be waiting in this block or later. */
@@ -198,10 +238,28 @@ function word(words: Words, row: number): string {
   return words.words[words.at[row] ?? -1] ?? "";
 }
 
+function number(value: number, digits = 4): string {
+  return Number(value.toPrecision(digits)).toLocaleString("en-US");
+}
+
+function counted(value: number, what: string): string {
+  return `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;
+}
+
+/** Returns the limit for which a shared memory had no place, with the same wording as `celltrain why`. */
+function refusalSentence(refusals: RefusalColumns, row: number): string {
+  const queue = refusals.queue[row] ?? -1;
+  const threshold = refusals.threshold[row] ?? NaN;
+  const taken = `Q = ${(refusals.used[row] ?? 0).toLocaleString("en-US")} of B = ${counted(refusals.pool_cells[row] ?? 0, "cell")} were taken`;
+  const own = `q_i = ${counted(refusals.shared[row] ?? 0, "cell")} of it were from ${refusals.queues[queue] ?? "?"}`;
+  const numbers = Number.isNaN(threshold)
+    ? `${taken}, and ${own}`
+    : `${taken}, ${own}, and its threshold was ${number(threshold, 6)}`;
+  return `The pool ${refusals.pools[queue] ?? "?"} refused the cell because ${word(refusals.reason, row)}: ${numbers}.`;
+}
+
 /** Returns the rule that decided, and the numbers it compared, with the same wording as `celltrain why`. */
 export function sentence(judged: Omit<Judgement, "sentence">): string {
-  const number = (value: number, digits = 4) => Number(value.toPrecision(digits)).toLocaleString("en-US");
-  const counted = (value: number, what: string) => `${value.toLocaleString("en-US")} ${what}${value === 1 ? "" : "s"}`;
   const parts = [`X = ${counted(judged.occupancy, "cell")} ${judged.occupancy === 1 ? "was" : "were"} queued`];
   if (!Number.isNaN(judged.threshold_cells)) {
     parts.push(`the threshold was ${number(judged.threshold_cells, 6)}`);

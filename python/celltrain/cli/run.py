@@ -70,7 +70,7 @@ def run(
         fingerprints: With --seeds: list the fingerprint of each run, as --json always does.
 
     Output:
-        trace (SERIES): Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge.
+        trace (SERIES): Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge, memory.
         step (TIME): Time between samples, such as 1ms.
         port (NAME): Record queue, occupancy, events and captured cells at this port, not at the bottleneck. May be
             repeated.

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from celltrain.drawing import figure as canvas
+from celltrain.drawing import memory
 from celltrain.drawing.figure import COLOURS, INK, brief, colour_of_flow, legible, new_axes
 from celltrain.drawing.words import valued
 from celltrain.errors import InputError
@@ -117,6 +118,26 @@ class Plot:
         return _finished(ax, labels)
 
     @checked()
+    def memory(self, name: str | None = None, *, side: str | None = None, ax: Axes | None = None) -> Axes:
+        """Draws a memory that ports share over time: one block, divided by queue.
+
+        Areas are the cells that each queue holds, on top of each other. A dashed line is the threshold of a queue: the
+        cells of the shared part that it may hold. A dotted line is the size of the memory.
+
+        Args:
+            name: The memory, which has the name of its switch; the one that was fullest when None.
+            side: `"egress"` for queues or `"ingress"` for priority groups; queues when None, if the memory counts them.
+            ax: Axes to draw on.
+        """
+        times, labels, [held, _, thresholds] = self._series.raw("memory")
+        block = memory.of(self._answer, labels, held, name, side)
+        ax = new_axes() if ax is None else ax
+        memory.draw(ax, times, block, held[:, block.queues], thresholds[:, block.queues])
+        what = f"Memory of {brief(block.name, canvas.LONGEST_LABEL)}"
+        ax.set_title("\n".join([what, *self._title]), parse_math=False)
+        return _beside(ax)
+
+    @checked()
     def write(self, file: str | os.PathLike[str]) -> Path:
         """Draws the recorded series to a file, with a panel for each.
 
@@ -175,9 +196,13 @@ class Plot:
 def _finished(ax: Axes, labels: Sequence[str]) -> Axes:
     """Adds a legend next to the plot, unless it would be too long, and starts the value axis at zero."""
     ax.set_ylim(bottom=0)
-    if len(labels) <= canvas.MAX_LEGEND:
-        legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
-        for text in legend.get_texts():
-            # A dollar sign in a name does not start a formula.
-            text.set_parse_math(False)
+    return _beside(ax) if len(labels) <= canvas.MAX_LEGEND else ax
+
+
+def _beside(ax: Axes) -> Axes:
+    """Adds a legend next to the plot."""
+    legend = ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0, fontsize="small")
+    for text in legend.get_texts():
+        # A dollar sign in a name does not start a formula.
+        text.set_parse_math(False)
     return ax

@@ -206,8 +206,16 @@ _ENDS = ("refused", "cut", "joined", "dropped", "failed")
 class Fates:
     """The fates of frames, from the table of frame events."""
 
-    def __init__(self, frames: pa.Table) -> None:
+    def __init__(self, frames: pa.Table, memories: pa.Table | None = None) -> None:
         self.frames = frames
+        self.memories = memories
+        #: Place of the event by which a shared memory first refused a cell of a frame, by VC and number.
+        self.at_memory: dict[tuple[str, int], int] = {}
+        if memories is not None:
+            refused = np.flatnonzero(texts(memories, "event") == "refused")
+            vc, number = texts(memories, "vc"), numbers(memories, "frame")
+            for place in refused:
+                self.at_memory.setdefault((vc[place], int(number[place])), int(place))
         self.event = texts(frames, "event")
         self.vc = texts(frames, "vc")
         self.port_vc = texts(frames, "port_vc")
@@ -227,6 +235,16 @@ class Fates:
     def rows(self, places: Sequence[int]) -> Rows:
         """Returns events of frames."""
         return Rows("frames", self.frames, places)
+
+    def refusal(self, place: int) -> Rows | None:
+        """Returns the event of the shared memory that refused a cell of a lost frame; None if there was none."""
+        row = self.row(place)
+        at = self.at_memory.get((row["vc"], row["frame"]))
+        if at is None or self.memories is None or row["event"] not in ("refused", "cut"):
+            return None
+        # The port's own policy may have refused the frame before or after.
+        is_same = self.memories["time_s"][at].as_py() == row["time_s"]
+        return Rows("memories", self.memories, [at]) if is_same else None
 
     def others(self, port: str, event: str, start: float, end: float) -> Any:
         """Returns the indices of the same event at a port in a time span."""
@@ -354,8 +372,9 @@ class EventRuns:
         links = dict.fromkeys(way for link in route.links for way in (link, link ^ 1))
         ports = [self.network.links[link].name for link in links]
         start = Fraction(episode.start) - _INSTANT
-        tables = self._run("reference", ["frames"], start, end, flows=flows, ports=ports, share=(0.5, 1.0))
-        return Fates(tables["frames"])
+        kinds = ["frames", "memories"]
+        tables = self._run("reference", kinds, start, end, flows=flows, ports=ports, share=(0.5, 1.0))
+        return Fates(tables["frames"], tables["memories"])
 
     def _run(
         self,

@@ -73,22 +73,27 @@ def loss(row: Mapping[str, Any], what: str) -> str:
     elif reason.startswith("a bit"):
         end = "{what} reached its host with a bit that was changed on purpose."
     elif row.get("pool_used_cells") is not None:
-        end = f"the shared memory had no place at {{port}} for a cell of {{what}}: {reason} ({_at_memory(row)})."
+        end = "the shared memory had no place at {port} for a cell of {what}."
     else:
         end = _LOSSES.get(f"{row['event']}: {reason}", _LOSSES[row["event"]])
     waiting = f"{counted(row['occupancy'] or 0, 'cell')} were waiting"
     return f"At {instant(row['time_s'])} {end.format(what=what, port=shown(row['port'] or ''), waiting=waiting)}"
 
 
-def _at_memory(row: Mapping[str, Any]) -> str:
-    """Returns the numbers by which a shared memory had no place for a cell."""
-    threshold = row["threshold_cells"]
+def pool(row: Mapping[str, Any]) -> str:
+    """Returns a sentence on the pool, the queue and the threshold by which a shared memory had no place for a cell."""
+    what = "priority group" if row["side"] == "ingress" else "queue"
+    queue = f"the {what} of priority {row['priority']} at {shown(row['port'])}"
+    threshold = row.get("threshold")
     parts = [
-        f"q_i = {counted(int(row['held_cells']), 'cell')}",
-        *([] if threshold is None else [f"T_i = {threshold:,.6g}"]),
-        f"Q = {row['pool_used_cells']:,}",
+        f"q_i = {counted(row['shared'], 'cell')} of it were from {queue}",
+        *([] if threshold is None else [f"its threshold was {threshold:,.6g}"]),
+        *([f"it held {row['held']:,} with its reserve and headroom"] if row["held"] != row["shared"] else []),
     ]
-    return ", ".join(parts)
+    used = f"Q = {row['used']:,} of B = {counted(row['pool_cells'], 'cell')} were taken"
+    listed = [used, *parts]
+    text = f"{', '.join(listed[:-1])}, and {listed[-1]}"
+    return f"The pool {shown(row['pool'])} refused the cell because {row['reason']}: {text}."
 
 
 def deadlock(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -321,7 +326,10 @@ class _Story:
             return
         row, event = self.fates.row(fate), self.fates.rows([fate])
         yield Sentence(text=loss(row, what), time=when, events=(event, own))
-        if has_rule and (cause := rule(row)) is not None:
+        if has_rule and (refusal := self.fates.refusal(fate)) is not None:
+            [at_memory] = refusal.to_list()
+            yield Sentence(text=pool(at_memory), time=when, events=(refusal,), place=1)
+        elif has_rule and (cause := rule(row)) is not None:
             yield Sentence(text=cause, time=when, events=(event,), place=1)
 
     def _rest(self, places: list[int]) -> Sentence:

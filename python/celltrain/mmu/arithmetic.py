@@ -217,14 +217,31 @@ class Thresholds(Carded):
     def _row_in_words(self, row: Row) -> Iterator[str]:
         limits, rule = row.limits, self.generation.threshold
         if limits.alpha is None:
-            if row.group is not None and limits.pause is None:
-                yield f"  {limits.share + limits.reserve:>9,}  static threshold and reserve: no more than the pool has"
-            elif row.queue is not None:
-                yield f"  {limits.share + limits.reserve:>9,}  static threshold: the ingress side decides before it"
+            yield from self._static_in_words(row)
             return
         free = f"{limits.shared.cells:,}" if rule.counts_arriving_cell else f"({limits.shared.cells:,} + 1)"
         yield f"  {limits.share:>9,}  {limits.alpha / (1 + limits.alpha)} of {free}, rounded down (alpha {limits.alpha})"
         yield f"  {limits.reserve:>9,}  and the reserve"
+        yield from self._drop_in_words(row)
+        if limits.partial is not None and limits.filling is not None:
+            yield (
+                f"  {limits.partial:>9,}  headroom partial: {limits.shared.headroom:,} for {limits.filling - 1} groups of"
+                f" {limits.headroom:,} and a last one"
+            )
+
+    def _static_in_words(self, row: Row) -> Iterator[str]:
+        limits = row.limits
+        holds = f"  {limits.share + limits.reserve:>9,}  static threshold and reserve"
+        if limits.share < limits.shared.cells:
+            yield holds
+            yield from self._drop_in_words(row)
+        elif row.group is not None and limits.pause is None:
+            yield f"{holds}: no more than the pool has"
+        elif row.queue is not None:
+            yield f"{holds}: the ingress side decides before it"
+
+    def _drop_in_words(self, row: Row) -> Iterator[str]:
+        limits = row.limits
         if limits.pause is not None:
             yield f"  {limits.pause:>9,}  cells before the pause"
         if limits.headroom is not None:
@@ -234,11 +251,6 @@ class Thresholds(Carded):
             yield f"  {limits.drop:>9,}  {kind}"
         if row.queue is not None and limits.drop is None:
             yield f"             the egress drop of {shown(self.generation.name)} is not confirmed by public numbers"
-        if limits.partial is not None and limits.filling is not None:
-            yield (
-                f"  {limits.partial:>9,}  headroom partial: {limits.shared.headroom:,} for {limits.filling - 1} groups of"
-                f" {limits.headroom:,} and a last one"
-            )
 
     def _card(self) -> Card:
         lines = [generations.in_words(self.generation)]
@@ -368,14 +380,16 @@ class Division:
 
     def of_queue(self, name: str, profile: Profile) -> Limits:
         """Returns the thresholds of a queue."""
-        rule = self.chip.queue
-        pool = profile.pool
+        rule, pools = self.chip.queue, [profile.pool]
         if rule is not None and rule.pool == "ingress":
             inner = [one for one, settings in self.switch.pool.items() if settings.type == "ingress"]
-            pool = max(inner, key=lambda one: self.switch.pool[one].size, default=pool)
-        shared, reserve = self.pools[pool], self.reserve(profile, is_queue=True)
+            # A cell needs a place on both sides.
+            pools = [*sorted(inner, key=lambda one: self.switch.pool[one].size, reverse=True)[:1], profile.pool]
+        reserve = self.reserve(profile, is_queue=True)
+        shared = min((self.pools[pool] for pool in pools), key=lambda one: self._share(profile, one))
         share = self._share(profile, shared)
-        drop = None if rule is None or profile.alpha is None else share + reserve + rule.drop
+        is_limited = profile.alpha is not None or share < shared.cells
+        drop = share + reserve + rule.drop if rule is not None and is_limited else None
         return Limits(
             profile=name,
             shared=shared,

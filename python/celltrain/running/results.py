@@ -68,8 +68,9 @@ def run(
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.
         seed: Seed of every random choice; the scenario's own when None.
-        trace: Series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`. Recording does
-            not affect the run. The last two need connections with a controlled rate or an edge device.
+        trace: Series to record: `"queue"`, `"occupancy"`, `"cwnd"`, `"delivered"`, `"acr"`, `"edge"`, `"memory"`.
+            Recording does not affect the run. The last three need connections with a controlled rate, an edge device,
+            or ports that share a memory.
         step: Time between two samples of the series, for example `"1ms"`.
         ports: Names of the ports whose queue and occupancy are recorded; the bottleneck when None.
         engine: `"fast"`, or `"reference"`, which is naive and slow and must give the same fingerprint. When None, the

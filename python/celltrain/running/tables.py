@@ -25,6 +25,9 @@ TIME = Column(
 )
 PORT = Column("port", "name", "", "the output port, named after its link")
 FLOW = Column("flow", "name", "", "the connection")
+QUEUE = Column("queue", "name", "", "the queue: the memory, the link and the priority")
+#: Columns with the names of a series, by the list that has these names; the others are series of connections.
+_NAMING = {"ports": PORT, "memory_queues": QUEUE}
 
 
 def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Table:
@@ -72,7 +75,7 @@ def long_table(times: Any, names: Mapping[Column, Sequence[str]], values: Mappin
 
 
 class Series(Mapping[str, "pa.Table"]):
-    """The series that a run recorded, by name: `queue`, `occupancy`, `cwnd`, `delivered`, `acr`, `edge`."""
+    """The series that a run recorded, by name: `queue`, `occupancy`, `cwnd`, `delivered`, `acr`, `edge`, `memory`."""
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
         self._recorded = recorded
@@ -105,7 +108,7 @@ class Series(Mapping[str, "pa.Table"]):
         return self._recorded["time_s"], labels, arrays
 
     def flows(self, name: str) -> list[str]:
-        """Returns the flow of each column of a series; empty for series of ports."""
+        """Returns the flow of each column of a series; empty for series of ports or queues."""
         return self._names(name).get(FLOW, [])
 
     def _names(self, name: str) -> dict[Measure, list[str]]:
@@ -114,7 +117,7 @@ class Series(Mapping[str, "pa.Table"]):
         if over == "occupancy_columns":
             ports, flows = zip(*self._recorded[over], strict=True) if self._recorded[over] else ((), ())
             return {PORT: list(ports), FLOW: list(flows)}
-        return {PORT if over == "ports" else FLOW: list(self._recorded[over])}
+        return {_NAMING.get(over, FLOW): list(self._recorded[over])}
 
 
 def encoded(table: pa.Table) -> bytes:

@@ -22,7 +22,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Delivered, Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
-use crate::memory::{PoolConfig, longest_queue_drop};
+use crate::memory::{Memory, PoolConfig, longest_queue_drop};
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::formula::PortInfo;
@@ -661,5 +661,9 @@ impl Queues for Engine<'_> {
             Some(shaped) => into.extend(shaped.per_vc()),
             None => into.extend(self.ports[link].per_vc()),
         }
+    }
+
+    fn memory(&self, memory: MemoryIndex) -> &Memory {
+        &self.memories.memories[memory].memory
     }
 }

@@ -158,8 +158,15 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another() {
 #[test]
 fn a_probe_changes_nothing() {
     let network = lan(3, Some(500), "200ms");
-    let choice =
-        SeriesChoice { queue: true, occupancy: true, windows: true, rates: true, edges: true, delivered: true };
+    let choice = SeriesChoice {
+        queue: true,
+        occupancy: true,
+        windows: true,
+        rates: true,
+        edges: true,
+        delivered: true,
+        memories: true,
+    };
     for engine in Engine::ALL {
         let mut recorder = Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], "1ms".parse().unwrap(), &network);
         let watched = engine.run(&network, &mut recorder, |_| true).unwrap();

@@ -229,3 +229,38 @@ fn a_window_after_the_last_event_has_what_waits_then() {
         waiting + of_kind(&none, Step::Departed).len()
     );
 }
+
+#[test]
+fn a_shared_memory_is_known_after_each_instant_with_a_step() {
+    let text = "duration = \"5ms\"\n[topology.n_source]\nsources = 3\nlink_delay = \"5us\"\n[tcp.reno]\n\
+         [port.bottleneck]\nbuffer = \"shared\"\npolicy.ppd = {}\n[switch.sw1.memory]\ncells = 100\n\
+         [switch.sw1.memory.pool.main.policy.dynamic_threshold]\nalpha = 1.0\n";
+    let network = build::network(&read_toml(text, "test").expect_scenario(), 1);
+    let history = history(&network, ["0s", "5ms"], 100_000);
+    let memory = history.memory.expect("the port shares one");
+    assert_eq!((memory.name.as_str(), memory.cells), ("sw1", 100));
+    let own = memory.queues.iter().position(|name| *name == history.port).expect("its queue");
+    let queues = memory.queues.len();
+    let mut instants: Vec<f64> = history.steps.time_s.clone();
+    instants.dedup();
+    assert_eq!(memory.steps.len(), instants.len());
+    for ((&steps, held), most) in memory.steps.iter().zip(memory.held.chunks(queues)).zip(memory.most.chunks(queues)) {
+        let step = usize::try_from(steps).expect("it is a number of steps") - 1;
+        assert_eq!(held[own], history.steps.occupancy[step]);
+        let threshold = f64::from(100 - held.iter().sum::<i32>());
+        assert!(most.iter().all(|&most| most == threshold), "{most:?} with {held:?}");
+    }
+    let refusals = &memory.refusals;
+    let is_refused = |&(&kind, _): &(&i8, &i32)| [Step::Cut as i8, Step::Lost as i8].contains(&kind);
+    let rows: Vec<_> = history.steps.kind.iter().zip(&history.steps.refusal).filter(is_refused).collect();
+    assert!(!rows.is_empty() && rows.iter().all(|&(_, &row)| row >= 0), "{rows:?}");
+    assert_eq!(history.steps.refusal.iter().max(), Some(&(i32::try_from(refusals.used.len()).unwrap() - 1)));
+    for (row, &used) in refusals.used.iter().enumerate() {
+        assert_eq!((refusals.pool_cells[row], refusals.threshold[row]), (100, f64::from(100 - used)));
+        assert!(f64::from(refusals.shared[row]) + 1.0 > refusals.threshold[row]);
+        assert_eq!(refusals.reason[row], "q_i would exceed alpha_i (B - Q)");
+        let queue = usize::try_from(refusals.queue[row]).expect("it is an index");
+        assert_eq!(refusals.pools[queue], "sw1/main");
+        assert_eq!(refusals.queues[queue], format!("the queue of priority 0 at {}", history.port));
+    }
+}

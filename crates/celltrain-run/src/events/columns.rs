@@ -31,6 +31,8 @@ pub enum Accessor<E: 'static> {
     PortVc(fn(&Row<E>) -> Option<PortVc>),
     /// A port's name, looked up by the index of its link.
     Port(fn(&Row<E>) -> Option<LinkIndex>),
+    /// A pool's name, by its index among the pools of all memories.
+    Pool(fn(&Row<E>) -> u32),
     /// A word; empty if there is none.
     Word(fn(&Row<E>) -> &'static str),
     /// A whole number.
@@ -75,7 +77,12 @@ impl<E> Column<E> {
     pub const fn kind(&self) -> &'static str {
         match self.value {
             Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => "float64",
-            Accessor::Flow(_) | Accessor::Vc(_) | Accessor::PortVc(_) | Accessor::Port(_) | Accessor::Word(_) => "name",
+            Accessor::Flow(_)
+            | Accessor::Vc(_)
+            | Accessor::PortVc(_)
+            | Accessor::Port(_)
+            | Accessor::Pool(_)
+            | Accessor::Word(_) => "name",
             Accessor::Count(_) => "int64",
             Accessor::Flag(_) => "bool",
         }
@@ -112,6 +119,8 @@ pub(super) struct Names {
     /// Names of VCs, then names of merges.
     pub(super) port_vcs: Arc<[String]>,
     pub(super) ports: Arc<[String]>,
+    /// Names of the pools of all memories: the memory and the pool.
+    pub(super) pools: Arc<[String]>,
 }
 
 /// Rows of one kind that have not been delivered yet. They are converted to columns chunk by chunk: each column is then
@@ -183,7 +192,9 @@ impl<E> Column<E> {
             Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => Filling::Numbers(Vec::new()),
             Accessor::Count(_) => Filling::Counts(Vec::new()),
             Accessor::Flag(_) => Filling::Flags(Vec::new()),
-            Accessor::Flow(_) | Accessor::Vc(_) | Accessor::PortVc(_) | Accessor::Port(_) => Filling::Names(Vec::new()),
+            Accessor::Flow(_) | Accessor::Vc(_) | Accessor::PortVc(_) | Accessor::Port(_) | Accessor::Pool(_) => {
+                Filling::Names(Vec::new())
+            }
             Accessor::Word(_) => Filling::Words(Vec::new(), Vec::new()),
         }
     }
@@ -222,6 +233,7 @@ impl<E> Column<E> {
             (Filling::Names(into), Accessor::Port(of)) => {
                 into.extend(rows.iter().map(|row| of(row).map_or(-1, |link| place(link.number()))));
             }
+            (Filling::Names(into), Accessor::Pool(of)) => into.extend(rows.iter().map(|row| place(of(row)))),
             (Filling::Words(into, words), Accessor::Word(of)) => {
                 into.extend(rows.iter().map(|row| word(words, of(row))));
             }
@@ -241,6 +253,7 @@ impl<E> Column<E> {
                     Accessor::Flow(_) => &names.flows,
                     Accessor::Vc(_) => &names.vcs,
                     Accessor::PortVc(_) => &names.port_vcs,
+                    Accessor::Pool(_) => &names.pools,
                     _ => &names.ports,
                 };
                 Values::Words(values, Arc::clone(names))

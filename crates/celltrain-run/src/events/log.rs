@@ -5,10 +5,9 @@ use std::sync::Arc;
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{
-    CellEvent, Event, FrameEvent, MemoryEvent, MemoryStep, Observer, RateEvent, SegmentEvent, TimerEvent,
-};
-use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
+use celltrain_core::events::{CellEvent, Event, FrameEvent, MemoryStep, Observer, RateEvent, SegmentEvent, TimerEvent};
+use celltrain_core::index::{FlowIndex, LinkIndex, MemoryIndex, MergeIndex, VcIndex};
+use celltrain_core::memory::{QueueConfig, QueueIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
 use celltrain_core::units::{Clock, Time};
@@ -18,7 +17,7 @@ use celltrain_capture::selection::{Selected, Wrong};
 use super::choice::Choice;
 use super::columns::{Block, Names, PortVc, Row, Rows};
 use super::places::Places;
-use super::tables::{CELLS, FRAMES, MEMORIES, RATES, SEGMENTS, TIMERS};
+use super::tables::{CELLS, FRAMES, InPool, MEMORIES, RATES, SEGMENTS, TIMERS};
 use super::{KINDS, Kind};
 
 /// Observer that records the selected events and delivers them in blocks.
@@ -40,7 +39,9 @@ pub struct Log<'a> {
     frames: Rows<FrameEvent>,
     cells: Rows<CellEvent>,
     rates: Rows<RateEvent>,
-    memories: Rows<MemoryEvent>,
+    memories: Rows<InPool>,
+    /// By memory and queue: the index of its pool, and the cells of its shared part.
+    pools: TiVec<MemoryIndex, TiVec<QueueIndex, (u32, u32)>>,
     sink: &'a mut dyn FnMut(Block) -> bool,
     has_failed: bool,
 }
@@ -62,12 +63,22 @@ impl<'a> Log<'a> {
                 &mut network.vcs.iter().map(|vc| &vc.name).chain(network.merges.iter().map(|merge| &merge.name)),
             ),
             ports: list(&mut network.links.iter().map(|link| &link.name)),
+            pools: (network.memories.iter())
+                .flat_map(|memory| memory.pools.iter().map(move |pool| format!("{}/{}", memory.name, pool.name)))
+                .collect(),
         };
+        let mut before = 0;
+        let pools = network.memories.iter().map(|memory| {
+            let of = |queue: &QueueConfig| (before + whole(usize::from(queue.pool)), memory.pools[queue.pool].cells);
+            let pools = memory.queues.iter().map(of).collect();
+            before += whole(memory.pools.len());
+            pools
+        });
         let merged = network.vcs.iter().map(|vc| {
             let behind = vc.path.iter().copied().filter(|&link| network.merged_at(vc, link).is_some());
             vc.merge.map(|merge| (merge, behind.collect()))
         });
-        let vcs = u32::try_from(network.vcs.len()).expect("a network has fewer parts than 2^31");
+        let vcs = whole(network.vcs.len());
         let mut flow_of: TiVec<VcIndex, Option<FlowIndex>> = ti_vec![None; network.vcs.len()];
         for (number, flow) in network.flows.iter_enumerated() {
             for vc in [flow.data_vc, flow.ack_vc] {
@@ -89,6 +100,7 @@ impl<'a> Log<'a> {
             cells: Rows::new(Kind::Cells, CELLS, vcs),
             rates: Rows::new(Kind::Rates, RATES, vcs),
             memories: Rows::new(Kind::Memories, MEMORIES, vcs),
+            pools: pools.collect(),
             kinds,
             chosen,
             names,
@@ -212,7 +224,8 @@ impl Observer for Log<'_> {
                 };
                 let number = refused.map_or(0, |(vc, frame)| self.number(vc, frame));
                 let flow = refused.and_then(|(vc, _)| self.flow_of[vc]);
-                let row = Row { number, ..self.row(now, event, flow) };
+                let (pool, cells) = self.pools[event.memory][event.queue];
+                let row = Row { number, ..self.row(now, InPool { event, pool, cells }, flow) };
                 self.memories.push(row, &self.names)
             }
             _ => None,
@@ -222,3 +235,7 @@ impl Observer for Log<'_> {
 }
 
 const PICOSECONDS_PER_SECOND: f64 = 1e12;
+
+fn whole(index: usize) -> u32 {
+    u32::try_from(index).expect("a network has fewer parts than 2^31")
+}

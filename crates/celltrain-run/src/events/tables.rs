@@ -1,5 +1,7 @@
 //! The columns of each kind of event.
 
+use std::ops::Deref;
+
 use celltrain_core::events::{
     AckKind, ArrivalKind, CellEvent, CellStep, FrameEvent, FrameStep, Judged, MemoryEvent, MemoryRefusal, MemoryStep,
     RateEvent, Rule, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
@@ -9,7 +11,7 @@ use celltrain_core::tcp::sender::Cause;
 use celltrain_core::tcp::{Ack, Segment};
 use celltrain_core::units::CELL_BITS;
 
-use super::columns::Accessor::{self, Count, Flag, Flow, Number, Port, PortVc, Rate, Time, Vc, Word};
+use super::columns::Accessor::{self, Count, Flag, Flow, Number, Pool, Port, PortVc, Rate, Time, Vc, Word};
 use super::columns::Column;
 
 const fn column<E>(name: &'static str, unit: &'static str, meaning: &'static str, value: Accessor<E>) -> Column<E> {
@@ -358,8 +360,26 @@ pub const RATES: &[Column<RateEvent>] = &[
     column("acr_mbps", "Mb/s", "ACR now, cells included", Rate(|row| Some(row.event.after))),
 ];
 
+/// An event at a memory, with its pool.
+pub struct InPool {
+    /// The event.
+    pub event: MemoryEvent,
+    /// Index of the pool among those of all memories.
+    pub pool: u32,
+    /// B: cells of the pool's shared part.
+    pub cells: u32,
+}
+
+impl Deref for InPool {
+    type Target = MemoryEvent;
+
+    fn deref(&self) -> &MemoryEvent {
+        &self.event
+    }
+}
+
 /// Columns of memories that ports share.
-pub const MEMORIES: &[Column<MemoryEvent>] = &[
+pub const MEMORIES: &[Column<InPool>] = &[
     time(),
     column(
         "event",
@@ -379,6 +399,7 @@ pub const MEMORIES: &[Column<MemoryEvent>] = &[
         "the output link of a queue, or the input link of a priority group",
         Port(|row| Some(row.event.link)),
     ),
+    column("pool", "", "its pool: the memory and the pool", Pool(|row| row.event.pool)),
     column("priority", "1", "its priority", Count(|row| Some(row.event.priority.into()))),
     column(
         "side",
@@ -402,6 +423,7 @@ pub const MEMORIES: &[Column<MemoryEvent>] = &[
         Count(|row| Some(row.event.shared.into())),
     ),
     column("used", "cells", "Q: cells of the shared part that are taken", Count(|row| Some(row.event.used.into()))),
+    column("pool_cells", "cells", "B: cells of the shared part", Count(|row| Some(row.event.cells.into()))),
     column("threshold", "cells", "the cells of the shared part that it may hold", Number(|row| row.event.threshold)),
     column(
         "vc",

@@ -32,6 +32,7 @@ pub(crate) fn compare_on(network: &Network) -> Result<(), String> {
     same("phases", &by_fast.edge_phase, &by_reference.edge_phase)?;
     same("LD_ACRs", &by_fast.edge_ld_acr_mbps, &by_reference.edge_ld_acr_mbps)?;
     same("P_CTRs", &by_fast.edge_p_ctr, &by_reference.edge_p_ctr)?;
+    same_memories(&by_fast, &by_reference)?;
     let unwatched = Engine::Fast.run_to_end(network);
     same_results(&unwatched, &reference).map_err(|difference| format!("without a probe: {difference}"))?;
     same_in_all_ways(network, (&reference, &by_reference))
@@ -47,6 +48,7 @@ fn same_in_all_ways(network: &Network, (reference, by_reference): (&RunResult, &
         same_results(&forced(&mut watched).expect("nothing interrupts it"), reference).map_err(in_that_way)?;
         same_queues(&watched, by_reference).map_err(in_that_way)?;
         same("occupancies", &watched.occupancy_cells, &by_reference.occupancy_cells).map_err(in_that_way)?;
+        same_memories(&watched, by_reference).map_err(in_that_way)?;
         let unwatched = Engine::Fast.run_by(ways, network, &mut Nothing, |_| true).expect("nothing interrupts it");
         same_results(&unwatched, reference).map_err(in_that_way)?;
     }
@@ -63,6 +65,14 @@ fn same_queues(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
     same("queues", &fast.queue_cells, &reference.queue_cells)?;
     same("fewest waiting", &fast.queue_cells_least, &reference.queue_cells_least)?;
     same("most waiting", &fast.queue_cells_largest, &reference.queue_cells_largest)
+}
+
+fn same_memories(fast: &Recorder, reference: &Recorder) -> Result<(), String> {
+    // A queue without a threshold has NaN.
+    let thresholds = |of: &Recorder| of.memory_threshold_cells.iter().map(|cells| cells.to_bits()).collect::<Vec<_>>();
+    same("cells in memories", &fast.memory_cells, &reference.memory_cells)?;
+    same("cells in shared parts", &fast.memory_shared_cells, &reference.memory_shared_cells)?;
+    same("bits of thresholds", &thresholds(fast), &thresholds(reference))
 }
 
 /// Checks that each range contains the samples at both ends, and that the maximum over a port's ranges is its largest
@@ -104,8 +114,15 @@ const SAMPLES: u64 = 50;
 
 /// Creates a recorder of all series at all ports.
 fn recorder(network: &Network) -> Recorder {
-    let choice =
-        SeriesChoice { queue: true, occupancy: true, windows: true, delivered: true, rates: true, edges: true };
+    let choice = SeriesChoice {
+        queue: true,
+        occupancy: true,
+        windows: true,
+        delivered: true,
+        rates: true,
+        edges: true,
+        memories: true,
+    };
     let step = Duration { picoseconds: (network.duration.picoseconds / SAMPLES).max(1) };
     Recorder::new(choice, network.links.keys().collect(), step, network)
 }

@@ -14,6 +14,7 @@ import { Unchecked } from "../run/unchecked.tsx";
 import { LEGEND, headOf } from "./head.ts";
 import { Help } from "./help.tsx";
 import * as lens from "./lens.ts";
+import { Memory } from "./memory.tsx";
 import { Microscope } from "./microscope.tsx";
 import { NetworkDrawing } from "./network.tsx";
 import { column, valueAt, vcColours } from "./paint.ts";
@@ -198,6 +199,7 @@ function Stage(props: { readonly overview: lens.Overview; readonly looked: lens.
           </span>
         </div>
         <Microscope history={history} step={step} colours={colours} inOrder={net.links[port]?.in_order === true} />
+        <Memory memory={history.memory(step)} port={history.port} />
       </div>
       <Timeline looked={looked} />
       <div class="stage-network">

@@ -1,6 +1,6 @@
 /** Describes steps in words. */
 
-import type { BufferHistory, Judgement } from "../../engine/api.ts";
+import type { BufferHistory, Judgement, MemoryView } from "../../engine/api.ts";
 import { count, shortened, time } from "../parts/format.ts";
 
 export interface Description {
@@ -37,10 +37,11 @@ export function describe(history: BufferHistory, step: number, rules: Rules = { 
   const were = `${cells} ${waiting === 1 ? "was" : "were"} waiting`;
   const now = `${cells} ${waiting === 1 ? "is" : "are"} waiting`;
   const refused = frame?.fate === "refused";
+  const refusal = history.refusal(step);
   const what: Record<typeof kind, string> = {
     refused: `${whole} arrived and was discarded: ${were}`,
     admitted: `${cell} arrived and joined the queue: ${now}`,
-    cut: `${whole} lost a cell because the buffer was full and is now damaged: ${were}`,
+    cut: `${whole} lost a cell ${refusal === "" ? "because the buffer was full " : ""}and is now damaged: ${were}`,
     lost: `${cell} arrived and was lost: ${were}`,
     discarded: `${cell} was discarded ${refused ? "with" : "as part of the rest of"} its frame: ${were}`,
     pushed_out: `${cell} was pushed out to make room: ${now}`,
@@ -49,10 +50,11 @@ export function describe(history: BufferHistory, step: number, rules: Rules = { 
   };
   const bad = kind !== "admitted" && kind !== "departed";
   const judgement = history.judgements[steps.judgement[i] ?? -1];
+  const explains = judgement !== undefined && !JUDGES_NOTHING.test(rules.policy);
   const wasted = kind === "departed" && frame !== undefined && frame.damaged_s <= (steps.time_s[i] ?? 0);
   return {
     what: `${time(steps.time_s[i] ?? 0)}: ${what[kind]}.${wasted ? ` ${frame.damaged_at === "" ? "The previous frame has lost its last cell" : "Its frame has lost a cell"}, so sending it is wasted.` : ""}`,
-    why: judgement === undefined || JUDGES_NOTHING.test(rules.policy) ? "" : reason(judgement, bad, history.capacity, rules),
+    why: refusal !== "" || !explains ? refusal : reason(judgement, bad, history.capacity, rules),
     bad,
   };
 }
@@ -72,6 +74,19 @@ function reason(judgement: Judgement, bad: boolean, places: number, { policy, fo
     .replace(": X =", `: K = ${count(places)} places, X =`)
     .replace("Y_i =", "Y =")
     .replace("N_a =", "N =");
+}
+
+/** Queues of a memory that a sentence names. */
+const NAMED = 8;
+
+/** Describes a memory that ports share. */
+export function describeMemory({ cells, queues }: MemoryView): string {
+  const held = queues.reduce((sum, queue) => sum + queue.held, 0);
+  const named = queues.filter((queue) => queue.held > 0).slice(0, NAMED);
+  const parts = named.map(
+    ({ name, held, most }) => `${name} holds ${count(held)}${Number.isNaN(most) ? "" : ` of at most ${count(Math.floor(most))}`}`,
+  );
+  return `The shared memory: ${[`${count(held)} of ${count(cells)} cells`, ...parts].join("; ")}.`;
 }
 
 /** Describes a waiting cell. */

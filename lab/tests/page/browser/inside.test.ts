@@ -13,8 +13,10 @@ import {
   overflow,
   raise,
   run,
+  shipped,
   skip,
   typeSeeds,
+  write,
 } from "./browser.ts";
 
 after(closeBrowser);
@@ -342,4 +344,29 @@ test("a link contains the instant that the microscope shows", { skip }, async ()
   assert.equal(await second.page.locator("#scrub").inputValue(), "123");
   assert.equal(await second.page.locator(".event").innerText(), sentence);
   await close(second);
+});
+
+test("a shared memory is a block below the buffer, and a lost cell names its pool and threshold", { skip }, async () => {
+  const opened = await open("#/run");
+  const { page } = opened;
+  const toml = await shipped(page, "memory-dynamic-threshold");
+  await write(page, toml.replace('"2s"', '"20ms"'));
+  await page.getByRole("link", { name: "Look inside", exact: true }).click();
+  await look(page);
+  const block = page.locator(".memory");
+  assert.match((await block.getAttribute("aria-label")) ?? "", /^The shared memory: \d+ of 1,000 cells; /);
+  const places = (): Promise<string[]> =>
+    block.locator("b").evaluateAll((marks) => marks.map((mark) => (mark as HTMLElement).style.left));
+  await page.locator("#scrub").fill("0");
+  await page.getByRole("button", { name: "Next loss", exact: true }).click();
+  const before = await places();
+  assert.ok(before.length >= 2, "a mark for each queue");
+  assert.match(
+    await page.locator(".event").innerText(),
+    /The pool sw\/main refused the cell because q_i would exceed .*Q\s=\s\d+ of B\s=\s1,000 cells.*its threshold was \d+/s,
+  );
+  await page.locator("#scrub").fill(String(Number(await page.locator("#scrub").getAttribute("max"))));
+  assert.notDeepEqual(await places(), before, "thresholds move");
+  assert.ok((await overflow(page)) <= 0);
+  await close(opened);
 });

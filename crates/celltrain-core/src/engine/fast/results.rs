@@ -5,11 +5,11 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::contended_port::{BufferView, ContendedPort};
 use super::fabric::Fabric;
 use super::memory_ports::{MemoryPort, MemoryPorts};
-use super::plan::{MemoryPlan, Passed, PortIndex, Role, StageEnd};
+use super::plan::{Passed, PortIndex, Role, StageEnd};
 use super::{Engine, Outcome};
 use crate::cancellation::CancellationToken;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
-use crate::memory::MemoryState;
+use crate::memory::{Memory, MemoryState};
 use crate::metrics::FinalState;
 use crate::port::{PortCounters, PortState};
 use crate::probe::Queues;
@@ -61,11 +61,14 @@ impl Engine<'_> {
 
     /// Returns the states of all memories.
     pub(super) fn memory_states(&self) -> TiVec<MemoryIndex, MemoryState> {
-        let state = |memory: &MemoryPlan| {
-            let ContendedPort::Memory(ports) = &self.ports[memory.lead] else { unreachable!("{HAS_THE_MEMORY}") };
-            ports.state()
+        self.fabric.plan.memories.keys().map(|memory| self.memory(memory).state()).collect()
+    }
+
+    fn memory(&self, memory: MemoryIndex) -> &Memory {
+        let ContendedPort::Memory(ports) = &self.ports[self.fabric.plan.memories[memory].lead] else {
+            unreachable!("{HAS_THE_MEMORY}")
         };
-        self.fabric.plan.memories.iter().map(state).collect()
+        ports.memory()
     }
 
     pub(super) fn port_ends(&self) -> TiVec<LinkIndex, PortEnd> {
@@ -219,5 +222,9 @@ impl Queues for Seen<'_> {
             Role::Contended(number) => into.extend(self.contended(number).per_vc),
             Role::Transparent => into.extend(self.engine.routing.vcs[link].iter().map(|_| 0)),
         }
+    }
+
+    fn memory(&self, memory: MemoryIndex) -> &Memory {
+        self.engine.memory(memory)
     }
 }

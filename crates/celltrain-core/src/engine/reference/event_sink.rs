@@ -93,8 +93,8 @@ impl<P: Probe> EventSink<'_, P> {
             AtMemory::Port(link, occupancy, ref event) => self.port(link, cell, occupancy, event),
             AtMemory::Memory(event) => {
                 if let MemoryStep::Refused { limit, rule, .. } = event.step {
-                    let MemoryEvent { shared, used, threshold, .. } = event;
-                    self.refusal = Some(MemoryRefusal { limit, rule, shared, used, threshold });
+                    let MemoryEvent { memory, queue, shared, used, threshold, .. } = event;
+                    self.refusal = Some(MemoryRefusal { memory, queue, limit, rule, shared, used, threshold });
                 }
                 self.probe.on_event(self.now, Event::Memory(event));
             }

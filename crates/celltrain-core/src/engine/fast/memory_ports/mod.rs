@@ -19,7 +19,7 @@ use crate::cell::{Cell, Run};
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
 use crate::memory::{
-    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, MemoryState, Pauses, PolicyScope, PoolIndex, Removal,
+    Attempt, CellClass, FrameAdmission, Memory, MemoryConfig, Pauses, PolicyScope, PoolIndex, Removal,
 };
 use crate::network::Network;
 use crate::policy::View;
@@ -201,9 +201,9 @@ impl MemoryPorts {
         self.switch.memory.predict(pool, losses.into());
     }
 
-    /// Returns the state of the memory.
-    pub(super) fn state(&self) -> MemoryState {
-        self.switch.memory.state()
+    /// Returns the memory as of the instant up to which the ports are settled.
+    pub(super) fn memory(&self) -> &Memory {
+        &self.switch.memory
     }
 }
 

@@ -1,0 +1,154 @@
+//! The shared memory of an observed port: its state after each instant, and the cells for which it had no place.
+
+use typed_index_collections::TiVec;
+
+use celltrain_core::cell::FrameNumber;
+use celltrain_core::events::{MemoryEvent, MemoryStep};
+use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::memory::{Memory, QueueConfig, QueueIndex, Side};
+use celltrain_core::network::Network;
+use celltrain_core::units::Time;
+
+use super::{NONE, whole};
+
+/// A memory that ports share, after each instant with a step. If cells are counted on two sides, the queues are those of
+/// the egress side.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SharedMemory {
+    /// Its name.
+    pub name: String,
+    /// Number of its cells.
+    pub cells: u32,
+    /// Names of its queues: the link, and the priority unless it is 0.
+    pub queues: Vec<String>,
+    /// Number of steps up to each instant.
+    pub steps: Vec<i32>,
+    /// Cells that each queue holds, one row per instant, one column per queue.
+    pub held: Vec<i32>,
+    /// The most cells that the queue may hold at that instant, in the same layout; NaN if its policy has no threshold.
+    pub most: Vec<f64>,
+    /// Cells that arrived for the port and found no place.
+    pub refusals: Refusals,
+}
+
+/// Cells for which a memory had no place, one per row.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Refusals {
+    /// Index into [`Self::queues`].
+    pub queue: Vec<i32>,
+    /// The limit that was reached, in words.
+    pub reason: Vec<&'static str>,
+    /// Q.
+    pub used: Vec<i32>,
+    /// B.
+    pub pool_cells: Vec<i32>,
+    /// `q_i`.
+    pub shared: Vec<i32>,
+    /// Threshold of the queue; NaN if its policy has none.
+    pub threshold: Vec<f64>,
+    /// Name of each queue or priority group.
+    pub queues: Vec<String>,
+    /// Name of the pool of each queue or priority group.
+    pub pools: Vec<String>,
+}
+
+/// Observer of the memory of one port.
+pub(super) struct MemoryObserver {
+    number: MemoryIndex,
+    /// The queues of [`SharedMemory::queues`].
+    queues: Vec<QueueIndex>,
+    /// B of the pool of each queue.
+    pool_cells: TiVec<QueueIndex, u32>,
+    /// The next instant at which to read the memory.
+    pub(super) next: Option<Time>,
+    /// Time, frame and row of the latest refusal.
+    refused: Option<(Time, (VcIndex, FrameNumber), i32)>,
+    pub(super) recorded: SharedMemory,
+}
+
+impl MemoryObserver {
+    /// Creates an observer of the memory of a port, if it is in one.
+    pub(super) fn of(network: &Network, port: LinkIndex) -> Option<Self> {
+        let number = network.memories.position(|memory| memory.ports.contains(&port))?;
+        let config = &network.memories[number];
+        let has = |side| config.pools.iter().any(|pool| pool.side == side);
+        let side = if has(Side::Egress) { Side::Egress } else { Side::Ingress };
+        let name = |queue: &QueueConfig| match (&network.links[queue.link].name, queue.priority) {
+            (link, 0) => link.clone(),
+            (link, priority) => format!("{link}, priority {priority}"),
+        };
+        let group = |queue: &QueueConfig| match config.pools[queue.pool].side {
+            Side::Egress => format!("the queue of priority {} at {}", queue.priority, network.links[queue.link].name),
+            Side::Ingress => {
+                format!("the priority group of priority {} at {}", queue.priority, network.links[queue.link].name)
+            }
+        };
+        let of_side = || config.queues.iter_enumerated().filter(|(_, queue)| config.pools[queue.pool].side == side);
+        let refusals = Refusals {
+            queues: config.queues.iter().map(group).collect(),
+            pools: config
+                .queues
+                .iter()
+                .map(|queue| format!("{}/{}", config.name, config.pools[queue.pool].name))
+                .collect(),
+            ..Refusals::default()
+        };
+        Some(Self {
+            number,
+            queues: of_side().map(|(index, _)| index).collect(),
+            pool_cells: config.queues.iter().map(|queue| config.pools[queue.pool].cells).collect(),
+            next: None,
+            refused: None,
+            recorded: SharedMemory {
+                name: config.name.clone(),
+                cells: config.cells,
+                queues: of_side().map(|(_, queue)| name(queue)).collect(),
+                refusals,
+                ..SharedMemory::default()
+            },
+        })
+    }
+
+    /// Returns the index of the memory.
+    pub(super) fn number(&self) -> MemoryIndex {
+        self.number
+    }
+
+    /// Records the state of the memory after `steps` steps.
+    pub(super) fn snapshot(&mut self, memory: &Memory, steps: i32, now: Time) {
+        self.next = None;
+        self.recorded.steps.push(steps);
+        for &queue in &self.queues {
+            let held = memory.held(queue);
+            self.recorded.held.push(cells(held));
+            // The threshold counts the shared part only.
+            let most = |threshold| f64::from(held - memory.shared(queue)) + threshold;
+            self.recorded.most.push(memory.threshold(queue, now).map_or(f64::NAN, most));
+        }
+    }
+
+    /// Records a cell for which this memory has no place. An event of the cell follows.
+    pub(super) fn on_event(&mut self, now: Time, event: &MemoryEvent) {
+        let MemoryStep::Refused { vc, frame, limit, rule } = event.step else { return };
+        if event.memory != self.number {
+            return;
+        }
+        let Refusals { queue, reason, used, pool_cells, shared, threshold, .. } = &mut self.recorded.refusals;
+        queue.push(whole(usize::from(event.queue)));
+        reason.push(limit.reason(rule));
+        used.push(cells(event.used));
+        pool_cells.push(cells(self.pool_cells[event.queue]));
+        shared.push(cells(event.shared));
+        threshold.push(event.threshold.unwrap_or(f64::NAN));
+        self.refused = Some((now, (vc, frame), whole(queue.len() - 1)));
+    }
+
+    /// Returns the row of the refusal of a cell of this frame at `now`, or -1.
+    pub(super) fn refusal(&self, now: Time, frame: (VcIndex, FrameNumber)) -> i32 {
+        self.refused.filter(|&(at, of, _)| (at, of) == (now, frame)).map_or(NONE, |(_, _, row)| row)
+    }
+}
+
+fn cells(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
