@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 import threading
 import time
@@ -22,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from celltrain import _core
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.plan import Plan, compact, run_key
@@ -75,9 +73,8 @@ def sweep(
         series: Series that every run records, as in a plan's `[series]`.
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         store: The folder, new or empty. When None, a temporary one that is deleted with the returned store.
-        resume: True to continue with `store`. Failed runs count as done, unless they exceeded a time limit that is now
-        higher, or ran out of memory of which there is now more; these are run again.
-        retry_failed: True to run all failed runs again; needs `resume`.
+        resume: True to continue with `store`. Failed runs count as done.
+        retry_failed: True to run failed runs again; needs `resume`.
         jobs: Threads; one for each core when None.
         client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
         worker: Any other worker that runs chunks.
@@ -123,16 +120,6 @@ WRITE_RUNS = 4096
 #: once.
 WRITE_SECONDS = 0.2
 
-#: The core's messages for a run that exceeded its time limit, and for a network that does not fit into memory.
-_TOOK_LONGER = re.compile(r"took longer than (\d+(?:\.\d+)?) s of real time")
-# Stores also contain errors worded by earlier versions.
-_DID_NOT_FIT = re.compile(
-    r"(?:need|take) more than (\d+\.\d) ([GM])iB of memory[,;] .*?the (\d+\.\d) ([GM])iB that are free"
-)
-#: The fraction of free memory that one run may use.
-SHARE = 0.75
-_BYTES = {"G": 1 << 30, "M": 1 << 20}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
@@ -173,39 +160,13 @@ def run_plan(
 ) -> Progress:
     """Runs a plan into a new store, or the missing runs into an existing one; returns the final progress.
 
-    After Ctrl-C, the finished runs are stored before `KeyboardInterrupt` is raised. Resuming repeats failed runs for
-    which there is now enough time or memory, or with `retry_failed` all failed runs.
+    After Ctrl-C, the finished runs are stored before `KeyboardInterrupt` is raised. Failed runs count as done; with
+    `retry_failed` they are run again.
     """
     with Store.resume(folder, plan) if resume else Store.create(folder, plan) as store:
-        if resume:
-            store.drop_failed(lambda error: retry_failed or has_more(error, plan))
+        if retry_failed:
+            store.drop_failed()
         return Coordinator(plan, store, worker, progress).run()
-
-
-def has_more(error: str, plan: Plan) -> bool:
-    """Returns whether a run failed for lack of time or memory, of which there is more now.
-
-    The error text includes the limit at the time, so the store need not record it elsewhere.
-
-    Args:
-        error: Error of the failed row.
-        plan: The plan with the current limits.
-
-    >>> plan = Plan.of_toml('''
-    ... scenario = "lan-epd"
-    ... axes = { duration = ["1ms"] }
-    ... limits = { time = "2s" }
-    ... ''')
-    >>> has_more("took longer than 1.5 s of real time", plan), has_more("took longer than 2 s of real time", plan)
-    (True, False)
-    """
-    if longer := _TOOK_LONGER.match(error):
-        return plan.limit_s is None or plan.limit_s > float(longer[1])
-    if larger := _DID_NOT_FIT.search(error):
-        needed, free = float(larger[1]) * _BYTES[larger[2]], float(larger[3]) * _BYTES[larger[4]]
-        now = _core.memory_limit()
-        return now is None or (now > free and needed <= SHARE * now)
-    return False
 
 
 class Coordinator:

@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
@@ -90,16 +89,15 @@ class Plan(Grid, Planned):
         """Total number of runs; with `until`, the maximum."""
         return len(self.points) * self.seeds.count
 
-    @cached_property
-    def digest(self) -> str:
-        """16 hex digits that change with the runs of the plan, and with the measures and series stored for them."""
+    @property
+    def _contents(self) -> list[Any]:
         # Include the sample, as another version of scipy may draw another one.
         drawn = [
             [axis.name, hashlib.sha256(axis.numbers.shares.tobytes()).hexdigest()]
             for axis in self.axes
             if axis.numbers is not None and axis.numbers.shares is not None
         ]
-        return digest_of([*self._contents, drawn])
+        return [*super()._contents, drawn]
 
 
 def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
@@ -282,11 +280,6 @@ def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
 def compact(value: Any) -> str:
     """Returns JSON with sorted keys and no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def digest_of(value: Any) -> str:
-    """Returns 16 hex digits of a plan's contents."""
-    return hashlib.sha256(json.dumps(value, separators=(",", ":")).encode()).hexdigest()[:16]
 
 
 @checked(PlanError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -486,3 +487,8 @@ class Planned(ABC):
     def _contents(self) -> list[Any]:
         """Everything that determines the runs, and the measures and series stored for them."""
         return [{key: value for key, value in self.document.items() if key not in ("name", "limits")}, self.measures]
+
+    @cached_property
+    def digest(self) -> str:
+        """16 hex digits that change with the runs of the plan, and with the measures and series stored for them."""
+        return hashlib.sha256(json.dumps(self._contents, separators=(",", ":")).encode()).hexdigest()[:16]

@@ -7,13 +7,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 from typing_extensions import Self
 
 from celltrain.ensemble.cases import measured
-from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, digest_of, in_words
+from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, in_words
 from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, rounded, written
 from celltrain.ensemble.plan.document import Place, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
@@ -65,6 +64,10 @@ class Parameter(Varied):
     def setting(self, number: Fraction) -> Any:
         """Returns a value as written in a scenario."""
         return written(number, self.key)
+
+    def plain(self, number: Fraction) -> float:
+        """Returns a value as a number of Python, whole if the setting is."""
+        return round(number) if self.key.whole else float(number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,11 +291,6 @@ class TunePlan(Planned):
         last = self.finalists + len(self.references)
         each = self.trials * self.search.count + last * (self.selection.count + self.confirmation.count)
         return len(self.configurations.points) * each
-
-    @cached_property
-    def digest(self) -> str:
-        """16 hex digits that change with the runs of the plan."""
-        return digest_of(self._contents)
 
     def scenario(self, configuration: int, numbers: Numbers) -> dict[str, Any]:
         """Returns the scenario of a configuration with these parameters, without checking it."""

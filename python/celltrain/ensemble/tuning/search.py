@@ -157,7 +157,6 @@ class Search:
         for generation in range(plan.generations):
             check()
             self._generation(generation)
-        self._folder.write_journal(self._histories)
         references = [reference.numbers for reference in plan.references]
         finalists = [list(dict.fromkeys([*references, *self._finalists(i)])) for i in everywhere]
         at_most = (plan.finalists + len(references)) * len(everywhere)
