@@ -243,7 +243,7 @@ def _lines(report: Report) -> Iterator[str]:
     points = counted(len(data.points), "point")
     yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
-        two = " vs ".join(worded(data.measures[i].name) for i in (front.x, front.y))
+        two = " vs ".join(worded(data.measures[i].name) for i in front.measures)
         each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
         yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
     if (against := report.baseline) is not None:

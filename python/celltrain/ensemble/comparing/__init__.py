@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -122,15 +122,15 @@ def compare(
         **({} if limit is None else {"limits": {"time": limit}}),
     }
     plans = _plans(flat, names if len(flat) != 1 else None, document, vary or {})
-    layout = _Layout.of(plans, names if len(flat) == 1 else None)
-    within = layout.what != SCENARIO and len(plans) > 1
+    layout, points = _layout(plans, names if len(flat) == 1 else None)
+    within = layout["what"] != SCENARIO and len(plans) > 1
     constant = list(
         dict.fromkeys(one for plan in plans.values() for one in plan_warnings.thresholds_of(plan, of_plan=False))
     )
     warnings = [*check_comparable(list(plans.items()), within=within), *constant]
     of_check = plan_warnings.check_warnings(plans, constant)
     try:
-        cases = [Case.of(number, scenario) for number, scenario in enumerate(layout.points)]
+        cases = [Case.of(number, scenario) for number, scenario in enumerate(points)]
     except ScenarioError as error:
         # The scenario was valid when it was checked, but memory has run short since then.
         raise InputError(error.faults) from None
@@ -229,56 +229,36 @@ def _without_points(fault: Fault, vary: Mapping[str, Any], scenario: str) -> Fau
     return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Layout:
-    """The layout of a comparison: names and settings.
-
-    Attributes:
-        what: `scenario`, or the name of the axis whose values are compared.
-        scenario: The scenario whose settings are compared; empty if several scenarios are compared.
-        names: Names of the scenarios or values that are compared.
-        conditions: The axes of the settings.
-        settings: The combinations of values of `conditions`.
-        points: The scenario of each name at each setting, ordered by name.
-    """
-
-    what: str
-    scenario: str
-    names: tuple[str, ...]
-    conditions: tuple[Axis, ...]
-    settings: tuple[dict[str, float | str], ...]
-    points: tuple[Mapping[str, Any], ...]
-
-    @classmethod
-    def of(cls, plans: Mapping[str, Plan], names: Sequence[str] | None) -> _Layout:
-        files = tuple(plans)
-        varied = [axis for axis in plans[files[0]].axes if len(axis) > 1]
-        comparable = [axis for axis in varied if len(files) == 1 or axis.path.rpartition(".")[2] == "policy"]
-        first = comparable[0] if comparable else None
-        conditions = [axis for axis in varied if axis is not first]
-        if len(files) > 1 and first is not None:
-            meaning = "the scenario in which they are compared"
-            key = Key(path=SCENARIO, quantity=None, whole=False, unit="", meaning=meaning)
-            conditions.insert(0, Axis(name=SCENARIO, key=key, settings=files, labels=files))
-        usual = files if first is None else tuple(valued(first.column(i), first.unit) for i in range(len(first)))
-        what = SCENARIO if first is None else first.name
-        found: dict[tuple[int, tuple[int, ...]], Mapping[str, Any]] = {}
-        for number, plan in enumerate(plans.values()):
-            for point in range(len(plan.points)):
-                at = {**{axis.name: place for axis, place in plan.points.places(point)}, SCENARIO: number}
-                found[at[what], tuple(at[axis.name] for axis in conditions)] = plan.points[point].scenario
-        settings = list(dict.fromkeys(setting for _, setting in found))
-        return cls(
-            what=what,
-            scenario=files[0] if len(files) == 1 and first is not None else "",
-            names=usual if names is None else _checked_names(names, first, len(usual)),
-            conditions=tuple(conditions),
-            settings=tuple(
-                {axis.name: axis.column(place) for axis, place in zip(conditions, setting, strict=True)}
-                for setting in settings
-            ),
-            points=tuple(found[name, setting] for name in range(len(usual)) for setting in settings),
-        )
+def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
+    """Returns what is compared at which settings, as attributes of `Compared`, and the scenarios, ordered by name."""
+    files = tuple(plans)
+    varied = [axis for axis in plans[files[0]].axes if len(axis) > 1]
+    comparable = [axis for axis in varied if len(files) == 1 or axis.path.rpartition(".")[2] == "policy"]
+    first = comparable[0] if comparable else None
+    conditions = [axis for axis in varied if axis is not first]
+    if len(files) > 1 and first is not None:
+        meaning = "the scenario in which they are compared"
+        key = Key(path=SCENARIO, quantity=None, whole=False, unit="", meaning=meaning)
+        conditions.insert(0, Axis(name=SCENARIO, key=key, settings=files, labels=files))
+    usual = files if first is None else tuple(valued(first.column(i), first.unit) for i in range(len(first)))
+    what = SCENARIO if first is None else first.name
+    found: dict[tuple[int, tuple[int, ...]], Mapping[str, Any]] = {}
+    for number, plan in enumerate(plans.values()):
+        for point in range(len(plan.points)):
+            at = {**{axis.name: place for axis, place in plan.points.places(point)}, SCENARIO: number}
+            found[at[what], tuple(at[axis.name] for axis in conditions)] = plan.points[point].scenario
+    settings = list(dict.fromkeys(setting for _, setting in found))
+    attributes = {
+        "what": what,
+        "scenario": files[0] if len(files) == 1 and first is not None else "",
+        "names": usual if names is None else _checked_names(names, first, len(usual)),
+        "conditions": tuple(conditions),
+        "settings": tuple(
+            {axis.name: axis.column(place) for axis, place in zip(conditions, setting, strict=True)}
+            for setting in settings
+        ),
+    }
+    return attributes, [found[name, setting] for name in range(len(usual)) for setting in settings]
 
 
 def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple[str, ...]:
@@ -292,7 +272,7 @@ def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple
 
 
 def _compared(
-    layout: _Layout,
+    layout: Mapping[str, Any],
     plans: Mapping[str, Plan],
     cases: Sequence[Case],
     table: RunTable,
@@ -301,7 +281,7 @@ def _compared(
 ) -> Compared:
     """Returns the comparison with the first `count` measures; the rest are only used for warnings."""
     plan = next(iter(plans.values()))
-    names, shape = layout.names, (len(layout.names), len(layout.settings))
+    names, shape = layout["names"], (len(layout["names"]), len(layout["settings"]))
     configurations = [json.loads(case.configuration) for case in cases]
     networks = [_without_policies(one) for one in configurations]
     different = list(dict.fromkeys(networks))
@@ -312,7 +292,7 @@ def _compared(
 
     replaced = values[..., [plan.measures.index(measure) for measure in REPLACED]]
     return Compared._made(
-        **{name: value for name, value in vars(layout).items() if name != "points"},
+        **layout,
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
         only_where=_only_where(plans),
         configurations=by_name([case.configuration for case in cases]),

@@ -172,7 +172,7 @@ def _names(first: Store, second: Store) -> tuple[str, str]:
 
 
 #: Prefixes of the figures' names.
-FIGURES = ("comparison", "differences", "front", "spread", "lines", "effects", "map", "sample", "pairs")
+FIGURES = ("comparison", "differences", "front", "spread", "lines", "effects", "map", "sample")
 #: Maximum number of rows of a table on the page; its CSV file has all rows.
 MOST_ROWS = 200
 MOST_FAILURES, MOST_VALUES = 50, 12
@@ -207,7 +207,7 @@ def card(report: Findings) -> Card:
     missing = f", {words.counted(data.missing, 'run')} still to be run" if data.missing else ""
     grids = []
     if front is not None:
-        measures = [(data.measures[i], data.means[i]) for i in (front.x, front.y)]
+        measures = [(data.measures[i], data.means[i]) for i in front.measures]
         heads = [axis.worded for axis in data.axes] + [words.measure(one.name, one.unit) for one, _ in measures]
         grids.append(Grid(heads=["on the front", *heads], left=range(1 + len(data.axes))))
         for place, point in zip(front.places.tolist(), front.order.tolist(), strict=True):

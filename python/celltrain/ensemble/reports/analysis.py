@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from celltrain.drawing import words
 from celltrain.drawing.figure import COLOURS
 from celltrain.ensemble.cases import Measured
-from celltrain.ensemble.reports.data import Axis, Data, joined
+from celltrain.ensemble.reports.data import Axis, Data, combination
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Intervals, Means
@@ -23,47 +22,30 @@ MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """Pareto front of one configuration: the points that no other point of it beats in two measures."""
-
-    level: int
-    """Index of the configuration among the values of `Front.by`; 0 if there is a single front."""
-    order: NDArray[np.int64]
-    """Points on the front, from the best in the first measure."""
-    doubtful: NDArray[np.int64]
-    """Points that are not significantly worse than the front."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Front:
-    """Pareto front of each configuration."""
+    """Pareto front of each configuration: the points that no other point of it beats in two measures."""
 
-    x: int
-    y: int
-    """The measures."""
-    larger_x: bool
-    larger_y: bool
-    """True if larger is better."""
+    measures: tuple[int, int]
+    larger: tuple[bool, bool]
+    """True for a measure if larger is better."""
     by: Axis | None
     """Axis with a front for each of its values; None if there is one front for all points."""
     axes: tuple[Axis, ...]
     """Axes that `by` combines."""
-    parts: tuple[Part, ...]
+    parts: tuple[NDArray[np.int64], ...]
+    """For each value of `by`, the points on its front, from the best in the first measure."""
+    doubtful: NDArray[np.int64]
+    """Points that are not significantly worse than the front of their configuration."""
 
     @property
     def order(self) -> NDArray[np.int64]:
         """Points of all fronts, one configuration after the other."""
-        return np.concatenate([part.order for part in self.parts])
-
-    @property
-    def doubtful(self) -> NDArray[np.int64]:
-        """Points that are not significantly worse than the front of their configuration."""
-        return np.sort(np.concatenate([part.doubtful for part in self.parts]))
+        return np.concatenate(self.parts)
 
     @property
     def places(self) -> NDArray[np.int64]:
         """Position of each point of `order` on its own front, from 1."""
-        return np.concatenate([np.arange(len(part.order)) + 1 for part in self.parts])
+        return np.concatenate([np.arange(len(part)) + 1 for part in self.parts])
 
 
 def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) -> Front | None:
@@ -91,25 +73,27 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
     ]:
         raise StoreError(faults)
     x, y = map(names.index, bare)
-    larger = [not name.startswith("-") for name in pair]
+    larger = (not pair[0].startswith("-"), not pair[1].startswith("-"))
     better = [
         one if is_larger else replace(one, mean=-one.mean)
         for one, is_larger in zip((data.means[x], data.means[y]), larger, strict=True)
     ]
-    combined = _combination(axes)
+    combined = combination(axes, Axis.titled)
     levels = np.zeros(len(data.points), np.int64) if combined is None else combined.levels
-    parts = tuple(_part(data, level, np.flatnonzero(levels == level), better) for level in range(int(levels.max()) + 1))
-    return Front(x=x, y=y, larger_x=larger[0], larger_y=larger[1], by=combined, axes=axes, parts=parts)
+    parts = [_part(data, np.flatnonzero(levels == level), better) for level in range(int(levels.max()) + 1)]
+    fronts, doubtful = zip(*parts, strict=True)
+    together = np.sort(np.concatenate(doubtful))
+    return Front(measures=(x, y), larger=larger, by=combined, axes=axes, parts=fronts, doubtful=together)
 
 
-def _part(data: Data, level: int, own: NDArray[np.int64], better: Sequence[Means]) -> Part:
-    """Returns the front among these points."""
+def _part(data: Data, own: NDArray[np.int64], better: Sequence[Means]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the front among these points, and the points that are not significantly worse."""
     first, second = (one.of(own) for one in better)
     best = statistics.pareto_front(first.mean, second.mean)
     order = np.flatnonzero(best)
     order = order[np.lexsort((data.points[own[order]], -second.mean[order], -first.mean[order]))]
     sure = np.isnan(first.half) | np.isnan(second.half) | statistics.behind(first, second)
-    return Part(level=level, order=own[order], doubtful=own[~best & ~sure])
+    return own[order], own[~best & ~sure]
 
 
 def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]:
@@ -118,16 +102,8 @@ def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]
         return tuple(dict.fromkeys(data.factor(name, "front-by") for name in names))
     axes = tuple(axis for axis in data.grids if data.is_network(axis))
     # If every point is a different network, fronts with a single point would be meaningless.
-    each = _combination(axes)
+    each = combination(axes, Axis.titled)
     return axes if each is not None and np.bincount(each.levels).max() > 1 else ()
-
-
-def _combination(axes: Sequence[Axis]) -> Axis | None:
-    """Combines axes into one, whose values are the combinations with points. Returns None for no axes."""
-    if len(axes) < 2:
-        return axes[0] if axes else None
-    rows, levels = np.unique(np.stack([axis.levels for axis in axes]), axis=1, return_inverse=True)
-    return joined(axes, rows.T.tolist(), levels.reshape(-1), Axis.titled)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,17 +200,13 @@ class Baseline:
         """Mean difference of each value of the axis over all other axes, by measure."""
         return tuple(self.data.over(column, self.axis.levels, len(self.axis.values)) for column in self.values.T)
 
-    def beyond(self, measure: int, level: int) -> tuple[int, int, int]:
-        """Counts a value's points with a significant increase, with a significant decrease, and with an interval."""
-        above, below = self._significant(measure, level)
-        known = (self.axis.levels == level) & ~np.isnan(self.of_points[measure].half)
-        return int(above.sum()), int(below.sum()), int(known.sum())
-
     def counts(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yields the measure, the value, and the counts of `beyond`."""
-        for measure in range(len(self.data.measures)):
+        """Yields each measure and value, with its points significantly above, significantly below, and with an interval."""
+        for measure, means in enumerate(self.of_points):
             for level in self.others:
-                yield (measure, level, *self.beyond(measure, level))
+                known = (self.axis.levels == level) & ~np.isnan(means.half)
+                above, below = self._significant(measure, level)
+                yield measure, level, int(above.sum()), int(below.sum()), int(known.sum())
 
     def warnings(self) -> Iterator[str]:
         """Yields a warning for each value that is above the baseline at some points, and below it at others."""
@@ -291,6 +263,11 @@ class Moved:
     """True if the point's difference is paired by seed; otherwise the interval is Welch's."""
 
     @property
+    def interval(self) -> NDArray[np.str_]:
+        """Kind of interval of each difference."""
+        return np.where(self.paired, "paired", "Welch")
+
+    @property
     def beyond(self) -> int:
         """Number of significant differences."""
         return int(self.differences.beyond.sum())
@@ -303,13 +280,6 @@ class Moved:
             sureness = np.abs(differences.mean) / differences.half
         sureness = np.where(differences.mean == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
         return np.argsort(-sureness, kind="stable")
-
-    @property
-    def values(self) -> tuple[NDArray[Any], ...]:
-        """The columns of the table of changes."""
-        first, second, differences = self.first, self.second, self.differences
-        changes = (differences.mean, differences.half, differences.beyond, np.where(self.paired, "paired", "Welch"))
-        return (first.n, first.mean, second.n, second.mean, *changes)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -89,13 +89,16 @@ class Axis:
         return self.label(level) if self.words else f"{self.worded} {self.label(level)}"
 
 
-def joined(
-    axes: Sequence[Axis], rows: Sequence[Sequence[int]], levels: NDArray[np.int64], label: Callable[[Axis, int], str]
-) -> Axis:
-    """Combines several axes into one. Its values are texts, one for each row of levels."""
-    texts = tuple(", ".join(label(axis, int(level)) for axis, level in zip(axes, row, strict=True)) for row in rows)
+def combination(axes: Sequence[Axis], label: Callable[[Axis, int], str]) -> Axis | None:
+    """Combines axes into one, whose values are the combinations with points. Returns None for no axes."""
+    if len(axes) < 2:
+        return axes[0] if axes else None
+    columns, levels = np.unique(np.stack([axis.levels for axis in axes]), axis=1, return_inverse=True)
+    rows = columns.T.tolist()
+    texts = tuple(", ".join(label(axis, level) for axis, level in zip(axes, row, strict=True)) for row in rows)
     name, worded = (", ".join(getattr(axis, part) for axis in axes) for part in ("name", "worded"))
-    return Axis(name=name, unit="", meaning="axes together", worded=worded, values=texts, levels=levels, first=axes[0])
+    levels, meaning = levels.reshape(-1), "axes together"
+    return Axis(name=name, unit="", meaning=meaning, worded=worded, values=texts, levels=levels, first=axes[0])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +199,7 @@ class Data:
                 groups.append([axis])
             else:
                 group.append(axis)
-        return tuple(group[0] if len(group) == 1 else _together(group) for group in groups)
+        return tuple(filter(None, (combination(group, Axis.label) for group in groups)))
 
     @cached_property
     def grids(self) -> list[Axis]:
@@ -290,13 +293,6 @@ def _move_together(one: Axis, other: Axis) -> bool:
     if one.sampled or other.sampled or len(one.values) != len(other.values):
         return False
     return len(np.unique(np.stack([one.levels, other.levels]), axis=1).T) == len(one.values)
-
-
-def _together(axes: Sequence[Axis]) -> Axis:
-    """Combines axes that move together into one, with the levels of the first."""
-    _, first = np.unique(axes[0].levels, return_index=True)
-    rows = np.stack([axis.levels[first] for axis in axes], axis=1)
-    return joined(axes, rows.tolist(), axes[0].levels, Axis.label)
 
 
 def _ranges(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
