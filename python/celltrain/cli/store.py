@@ -17,7 +17,7 @@ from celltrain.drawing.words import counted
 from celltrain.drawing.words import measure as worded
 from celltrain.errors import InputError
 from celltrain.model.files import inner, writing
-from celltrain.model.grids import Block, Grid, Line
+from celltrain.model.grids import Block, Line
 from celltrain.running.tables import write_csv, write_parquet
 from celltrain.text import shown
 
@@ -207,7 +207,6 @@ def _table(report: Report) -> Iterator[Block]:
 
     data, against = report.data, report.baseline
     yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
-    varied = [axis for axis in data.axes if len(axis.values) > 1]
     if fixed := [axis for axis in data.axes if len(axis.values) == 1]:
         said = ", ".join(f"{shown(axis.name)} = {words.valued(axis.values[0], axis.unit)}" for axis in fixed)
         yield Line(text=f"set: {said}", is_note=True)
@@ -218,15 +217,9 @@ def _table(report: Report) -> Iterator[Block]:
     means, points = data.means, list(range(len(data.points)))
     if against is not None:
         means, points = against.of_points, [one for one in points if against.axis.levels[one] != against.level]
-    heads = [axis.worded for axis in varied] + [words.measure(one.name, one.unit) for one in data.measures]
-    left = [place for place, axis in enumerate(varied) if axis.words]
-    grid = Grid(heads=heads, left=left, keys=len(varied))
     formatted = words.estimated if against is None else words.difference
-    for point in points[:MOST_ROWS]:
-        settings = [axis.label(int(axis.levels[point])) for axis in varied]
-        grid.add_row(*settings, *(formatted(float(own.mean[point]), float(own.half[point])) for own in means))
-    yield grid
-    if left_out := len(points) - len(grid.rows):
+    yield data.grid(means, points[:MOST_ROWS], formatted)
+    if left_out := len(points[MOST_ROWS:]):
         file = "summary.csv" if against is None else "baseline.csv"
         yield Line(text=f"{words.counted(left_out, 'more point')} in {file} beside the page.", is_note=True)
     if data.seeds[1] > 1:

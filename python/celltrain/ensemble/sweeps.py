@@ -106,7 +106,7 @@ def sweep(
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
     run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=progress)
     answer = Store._made(**{**vars(Store.open(folder)), "keeper": keeper})
-    warn([*plan_warnings.of_store(answer), *plan_warnings.lock_step_of_store(answer)])
+    warn(plan_warnings.of_store(answer))
     return answer
 
 

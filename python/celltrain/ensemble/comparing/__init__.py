@@ -294,7 +294,7 @@ def _compared(
     return Compared._made(
         **layout,
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
-        only_where=_only_where(plans),
+        only_where=plan_warnings.only_where(plans),
         configurations=by_name([case.configuration for case in cases]),
         tcp=by_name(list(map(tcp_summary, configurations))),
         measures=table.measures[:count],
@@ -317,21 +317,6 @@ def _without_policies(scenario: Mapping[str, Any]) -> str:
     """Returns a text that is equal for scenarios that differ only in the policies of their ports."""
     ports = {name: {**port, "policy": None} for name, port in scenario.get("port", {}).items()}
     return json.dumps({**scenario, "port": ports}, sort_keys=True)
-
-
-def _only_where(plans: Mapping[str, Plan]) -> dict[str, str]:
-    """Returns, by name, the settings that only take effect in some cases, with a description of these cases."""
-    found = {}
-    for axis in next(iter(plans.values())).axes:
-        uses = {name: plan.uses[axis.name] for name, plan in plans.items() if axis.name in plan.uses}
-        if len(axis) > 1 or all(use.everywhere for use in uses.values()):
-            continue
-        if len({use.at for use in uses.values()}) == 1:
-            found[axis.name] = plan_warnings.where(next(iter(uses.values())))
-            continue
-        each = [f"{plan_warnings.where(use)} in {shown(name)}" for name, use in uses.items() if use.at]
-        found[axis.name] = ", or ".join(each)
-    return found
 
 
 # Axes.

@@ -124,11 +124,7 @@ class Comparison:
     @property
     def fixed_line(self) -> str:
         """The settings for all cases, in words."""
-        texts = []
-        for axis in self.fixed:
-            only = f" (only where {self.only_where[axis.name]})" if axis.name in self.only_where else ""
-            texts.append(f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}{only}")
-        return f"set: {', '.join(texts)}" if texts else ""
+        return plan_warnings.fixed_line(self.fixed, self.only_where)
 
     def places(self) -> Iterator[tuple[int, ...]]:
         """Yields the index of the name and of the combination of each case."""

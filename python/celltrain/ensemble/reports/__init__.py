@@ -151,7 +151,7 @@ def report(
         layout=analysis.layout(data, lines),
         baseline=against,
         style=style,
-        warnings=(*plan_warnings.of_store(first), *data.warnings, *(() if against is None else against.warnings())),
+        warnings=(*plan_warnings.of_store(first), *(() if against is None else against.warnings())),
         little=frozenset(plan_warnings.little_points(first)),
     )
     if out is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,10 @@ from celltrain.drawing import words
 from celltrain.ensemble import cases
 from celltrain.ensemble.cases import Measured
 from celltrain.ensemble.plan import tcps
-from celltrain.ensemble.plan_warnings import NETWORKS, lock_step_of_store
+from celltrain.ensemble.plan_warnings import NETWORKS
 from celltrain.ensemble.store.database import axes_of
 from celltrain.errors import CelltrainError, Fault, StoreError
+from celltrain.model.grids import Grid
 from celltrain.model.network import short_tcp, tcp_line
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
@@ -161,13 +162,37 @@ class Data:
     """Number of runs of the plan that are still to be done; None if unknown."""
     tcp: tuple[str, ...]
     """Descriptions of the points' TCPs; empty if unknown."""
-    warnings: tuple[str, ...]
-    """Reasons to doubt the results."""
 
     @property
     def runs(self) -> int:
         """Number of runs, including failed ones."""
         return len(self.point) + len(self.failures)
+
+    @property
+    def varied(self) -> list[Axis]:
+        """Axes with more than one value."""
+        return [axis for axis in self.axes if len(axis.values) > 1]
+
+    def grid(
+        self,
+        means: Sequence[Means],
+        points: Iterable[int],
+        formatted: Callable[[float, float], str] = words.estimated,
+        *,
+        counts: bool = False,
+    ) -> Grid:
+        """Returns a table of means of all measures, with a row for each point, and on request the number of runs."""
+        axes = self.varied
+        heads = [axis.worded for axis in axes] + ["runs"] * counts
+        heads += [words.measure(one.name, one.unit) for one in self.measures]
+        grid = Grid(heads=heads, left=[place for place, axis in enumerate(axes) if axis.words], keys=len(axes))
+        for point in points:
+            runs = [f"{max(int(own.n[point]) for own in means):,}"] * counts
+            settings = [axis.label(int(axis.levels[point])) for axis in axes]
+            grid.add_row(
+                *settings, *runs, *(formatted(float(own.mean[point]), float(own.half[point])) for own in means)
+            )
+        return grid
 
     def named(self, point: int) -> str:
         """Describes a point by its values."""
@@ -193,7 +218,7 @@ class Data:
     def factors(self) -> tuple[Axis, ...]:
         """Axes with more than one value. Axes that move together are combined into one."""
         groups: list[list[Axis]] = []
-        for axis in (axis for axis in self.axes if len(axis.values) > 1):
+        for axis in self.varied:
             group = next((group for group in groups if _move_together(group[0], axis)), None)
             if group is None:
                 groups.append([axis])
@@ -350,7 +375,6 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         ),
         missing=store.missing(len(runs)),
         tcp=tcp,
-        warnings=tuple(lock_step_of_store(store)),
     )
 
 
