@@ -13,8 +13,6 @@ from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.drawing import words
 from celltrain.drawing.figure import require_matplotlib
-from celltrain.drawing.words import counted
-from celltrain.drawing.words import measure as worded
 from celltrain.errors import InputError
 from celltrain.model.files import inner, writing
 from celltrain.model.grids import Block, Line
@@ -191,7 +189,7 @@ def report(
         written = report.write(target, progress=tell)
     files = {"files": [shown(path) for path in written]}
     answer = {"store": shown(store), **report.to_dict(), **files}
-    blocks = (Line(text=line) for line in _lines(report)) if output.form == "text" else _table(report)
+    blocks = (Line(text=line) for line in reports.lines(report)) if output.form == "text" else _table(report)
     output.show(answer, blocks, report.summary.to_pylist)
     if output.form != "json":
         for warning in report.warnings:
@@ -226,27 +224,6 @@ def _table(report: Report) -> Iterator[Block]:
         if against is not None:
             yield Line(text=BEYOND, is_note=True)
         yield Line(text=HALF, is_note=True)
-
-
-def _lines(report: Report) -> Iterator[str]:
-    """Yields a summary of the report in a few lines."""
-    data, front, compared = report.data, report.trade_off, report.comparison
-    failed = f", {len(data.failures):,} of them failed" if data.failures else ""
-    missing = f", {data.missing:,} still to be run" if data.missing else ""
-    points = counted(len(data.points), "point")
-    yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
-    if front is not None:
-        two = " vs ".join(worded(data.measures[i].name) for i in front.measures)
-        each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
-        yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
-    if (against := report.baseline) is not None:
-        for i, level, above, below, known in against.counts():
-            yield (
-                f"{data.measures[i].name}: {against.axis.label(level)} is above {against.name} at {above:,} of "
-                f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
-            )
-    for moved in () if compared is None else compared.measures:
-        yield f"{moved.measure.name}: {moved.beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
 
 
 COMMANDS = {"report": report, "store": {"show": show, "verify": verify, "export": export, "import": import_}}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from celltrain.ensemble.plan import Plan
     from celltrain.ensemble.store import Store
     from celltrain.ensemble.sweeps import Progress
-    from celltrain.ensemble.tuning import Tuned, TunePlan, TuneProgress
+    from celltrain.ensemble.tuning import TunePlan, TuneProgress
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
 
@@ -194,7 +194,7 @@ def tune(
         written = tuned.write(inner(folder / "report"), style=style, progress=drawing)
     files = {"files": [shown(path) for path in written]}
     answer = {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files}
-    output.show(answer, _blocks(tuned), tuned.rows)
+    output.show(answer, tuned.blocks(), tuned.rows)
     output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
     output.wrote()
     failed = tuned.facts["failed"]
@@ -350,34 +350,6 @@ def blocks(store: Store) -> Iterator[Block]:
     yield data.grid(data.means, range(len(data.points)), counts=True)
     if hidden := plan.measures[MOST_MEASURES:]:
         yield Line(text=f"Not shown, but in the store: {', '.join(map(words.measure, hidden))}")
-
-
-def _blocks(tuned: Tuned) -> Iterator[Block]:
-    """Yields a table of gains over the references, or of the Pareto fronts if the plan has no references."""
-    facts = tuned.facts
-    for warning in tuned.warnings:
-        yield Line(text=f"WARNING: {warning}", style="bold")
-    names = [one["measure"] for one in facts["objectives"]]
-    units = {one["name"]: one["unit"] for one in facts["parameters"]}
-    searches = "1 search" if len(tuned.searches) == 1 else f"{len(tuned.searches):,} searches"
-    yield Line(
-        text=f"{shown(facts['name'])}: {searches} of {facts['trials']:,} trials, {facts['runs']:,} runs, "
-        f"{facts['failed']:,} failed"
-    )
-    left = ("configuration", "reference", "best in") if facts["references"] else ("configuration",)
-    gains = [f"{name}, gained" for name in names] if facts["references"] else []
-    grid = shell.grid(*left, *units, *names, *gains, left=left)
-    for search in tuned.searches:
-        for gain in search.left:
-            gained = ["nothing" if gain.same else f"{d.mean:+.3g} ± {d.half:.2g}" for d in gain.differences]
-            cells = [words.estimated(one.mean, one.half) for one in gain.estimates]
-            values = [words.valued(gain.parameters[name], unit) for name, unit in units.items()]
-            grid.add_row(search.title, gain.reference, names[gain.objective], *values, *cells, *gained)
-        for one in search.confirmed if not facts["references"] else ():
-            if one.front and one.estimates is not None:
-                values = [words.valued(one.parameters[name], unit) for name, unit in units.items()]
-                grid.add_row(search.title, *values, *(words.estimated(e.mean, e.half) for e in one.estimates))
-    yield grid
 
 
 COMMANDS = {"sweep": sweep, "tune": tune}

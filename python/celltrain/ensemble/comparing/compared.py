@@ -31,8 +31,6 @@ from celltrain.text import as_json, shown
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: Maximum number of measures on a card.
-MOST_MEASURES = 4
 #: Number of measures that a figure shows by default, and maximum number of panels for a measure.
 MOST_DRAWN, MOST_PANELS = 3, 6
 #: Ratio of largest to smallest value at which an axis becomes logarithmic.
@@ -176,21 +174,10 @@ class Compared(Carded, Answer, Comparison):
         return figure
 
     def _card(self) -> Card:
-        notes = []
-        if _is_single(self):
-            grids = [_single_grid(self)]
-        else:
-            heads, left = _heads(self), _words(self)
-            grids = [
-                Grid(heads=[words.measure(one.name, one.unit), *heads[1:]], rows=list(_rows(self, place)), left=left)
-                for place, one in enumerate(self.measures[:MOST_MEASURES])
-            ]
-            if hidden := [words.measure(measure.name) for measure in self.measures[MOST_MEASURES:]]:
-                notes.append(f"Not shown: {', '.join(hidden)}. All are in .table")
-        if self.failures:
-            notes.append(f"{len(self.failures):,} runs failed and count nowhere")
-        notes += _notes(self)
-        return Card(title=_heading(self), lines=[*_about(self), *self.warnings], grids=grids, notes=notes)
+        failed = [f"{len(self.failures):,} runs failed and count nowhere"] if self.failures else []
+        heading, *rest = blocks(self)
+        assert isinstance(heading, Line), "the first block"
+        return Card.of(heading.text, [*(Line(text=one) for one in self.warnings), *rest], failed)
 
     def __repr__(self) -> str:
         seeds = f"{len(self.seeds)} seed{'' if len(self.seeds) == 1 else 's'}"

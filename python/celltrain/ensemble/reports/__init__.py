@@ -30,7 +30,7 @@ from celltrain.ensemble.store import Store
 from celltrain.errors import StoreError
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded
 from celltrain.running.tables import write_csv
 from celltrain.text import shown
 
@@ -88,7 +88,10 @@ class Report(Carded, Answer, Findings):
         return json.dumps(self.to_dict(), allow_nan=False, indent=1)
 
     def _card(self) -> Card:
-        return card(self)
+        tcp = [self.data.tcp_line()] if self.data.tcp else []
+        texts = [*lines(self), *tcp, *glance(self), *self.warnings]
+        notes = [".write(folder) makes a page with figures; .summary, .effects and .front are tables"]
+        return Card(title=f"Report of {self.data.name or 'a sweep'}", lines=texts, notes=notes)
 
     def __repr__(self) -> str:
         data = self.data
@@ -199,25 +202,25 @@ def page(report: Findings, drawings: Sequence[Inlined]) -> str:
     )
 
 
-def card(report: Findings) -> Card:
-    """Creates the card of a report for `print` and notebooks: the strongest axis of each measure, and the front."""
-    data, front = report.data, report.trade_off
-    counted = f"{words.counted(len(data.points), 'point')} of {data.seed_count} seeds"
-    failed = f", {words.counted(len(data.failures), 'run')} failed" if data.failures else ""
-    missing = f", {words.counted(data.missing, 'run')} still to be run" if data.missing else ""
-    grids = []
+def lines(report: Findings) -> Iterator[str]:
+    """Yields a summary of the report in a few lines."""
+    data, front, compared = report.data, report.trade_off, report.comparison
+    failed = f", {len(data.failures):,} of them failed" if data.failures else ""
+    missing = f", {data.missing:,} still to be run" if data.missing else ""
+    points = words.counted(len(data.points), "point")
+    yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {words.counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
-        measures = [(data.measures[i], data.means[i]) for i in front.measures]
-        heads = [axis.worded for axis in data.axes] + [words.measure(one.name, one.unit) for one, _ in measures]
-        grids.append(Grid(heads=["on the front", *heads], left=range(1 + len(data.axes))))
-        for place, point in zip(front.places.tolist(), front.order.tolist(), strict=True):
-            settings = [axis.label(int(axis.levels[point])) for axis in data.axes]
-            means = [words.estimated(float(own.mean[point]), float(own.half[point])) for _, own in measures]
-            grids[0].add_row(str(place), *settings, *means)
-    tcp = [data.tcp_line()] if data.tcp else []
-    lines = [f"{counted}{failed}{missing}", *tcp, *glance(report), *report.warnings]
-    notes = [".write(folder) makes a page with figures; .summary, .effects and .front are tables"]
-    return Card(title=f"Report of {data.name or 'a sweep'}", lines=lines, grids=grids, notes=notes)
+        two = " vs ".join(words.measure(data.measures[i].name) for i in front.measures)
+        each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
+        yield f"{words.counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
+    if (against := report.baseline) is not None:
+        for i, level, above, below, known in against.counts():
+            yield (
+                f"{data.measures[i].name}: {against.axis.label(level)} is above {against.name} at {above:,} of "
+                f"{words.counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
+            )
+    for moved in () if compared is None else compared.measures:
+        yield f"{moved.measure.name}: {moved.beyond:,} of {words.counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
 
 
 def glance(report: Findings) -> Iterator[str]:
