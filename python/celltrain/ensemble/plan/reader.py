@@ -164,23 +164,22 @@ class Reader(Document):
             seen.add(text)
         if len(self.faults) > before:
             return
-        numbers = {name: number for number, name in enumerate(axes)}
+        places = list(axes)
 
         def column(name: str, form: forms.ColumnForm, place: Place) -> Axis:
             """Returns an axis whose rows contain plain values, or labels from a table of values."""
-            number = numbers[name]
+            key, number = self.key(name, form.path, place), places.index(name)
             values: list[tuple[Place, Any]] = [
                 (("points", "rows", n, number), row[number]) for n, row in enumerate(rows)
             ]
             if form.values is None:
-                return self._listed(name, form.path, place, values, alone=False)
-            labels = []
+                return self._listed(name, key, place, values)
             for at, label in values:
                 if not isinstance(label, str) or label not in form.values:
                     raise self.refused(at, f"is not a label of {name}; choose from {', '.join(form.values)}", label)
-                labels.append(label)
+            labels = [label for _, label in values]
             values = [((*place, "values", label), form.values[label]) for label in labels]
-            return self._listed(name, form.path, place, values, labels=labels, alone=False)
+            return self._listed(name, key, place, values, labels=labels)
 
         found = self.each(axes, ("points", "axes"), column)
         if len(found) == len(axes):
@@ -203,22 +202,19 @@ class Reader(Document):
 
     def _axis(self, name: str, form: forms.AxisForm, place: Place, *, alone: bool = True) -> Axis:
         """Returns an axis with listed values or a range. If not `alone`, it may have a value twice."""
+        key, values, at = self.key(name, form.path, place), form.values, (*place, "values")
         ranged = [word for word in ("from", "to", "step", "count", "scale") if self.has(*place, word)]
-        values = form.values
         if values is None and ranged:
-            return self._ranged(name, form, place)
+            return self._ranged(name, of_range(key, form), form, place)
         if values is None:
-            self.key(name, form.path, place)
-            if not self.has(*place, "values"):
-                self.refuse(place, "has no values; give a list, or from and to with a step or a count")
-            raise RefusedError
+            problem = "has no values; give a list, or from and to with a step or a count"
+            raise RefusedError if self.has(*at) else self.refused(place, problem)
         if ranged:
             self.refuse(place, f"has both values and {', '.join(ranged)}; give a list or a range")
-        at = (*place, "values")
-        if isinstance(values, dict):
-            entries: list[tuple[Place, Any]] = [((*at, label), value) for label, value in values.items()]
-            return self._listed(name, form.path, place, entries, labels=list(values), alone=alone)
-        return self._listed(name, form.path, place, [((*at, n), value) for n, value in enumerate(values)], alone=alone)
+        labels = list(values) if isinstance(values, dict) else None
+        entries = values.items() if isinstance(values, dict) else enumerate(values)
+        found: list[tuple[Place, Any]] = [((*at, step), value) for step, value in entries]
+        return self._listed(name, key, place, found, labels=labels, alone=alone)
 
     def key(self, name: str, path: str | None, place: Place) -> Key:
         """Returns the schema's key for the path of an axis, by default its name. Also checks the name."""
@@ -238,48 +234,41 @@ class Reader(Document):
     def _listed(
         self,
         name: str,
-        path: str | None,
+        key: Key,
         place: Place,
         values: Sequence[tuple[Place, Any]],
         *,
         labels: Sequence[str] | None = None,
-        alone: bool,
+        alone: bool = False,
     ) -> Axis:
         """Returns an axis with these values, each with its place. `labels` represent the values in the store."""
-        before = len(self.faults)
-        key = None
-        with suppress(RefusedError):
-            key = self.key(name, path, place)
+        before, seen = len(self.faults), set[str]()
         if not values:
             raise self.refused((*place, "values"), "is empty; an axis needs at least one value")
-        seen: set[str] = set()
         for where, value in values:
-            text = json.dumps(value, sort_keys=True)
-            is_table = isinstance(value, Mapping | list)
+            text, is_table = json.dumps(value, sort_keys=True), isinstance(value, Mapping | list)
             if isinstance(value, float) and not math.isfinite(value):
                 self.refuse(where, "is not a finite number", value)
             elif alone and text in seen:
                 self.refuse(where, "appears twice; delete one", value)
             elif is_table and labels is None:
                 self.refuse(where, "is a table: give it a label, as in values = { mine = {...} }", value)
-            elif not is_table and key is not None and key.quantity is not None:
+            elif not is_table and key.quantity is not None:
                 with suppress(RefusedError):
                     self._quantity(value, where, key)
             seen.add(text)
-        if key is None or len(self.faults) > before:
+        if len(self.faults) > before:
             raise RefusedError
-        settings = tuple(value for _, value in values)
-        return Axis(
-            name=name, key=key, settings=settings, labels=None if labels is None else tuple(labels), place=place
-        )
+        settings, named = tuple(value for _, value in values), None if labels is None else tuple(labels)
+        return Axis(name=name, key=key, settings=settings, labels=named, place=place)
 
-    def _ranged(self, name: str, form: forms.AxisForm, place: Place) -> Axis:
+    def _ranged(self, name: str, key: Key, form: forms.AxisForm, place: Place) -> Axis:
         """Returns an axis whose values are a range."""
-        key = of_range(self.key(name, form.path, place), form)
-        if form.step is None and not self.has(*place, "count"):
-            raise self.refused(place, "needs a step or a count")
-        if form.step is not None and self.has(*place, "count"):
-            raise self.refused(place, "has both a step and a count; give one of them")
+        if (form.step is None) != self.has(*place, "count"):
+            problem = (
+                "needs a step or a count" if form.step is None else "has both a step and a count; give one of them"
+            )
+            raise self.refused(place, problem)
         interval, count = self._interval(form, place, key), form.count
         step = self.step(form.step, place, key, interval)
         if step is not None:
