@@ -24,7 +24,7 @@ from celltrain.errors import ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
 from celltrain.model.measures import ROWS, RUN
-from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker, statistics
+from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 
@@ -388,26 +388,3 @@ class RunTable:
         """Fingerprints as 16 hexadecimal digits."""
         both = zip(self.fingerprint.tolist(), self.printed.tolist(), strict=True)
         return [f"{number:016x}" if known else None for number, known in both]
-
-
-def means(groups: NDArray[np.int64], values: NDArray[np.float64], count: int) -> Means:
-    """Returns the means of known values for groups numbered from 0 to `count` - 1."""
-    known = ~np.isnan(values)
-    return statistics.means(groups[known], values[known], count)
-
-
-def differences(values: NDArray[np.float64]) -> Means:
-    """Returns the mean difference of each case from the first name in the same setting, paired by seed.
-
-    Pairs with a missing value are left out. The first name's own differences are NaN.
-
-    Args:
-        values: By name, setting and seed.
-    """
-    names, settings, _ = values.shape
-    more = values - values[:1]
-    more[0] = np.nan
-    known = ~np.isnan(more)
-    case = np.broadcast_to(np.arange(names * settings).reshape(names, settings, 1), more.shape)
-    first = np.broadcast_to(values[:1], values.shape)
-    return statistics.paired(case[known], first[known], values[known], names * settings)

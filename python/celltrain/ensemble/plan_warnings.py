@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing.words import settings, valued
-from celltrain.ensemble.cases import means, trial_run
+from celltrain.ensemble.cases import trial_run
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
 from celltrain.ensemble.plan import Plan, canonical, tcps
 from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Group, Use
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.paths import UnknownKeyError, follow
 from celltrain.model.scenario import Reading
+from celltrain.running.statistics import means
 from celltrain.text import shown
 
 if TYPE_CHECKING:

@@ -19,8 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.plan import Plan, compact, run_key
@@ -355,7 +353,7 @@ class Coordinator:
         for point in range(first, last):
             own = values.get(point, {})
             known = [value for value in own.values() if value is not None]
-            self._wide += len(own) >= until.at_most and not _mean(known).half[0] <= until.interval
+            self._wide += len(own) >= until.at_most and not statistics.mean(known).half[0] <= until.interval
 
     def _target(self, values: Mapping[int, float | None]) -> int:
         """Returns the number of seeds a point needs, estimated from its first seeds up to the first gap."""
@@ -377,13 +375,9 @@ def seeds_needed(values: Sequence[float], interval: float, most: int) -> int:
     >>> seeds_needed([0.9, 0.9, 0.9], 0.01, 200), seeds_needed([0.8, 0.9, 1.0], 0.1, 200), seeds_needed([0.8, 1.0], 1e-9, 200)
     (3, 7, 200)
     """
-    n, sd = len(values), _mean(values).sd[0]
+    n, sd = len(values), statistics.mean(values).sd[0]
     if n < 2:
         return min(n, most)
     while n < most and statistics.half_width(n, sd) > interval:
         n += 1
     return n
-
-
-def _mean(values: Sequence[float]) -> statistics.Means:
-    return statistics.means(np.zeros(len(values), np.int64), np.array(values, np.float64), 1)

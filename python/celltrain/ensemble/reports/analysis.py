@@ -327,43 +327,50 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
         raise StoreError.of_file(f"{names[0]} and {names[1]}", problem)
     other = np.array([places[keys[place]] for place in both], dtype=np.int64)
     measures = [measure.name for measure in second.measures]
-    sides = [(first, both), (second, other)]
+    order = [measures.index(measure.name) for measure in first.measures]
+    point, values = _aligned([(first, both, list(range(len(order)))), (second, other, order)])
     return Comparison(
         first=names[0],
         second=names[1],
         data=first,
         points=both,
-        measures=tuple(
-            _moved(measure, sides, (i, measures.index(measure.name))) for i, measure in enumerate(first.measures)
-        ),
+        measures=tuple(_moved(one, point, values[..., i], len(both)) for i, one in enumerate(first.measures)),
         only_first=tuple(first.named(place) for place, key in enumerate(keys) if key not in places),
         only_second=tuple(second.named(place) for place, key in enumerate(others) if key not in known),
     )
 
 
-def _moved(measure: Measured, both: Sequence[tuple[Data, NDArray[np.int64]]], columns: tuple[int, int]) -> Moved:
-    sides = []
-    for (data, points), column in zip(both, columns, strict=True):
+def _aligned(
+    sides: Sequence[tuple[Data, NDArray[np.int64], Sequence[int]]],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Returns the point of each run that either store has, and the values by store, run and measure.
+
+    Args:
+        sides: The data of each store, its points, and its measures. Points with the same index are compared.
+    """
+    runs, values = [], []
+    for data, points, measures in sides:
         place = np.full(len(data.points), -1)
         place[points] = np.arange(len(points))
-        values, point = data.values[:, column], place[data.point]
-        good = ~np.isnan(values) & (point >= 0)
-        order = np.lexsort((data.seed[good], point[good]))
-        sides.append((point[good][order], data.seed[good][order], values[good][order]))
-    count = len(both[0][1])
-    (one, one_seeds, one_values), (two, two_seeds, two_values) = sides
-    means = [statistics.means(point, values, count) for point, _, values in sides]
-    welch = statistics.welch(*means)
+        point = place[data.point]
+        runs.append(np.stack([point.astype(np.uint64), data.seed])[:, point >= 0])
+        values.append(data.values[:, measures][point >= 0])
+    every, code = np.unique(np.concatenate(runs, axis=1), axis=1, return_inverse=True)
+    made = np.full((2, every.shape[1], len(sides[0][2])), np.nan)
+    for own, of_store, at in zip(made, values, np.split(code.reshape(-1), [len(values[0])]), strict=True):
+        own[at] = of_store
+    return every[0].astype(np.int64), made
+
+
+def _moved(measure: Measured, point: NDArray[np.int64], values: NDArray[np.float64], count: int) -> Moved:
+    """Returns the change of a measure, from its values by store and run."""
+    first, second, by_pair = (statistics.means(point, own, count) for own in (*values, values[1] - values[0]))
     # A point is paired if both stores have results for exactly the same seeds.
-    seeds, code = np.unique(np.concatenate([one_seeds, two_seeds]), return_inverse=True)
-    runs = [point * len(seeds) + own for (point, _, _), own in zip(sides, np.split(code, [len(one)]), strict=True)]
-    shared = np.bincount(np.intersect1d(runs[0], runs[1]) // max(len(seeds), 1), minlength=count)
-    paired = (shared == means[0].n) & (shared == means[1].n) & (shared > 0)
-    by_pair = statistics.paired(one[paired[one]], one_values[paired[one]], two_values[paired[two]], count)
-    differences = Intervals(
-        mean=np.where(paired, by_pair.mean, welch.mean), half=np.where(paired, by_pair.half, welch.half)
-    )
-    return Moved(measure=measure, first=means[0], second=means[1], differences=differences, paired=paired)
+    paired = (by_pair.n == first.n) & (by_pair.n == second.n) & (by_pair.n > 0)
+    welch = statistics.welch(first, second)
+    mean, half = (np.where(paired, getattr(by_pair, end), getattr(welch, end)) for end in ("mean", "half"))
+    differences = Intervals(mean=mean, half=half)
+    return Moved(measure=measure, first=first, second=second, differences=differences, paired=paired)
 
 
 def _differences(first: Data, second: Data, names: tuple[str, str]) -> Iterator[Fault]:

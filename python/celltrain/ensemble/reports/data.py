@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing import words
-from celltrain.ensemble import cases
 from celltrain.ensemble.cases import Measured
 from celltrain.ensemble.plan import tcps
 from celltrain.ensemble.plan_warnings import NETWORKS
@@ -206,7 +205,7 @@ class Data:
 
     def means_of(self, values: NDArray[np.float64]) -> tuple[Means, ...]:
         """Returns the means of the points, for each column of an array of runs by measures."""
-        return tuple(cases.means(self.point, column, len(self.points)) for column in values.T)
+        return tuple(statistics.means(self.point, column, len(self.points)) for column in values.T)
 
     def over(self, values: NDArray[np.float64], levels: NDArray[np.int64], count: int) -> Means:
         """Returns the means of values by the level of their run's point. All points of a level have the same weight."""

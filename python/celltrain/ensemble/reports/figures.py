@@ -18,11 +18,11 @@ from celltrain.drawing import lines, points, words
 from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction, legible
 from celltrain.drawing.lines import Scale, spread
 from celltrain.drawing.points import Coordinate, Map
-from celltrain.ensemble import cases
 from celltrain.ensemble.cases import Measured, bounds
 from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout
 from celltrain.ensemble.reports.data import Axis, Data, Effect
 from celltrain.ensemble.reports.findings import Findings
+from celltrain.running import statistics
 
 #: Maximum number of panels in a figure, and of axes for which a map of each pair is drawn.
 MOST_PANELS, MOST_PAIRED = 12, 4
@@ -192,7 +192,7 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         return None
     # Points that differ only in other axes are averaged into one dot.
     _, first, spot = np.unique(np.stack([f.levels for f in sampled]), axis=1, return_index=True, return_inverse=True)
-    values = cases.means(spot.reshape(-1), means, len(first)).mean
+    values = statistics.means(spot.reshape(-1), means, len(first)).mean
     dots = []
     for pair in both:
         scales = [(_scale(axis), axis.levels[first]) for axis in pair]
@@ -232,7 +232,7 @@ def _map(across: Axis, up: Axis, means: NDArray[np.float64], title: str) -> Map:
     """Returns a map with the average of the points in each cell."""
     rows, columns = len(up.values), len(across.values)
     cell = up.levels * columns + across.levels
-    values = cases.means(cell, means, rows * columns).mean.reshape(rows, columns)
+    values = statistics.means(cell, means, rows * columns).mean.reshape(rows, columns)
     return Map(across=_scale(across), up=_scale(up), values=values, title=title)
 
 

@@ -396,7 +396,7 @@ def estimated(values: Floats) -> tuple[Estimate, Estimate] | None:
     """Returns the means of the first two columns with their intervals; None if a value is unknown."""
     if np.isnan(values[:, :2]).any():
         return None
-    found = [statistics.means(np.zeros(len(values), np.int64), values[:, i], 1) for i in (0, 1)]
+    found = [statistics.mean(values[:, i]) for i in (0, 1)]
     first, second = (Estimate(mean=float(one.mean[0]), half=float(one.half[0])) for one in found)
     return first, second
 

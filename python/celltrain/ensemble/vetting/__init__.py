@@ -23,7 +23,6 @@ import numpy as np
 from celltrain import _core
 from celltrain.drawing.html import render_answer, sections
 from celltrain.drawing.words import UNDEFINED, counted, estimated
-from celltrain.ensemble.cases import means
 from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
 from celltrain.ensemble.comparing.compared import ends
 from celltrain.ensemble.comparing.data import FEWEST_SEEDS, few
@@ -38,6 +37,7 @@ from celltrain.model.network import tcp_summary
 from celltrain.model.paths import choices
 from celltrain.model.policy_files import Policy as Named
 from celltrain.model.scenario import Reading
+from celltrain.running import statistics
 from celltrain.running.results import run
 from celltrain.text import among, shown
 
@@ -301,7 +301,7 @@ def _estimates(
         if share in standard.SHARES:
             by_seed = np.mean([each.values[:, 0, :, number] for each in compared.values()], axis=0)
             values = by_seed[0] - by_seed[place] if of_differences else by_seed[place]
-            over_all = means(np.zeros(len(values), np.int64), values, 1)
+            over_all = statistics.mean(values)
             found[share] = ends(over_all.mean[0], over_all.half[0])
     for name, each in compared.items():
         for number, measure in enumerate(standard.MEASURES):
