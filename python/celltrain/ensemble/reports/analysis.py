@@ -23,19 +23,23 @@ MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
 
 @dataclass(frozen=True, kw_only=True)
 class Front:
-    """Pareto front of each configuration: the points that no other point of it beats in two measures."""
+    """Pareto front of each configuration: the points that no other point of it beats in two measures.
+
+    Attributes:
+        measures: Indices of the measures.
+        larger: True for a measure if larger is better.
+        by: Axis with a front for each of its values; None if there is one front for all points.
+        axes: Axes that `by` combines.
+        parts: For each value of `by`, the points on its front, from the best in the first measure.
+        doubtful: Points that are not significantly worse than the front of their configuration.
+    """
 
     measures: tuple[int, int]
     larger: tuple[bool, bool]
-    """True for a measure if larger is better."""
     by: Axis | None
-    """Axis with a front for each of its values; None if there is one front for all points."""
     axes: tuple[Axis, ...]
-    """Axes that `by` combines."""
     parts: tuple[NDArray[np.int64], ...]
-    """For each value of `by`, the points on its front, from the best in the first measure."""
     doubtful: NDArray[np.int64]
-    """Points that are not significantly worse than the front of their configuration."""
 
     @property
     def order(self) -> NDArray[np.int64]:
@@ -108,13 +112,17 @@ def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Axes used in a line plot."""
+    """Axes used in a line plot.
+
+    Attributes:
+        over: Horizontal axis.
+        by: Axis that determines the colours.
+        panel: Axis that determines the panels.
+    """
 
     over: Axis
     by: Axis | None = None
-    """Axis that determines the colours."""
     panel: Axis | None = None
-    """Axis that determines the panels."""
 
 
 def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None) -> Layout | None:
@@ -158,12 +166,17 @@ def _named_layout(data: Data, names: Sequence[str]) -> Layout:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Differences from one value of an axis, between runs with the same seed and the same values of all other axes."""
+    """Differences from one value of an axis, between runs with the same seed and the same values of all other axes.
+
+    Attributes:
+        data: The runs.
+        axis: The axis.
+        level: Index of the value among the values of the axis.
+    """
 
     data: Data
     axis: Axis
     level: int
-    """Index of the value among the values of the axis."""
 
     @property
     def name(self) -> str:
@@ -253,14 +266,21 @@ def baseline(data: Data, text: str) -> Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """Change of a measure between two stores, for each point in both."""
+    """Change of a measure between two stores, for each point in both.
+
+    Attributes:
+        measure: The measure.
+        first: Means in the first store.
+        second: Means in the second store.
+        differences: Second mean minus the first.
+        paired: True if the point's difference is paired by seed; otherwise the interval is Welch's.
+    """
 
     measure: Measured
     first: Means
     second: Means
     differences: Intervals
     paired: NDArray[np.bool_]
-    """True if the point's difference is paired by seed; otherwise the interval is Welch's."""
 
     @property
     def interval(self) -> NDArray[np.str_]:
@@ -284,19 +304,25 @@ class Moved:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two stores with the same axes, point by point."""
+    """Two stores with the same axes, point by point.
+
+    Attributes:
+        first: Name of the first store.
+        second: Name of the second store.
+        data: Data of the first store.
+        points: Points in both stores, as indices into `data`.
+        measures: Changes of the measures.
+        only_first: Points in the first store only, in words.
+        only_second: Points in the second store only, in words.
+    """
 
     first: str
     second: str
-    """Names of the stores."""
     data: Data
-    """Data of the first store."""
     points: NDArray[np.int64]
-    """Points in both stores, as indices into `data`."""
     measures: tuple[Moved, ...]
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
-    """Points in one store only, in words."""
 
     @property
     def paired(self) -> int:

@@ -38,23 +38,27 @@ MOST_MAPS = 12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Axis:
-    """A parameter of the sweep, or several that move together."""
+    """A parameter of the sweep, or several that move together.
+
+    Attributes:
+        name: Name of the axis, or names separated by commas.
+        unit: Empty if the values are words; `1` for pure numbers.
+        meaning: Path into the scenario.
+        worded: Name for display.
+        values: Distinct values: numbers in ascending order, words in the order of the plan.
+        levels: Index of each point's value among the values.
+        sampled: True if the values were drawn at random, so that they form no grid.
+        first: First of several axes that move together. Its values may be numbers.
+    """
 
     name: str
     unit: str
-    """Empty if the values are words; `1` for pure numbers."""
     meaning: str
-    """Path into the scenario."""
     worded: str
-    """Name for display."""
     values: tuple[float | str, ...]
-    """Distinct values: numbers in ascending order, words in the order of the plan."""
     levels: NDArray[np.int64]
-    """Index of each point's value among the values."""
     sampled: bool = False
-    """True if the values were drawn at random, so that they form no grid."""
     first: Axis | None = None
-    """First of several axes that move together. Its values may be numbers."""
 
     @property
     def names(self) -> list[str]:
@@ -103,28 +107,38 @@ def combination(axes: Sequence[Axis], label: Callable[[Axis, int], str]) -> Axis
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A run that has no values."""
+    """A run that has no values.
+
+    Attributes:
+        point: Index among the points of the report.
+        seed: Seed of the run.
+        error: The reason.
+    """
 
     point: int
-    """Index among the points of the report."""
     seed: int
     error: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """Effect of an axis on a measure."""
+    """Effect of an axis on a measure.
+
+    Attributes:
+        axis: The axis.
+        measure: The measure.
+        means: Means over the points of each value of the axis, or of each range of a sampled axis.
+        places: Values, or the mean of each range; 0, 1, ... for words.
+        of_points: Mean of each point.
+        share: Fraction of the variance of the points' means explained by the axis, 0 to 1.
+    """
 
     axis: Axis
     measure: Measured
     means: Means
-    """Means over the points of each value of the axis, or of each range of a sampled axis."""
     places: NDArray[np.float64]
-    """Values, or the mean of each range; 0, 1, ... for words."""
     of_points: NDArray[np.float64]
-    """Mean of each point."""
     share: float
-    """Fraction of the variance of the points' means explained by the axis, 0 to 1."""
 
     def text(self, level: int, *, unit: bool = False) -> str:
         """Formats a value, optionally with its unit."""
@@ -139,28 +153,36 @@ class Data:
     """The runs of one store.
 
     Runs are rows of `point`, `seed` and `values`; failed runs are not included.
+
+    Attributes:
+        name: Name of the plan.
+        version: Version of celltrain that made the store.
+        profile: Profile of its build.
+        plan: The plan as written.
+        axes: The axes.
+        measures: The measures, with units and meanings.
+        points: Number of each point in the plan.
+        point: Index of each run's point in `points`.
+        seed: Seed of each run.
+        values: Runs by measures; NaN if a run lacks one.
+        failures: Runs without values.
+        missing: Number of runs of the plan that are still to be done; None if unknown.
+        tcp: Descriptions of the points' TCPs; empty if unknown.
     """
 
     name: str
-    """Name of the plan."""
     version: str
     profile: str
     plan: Mapping[str, Any]
-    """The plan as written."""
     axes: tuple[Axis, ...]
     measures: tuple[Measured, ...]
     points: NDArray[np.int64]
-    """Number of each point in the plan."""
     point: NDArray[np.int64]
-    """Index of each run's point in `points`."""
     seed: NDArray[np.uint64]
     values: NDArray[np.float64]
-    """Runs by measures; NaN if a run lacks one."""
     failures: tuple[Failure, ...]
     missing: int | None
-    """Number of runs of the plan that are still to be done; None if unknown."""
     tcp: tuple[str, ...]
-    """Descriptions of the points' TCPs; empty if unknown."""
 
     @property
     def runs(self) -> int:

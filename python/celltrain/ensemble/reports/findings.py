@@ -56,23 +56,27 @@ MOVED = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
-    """All results of a report on a store."""
+    """All results of a report on a store.
+
+    Attributes:
+        data: Runs of the store.
+        trade_off: Pareto fronts of two measures; None if there are none.
+        comparison: Differences from another store.
+        layout: Axes of the line plots; None if there are none.
+        baseline: Differences from a baseline value of an axis, paired by seed; None without a baseline.
+        style: Name or file of a matplotlib style; celltrain's own when None.
+        warnings: Reasons to doubt the means, such as axes that changed nothing.
+        little: Numbers of the points that carry much less traffic than others.
+    """
 
     data: Data
     trade_off: Front | None
-    """Pareto fronts of two measures."""
     comparison: Comparison | None
-    """Differences from another store."""
     layout: Layout | None
-    """Axes of the line plots; None if there are none."""
     baseline: Baseline | None
-    """Differences from a baseline value of an axis, paired by seed; None without a baseline."""
     style: str | None
-    """Name or file of a matplotlib style; celltrain's own when None."""
     warnings: tuple[str, ...]
-    """Reasons to doubt the means, such as axes that changed nothing."""
     little: frozenset[int]
-    """Numbers of the points that carry much less traffic than others."""
 
     @property
     def layout_against(self) -> Layout | None:

@@ -92,16 +92,19 @@ class Repeat(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Numbers of runs in a store."""
+    """Numbers of runs in a store.
+
+    Attributes:
+        runs: Runs done, including failed ones.
+        failed: Runs that failed.
+        repeats: Runs that repeat a run of another point.
+        checks: Sum of the checksums of all runs, modulo 2^64, as a signed number.
+    """
 
     runs: int
-    """Runs done, including failed ones."""
     failed: int
-    """Runs that failed."""
     repeats: int
-    """Runs that repeat a run of another point."""
     checks: int
-    """Sum of the checksums of all runs, modulo 2^64, as a signed number."""
 
 
 class Database:
