@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import inspect
-import re
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
-from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from celltrain.ensemble.plan.axes import MAX_RUNS, SEEDS
@@ -111,7 +110,7 @@ def _time() -> Says:
 
 _TABLE = Says("is not a table", (Mapping,))
 Time = Annotated[str, _time()]
-Path = Annotated[str, Says("is not a path into the scenario such as port.bottleneck.buffer")]
+SettingPath = Annotated[str, Says("is not a path into the scenario such as port.bottleneck.buffer")]
 #: A number or a text, depending on the key in the scenario.
 Bound = Annotated[Any, WithJsonSchema({"type": ["number", "string"]})]
 
@@ -164,7 +163,7 @@ class RangeForm(Form):
 
     model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
 
-    path: Path | None = None
+    path: SettingPath | None = None
     from_: Bound = Field(None, alias="from")
     to: Bound = None
     scale: Annotated[str, one_of("linear", "log")] = "linear"
@@ -215,7 +214,7 @@ class ColumnForm(Form):
 
     short = (str, "path", {"type": "string"})
 
-    path: Path | None = None
+    path: SettingPath | None = None
     values: Annotated[dict[str, Any], Field(min_length=1), Says("is not a table of values with labels")] | None = None
 
 
@@ -482,42 +481,7 @@ def _tables(value: Any, place: Place) -> Iterator[tuple[Place, Form]]:
             yield from _tables(one, (*place, step))
 
 
-class PlanSchema(GenerateJsonSchema):
-    """Generates the JSON Schema of forms: without null, which TOML lacks, and without unknown keys."""
-
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
-        """Leaves out null: None means that the key is absent."""
-        return self.generate_inner(schema["schema"])
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
-        """Leaves out defaults that are None or tables."""
-        written = super().default_schema(schema)
-        if written.get("default") is None or isinstance(written["default"], dict):
-            written.pop("default", None)
-        return written
-
-    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
-        """Adds the required keys of a table, and the descriptions from docstrings."""
-        form: type[Form] = schema["cls"]
-        required = {"required": list(form.needed())} if form.needed() else {}
-        written = {**super().model_schema(schema), "title": form.__name__.removesuffix("Form"), **required}
-        for base in reversed(form.__mro__[: form.__mro__.index(Form)]):
-            about, _, keys = (inspect.getdoc(base) or "").partition("\n\nAttributes:\n")
-            written["description"] = " ".join(about.split())
-            for name, text in re.findall(r"^    (\w+): ((?:.|\n      )+)", keys, re.MULTILINE):
-                written["properties"][name]["description"] = " ".join(text.split())
-        return {**written, "additionalProperties": False}
-
-    def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
-        """Names a table after its form, without `Form`."""
-        core_ref, mode = core_mode_ref
-        return super().get_defs_ref((CoreRef(core_ref.replace("Form:", ":")), mode))
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        """Returns False, as titles would only repeat the keys."""
-        return False
-
-
 def json_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of a plan."""
-    return PlanForm.model_json_schema(schema_generator=PlanSchema)
+    """Returns the JSON Schema of a plan, which scripts/plan_schema.py generates from these forms."""
+    written: dict[str, Any] = json.loads(Path(__file__).with_name("plan.schema.json").read_text(encoding="utf-8"))
+    return written
