@@ -38,8 +38,11 @@ class PlanSchema(GenerateJsonSchema):
     def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
         """Adds the required keys of a table, and the descriptions from docstrings."""
         form: type[forms.Form] = schema["cls"]
-        required = {"required": list(form.needed())} if form.needed() else {}
+        required = {"required": list(form.needs)} if form.needs else {}
         written = {**super().model_schema(schema), "title": form.__name__.removesuffix("Form"), **required}
+        for name in form.needs:
+            least = {"array": "minItems", "object": "minProperties"}.get(written["properties"][name].get("type", ""))
+            written["properties"][name] = {**({least: 1} if least else {}), **written["properties"][name]}
         for base in reversed(form.__mro__[: form.__mro__.index(forms.Form)]):
             about, _, keys = (inspect.getdoc(base) or "").partition("\n\nAttributes:\n")
             written["description"] = " ".join(about.split())

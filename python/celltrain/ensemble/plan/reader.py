@@ -60,7 +60,10 @@ class Reader(Document):
 
     def read(self) -> Self:
         """Reads the tables of the plan. The other methods check rules that involve several keys."""
+        before = len(self.faults)
         self.numbers()
+        if len(self.faults) > before:
+            self.finish()
         for key, problem in self.elsewhere.items():
             if key in self.document:
                 self.refuse(key, problem)
