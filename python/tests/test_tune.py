@@ -214,7 +214,7 @@ def test_asking_is_a_pure_function_and_knows_what_is_better():
         asked = ask(made, 0, generation, history, 8)
         assert asked == ask(made, 0, generation, history, 8)
         for numbers in asked:
-            assert all(p.takes(n) for p, n in zip(made.parameters, numbers, strict=True))
+            assert all(p.interval.near(float(n)) == n for p, n in zip(made.parameters, numbers, strict=True))
             r, z = map(float, numbers)
             values = (1 - (r - 0.7) ** 2, 1 - (z - 1.2) ** 2)
             history.append(Trial(generation=generation, numbers=numbers, values=values))
@@ -242,10 +242,15 @@ sources = { path = "topology.n_source.sources", from = 2, to = 9 }
     ).replace("{ R = 0.9, Z = 0.8 }", '{ R = 0.9, Z = 0.8, delay = "5us", sources = 3 }')
     made = plan(text)
     r, z, delay, sources = made.parameters
-    assert (r.step, z.step, delay.step, sources.step) == (None, Fraction(1, 20), None, 1)
-    assert z.near(0.8000000000000002) == Fraction(4, 5)
-    assert sources.at(0.999999) == 9
-    assert delay.setting(delay.near(5e-6)) == "5000000ps"
+    assert (r.interval.grid, z.interval.grid, delay.interval.grid, sources.interval.grid) == (
+        None,
+        Fraction(1, 20),
+        None,
+        1,
+    )
+    assert z.interval.near(0.8000000000000002) == Fraction(4, 5)
+    assert sources.interval.draw(0.999999) == 9
+    assert delay.setting(delay.interval.near(5e-6)) == "5000000ps"
     scenario = made.scenario(1, made.references[0].numbers)
     assert scenario["topology"]["n_source"] == {"sources": 3, "link_delay": "5000000ps"}
     assert (delay.unit, r.unit) == ("s", "")

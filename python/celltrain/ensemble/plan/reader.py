@@ -199,7 +199,7 @@ class Reader(Document):
         count, shares = sample.points, plan_axes.draw(sample.method, len(found), sample.points, sample.seed)
         axes = []
         for number, (name, (key, interval)) in enumerate(zip(sample.axes, found, strict=True)):
-            numbers = NumberRange(interval=interval, count=count, shares=shares[:, number], whole=key.whole)
+            numbers = NumberRange(interval=interval, count=count, shares=shares[:, number])
             axes.append(Axis(name=name, key=key, numbers=numbers, place=("sample", "axes", name)))
         yield Group(axes=tuple(axes))
 
@@ -273,15 +273,14 @@ class Reader(Document):
             )
             raise self.refused(place, problem)
         interval, count = self._interval(form, place, key), form.count
-        step = self.step(form.step, place, key, interval)
-        if step is not None:
-            count = math.floor((interval.high - interval.low) / step) + 1
+        if interval.step is not None:
+            count = math.floor((interval.high - interval.low) / interval.step) + 1
         elif count == 1:
             raise self.refused((*place, "count"), "is too few for a range; for one value, write values = [...]", 1)
         if count is None:
             # The count has already been refused.
             raise RefusedError
-        axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count, step=step), place=place)
+        axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count), place=place)
         if count <= plan_axes.CHECKED_POINTS:
             settings = [json.dumps(axis.setting(number)) for number in range(count)]
             for one, other in itertools.pairwise(settings):
@@ -295,7 +294,7 @@ class Reader(Document):
         return key, self._interval(form, place, key)
 
     def _interval(self, form: forms.RangeForm, place: Place, key: Key) -> Interval:
-        """Returns the interval of a range: both ends, and the scale."""
+        """Returns the interval of a range: both ends, the scale, and the step if there is one."""
         ends = {"from": form.from_, "to": form.to}
         if missing := [word for word, end in ends.items() if end is None]:
             raise self.refused(place, f"lacks {' and '.join(missing)}")
@@ -312,21 +311,18 @@ class Reader(Document):
             raise self.refused(start, "is not above zero, as a logarithmic scale requires", form.from_)
         if log and high > MOST_RATIO * low:
             raise self.refused(end, f"is more than 10^300 times from = {as_text(form.from_)}", form.to)
-        return Interval(low=low, high=high, log=log)
-
-    def step(self, given: Any, place: Place, key: Key, interval: Interval) -> Fraction | None:
-        """Returns the step of a range, or None."""
-        if given is None:
-            return None
-        step, at = self.bound(given, (*place, "step"), key), (*place, "step")
-        if interval.log:
+        interval, at = Interval(low=low, high=high, log=log, whole=key.whole), (*place, "step")
+        if (given := getattr(form, "step", None)) is None:
+            return interval
+        step = self.bound(given, at, key)
+        if log:
             raise self.refused(at, "works only with a linear scale", given)
         if step <= 0:
             raise self.refused(at, "is not above zero", given)
-        if (interval.high - interval.low) / step >= forms.MOST_VALUES:
+        if (high - low) / step >= forms.MOST_VALUES:
             problem = f"is too small for the range, which would have more than {forms.MOST_VALUES:,} values"
             raise self.refused(at, problem, given)
-        return step
+        return replace(interval, step=step)
 
     def bound(self, given: Any, place: Place, key: Key) -> Fraction:
         """Returns an end or the step of a range as a number."""

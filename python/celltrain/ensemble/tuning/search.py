@@ -165,7 +165,7 @@ class Search:
         confirmed = [list(dict.fromkeys([*references, *chosen[i]])) for i in everywhere]
         self._stage("confirmation", _flat(confirmed), plan.confirmation, at_most)
         self._report("tail drop")
-        middle = tuple(parameter.at(0.5) for parameter in plan.parameters)
+        middle = tuple(parameter.interval.draw(0.5) for parameter in plan.parameters)
         tail_drop = self._tail_drop([numbers[0] if numbers else middle for numbers in confirmed])
         self._report("done")
         searches = [self._searched(i, confirmed[i], chosen[i]) for i in everywhere]
@@ -291,8 +291,8 @@ class Search:
         parameters = [
             {
                 **{"name": one.name, "path": one.path, "unit": one.unit, "from": float(one.interval.low)},
-                **{"to": float(one.last), "scale": "log" if one.interval.log else "linear"},
-                "step": None if one.step is None else float(one.step),
+                **{"to": float(one.interval.last), "scale": "log" if one.interval.log else "linear"},
+                "step": None if one.interval.grid is None else float(one.interval.grid),
             }
             for one in plan.parameters
         ]

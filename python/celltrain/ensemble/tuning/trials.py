@@ -67,10 +67,13 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
         known = [
             reference.numbers
             for reference in plan.references
-            if all(p.takes(number) for p, number in zip(parameters, reference.numbers, strict=True))
+            if all(
+                p.interval.near(float(number)) == number
+                for p, number in zip(parameters, reference.numbers, strict=True)
+            )
         ][:count]
         shares = draw("sobol", len(parameters), max(count - len(known), 1), seed)
-        drawn = [tuple(p.at(float(s)) for p, s in zip(parameters, row, strict=True)) for row in shares]
+        drawn = [tuple(p.interval.draw(float(s)) for p, s in zip(parameters, row, strict=True)) for row in shares]
         return [*known, *drawn][:count]
     optuna = silent_optuna()
     with quiet(optuna):
@@ -89,7 +92,7 @@ def ask(plan: TunePlan, configuration: int, generation: int, history: Sequence[T
             )
             study.add_trial(made)
         asked = [study.ask(space).params for _ in range(count)]
-    return [tuple(p.near(float(params[p.name])) for p in parameters) for params in asked]
+    return [tuple(p.interval.near(float(params[p.name])) for p in parameters) for params in asked]
 
 
 def silent_optuna() -> Any:
@@ -115,8 +118,8 @@ def _distributions(plan: TunePlan) -> dict[str, BaseDistribution]:
     of, made = silent_optuna().distributions, {}
     for p in plan.parameters:
         kind = of.IntDistribution if p.key.whole else of.FloatDistribution
-        step = p.plain(p.step) if p.step is not None else 1 if p.key.whole else None
-        made[p.name] = kind(p.plain(p.interval.low), p.plain(p.last), log=p.interval.log, step=step)
+        step = p.plain(p.interval.grid) if p.interval.grid is not None else 1 if p.key.whole else None
+        made[p.name] = kind(p.plain(p.interval.low), p.plain(p.interval.last), log=p.interval.log, step=step)
     return made
 
 
