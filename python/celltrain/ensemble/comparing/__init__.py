@@ -30,7 +30,6 @@ from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel
-from celltrain.model.grammar import AS_IS
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import is_tcp, plain, resolved
 from celltrain.model.paths import UnknownKeyError
@@ -121,7 +120,7 @@ def compare(
         "measures": [*wanted, *(one for one in ADDITIONAL if one not in wanted)],
         **({} if limit is None else {"limits": {"time": limit}}),
     }
-    plans = _plans(flat, names if len(flat) != 1 else None, document, vary or {})
+    plans = _plans(flat, names if len(flat) != 1 else None, document)
     layout, points = _layout(plans, names if len(flat) == 1 else None)
     within = layout["what"] != SCENARIO and len(plans) > 1
     constant = list(
@@ -174,9 +173,7 @@ def wrong_seeds(seeds: int, first_seed: int) -> Iterator[Fault]:
         yield Fault.of_option("first_seed", first_seed, "is not a whole number from 0 to nearly 2^64")
 
 
-def _plans(
-    scenarios: Sequence[Any], names: Sequence[str] | None, document: Mapping[str, Any], vary: Mapping[str, Any]
-) -> dict[str, Plan]:
+def _plans(scenarios: Sequence[Any], names: Sequence[str] | None, document: Mapping[str, Any]) -> dict[str, Plan]:
     """Returns a plan for each scenario, by name."""
     called = _names(scenarios) if names is None else list(names)
     if again := next((name for name in called if called.count(name) > 1), None):
@@ -187,7 +184,7 @@ def _plans(
         try:
             plans[name] = Plan.of_side(scenario, document, name)
         except InputError as error:
-            faults.extend(_without_points(fault, vary, name) for fault in error.faults)
+            faults.extend(error.faults)
     if faults:
         # A wrong setting causes the same fault in every scenario; report it once.
         raise InputError(list(dict.fromkeys(faults)))
@@ -210,23 +207,6 @@ def _names(scenarios: Sequence[Any]) -> list[str]:
     ]
     short = [Path(name).stem if name.endswith(".toml") else name for name in found]
     return [one if short.count(one) == 1 else whole for one, whole in zip(short, found, strict=True)]
-
-
-def _without_points(fault: Fault, vary: Mapping[str, Any], scenario: str) -> Fault:
-    """Rewrites a plan's fault for a comparison: without point numbers, and with the syntax of `--vary`."""
-    problem, sign, where = fault.problem.partition("; at point ")
-    if sign:
-        # A fault in a policy file already names that file.
-        values = re.sub(r"^\d+ \((.*)\)(, and [\d,]+ more of those looked at)?$", r"\1", where)
-        problem += f" (with {values})" if fault.file == scenario else ""
-        at = Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
-        fault = replace(at, excerpt=fault.excerpt)
-    path = next((path for path in vary if fault.key.startswith(f"{path}.")), None)
-    if path is None or "is missing" not in fault.problem:
-        return fault
-    name, _, setting = fault.key.removeprefix(f"{path}.").partition(".")
-    problem = f"{fault.problem}; on the command line, write {name}:{setting}=..., or {AS_IS} to use the file's value"
-    return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
 
 
 def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
