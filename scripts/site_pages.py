@@ -130,7 +130,12 @@ def api() -> str:
     tables = [name for name in names if name not in (*errors, *ANSWERS)]
     blocks = (
         ("Calls", "autofunction", CALLS, ""),
-        ("Answers", "autoclass", ANSWERS, "You get these objects as results of calls; you cannot create them yourself."),
+        (
+            "Answers",
+            "autoclass",
+            ANSWERS,
+            "You get these objects as results of calls; you cannot create them yourself.",
+        ),
         ("Errors and warnings", "autoexception", errors, "See [when each is raised](errors.md)."),
         (
             "Tables of a scenario",

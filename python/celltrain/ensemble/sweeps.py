@@ -176,10 +176,9 @@ class Coordinator:
         self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
         #: Protects everything below, as a worker may iterate over the runs on another thread.
         self._lock = threading.Lock()
-        #: Keys of runs that were started and have not been received.
-        self._pending: set[str] = set()
-        #: Runs that were received but not yet written, by key.
-        self._received: dict[str, RunRecord] = {}
+        #: Runs that were started but not yet written, by key; None until they are received.
+        self._runs: dict[str, RunRecord | None] = {}
+        self._received = 0
         self._repeats: list[Repeat] = []
         totals = store.database.totals()
         self._done, self._failed, self._repeated = totals.runs, totals.failed, totals.repeats
@@ -212,8 +211,8 @@ class Coordinator:
         plan, runs = self._plan, self._new_runs(missing)
         limits: dict[str, Any] = {"limit_s": plan.limit_s, "recording": plan.recording}
         execute(runs, self._worker, self._take, measures=plan.measures, **limits)
-        assert not self._pending, "every run came back"
         self._write()
+        assert not self._runs, "every run came back"
 
     def _missing(self) -> Iterator[list[tuple[int, int]]]:
         """Yields the point and seed of runs that are not stored: block by block, and within a block seed by seed."""
@@ -258,11 +257,11 @@ class Coordinator:
     def _is_new(self, run: Repeat) -> bool:
         """Returns whether a run is new. If not, records it as a repeat of an earlier point's run."""
         with self._lock:
-            if run.run_key in self._pending or run.run_key in self._received or self._store.database.knows(run.run_key):
+            if run.run_key in self._runs or self._store.database.knows(run.run_key):
                 self._repeats.append(run)
                 self._repeated += 1
                 return False
-            self._pending.add(run.run_key)
+            self._runs[run.run_key] = None
             return True
 
     def _take(self, rows: Rows) -> None:
@@ -278,17 +277,17 @@ class Coordinator:
             self._keep(record)
         check()
         took = max((record.seconds for record in rows.runs), default=0.0)
-        if len(self._received) >= WRITE_RUNS or max(time.monotonic() - self._written, 2 * took) > WRITE_SECONDS:
+        if self._received >= WRITE_RUNS or max(time.monotonic() - self._written, 2 * took) > WRITE_SECONDS:
             self._write()
         self._report()
 
     def _keep(self, record: RunRecord) -> None:
         """Keeps a run until the next write. Ignores a run that was received before."""
         with self._lock:
-            if record.run_key not in self._pending:
+            if self._runs.get(record.run_key, record) is not None:
                 return
-            self._received[record.run_key] = record
-            self._pending.discard(record.run_key)
+            self._runs[record.run_key] = record
+            self._received += 1
             self._done += 1
             self._done_now += 1
             self._failed += record.error is not None
@@ -298,11 +297,13 @@ class Coordinator:
         # Ctrl-C is delayed, so that no stored run remains in the list of runs to write.
         with uninterrupted():
             with self._lock:
-                received, repeats = dict(self._received), list(self._repeats)
-            self._store.write(list(received.values()), repeats)
+                received = [record for record in self._runs.values() if record is not None]
+                repeats = list(self._repeats)
+            self._store.write(received, repeats)
             with self._lock:
-                for key in received:
-                    del self._received[key]
+                for record in received:
+                    del self._runs[record.run_key]
+                self._received -= len(received)
                 del self._repeats[: len(repeats)]
         self._written = time.monotonic()
 

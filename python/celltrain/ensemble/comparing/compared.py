@@ -24,7 +24,7 @@ from celltrain.errors import Fault, InputError
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
 from celltrain.model.grids import LONGEST_WORD, Block, Card, Carded, Grid, Line
-from celltrain.model.network import short_tcp
+from celltrain.model.network import short_tcp, tcp_lines
 from celltrain.running.tables import write_csv
 from celltrain.text import as_json, shown
 
@@ -239,16 +239,10 @@ def _about(compared: Comparison) -> Iterator[str]:
     if list(windows) != [("0s", "the end")]:
         texts = "; ".join(f"from {begin} to {end}" for begin, end in windows)
         yield f"measured {texts}; largest queues are of the whole run"
-    named: dict[str, list[str]] = {}
+    names, own = compared.names, compared.tcp
     if any(axis.name == SCENARIO for axis in compared.conditions):
-        cases = zip([str(one[SCENARIO]) for one in compared.settings], zip(*compared.tcp, strict=True), strict=True)
-    else:
-        cases = zip(compared.names, compared.tcp, strict=True)
-    for name, own in cases:
-        names = named.setdefault("; ".join(dict.fromkeys(own)), [])
-        names.extend({name} - set(names))
-    for tcp, names in named.items():
-        yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
+        names, own = tuple(str(one[SCENARIO]) for one in compared.settings), tuple(zip(*compared.tcp, strict=True))
+    yield from tcp_lines((name, "; ".join(dict.fromkeys(tcps))) for name, tcps in zip(names, own, strict=True))
 
 
 def _heads(compared: Comparison) -> list[str]:

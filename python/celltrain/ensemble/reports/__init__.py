@@ -11,9 +11,11 @@ Report('', 2 points, 8 measures)
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from celltrain.drawing.figure import Drawing, FigureStyle, require_matplotlib
 from celltrain.drawing.html import Inlined, render, write_figure
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.reports import analysis, figures
-from celltrain.ensemble.reports.data import Axis, Data, Failure, of_store
+from celltrain.ensemble.reports.data import Axis, Data, of_store
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.ensemble.store import Store
 from celltrain.errors import StoreError
@@ -252,15 +254,14 @@ def _values(axis: Axis) -> str:
 
 def _failures(data: Data) -> list[dict[str, Any]]:
     """Returns the errors of failed runs, the most frequent first."""
-    by_error: dict[str, list[Failure]] = {}
-    for failure in data.failures:
-        by_error.setdefault(failure.error, []).append(failure)
+    ordered = sorted(data.failures, key=attrgetter("error"))
+    by_error = [list(failures) for _, failures in itertools.groupby(ordered, attrgetter("error"))]
     return [
         {
-            "error": error,
-            "runs": len(failures),
-            "points": len({failure.point for failure in failures}),
-            "example": f"{data.named(failures[0].point)}, seed {failures[0].seed}",
+            "error": first.error,
+            "runs": 1 + len(others),
+            "points": len({first.point, *(failure.point for failure in others)}),
+            "example": f"{data.named(first.point)}, seed {first.seed}",
         }
-        for error, failures in sorted(by_error.items(), key=lambda item: -len(item[1]))
+        for first, *others in sorted(by_error, key=len, reverse=True)
     ]
