@@ -374,18 +374,20 @@ def _aligned(
     Args:
         sides: The data of each store, its points, and its measures. Points with the same index are compared.
     """
-    runs, values = [], []
-    for data, points, measures in sides:
+    points, seeds, values = [], [], []
+    for data, own, measures in sides:
         place = np.full(len(data.points), -1)
-        place[points] = np.arange(len(points))
+        place[own] = np.arange(len(own))
         point = place[data.point]
-        runs.append(np.stack([point.astype(np.uint64), data.seed])[:, point >= 0])
+        points.append(point[point >= 0])
+        seeds.append(data.seed[point >= 0])
         values.append(data.values[:, measures][point >= 0])
-    every, code = np.unique(np.concatenate(runs, axis=1), axis=1, return_inverse=True)
-    made = np.full((2, every.shape[1], len(sides[0][2])), np.nan)
-    for own, of_store, at in zip(made, values, np.split(code.reshape(-1), [len(values[0])]), strict=True):
-        own[at] = of_store
-    return every[0].astype(np.int64), made
+    different, seed = np.unique(np.concatenate(seeds), return_inverse=True)
+    runs, places = np.unique(np.concatenate(points) * len(different) + seed, return_inverse=True)
+    made = np.full((2, len(runs), len(sides[0][2])), np.nan)
+    for aligned, of_store, at in zip(made, values, np.split(places, [len(values[0])]), strict=True):
+        aligned[at] = of_store
+    return runs // max(len(different), 1), made
 
 
 def _moved(measure: Measured, point: NDArray[np.int64], values: NDArray[np.float64], count: int) -> Moved:
