@@ -87,8 +87,9 @@ docs: $(DEV) ## build the site into out/site
 	    --doctree-dir out/doctrees . out/site
 	@echo "The site is out/site/index.html."
 
-models: $(DEV) ## generate python/celltrain/model/types.py and stubs after a change to the scenario types
+models: $(DEV) ## generate python/celltrain/model/types.py, stubs and the plan's schema after a change to their types
 	$(BIN)/python scripts/generate_models.py
+	$(BIN)/python scripts/plan_schema.py
 
 # Each lock file is for all Python versions and systems, with hashes. `make lock UPGRADE=--upgrade` takes the newest
 # versions.

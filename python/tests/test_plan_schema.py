@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pages import ROOT, blocks, pages
 
+import plan_schema
 from celltrain.ensemble.plan import Plan
 from celltrain.ensemble.plan.forms import PlanForm, json_schema
 from celltrain.ensemble.tuning.plan import TunePlan
@@ -80,6 +81,11 @@ def test_it_is_a_json_schema_and_describes_every_key():
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
 def test_every_shipped_plan_follows_it(path):
     assert [error.message for error in SCHEMA.iter_errors(tomllib.loads(path.read_text()))] == []
+
+
+def test_the_file_is_current():
+    text = plan_schema.SCHEMA.read_text(encoding="utf-8")
+    assert text == plan_schema.written(), "it is stale: run python scripts/plan_schema.py"
 
 
 PAGES = list(plans_of_the_pages())

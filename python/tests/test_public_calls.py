@@ -570,11 +570,10 @@ def test_a_measure_named_twice_is_there_once(store):
 
 
 def test_a_store_to_read_refuses_to_be_written(store):
-    for call in (lambda: store.drop_failed(lambda _: True), lambda: store.database):
+    for call in (store.drop_failed, lambda: store.database):
         with pytest.raises(ct.StoreError, match="is open for reading"):
             call()
     for call in (
-        lambda: store.drop_failed(5),
         lambda: store.write(5),
         lambda: store.write([5]),
         lambda: store.write([], [5]),

@@ -218,7 +218,7 @@ def test_every_figure_is_written_as_svg_and_pdf(written):
     assert {path.stem for path in (folder / "figures").glob("*.svg")} == names | {f"{name}-column" for name in names}
     for path in (folder / "figures").glob("*.pdf"):
         assert path.read_bytes().startswith(b"%PDF")
-    assert {"front", "effects-efficiency", "map-efficiency", "pairs-efficiency"} <= names
+    assert {"front", "effects-efficiency", "map-efficiency"} <= names
 
 
 def labels(drawing):

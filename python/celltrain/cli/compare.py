@@ -64,7 +64,7 @@ def compare(
         celltrain compare lan-tail-drop lan-epd --names "Tail drop,EPD" --plot a.svg
     """
     from celltrain.ensemble.comparing import compare
-    from celltrain.ensemble.comparing.figure import check
+    from celltrain.ensemble.comparing.compared import check
 
     called = None if names is None else listed([names])
     varied = of_options(vary or [], settings or [])

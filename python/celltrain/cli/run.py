@@ -203,7 +203,7 @@ def _ensemble(
     """Runs a scenario with several seeds, as a comparison with a single scenario."""
     from celltrain.cli.compare import finish
     from celltrain.ensemble.comparing import compare
-    from celltrain.ensemble.comparing.figure import check
+    from celltrain.ensemble.comparing.compared import check
     from celltrain.ensemble.plan.axes import MEASURES
 
     if plot is not None:

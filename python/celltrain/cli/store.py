@@ -13,11 +13,9 @@ from celltrain.cli import options, shell
 from celltrain.cli.options import listed
 from celltrain.drawing import words
 from celltrain.drawing.figure import require_matplotlib
-from celltrain.drawing.words import counted
-from celltrain.drawing.words import measure as worded
 from celltrain.errors import InputError
 from celltrain.model.files import inner, writing
-from celltrain.model.grids import Block, Grid, Line
+from celltrain.model.grids import Block, Line
 from celltrain.running.tables import write_csv, write_parquet
 from celltrain.text import shown
 
@@ -191,7 +189,7 @@ def report(
         written = report.write(target, progress=tell)
     files = {"files": [shown(path) for path in written]}
     answer = {"store": shown(store), **report.to_dict(), **files}
-    blocks = (Line(text=line) for line in _lines(report)) if output.form == "text" else _table(report)
+    blocks = (Line(text=line) for line in reports.lines(report)) if output.form == "text" else _table(report)
     output.show(answer, blocks, report.summary.to_pylist)
     if output.form != "json":
         for warning in report.warnings:
@@ -207,7 +205,6 @@ def _table(report: Report) -> Iterator[Block]:
 
     data, against = report.data, report.baseline
     yield Line(text=f"{shown(data.name or 'a sweep')}: {data.seeds_line}", is_note=True)
-    varied = [axis for axis in data.axes if len(axis.values) > 1]
     if fixed := [axis for axis in data.axes if len(axis.values) == 1]:
         said = ", ".join(f"{shown(axis.name)} = {words.valued(axis.values[0], axis.unit)}" for axis in fixed)
         yield Line(text=f"set: {said}", is_note=True)
@@ -218,42 +215,15 @@ def _table(report: Report) -> Iterator[Block]:
     means, points = data.means, list(range(len(data.points)))
     if against is not None:
         means, points = against.of_points, [one for one in points if against.axis.levels[one] != against.level]
-    heads = [axis.worded for axis in varied] + [words.measure(one.name, one.unit) for one in data.measures]
-    left = [place for place, axis in enumerate(varied) if axis.words]
-    grid = Grid(heads=heads, left=left, keys=len(varied))
     formatted = words.estimated if against is None else words.difference
-    for point in points[:MOST_ROWS]:
-        settings = [axis.label(int(axis.levels[point])) for axis in varied]
-        grid.add_row(*settings, *(formatted(float(own.mean[point]), float(own.half[point])) for own in means))
-    yield grid
-    if left_out := len(points) - len(grid.rows):
+    yield data.grid(means, points[:MOST_ROWS], formatted)
+    if left_out := len(points[MOST_ROWS:]):
         file = "summary.csv" if against is None else "baseline.csv"
         yield Line(text=f"{words.counted(left_out, 'more point')} in {file} beside the page.", is_note=True)
     if data.seeds[1] > 1:
         if against is not None:
             yield Line(text=BEYOND, is_note=True)
         yield Line(text=HALF, is_note=True)
-
-
-def _lines(report: Report) -> Iterator[str]:
-    """Yields a summary of the report in a few lines."""
-    data, front, compared = report.data, report.trade_off, report.comparison
-    failed = f", {len(data.failures):,} of them failed" if data.failures else ""
-    missing = f", {data.missing:,} still to be run" if data.missing else ""
-    points = counted(len(data.points), "point")
-    yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {counted(data.runs, 'run')}{failed}{missing}"
-    if front is not None:
-        two = " vs ".join(worded(data.measures[i].name) for i in (front.x, front.y))
-        each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
-        yield f"{counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
-    if (against := report.baseline) is not None:
-        for i, level, above, below, known in against.counts():
-            yield (
-                f"{data.measures[i].name}: {against.axis.label(level)} is above {against.name} at {above:,} of "
-                f"{counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
-            )
-    for moved in () if compared is None else compared.measures:
-        yield f"{moved.measure.name}: {moved.beyond:,} of {counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
 
 
 COMMANDS = {"report": report, "store": {"show": show, "verify": verify, "export": export, "import": import_}}

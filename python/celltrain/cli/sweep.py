@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict
@@ -17,7 +16,6 @@ from celltrain.drawing.figure import FigureStyle, require_matplotlib
 from celltrain.errors import InputError
 from celltrain.model.files import inner
 from celltrain.model.grids import Block, Line
-from celltrain.model.network import tcp_line
 from celltrain.model.overrides import single
 from celltrain.model.paths import seconds
 from celltrain.text import shown
@@ -27,7 +25,7 @@ if TYPE_CHECKING:
     from celltrain.ensemble.plan import Plan
     from celltrain.ensemble.store import Store
     from celltrain.ensemble.sweeps import Progress
-    from celltrain.ensemble.tuning import Tuned, TunePlan, TuneProgress
+    from celltrain.ensemble.tuning import TunePlan, TuneProgress
     from celltrain.running import Local
     from celltrain.running.cluster import Cluster
 
@@ -196,7 +194,7 @@ def tune(
         written = tuned.write(inner(folder / "report"), style=style, progress=drawing)
     files = {"files": [shown(path) for path in written]}
     answer = {"folder": shown(folder), "interrupted": False, **tuned.to_dict(), **files}
-    output.show(answer, _blocks(tuned), tuned.rows)
+    output.show(answer, tuned.blocks(), tuned.rows)
     output.note(f"wrote {shown(written[0])}, and {len(written) - 1} files beside it")
     output.wrote()
     failed = tuned.facts["failed"]
@@ -312,7 +310,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
     from celltrain.ensemble.store import Store
 
     store = Store.open(folder)
-    doubts = [*plan_warnings.of_store(store), *plan_warnings.lock_step_of_store(store)]
+    doubts = plan_warnings.of_store(store)
     if output.form == "text":
         repeated = f", {last.repeated:,} of them as runs of earlier points" if last.repeated else ""
         did = f"{last.done:,} runs done" if last.rate else f"nothing was missing: {last.done:,} runs are there"
@@ -333,76 +331,25 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
 def blocks(store: Store) -> Iterator[Block]:
     """Yields a table of a small store: by point, the mean of each measure and half the width of its 95 % interval."""
     from celltrain.ensemble import plan_warnings
-    from celltrain.ensemble.cases import measured
-    from celltrain.ensemble.plan import tcps
+    from celltrain.ensemble.reports.data import of_store
 
     plan = store.plan
-    measures, hidden = plan.measures[:MOST_MEASURES], plan.measures[MOST_MEASURES:]
     if len(plan.points) > MOST_POINTS or plan.runs > MOST_RUNS:
         yield Line(
             text=f"too much for a screen: celltrain report {shown(store.path)} writes a page; docs/sweeps.md shows how "
             "to ask the store in Python and SQL"
         )
         return
-    varied = [axis for axis in store.axes if len(axis) > 1]
-    fixed = []
-    for axis in store.axes:
-        use = plan.uses.get(axis.name)
-        only = "" if use is None or use.everywhere or not use.at else f" (only where {plan_warnings.where(use)})"
-        if len(axis) == 1:
-            fixed.append(f"{shown(axis.name)} = {words.valued(axis.column(0), axis.unit)}{only}")
     yield Line(text="")
-    if fixed:
-        yield Line(text=f"set: {', '.join(fixed)}")
-    yield Line(text=tcp_line(tcps(plan)))
-    heads = words.settings([axis.name for axis in varied], [axis.path for axis in varied])
-    worded = [words.measure(measure.name, measure.unit) for measure in map(measured, measures)]
-    left = tuple(head for head, axis in zip(heads, varied, strict=True) if not axis.is_number)
-    grid = shell.grid(*heads, "runs", *worded, left=left, keys=len(heads))
-    rows: dict[int, list[dict[str, Any]]] = {}
-    for row in store.summary(list(measures)).to_pylist():
-        rows.setdefault(row["point"], []).append(row)
-    for own in rows.values():
-        cells = [words.valued(own[0][axis.name], axis.unit) for axis in varied]
-        grid.add_row(*cells, f"{max(row['n'] for row in own):,}", *map(_interval, own))
-    yield grid
-    if hidden:
-        names = ", ".join(words.measure(measured(one).name) for one in hidden)
-        yield Line(text=f"Not shown, but in the store: {names}")
-
-
-def _interval(row: dict[str, Any]) -> str:
-    if row["mean"] is None:
-        return words.UNDEFINED
-    return words.estimated(row["mean"], math.nan if row["high"] is None else row["high"] - row["mean"])
-
-
-def _blocks(tuned: Tuned) -> Iterator[Block]:
-    """Yields a table of gains over the references, or of the Pareto fronts if the plan has no references."""
-    facts = tuned.facts
-    for warning in tuned.warnings:
-        yield Line(text=f"WARNING: {warning}", style="bold")
-    names = [one["measure"] for one in facts["objectives"]]
-    units = {one["name"]: one["unit"] for one in facts["parameters"]}
-    searches = "1 search" if len(tuned.searches) == 1 else f"{len(tuned.searches):,} searches"
-    yield Line(
-        text=f"{shown(facts['name'])}: {searches} of {facts['trials']:,} trials, {facts['runs']:,} runs, "
-        f"{facts['failed']:,} failed"
-    )
-    left = ("configuration", "reference", "best in") if facts["references"] else ("configuration",)
-    gains = [f"{name}, gained" for name in names] if facts["references"] else []
-    grid = shell.grid(*left, *units, *names, *gains, left=left)
-    for search in tuned.searches:
-        for gain in search.left:
-            gained = ["nothing" if gain.same else f"{d.mean:+.3g} ± {d.half:.2g}" for d in gain.differences]
-            cells = [words.estimated(one.mean, one.half) for one in gain.estimates]
-            values = [words.valued(gain.parameters[name], unit) for name, unit in units.items()]
-            grid.add_row(search.title, gain.reference, names[gain.objective], *values, *cells, *gained)
-        for one in search.confirmed if not facts["references"] else ():
-            if one.front and one.estimates is not None:
-                values = [words.valued(one.parameters[name], unit) for name, unit in units.items()]
-                grid.add_row(search.title, *values, *(words.estimated(e.mean, e.half) for e in one.estimates))
-    yield grid
+    if fixed := plan_warnings.fixed_line(plan.axes, plan_warnings.only_where({plan.name: plan})):
+        yield Line(text=fixed)
+    if not store.totals().runs:
+        return
+    data = of_store(store, plan.measures[:MOST_MEASURES])
+    yield Line(text=data.tcp_line())
+    yield data.grid(data.means, range(len(data.points)), counts=True)
+    if hidden := plan.measures[MOST_MEASURES:]:
+        yield Line(text=f"Not shown, but in the store: {', '.join(map(words.measure, hidden))}")
 
 
 COMMANDS = {"sweep": sweep, "tune": tune}

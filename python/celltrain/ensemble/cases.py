@@ -24,7 +24,7 @@ from celltrain.errors import ScenarioError, StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
 from celltrain.model.measures import ROWS, RUN
-from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker, statistics
+from celltrain.running import Chunk, Recording, Rows, RunRecord, Task, Worker
 from celltrain.running.statistics import Means
 from celltrain.running.tables import Column
 
@@ -206,7 +206,7 @@ def estimate(plan: Plan, threads: int) -> Estimate:
     )
 
 
-#: Measures of the whole run.
+#: Measures of the whole run, and of the rows of each list.
 _RUN = {measure.name: measure for measure in RUN}
 _ROWS = {name: {measure.name: measure for measure in measures} for name, measures in ROWS.items()}
 #: Aggregate functions whose result has no unit.
@@ -219,6 +219,15 @@ _SHARES = ("efficiency", "fairness", "fairness_max_min", "utilisation", "rm_shar
 Measured = Column
 
 
+def _found(text: str) -> tuple[Column | None, str]:
+    """Returns the measure at a path (None for an expression), and the row or the aggregate function in the path."""
+    # A path consists of a list, the name of a row, and a measure, whose name may contain a dot.
+    path = text.split(".", 2)
+    if text in _RUN or " " in text or len(path) < 3:
+        return _RUN.get(text), ""
+    return _ROWS.get(path[0], {}).get(path[2]), path[1]
+
+
 @checked(StoreError)
 def measured(text: str) -> Measured:
     """Returns name, unit and meaning of a measure.
@@ -226,15 +235,11 @@ def measured(text: str) -> Measured:
     >>> measured("ports.bottleneck.max_queue_cells").unit
     'cells'
     """
-    if text in _RUN:
-        return Column(text, "float64", _RUN[text].unit, _RUN[text].meaning)
-    # A path consists of a list, the name of a row, and a measure, whose name may contain a dot.
-    path = text.split(".", 2)
-    measure = _ROWS.get(path[0], {}).get(path[-1]) if len(path) == 3 else None
-    if measure is None or " " in text:
+    measure, row = _found(text)
+    if measure is None:
         return Column(text, "float64", "", text)
-    pure = path[1].startswith(tuple(f"{name}(" for name in _PURE))
-    return Column(text, "float64", "1" if pure else measure.unit, f"{path[1]}: {measure.meaning}")
+    unit = "1" if row.partition("(")[0] in _PURE else measure.unit
+    return Column(text, "float64", unit, f"{row}: {measure.meaning}" if row else measure.meaning)
 
 
 def bounds(text: str) -> tuple[float, float]:
@@ -243,11 +248,11 @@ def bounds(text: str) -> tuple[float, float]:
     >>> bounds("fairness"), bounds("ports.sw1->sw2.lost_cells"), bounds("goodput_mbps - 3")
     ((0.0, 1.0), (0.0, inf), (-inf, inf))
     """
-    path = text.split(".", 2)
-    if " " in text or (text not in _RUN and path[-1] not in _ROWS.get(path[0], {})):
+    measure, row = _found(text)
+    if measure is None:
         return -math.inf, math.inf
-    function = path[1].partition("(")[0] if len(path) == 3 else ""
-    is_share = path[-1] in _SHARES and function not in ("variation", "sum")
+    function = row.partition("(")[0]
+    is_share = measure.name in _SHARES and function not in ("variation", "sum")
     return 0.0, 1.0 if is_share or function == "fairness" else math.inf
 
 
@@ -388,26 +393,3 @@ class RunTable:
         """Fingerprints as 16 hexadecimal digits."""
         both = zip(self.fingerprint.tolist(), self.printed.tolist(), strict=True)
         return [f"{number:016x}" if known else None for number, known in both]
-
-
-def means(groups: NDArray[np.int64], values: NDArray[np.float64], count: int) -> Means:
-    """Returns the means of known values for groups numbered from 0 to `count` - 1."""
-    known = ~np.isnan(values)
-    return statistics.means(groups[known], values[known], count)
-
-
-def differences(values: NDArray[np.float64]) -> Means:
-    """Returns the mean difference of each case from the first name in the same setting, paired by seed.
-
-    Pairs with a missing value are left out. The first name's own differences are NaN.
-
-    Args:
-        values: By name, setting and seed.
-    """
-    names, settings, _ = values.shape
-    more = values - values[:1]
-    more[0] = np.nan
-    known = ~np.isnan(more)
-    case = np.broadcast_to(np.arange(names * settings).reshape(names, settings, 1), more.shape)
-    first = np.broadcast_to(values[:1], values.shape)
-    return statistics.paired(case[known], first[known], values[known], names * settings)

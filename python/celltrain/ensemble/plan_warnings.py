@@ -17,13 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing.words import settings, valued
-from celltrain.ensemble.cases import means, trial_run
+from celltrain.ensemble.cases import trial_run
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
 from celltrain.ensemble.plan import Plan, canonical, tcps
-from celltrain.ensemble.plan.axes import CHECKED_POINTS, Group, Use
+from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Group, Use
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.paths import UnknownKeyError, follow
 from celltrain.model.scenario import Reading
+from celltrain.running.statistics import means
 from celltrain.text import shown
 
 if TYPE_CHECKING:
@@ -187,8 +188,9 @@ def of_store(store: Store) -> list[str]:
     count = len(runs.points)
     some, none = (np.bincount(runs.case, one, count) > 0 for one in (carried > 0, carried == 0))
     dead = none & ~some
-    checks = (_dead(runs, plan, dead), _little(runs, plan), warnings, _without_effect(runs, plan, dead))
-    return [one for check in (*checks, _indistinct(runs, plan, dead)) for one in check]
+    checks: list[Iterable[str]] = [_dead(runs, plan, dead), _little(runs, plan), warnings]
+    checks += [_without_effect(runs, plan, dead), _indistinct(runs, plan, dead), _lock_step(store, plan)]
+    return [one for check in checks for one in check]
 
 
 def little_points(store: Store) -> dict[int, tuple[float, int]]:
@@ -225,16 +227,13 @@ def lock_step_points(store: Store) -> dict[int, LockStepWarning]:
     return {point: warning for point, warning in sorted(found.items()) if warning is not None}
 
 
-def lock_step_of_store(store: Store) -> list[str]:
-    """Returns one warning about the points of a store that may depend on lock-step, or none."""
-    found = lock_step_points(store)
-    if not found:
-        return []
-    plan = store.plan
-    first, warning = next(iter(found.items()))
-    setting = ", ".join(f"{name} {value}" for name, value in plan.points[first].values.items())
-    where = f"at point {first} ({setting}), the first of them, " if setting else ""
-    return [f"{len(found):,} of {len(plan.points):,} points may hinge on lock-step: {where}{warning}"]
+def _lock_step(store: Store, plan: Plan) -> Iterator[str]:
+    """Yields a warning about the points that may depend on lock-step."""
+    if found := lock_step_points(store):
+        first, warning = next(iter(found.items()))
+        setting = ", ".join(f"{name} {value}" for name, value in plan.points[first].values.items())
+        where = f"at point {first} ({setting}), the first of them, " if setting else ""
+        yield f"{len(found):,} of {len(plan.points):,} points may hinge on lock-step: {where}{warning}"
 
 
 def _carried(runs: StoredRuns) -> NDArray[np.float64]:
@@ -421,7 +420,31 @@ def without_effect(name: str, pairs: int) -> str:
     )
 
 
-def where(use: Use) -> str:
+def fixed_line(axes: Iterable[Axis], only_where: Mapping[str, str]) -> str:
+    """Returns a line about the axes with a single value, or an empty text if all have several."""
+    texts = []
+    for axis in axes:
+        only = f" (only where {only_where[axis.name]})" if axis.name in only_where else ""
+        if len(axis) == 1:
+            texts.append(f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}{only}")
+    return f"set: {', '.join(texts)}" if texts else ""
+
+
+def only_where(plans: Mapping[str, Plan]) -> dict[str, str]:
+    """Returns, by name, the axes with one value that only take effect in some cases, with a description of these cases."""
+    found = {}
+    for axis in next(iter(plans.values())).axes:
+        uses = {name: plan.uses[axis.name] for name, plan in plans.items() if axis.name in plan.uses}
+        if len(axis) > 1 or all(use.everywhere for use in uses.values()):
+            continue
+        if len({use.at for use in uses.values()}) == 1:
+            found[axis.name] = _where(next(iter(uses.values())))
+        else:
+            found[axis.name] = ", or ".join(f"{_where(use)} in {shown(name)}" for name, use in uses.items() if use.at)
+    return found
+
+
+def _where(use: Use) -> str:
     """Returns the points at which an axis takes effect, as a clause: `tcp is vanilla`."""
     names = settings([axis.name for axis in use.by], [axis.path for axis in use.by])
     points = [[valued(one, axis.unit) for one, axis in zip(values, use.by, strict=True)] for values in use.at]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import tempfile
 import threading
 import time
@@ -20,9 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from celltrain import _core
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import Case, Run, execute
 from celltrain.ensemble.plan import Plan, compact, run_key
@@ -75,9 +71,8 @@ def sweep(
         series: Series that every run records, as in a plan's `[series]`.
         limit: Real time that a run may take, such as `"60s"`, from reading its scenario to its answer.
         store: The folder, new or empty. When None, a temporary one that is deleted with the returned store.
-        resume: True to continue with `store`. Failed runs count as done, unless they exceeded a time limit that is now
-        higher, or ran out of memory of which there is now more; these are run again.
-        retry_failed: True to run all failed runs again; needs `resume`.
+        resume: True to continue with `store`. Failed runs count as done.
+        retry_failed: True to run failed runs again; needs `resume`.
         jobs: Threads; one for each core when None.
         client: A client of a Dask cluster on which to run; needs `pip install celltrain[cluster]`.
         worker: Any other worker that runs chunks.
@@ -109,7 +104,7 @@ def sweep(
     folder = Path(keeper.name) / "store" if keeper is not None else Path(store or "")
     run_plan(plan, folder, where, resume=resume, retry_failed=retry_failed, progress=progress)
     answer = Store._made(**{**vars(Store.open(folder)), "keeper": keeper})
-    warn([*plan_warnings.of_store(answer), *plan_warnings.lock_step_of_store(answer)])
+    warn(plan_warnings.of_store(answer))
     return answer
 
 
@@ -122,16 +117,6 @@ WRITE_RUNS = 4096
 #: Minimum time between two writes in seconds, to write short runs together. A run that took half of it is written at
 #: once.
 WRITE_SECONDS = 0.2
-
-#: The core's messages for a run that exceeded its time limit, and for a network that does not fit into memory.
-_TOOK_LONGER = re.compile(r"took longer than (\d+(?:\.\d+)?) s of real time")
-# Stores also contain errors worded by earlier versions.
-_DID_NOT_FIT = re.compile(
-    r"(?:need|take) more than (\d+\.\d) ([GM])iB of memory[,;] .*?the (\d+\.\d) ([GM])iB that are free"
-)
-#: The fraction of free memory that one run may use.
-SHARE = 0.75
-_BYTES = {"G": 1 << 30, "M": 1 << 20}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,39 +158,13 @@ def run_plan(
 ) -> Progress:
     """Runs a plan into a new store, or the missing runs into an existing one; returns the final progress.
 
-    After Ctrl-C, the finished runs are stored before `KeyboardInterrupt` is raised. Resuming repeats failed runs for
-    which there is now enough time or memory, or with `retry_failed` all failed runs.
+    After Ctrl-C, the finished runs are stored before `KeyboardInterrupt` is raised. Failed runs count as done; with
+    `retry_failed` they are run again.
     """
     with Store.resume(folder, plan) if resume else Store.create(folder, plan) as store:
-        if resume:
-            store.drop_failed(lambda error: retry_failed or has_more(error, plan))
+        if retry_failed:
+            store.drop_failed()
         return Coordinator(plan, store, worker, progress).run()
-
-
-def has_more(error: str, plan: Plan) -> bool:
-    """Returns whether a run failed for lack of time or memory, of which there is more now.
-
-    The error text includes the limit at the time, so the store need not record it elsewhere.
-
-    Args:
-        error: Error of the failed row.
-        plan: The plan with the current limits.
-
-    >>> plan = Plan.of_toml('''
-    ... scenario = "lan-epd"
-    ... axes = { duration = ["1ms"] }
-    ... limits = { time = "2s" }
-    ... ''')
-    >>> has_more("took longer than 1.5 s of real time", plan), has_more("took longer than 2 s of real time", plan)
-    (True, False)
-    """
-    if longer := _TOOK_LONGER.match(error):
-        return plan.limit_s is None or plan.limit_s > float(longer[1])
-    if larger := _DID_NOT_FIT.search(error):
-        needed, free = float(larger[1]) * _BYTES[larger[2]], float(larger[3]) * _BYTES[larger[4]]
-        now = _core.memory_limit()
-        return now is None or (now > free and needed <= SHARE * now)
-    return False
 
 
 class Coordinator:
@@ -217,10 +176,9 @@ class Coordinator:
         self._plan, self._store, self._worker, self._tell = plan, store, worker, progress
         #: Protects everything below, as a worker may iterate over the runs on another thread.
         self._lock = threading.Lock()
-        #: Keys of runs that were started and have not been received.
-        self._pending: set[str] = set()
-        #: Runs that were received but not yet written, by key.
-        self._received: dict[str, RunRecord] = {}
+        #: Runs that were started but not yet written, by key; None until they are received.
+        self._runs: dict[str, RunRecord | None] = {}
+        self._received = 0
         self._repeats: list[Repeat] = []
         totals = store.database.totals()
         self._done, self._failed, self._repeated = totals.runs, totals.failed, totals.repeats
@@ -253,8 +211,8 @@ class Coordinator:
         plan, runs = self._plan, self._new_runs(missing)
         limits: dict[str, Any] = {"limit_s": plan.limit_s, "recording": plan.recording}
         execute(runs, self._worker, self._take, measures=plan.measures, **limits)
-        assert not self._pending, "every run came back"
         self._write()
+        assert not self._runs, "every run came back"
 
     def _missing(self) -> Iterator[list[tuple[int, int]]]:
         """Yields the point and seed of runs that are not stored: block by block, and within a block seed by seed."""
@@ -299,11 +257,11 @@ class Coordinator:
     def _is_new(self, run: Repeat) -> bool:
         """Returns whether a run is new. If not, records it as a repeat of an earlier point's run."""
         with self._lock:
-            if run.run_key in self._pending or run.run_key in self._received or self._store.database.knows(run.run_key):
+            if run.run_key in self._runs or self._store.database.knows(run.run_key):
                 self._repeats.append(run)
                 self._repeated += 1
                 return False
-            self._pending.add(run.run_key)
+            self._runs[run.run_key] = None
             return True
 
     def _take(self, rows: Rows) -> None:
@@ -319,17 +277,17 @@ class Coordinator:
             self._keep(record)
         check()
         took = max((record.seconds for record in rows.runs), default=0.0)
-        if len(self._received) >= WRITE_RUNS or max(time.monotonic() - self._written, 2 * took) > WRITE_SECONDS:
+        if self._received >= WRITE_RUNS or max(time.monotonic() - self._written, 2 * took) > WRITE_SECONDS:
             self._write()
         self._report()
 
     def _keep(self, record: RunRecord) -> None:
         """Keeps a run until the next write. Ignores a run that was received before."""
         with self._lock:
-            if record.run_key not in self._pending:
+            if self._runs.get(record.run_key, record) is not None:
                 return
-            self._received[record.run_key] = record
-            self._pending.discard(record.run_key)
+            self._runs[record.run_key] = record
+            self._received += 1
             self._done += 1
             self._done_now += 1
             self._failed += record.error is not None
@@ -339,11 +297,13 @@ class Coordinator:
         # Ctrl-C is delayed, so that no stored run remains in the list of runs to write.
         with uninterrupted():
             with self._lock:
-                received, repeats = dict(self._received), list(self._repeats)
-            self._store.write(list(received.values()), repeats)
+                received = [record for record in self._runs.values() if record is not None]
+                repeats = list(self._repeats)
+            self._store.write(received, repeats)
             with self._lock:
-                for key in received:
-                    del self._received[key]
+                for record in received:
+                    del self._runs[record.run_key]
+                self._received -= len(received)
                 del self._repeats[: len(repeats)]
         self._written = time.monotonic()
 
@@ -394,7 +354,7 @@ class Coordinator:
         for point in range(first, last):
             own = values.get(point, {})
             known = [value for value in own.values() if value is not None]
-            self._wide += len(own) >= until.at_most and not _mean(known).half[0] <= until.interval
+            self._wide += len(own) >= until.at_most and not statistics.mean(known).half[0] <= until.interval
 
     def _target(self, values: Mapping[int, float | None]) -> int:
         """Returns the number of seeds a point needs, estimated from its first seeds up to the first gap."""
@@ -416,13 +376,9 @@ def seeds_needed(values: Sequence[float], interval: float, most: int) -> int:
     >>> seeds_needed([0.9, 0.9, 0.9], 0.01, 200), seeds_needed([0.8, 0.9, 1.0], 0.1, 200), seeds_needed([0.8, 1.0], 1e-9, 200)
     (3, 7, 200)
     """
-    n, sd = len(values), _mean(values).sd[0]
+    n, sd = len(values), statistics.mean(values).sd[0]
     if n < 2:
         return min(n, most)
     while n < most and statistics.half_width(n, sd) > interval:
         n += 1
     return n
-
-
-def _mean(values: Sequence[float]) -> statistics.Means:
-    return statistics.means(np.zeros(len(values), np.int64), np.array(values, np.float64), 1)

@@ -63,6 +63,13 @@ class Grid:
         """Starts a group of rows below a label."""
         self.groups[len(self.rows)] = _line(label)
 
+    def parts(self) -> Iterator[Grid]:
+        """Yields a table for each group of rows, with its label as the first heading."""
+        starts = sorted({0, *self.groups})
+        for start, end in zip(starts, [*starts[1:], len(self.rows)], strict=True):
+            heads = [self.groups.get(start, self.heads[0]), *self.heads[1:]]
+            yield Grid(heads=heads, rows=self.rows[start:end], left=self.left, more=self.more)
+
     def lines(self, width: int | None = None) -> Iterator[Pieces]:
         """Yields the lines of the table for a terminal of this width; without a limit if None."""
         for number, columns in enumerate(self._blocks(width)):
@@ -326,6 +333,17 @@ class Card:
     grids: Sequence[Grid] = ()
     notes: Sequence[str] = ()
     """Lines at the bottom, in smaller type."""
+
+    @classmethod
+    def of(cls, title: str, blocks: Iterable[Block], notes: Iterable[str] = ()) -> Card:
+        """Creates a card of printed lines and tables. Each group of rows is a table of its own; lines below are notes."""
+        lines, grids, below = list[str](), list[Grid](), list[str]()
+        for block in blocks:
+            if isinstance(block, Grid):
+                grids.extend(block.parts())
+            elif block.text:
+                (below if grids else lines).append(block.text)
+        return cls(title=title, lines=lines, grids=grids, notes=[*below, *notes])
 
     def text(self) -> str:
         """Writes the card for `print` and for notebooks without HTML."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -206,6 +206,15 @@ def tcp_line(tcps: Sequence[str]) -> str:
     """Returns a line that names the TCPs of several runs."""
     more = f"; {len(tcps) - MOST_TCPS:,} more" if len(tcps) > MOST_TCPS else ""
     return f"TCP: {'; '.join(tcps[:MOST_TCPS])}{more}"
+
+
+def tcp_lines(named: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Yields a line for each TCP, with the names of its cases unless all have the same."""
+    cases: dict[str, dict[str, None]] = {}
+    for name, tcp in named:
+        cases.setdefault(tcp, {})[shown(name)] = None
+    for tcp, names in cases.items():
+        yield f"TCP: {tcp}" if len(cases) == 1 else f"TCP of {', '.join(names)}: {tcp}"
 
 
 def _variant(tcp: Mapping[str, Any]) -> str:

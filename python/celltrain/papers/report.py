@@ -175,11 +175,8 @@ class Reproduction(Carded):
         return page(self)
 
     def _card(self) -> Card:
-        every = list(blocks(self, brief=True))
-        lines = [block.text for block in every if isinstance(block, Line) and block.text]
-        grids = [block for block in every if isinstance(block, Grid)]
         notes = [".compare() prints every table, .write(folder) writes a page, tables and figures"]
-        return Card(title=repr(self), lines=lines, grids=grids, notes=notes)
+        return Card.of(repr(self), blocks(self, brief=True), notes)
 
     def __repr__(self) -> str:
         held = sum(claim.holds for claim in self.claims)

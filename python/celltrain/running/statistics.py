@@ -147,7 +147,9 @@ def half_width(n: int, sd: float) -> float:
 
 
 def means(groups: Ints, values: Floats, count: int) -> Means:
-    """Computes means of `values` by group. Groups are numbered from 0 to `count` - 1; empty ones are NaN."""
+    """Computes means of known values by group. Groups are numbered from 0 to `count` - 1; empty ones are NaN."""
+    known = ~np.isnan(values)
+    groups, values = groups[known], values[known]
     n = np.bincount(groups, minlength=count)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(groups, values, minlength=count) / n
@@ -162,6 +164,11 @@ def means(groups: Ints, values: Floats, count: int) -> Means:
         return Means(n=n, mean=mean, sd=sd, half=student(n - 1) * sd / np.sqrt(n))
 
 
+def mean(values: Sequence[float] | Floats) -> Means:
+    """Computes the mean of one group."""
+    return means(np.zeros(len(values), np.int64), np.asarray(values, np.float64), 1)
+
+
 def welch(first: Means, second: Means) -> Intervals:
     """Computes differences of independent means whose spreads may differ (Welch 1947)."""
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -170,11 +177,6 @@ def welch(first: Means, second: Means) -> Intervals:
         freedom = (one + two) ** 2 / (one**2 / (first.n - 1) + two**2 / (second.n - 1))
         half = np.where(one + two == 0, 0.0, student(freedom) * np.sqrt(one + two))
     return Intervals(mean=second.mean - first.mean, half=half)
-
-
-def paired(groups: Ints, first: Floats, second: Floats, count: int) -> Means:
-    """Computes mean differences over pairs, such as two values of one seed; what they have in common adds no spread."""
-    return means(groups, second - first, count)
 
 
 def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int) -> Means:
@@ -191,7 +193,7 @@ def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int
     seed may share random choices. So if all points of a level have the same seeds, each seed's mean over the points is
     one value. Otherwise seeds count as independent (Satterthwaite's degrees of freedom).
     """
-    n, mean, sd, half = np.zeros(count, np.int64), *(np.full(count, np.nan) for _ in range(3))
+    n, centre, sd, half = np.zeros(count, np.int64), *(np.full(count, np.nan) for _ in range(3))
     order = np.argsort(levels, kind="stable")
     edges = np.searchsorted(levels[order], np.arange(count + 1))
     for level in range(count):
@@ -202,16 +204,16 @@ def effects(levels: Ints, points: Ints, seeds: Seeds, values: Floats, count: int
         drawn, seed = np.unique(seeds[runs], return_inverse=True)
         if len(runs) == len(known) * len(drawn) == len(np.unique(point * len(drawn) + seed)):
             by_seed = means(seed, values[runs], len(drawn))
-            over = means(np.zeros(len(drawn), np.int64), by_seed.mean, 1)
-            n[level], mean[level], sd[level], half[level] = over.n[0], over.mean[0], over.sd[0], over.half[0]
+            over = mean(by_seed.mean)
+            n[level], centre[level], sd[level], half[level] = over.n[0], over.mean[0], over.sd[0], over.half[0]
             continue
         by_point = means(point, values[runs], len(known))
         shares = (by_point.sd / len(known)) ** 2 / by_point.n
-        n[level], mean[level] = by_point.n.min(), by_point.mean.mean()
+        n[level], centre[level] = by_point.n.min(), by_point.mean.mean()
         with np.errstate(invalid="ignore", divide="ignore"):
             freedom = shares.sum() ** 2 / (shares**2 / (by_point.n - 1)).sum()
         half[level] = 0.0 if shares.sum() == 0 else student(freedom) * np.sqrt(shares.sum())
-    return Means(n=n, mean=mean, sd=sd, half=half)
+    return Means(n=n, mean=centre, sd=sd, half=half)
 
 
 def explained(levels: Ints, values: Floats, count: int) -> float:

@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -30,7 +30,6 @@ from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.errors import Fault, InputError, ScenarioError, warn
 from celltrain.model.arguments import Time, checked
 from celltrain.model.cancel import Cancel
-from celltrain.model.grammar import AS_IS
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import is_tcp, plain, resolved
 from celltrain.model.paths import UnknownKeyError
@@ -121,16 +120,16 @@ def compare(
         "measures": [*wanted, *(one for one in ADDITIONAL if one not in wanted)],
         **({} if limit is None else {"limits": {"time": limit}}),
     }
-    plans = _plans(flat, names if len(flat) != 1 else None, document, vary or {})
-    layout = _Layout.of(plans, names if len(flat) == 1 else None)
-    within = layout.what != SCENARIO and len(plans) > 1
+    plans = _plans(flat, names if len(flat) != 1 else None, document)
+    layout, points = _layout(plans, names if len(flat) == 1 else None)
+    within = layout["what"] != SCENARIO and len(plans) > 1
     constant = list(
         dict.fromkeys(one for plan in plans.values() for one in plan_warnings.thresholds_of(plan, of_plan=False))
     )
     warnings = [*check_comparable(list(plans.items()), within=within), *constant]
     of_check = plan_warnings.check_warnings(plans, constant)
     try:
-        cases = [Case.of(number, scenario) for number, scenario in enumerate(layout.points)]
+        cases = [Case.of(number, scenario) for number, scenario in enumerate(points)]
     except ScenarioError as error:
         # The scenario was valid when it was checked, but memory has run short since then.
         raise InputError(error.faults) from None
@@ -174,9 +173,7 @@ def wrong_seeds(seeds: int, first_seed: int) -> Iterator[Fault]:
         yield Fault.of_option("first_seed", first_seed, "is not a whole number from 0 to nearly 2^64")
 
 
-def _plans(
-    scenarios: Sequence[Any], names: Sequence[str] | None, document: Mapping[str, Any], vary: Mapping[str, Any]
-) -> dict[str, Plan]:
+def _plans(scenarios: Sequence[Any], names: Sequence[str] | None, document: Mapping[str, Any]) -> dict[str, Plan]:
     """Returns a plan for each scenario, by name."""
     called = _names(scenarios) if names is None else list(names)
     if again := next((name for name in called if called.count(name) > 1), None):
@@ -187,7 +184,7 @@ def _plans(
         try:
             plans[name] = Plan.of_side(scenario, document, name)
         except InputError as error:
-            faults.extend(_without_points(fault, vary, name) for fault in error.faults)
+            faults.extend(error.faults)
     if faults:
         # A wrong setting causes the same fault in every scenario; report it once.
         raise InputError(list(dict.fromkeys(faults)))
@@ -212,73 +209,36 @@ def _names(scenarios: Sequence[Any]) -> list[str]:
     return [one if short.count(one) == 1 else whole for one, whole in zip(short, found, strict=True)]
 
 
-def _without_points(fault: Fault, vary: Mapping[str, Any], scenario: str) -> Fault:
-    """Rewrites a plan's fault for a comparison: without point numbers, and with the syntax of `--vary`."""
-    problem, sign, where = fault.problem.partition("; at point ")
-    if sign:
-        # A fault in a policy file already names that file.
-        values = re.sub(r"^\d+ \((.*)\)(, and [\d,]+ more of those looked at)?$", r"\1", where)
-        problem += f" (with {values})" if fault.file == scenario else ""
-        at = Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
-        fault = replace(at, excerpt=fault.excerpt)
-    path = next((path for path in vary if fault.key.startswith(f"{path}.")), None)
-    if path is None or "is missing" not in fault.problem:
-        return fault
-    name, _, setting = fault.key.removeprefix(f"{path}.").partition(".")
-    problem = f"{fault.problem}; on the command line, write {name}:{setting}=..., or {AS_IS} to use the file's value"
-    return Fault.of(problem, file=fault.file, line=fault.line, key=fault.key, value=fault.value)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Layout:
-    """The layout of a comparison: names and settings.
-
-    Attributes:
-        what: `scenario`, or the name of the axis whose values are compared.
-        scenario: The scenario whose settings are compared; empty if several scenarios are compared.
-        names: Names of the scenarios or values that are compared.
-        conditions: The axes of the settings.
-        settings: The combinations of values of `conditions`.
-        points: The scenario of each name at each setting, ordered by name.
-    """
-
-    what: str
-    scenario: str
-    names: tuple[str, ...]
-    conditions: tuple[Axis, ...]
-    settings: tuple[dict[str, float | str], ...]
-    points: tuple[Mapping[str, Any], ...]
-
-    @classmethod
-    def of(cls, plans: Mapping[str, Plan], names: Sequence[str] | None) -> _Layout:
-        files = tuple(plans)
-        varied = [axis for axis in plans[files[0]].axes if len(axis) > 1]
-        comparable = [axis for axis in varied if len(files) == 1 or axis.path.rpartition(".")[2] == "policy"]
-        first = comparable[0] if comparable else None
-        conditions = [axis for axis in varied if axis is not first]
-        if len(files) > 1 and first is not None:
-            meaning = "the scenario in which they are compared"
-            key = Key(path=SCENARIO, quantity=None, whole=False, unit="", meaning=meaning)
-            conditions.insert(0, Axis(name=SCENARIO, key=key, settings=files, labels=files))
-        usual = files if first is None else tuple(valued(first.column(i), first.unit) for i in range(len(first)))
-        what = SCENARIO if first is None else first.name
-        found: dict[tuple[int, tuple[int, ...]], Mapping[str, Any]] = {}
-        for number, plan in enumerate(plans.values()):
-            for point in range(len(plan.points)):
-                at = {**{axis.name: place for axis, place in plan.points.places(point)}, SCENARIO: number}
-                found[at[what], tuple(at[axis.name] for axis in conditions)] = plan.points[point].scenario
-        settings = list(dict.fromkeys(setting for _, setting in found))
-        return cls(
-            what=what,
-            scenario=files[0] if len(files) == 1 and first is not None else "",
-            names=usual if names is None else _checked_names(names, first, len(usual)),
-            conditions=tuple(conditions),
-            settings=tuple(
-                {axis.name: axis.column(place) for axis, place in zip(conditions, setting, strict=True)}
-                for setting in settings
-            ),
-            points=tuple(found[name, setting] for name in range(len(usual)) for setting in settings),
-        )
+def _layout(plans: Mapping[str, Plan], names: Sequence[str] | None) -> tuple[dict[str, Any], list[Mapping[str, Any]]]:
+    """Returns what is compared at which settings, as attributes of `Compared`, and the scenarios, ordered by name."""
+    files = tuple(plans)
+    varied = [axis for axis in plans[files[0]].axes if len(axis) > 1]
+    comparable = [axis for axis in varied if len(files) == 1 or axis.path.rpartition(".")[2] == "policy"]
+    first = comparable[0] if comparable else None
+    conditions = [axis for axis in varied if axis is not first]
+    if len(files) > 1 and first is not None:
+        meaning = "the scenario in which they are compared"
+        key = Key(path=SCENARIO, quantity=None, whole=False, unit="", meaning=meaning)
+        conditions.insert(0, Axis(name=SCENARIO, key=key, settings=files, labels=files))
+    usual = files if first is None else tuple(valued(first.column(i), first.unit) for i in range(len(first)))
+    what = SCENARIO if first is None else first.name
+    found: dict[tuple[int, tuple[int, ...]], Mapping[str, Any]] = {}
+    for number, plan in enumerate(plans.values()):
+        for point in range(len(plan.points)):
+            at = {**{axis.name: place for axis, place in plan.points.places(point)}, SCENARIO: number}
+            found[at[what], tuple(at[axis.name] for axis in conditions)] = plan.points[point].scenario
+    settings = list(dict.fromkeys(setting for _, setting in found))
+    attributes = {
+        "what": what,
+        "scenario": files[0] if len(files) == 1 and first is not None else "",
+        "names": usual if names is None else _checked_names(names, first, len(usual)),
+        "conditions": tuple(conditions),
+        "settings": tuple(
+            {axis.name: axis.column(place) for axis, place in zip(conditions, setting, strict=True)}
+            for setting in settings
+        ),
+    }
+    return attributes, [found[name, setting] for name in range(len(usual)) for setting in settings]
 
 
 def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple[str, ...]:
@@ -292,7 +252,7 @@ def _checked_names(names: Sequence[str], axis: Axis | None, count: int) -> tuple
 
 
 def _compared(
-    layout: _Layout,
+    layout: Mapping[str, Any],
     plans: Mapping[str, Plan],
     cases: Sequence[Case],
     table: RunTable,
@@ -301,7 +261,7 @@ def _compared(
 ) -> Compared:
     """Returns the comparison with the first `count` measures; the rest are only used for warnings."""
     plan = next(iter(plans.values()))
-    names, shape = layout.names, (len(layout.names), len(layout.settings))
+    names, shape = layout["names"], (len(layout["names"]), len(layout["settings"]))
     configurations = [json.loads(case.configuration) for case in cases]
     networks = [_without_policies(one) for one in configurations]
     different = list(dict.fromkeys(networks))
@@ -312,9 +272,9 @@ def _compared(
 
     replaced = values[..., [plan.measures.index(measure) for measure in REPLACED]]
     return Compared._made(
-        **{name: value for name, value in vars(layout).items() if name != "points"},
+        **layout,
         fixed=tuple(axis for axis in plan.axes if len(axis) == 1),
-        only_where=_only_where(plans),
+        only_where=plan_warnings.only_where(plans),
         configurations=by_name([case.configuration for case in cases]),
         tcp=by_name(list(map(tcp_summary, configurations))),
         measures=table.measures[:count],
@@ -337,21 +297,6 @@ def _without_policies(scenario: Mapping[str, Any]) -> str:
     """Returns a text that is equal for scenarios that differ only in the policies of their ports."""
     ports = {name: {**port, "policy": None} for name, port in scenario.get("port", {}).items()}
     return json.dumps({**scenario, "port": ports}, sort_keys=True)
-
-
-def _only_where(plans: Mapping[str, Plan]) -> dict[str, str]:
-    """Returns, by name, the settings that only take effect in some cases, with a description of these cases."""
-    found = {}
-    for axis in next(iter(plans.values())).axes:
-        uses = {name: plan.uses[axis.name] for name, plan in plans.items() if axis.name in plan.uses}
-        if len(axis) > 1 or all(use.everywhere for use in uses.values()):
-            continue
-        if len({use.at for use in uses.values()}) == 1:
-            found[axis.name] = plan_warnings.where(next(iter(uses.values())))
-            continue
-        each = [f"{plan_warnings.where(use)} in {shown(name)}" for name, use in uses.items() if use.at]
-        found[axis.name] = ", or ".join(each)
-    return found
 
 
 # Axes.

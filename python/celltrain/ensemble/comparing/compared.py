@@ -4,25 +4,37 @@ from __future__ import annotations
 
 import json
 import os
+import textwrap
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from celltrain import _core
-from celltrain.drawing.words import UNDEFINED, difference, estimated, figure, settings, valued
-from celltrain.drawing.words import measure as worded
-from celltrain.ensemble.cases import number
+from celltrain.drawing import figure as canvas
+from celltrain.drawing import words
+from celltrain.drawing.figure import FigureStyle
+from celltrain.drawing.lines import Group, Panel, Scale, dots, lines
+from celltrain.ensemble.cases import bounds, number
 from celltrain.ensemble.comparing.data import SCENARIO, Comparison, doubts, too_few
-from celltrain.ensemble.comparing.figure import draw
+from celltrain.ensemble.plan import Axis
+from celltrain.errors import Fault, InputError
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
 from celltrain.model.grids import LONGEST_WORD, Block, Card, Carded, Grid, Line
+from celltrain.model.network import short_tcp, tcp_lines
 from celltrain.running.tables import write_csv
 from celltrain.text import as_json, shown
 
-#: Maximum number of measures on a card.
-MOST_MEASURES = 4
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+#: Number of measures that a figure shows by default, and maximum number of panels for a measure.
+MOST_DRAWN, MOST_PANELS = 3, 6
+#: Ratio of largest to smallest value at which an axis becomes logarithmic.
+WIDE = 20
 #: Notes below a table that explain its marks.
 BEYOND = "* significant: the 95 % confidence interval of the paired difference excludes zero"
 HALF = "\u00b1: half the 95 % interval of the mean (Student's t over the seeds)"
@@ -150,24 +162,22 @@ class Compared(Carded, Answer, Comparison):
         Raises:
             InputError: If a measure, a width or a style is unknown, or the file's suffix is not one of the above.
         """
-        return draw(self, file, measures=measures, width=width, style=style)
+        look = check(file, width, style)
+        chosen = _chosen(self, measures)
+        with look.applied():
+            figure = _drawn(self, chosen, look)
+            if subtitle := _subtitle(self, chosen, look):
+                canvas.subtitled(figure, subtitle)
+            if file is not None:
+                with writing(file):
+                    canvas.save(figure, Path(file))
+        return figure
 
     def _card(self) -> Card:
-        notes = []
-        if _is_single(self):
-            grids = [_single_grid(self)]
-        else:
-            heads, left = _heads(self), _words(self)
-            grids = [
-                Grid(heads=[worded(one.name, one.unit), *heads[1:]], rows=list(_rows(self, place)), left=left)
-                for place, one in enumerate(self.measures[:MOST_MEASURES])
-            ]
-            if hidden := [worded(measure.name) for measure in self.measures[MOST_MEASURES:]]:
-                notes.append(f"Not shown: {', '.join(hidden)}. All are in .table")
-        if self.failures:
-            notes.append(f"{len(self.failures):,} runs failed and count nowhere")
-        notes += _notes(self)
-        return Card(title=_heading(self), lines=[*_about(self), *self.warnings], grids=grids, notes=notes)
+        failed = [f"{len(self.failures):,} runs failed and count nowhere"] if self.failures else []
+        heading, *rest = blocks(self)
+        assert isinstance(heading, Line), "the first block"
+        return Card.of(heading.text, [*(Line(text=one) for one in self.warnings), *rest], failed)
 
     def __repr__(self) -> str:
         seeds = f"{len(self.seeds)} seed{'' if len(self.seeds) == 1 else 's'}"
@@ -192,14 +202,14 @@ def blocks(compared: Comparison, measures: Sequence[int] | None = None) -> Itera
         grid = Grid(heads=_heads(compared), left=_words(compared), keys=1 + len(compared.conditions))
         for i in chosen:
             measure = compared.measures[i]
-            grid.add_group(worded(measure.name, measure.unit))
+            grid.add_group(words.measure(measure.name, measure.unit))
             for row in _rows(compared, i):
                 grid.add_row(*row)
         yield grid
     for note in _notes(compared):
         yield Line(text=note, is_note=True)
     if hidden := [one for i, one in enumerate(compared.measures) if i not in chosen]:
-        names = ", ".join(worded(one.name) for one in hidden)
+        names = ", ".join(words.measure(one.name) for one in hidden)
         yield Line(text=f"Not shown: {names}. Choose with --measures, or show all with --all.")
 
 
@@ -229,16 +239,10 @@ def _about(compared: Comparison) -> Iterator[str]:
     if list(windows) != [("0s", "the end")]:
         texts = "; ".join(f"from {begin} to {end}" for begin, end in windows)
         yield f"measured {texts}; largest queues are of the whole run"
-    named: dict[str, list[str]] = {}
+    names, own = compared.names, compared.tcp
     if any(axis.name == SCENARIO for axis in compared.conditions):
-        cases = zip([str(one[SCENARIO]) for one in compared.settings], zip(*compared.tcp, strict=True), strict=True)
-    else:
-        cases = zip(compared.names, compared.tcp, strict=True)
-    for name, own in cases:
-        names = named.setdefault("; ".join(dict.fromkeys(own)), [])
-        names.extend({name} - set(names))
-    for tcp, names in named.items():
-        yield f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(map(shown, names))}: {tcp}"
+        names, own = tuple(str(one[SCENARIO]) for one in compared.settings), tuple(zip(*compared.tcp, strict=True))
+    yield from tcp_lines((name, "; ".join(dict.fromkeys(tcps))) for name, tcps in zip(names, own, strict=True))
 
 
 def _heads(compared: Comparison) -> list[str]:
@@ -246,7 +250,9 @@ def _heads(compared: Comparison) -> list[str]:
     first = compared.names[0] if len(compared.names[0]) <= LONGEST_WORD else "the first"
     against = [] if len(compared.names) == 1 else [f"difference from {first}"]
     axes = compared.conditions
-    short = settings([compared.what, *(axis.name for axis in axes)], [compared.what, *(axis.path for axis in axes)])
+    short = words.settings(
+        [compared.what, *(axis.name for axis in axes)], [compared.what, *(axis.path for axis in axes)]
+    )
     return [*short, "mean", *against]
 
 
@@ -254,13 +260,13 @@ def _rows(compared: Comparison, measure: int) -> Iterator[list[str]]:
     """Yields the name, settings, mean and difference of each case, setting by setting."""
     means, more = compared.means[measure], compared.differences[measure]
     for place, own in enumerate(compared.settings):
-        values = [valued(own[axis.name], axis.unit) for axis in compared.conditions]
+        values = [words.valued(own[axis.name], axis.unit) for axis in compared.conditions]
         for row, name in enumerate(compared.names):
             case = row * len(compared.settings) + place
-            cells = [name, *values, estimated(float(means.mean[case]), float(means.half[case]))]
+            cells = [name, *values, words.estimated(float(means.mean[case]), float(means.half[case]))]
             if len(compared.names) > 1:
                 # The first name is the baseline and has no difference.
-                cells.append(difference(float(more.mean[case]), float(more.half[case])) if row else "")
+                cells.append(words.difference(float(more.mean[case]), float(more.half[case])) if row else "")
             yield cells
 
 
@@ -275,9 +281,13 @@ def _single_grid(compared: Comparison) -> Grid:
     for i, (measure, means) in enumerate(zip(compared.measures, compared.means, strict=True)):
         values = compared.values[0, 0, :, i]
         known = values[values == values]
-        ends = [figure(float(known.min())), figure(float(known.max()))] if len(known) else [UNDEFINED, UNDEFINED]
-        mean = estimated(float(means.mean[0]), float(means.half[0]))
-        grid.add_row(worded(measure.name, measure.unit), mean, *ends)
+        ends = (
+            [words.figure(float(known.min())), words.figure(float(known.max()))]
+            if len(known)
+            else [words.UNDEFINED, words.UNDEFINED]
+        )
+        mean = words.estimated(float(means.mean[0]), float(means.half[0]))
+        grid.add_row(words.measure(measure.name, measure.unit), mean, *ends)
     return grid
 
 
@@ -291,3 +301,111 @@ def _notes(compared: Comparison) -> list[str]:
     if len(compared.seeds) == 1:
         return []
     return [BEYOND, HALF] if len(compared.names) > 1 else [HALF]
+
+
+# The figure: a panel for each measure, with a dot or a line for each name.
+
+
+def check(file: str | os.PathLike[str] | None, width: str, style: str | None) -> FigureStyle:
+    """Checks before any run that a figure can be drawn; raises `InputError` or `MissingExtraError`."""
+    if file is not None:
+        canvas.refuse_other(file)
+    canvas.require_matplotlib()
+    return FigureStyle.of(width, style)
+
+
+def _subtitle(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> list[str]:
+    """Returns the lines above the figure: the TCP, unless panels or names show it, and the meaning of bars."""
+    tcps = {tcp for own in compared.tcp for tcp in own}
+    lines = []
+    if len(tcps) == 1 and (tcp := tcps.pop()):
+        lines = textwrap.wrap(f"TCP: {canvas.brief(tcp, canvas.LONGEST_TITLE)}", look.characters)
+    elif all(len(set(own)) == 1 for own in compared.tcp):
+        named = {name: own[0] for name, own in zip(compared.names, compared.tcp, strict=True)}
+        distinct = len({short_tcp(tcp) for tcp in named.values()}) == len(tcps)
+        texts = [f"{shown(name)}: {short_tcp(tcp) if distinct else tcp}" for name, tcp in named.items()]
+        if any(name != short_tcp(tcp) for name, tcp in named.items()):
+            lines = textwrap.wrap(f"TCP of {'; '.join(texts)}", look.characters)
+    lines += textwrap.wrap(compared.fixed_line, look.characters)
+    if len(compared.seeds) > 1:
+        limits = [(compared.means[i], *bounds(compared.measures[i].name)) for i in measures]
+        is_cut = any(bool((own.low < low).any() or (own.high > high).any()) for own, low, high in limits)
+        within = f"{shown(compared.scenario)}: " if compared.scenario else ""
+        cut = ", cut at impossible values" if is_cut else ""
+        lines.append(f"{within}means of {len(compared.seeds):,} seeds; bars: 95 % intervals{cut}")
+    return lines
+
+
+def _chosen(compared: Comparison, measures: Sequence[str] | None) -> list[int]:
+    known = [measure.name for measure in compared.measures]
+    if measures is None:
+        return list(range(min(len(known), MOST_DRAWN)))
+    faults = [
+        Fault.of_option("measures", name, f"was not measured; choose from {', '.join(known)}")
+        for name in measures
+        if name not in known
+    ]
+    if faults or not measures:
+        raise InputError(faults or [Fault.of_option("measures", "[]", "is empty; name at least one measure")])
+    return [known.index(name) for name in dict.fromkeys(measures)]
+
+
+def _drawn(compared: Comparison, measures: Sequence[int], look: FigureStyle) -> Figure:
+    if not compared.conditions:
+        return dots([_panel(compared, measure, [0]) for measure in measures], look)
+    # The x axis is the numeric axis with most values, and the other axes have a panel for each value.
+    conditions = sorted(compared.conditions, key=lambda axis: (axis.name == SCENARIO, not axis.is_number, -len(axis)))
+    across, *others = conditions
+    if across.name == SCENARIO:
+        titles = [
+            _with_tcp(compared, shown(str(own[SCENARIO])), [place]) for place, own in enumerate(compared.settings)
+        ]
+        panels = [_panel(compared, one, [place], title=title) for one in measures for place, title in enumerate(titles)]
+        return dots(panels, look, columns=len(compared.settings))
+    cells: dict[tuple[float | str, ...], list[int]] = {}
+    for place, own in enumerate(compared.settings):
+        cells.setdefault(tuple(own[axis.name] for axis in others), []).append(place)
+    if len(cells) > MOST_PANELS:
+        drawn = ", ".join(axis.name for axis in others)
+        problem = f"would have {len(cells)} panels for each measure ({drawn}); at most {MOST_PANELS} can be drawn"
+        raise InputError.of_option("plot", shown(drawn), f"{problem}: vary less, or plot the table")
+    values = list(dict.fromkeys(own[across.name] for own in compared.settings))
+    order = np.argsort(values) if across.is_number else np.arange(len(values))
+    by_tcp = any(axis.name.partition(".")[0] == "tcp" for axis in others)
+    panels = []
+    for measure in measures:
+        for cell, places in cells.items():
+            title = ", ".join(_titled(axis, value) for axis, value in zip(others, cell, strict=True))
+            title = title if by_tcp else _with_tcp(compared, title, places)
+            panels.append(_panel(compared, measure, [places[i] for i in order], title=title, runs=False))
+    return lines(panels, _scale(across, [values[i] for i in order]), look, columns=min(len(cells), 3))
+
+
+def _panel(compared: Comparison, measure: int, places: Sequence[int], *, title: str = "", runs: bool = True) -> Panel:
+    """Returns the panel of a measure at some settings; `runs` adds the values that the means are computed from."""
+    about, means, groups = compared.measures[measure], compared.means[measure], []
+    for row, name in enumerate(compared.names):
+        cases = [row * len(compared.settings) + place for place in places]
+        values = [compared.values[row, place, :, measure] for place in places] if runs else []
+        known = [of_place[~np.isnan(of_place)] for of_place in values]
+        groups.append(Group(name=name, mean=means.mean[cases], half=means.half[cases], runs=known))
+    label = words.labelled(words.measure(about.name, about.unit), "")
+    return Panel(label=label, limits=bounds(about.name), title=title, groups=groups)
+
+
+def _with_tcp(compared: Comparison, title: str, places: Sequence[int]) -> str:
+    """Returns the title of a panel, with its TCP if panels differ in their TCP."""
+    everywhere = {tcp for own in compared.tcp for tcp in own}
+    here = {short_tcp(own[place]) for own in compared.tcp for place in places}
+    return f"{title}\nTCP: {here.pop()}" if len(everywhere) > 1 and len(here) == 1 else title
+
+
+def _titled(axis: Axis, value: float | str) -> str:
+    if axis.name == SCENARIO:
+        return shown(str(value))
+    return f"{words.setting(axis.name)} {words.valued(value, axis.unit)}"
+
+
+def _scale(axis: Axis, values: Sequence[Any]) -> Scale:
+    wide = axis.is_number and len(values) > 2 and values[0] > 0 and values[-1] >= WIDE * values[0]
+    return Scale.of(words.setting(axis.name), axis.unit, values, logarithmic=wide)

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from celltrain.drawing.words import counted, valued
 from celltrain.drawing.words import measure as worded
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import SUMMARY, Measured, arrow, axis_columns, by_measure, differences, means
+from celltrain.ensemble.cases import SUMMARY, Measured, arrow, axis_columns, by_measure
 from celltrain.ensemble.plan import Axis, Plan, canonical
 from celltrain.errors import Fault, InputError
 from celltrain.model.paths import seconds
-from celltrain.running.statistics import Means
+from celltrain.running.statistics import Means, means
 from celltrain.running.tables import Column
 from celltrain.text import shown
 
@@ -86,7 +86,9 @@ class Comparison:
 
         Seeds for which either value is missing are left out. The first name's own differences are NaN.
         """
-        return tuple(differences(self.values[..., i]) for i in range(len(self.measures)))
+        more = self.values - self.values[:1]
+        more[0] = np.nan
+        return tuple(self.means_of(more[..., i]) for i in range(len(self.measures)))
 
     @cached_property
     def table(self) -> pa.Table:
@@ -124,11 +126,7 @@ class Comparison:
     @property
     def fixed_line(self) -> str:
         """The settings for all cases, in words."""
-        texts = []
-        for axis in self.fixed:
-            only = f" (only where {self.only_where[axis.name]})" if axis.name in self.only_where else ""
-            texts.append(f"{shown(axis.name)} = {valued(axis.column(0), axis.unit)}{only}")
-        return f"set: {', '.join(texts)}" if texts else ""
+        return plan_warnings.fixed_line(self.fixed, self.only_where)
 
     def places(self) -> Iterator[tuple[int, ...]]:
         """Yields the index of the name and of the combination of each case."""

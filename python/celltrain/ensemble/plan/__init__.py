@@ -27,7 +27,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from typing_extensions import Self
@@ -41,6 +40,7 @@ from celltrain.model import policy_files
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import current
 from celltrain.model.expressions import outlined, problem
+from celltrain.model.grammar import AS_IS
 from celltrain.model.network import tcp_summary
 from celltrain.model.overrides import misnamed
 from celltrain.model.paths import Key, UnknownKeyError, follow
@@ -69,19 +69,19 @@ class Plan(Grid, Planned):
 
     @classmethod
     def of_side(cls, base: Scenario | str | os.PathLike[str], document: Mapping[str, Any], file: str) -> Self:
-        """Returns the plan of one of several scenarios with the same axes. An axis may have no effect in this one."""
-        return cls._read(Reader.of_values(base, document, file), unused=False)
+        """Returns the plan of a scenario in a comparison. Its axes may have no effect, and faults do not name points."""
+        return cls._read(Reader.of_values(base, document, file), is_side=True)
 
     @classmethod
-    def _read(cls, reader: Reader, *, check: bool = True, unused: bool = True) -> Self:
-        """Checks a plan. `unused` refuses axes that take effect at no point."""
+    def _read(cls, reader: Reader, *, check: bool = True, is_side: bool = False) -> Self:
+        """Checks a plan, or that of a scenario in a comparison. Refuses axes of a plan that take effect at no point."""
         measures, groups = reader.read().measures(), reader.groups()
         seeds, recording = reader.seeds(measures), reader.recording(measures)
         reader.size(groups, seeds.count)
         about = reader.plan()
         plan = cls(base=reader.scenario, groups=groups, measures=measures, seeds=seeds, recording=recording, **about)
         if check:
-            _check_points(plan, reader, unused=unused)
+            _check_points(plan, reader, is_side=is_side)
         reader.finish()
         return plan
 
@@ -90,19 +90,18 @@ class Plan(Grid, Planned):
         """Total number of runs; with `until`, the maximum."""
         return len(self.points) * self.seeds.count
 
-    @cached_property
-    def digest(self) -> str:
-        """16 hex digits that change with the runs of the plan, and with the measures and series stored for them."""
+    @property
+    def _contents(self) -> list[Any]:
         # Include the sample, as another version of scipy may draw another one.
         drawn = [
             [axis.name, hashlib.sha256(axis.numbers.shares.tobytes()).hexdigest()]
             for axis in self.axes
             if axis.numbers is not None and axis.numbers.shares is not None
         ]
-        return digest_of([*self._contents, drawn])
+        return [*super()._contents, drawn]
 
 
-def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
+def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
     """Checks that the points' scenarios can be run, and that their answers contain the measures."""
     indices = _looked_at(plan)
     refused: dict[tuple[str, str, str], tuple[Fault, list[int]]] = {}
@@ -115,7 +114,7 @@ def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
             point = plan.points[index]
         except UnknownKeyError as error:
             # Lists have the same length at all points, or nearly so: the first error is enough.
-            reader.refuse("axes", f"{error}; at point {index}")
+            reader.refuse("axes", str(error) if is_side else f"{error}; at point {index}")
             return
         reading = Reading.of_table(point.scenario, reader.file)
         faults = list(reading.faults)
@@ -149,8 +148,8 @@ def _check_points(plan: Plan, reader: Reader, *, unused: bool) -> None:
             of_file = next((one for one in of_files if one is not None), None)
             reader.faults.append(of_file or of_base[fault.key, fault.problem])
         else:
-            reader.faults.append(_of_point(plan, reader, fault, at, axes))
-    if unused and not reader.faults:
+            reader.faults.append(_of_point(plan, reader, fault, at, axes, is_side=is_side))
+    if not is_side and not reader.faults:
         for axis in plan.axes:
             if axis.name in plan.uses and not plan.uses[axis.name].at:
                 reader.refuse(axis.place, plan.uses[axis.name].nowhere.format("point"))
@@ -167,12 +166,13 @@ def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list
         return [replace(fault, key=f"series.{fault.key}") for fault in faults], []
 
 
-def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], axes: Mapping[str, Axis]) -> Fault:
+def _of_point(
+    plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], axes: Mapping[str, Axis], *, is_side: bool
+) -> Fault:
     """Returns a fault of some points, attributed to the axis that causes it."""
     own, more = plan.points[indices[0]].values, len(indices) - 1
-    values = in_words(own)
     others = f", and {more:,} more of those looked at" if more else ""
-    where = f"; at point {indices[0]} ({values}){others}" if values else ""
+    where = f"; at point {indices[0]} ({in_words(own)}){others}" if own and not is_side else ""
     # If the buffer is varied, no number of cells suits every value.
     share = ' (a share such as "80%" goes with the buffer)' if fault.problem.endswith("is at most the buffer") else ""
     problem = f"{fault.problem}{share}{where}"
@@ -184,6 +184,11 @@ def _of_point(plan: Plan, reader: Reader, fault: Fault, indices: Sequence[int], 
         of_file = policy_files.refused(replace(fault, problem=problem), to_blame.path, setting)
         if of_file is not None:
             return of_file
+    if own and is_side:
+        problem += f" (with {in_words(own)})"
+    if is_side and to_blame is not None and key.startswith(f"{to_blame.path}.") and "is missing" in problem:
+        name, _, missing = fault.key.removeprefix(f"{to_blame.path}.").partition(".")
+        problem += f"; on the command line, write {name}:{missing}=..., or {AS_IS} to use the file's value"
     key = "" if to_blame is None else reader.path(to_blame.place)
     line = reader.line(key or (fault.key if fault.key.startswith("series.") else "axes"))
     return Fault.of(problem, file=reader.file, line=line, key=fault.key, value=fault.value)
@@ -282,11 +287,6 @@ def canonical_with_memory(scenario: Mapping[str, Any]) -> tuple[str, int]:
 def compact(value: Any) -> str:
     """Returns JSON with sorted keys and no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-
-
-def digest_of(value: Any) -> str:
-    """Returns 16 hex digits of a plan's contents."""
-    return hashlib.sha256(json.dumps(value, separators=(",", ":")).encode()).hexdigest()[:16]
 
 
 @checked(PlanError)

@@ -49,17 +49,52 @@ def rounded(number: float) -> Fraction:
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """Both ends of an interval, on a linear or logarithmic scale, in the unit of the store's column."""
+    """An interval of numbers in the unit of the store's column, from which a range, a sample or a search takes values.
+
+    Attributes:
+        low: The lower end.
+        high: The upper end.
+        log: True for a logarithmic scale.
+        step: Difference between two values, if it was given.
+        whole: True if only whole numbers are drawn.
+    """
 
     low: Fraction
     high: Fraction
     log: bool = False
+    step: Fraction | None = None
+    whole: bool = False
+
+    @property
+    def grid(self) -> Fraction | None:
+        """Difference between two values that can be drawn; None if every number, or on a logarithmic scale."""
+        return Fraction(1) if self.whole and not self.log and self.step is None else self.step
+
+    @property
+    def last(self) -> Fraction:
+        """The largest value that can be drawn."""
+        grid = self.grid
+        return self.high if grid is None else self.low + math.floor((self.high - self.low) / grid) * grid
 
     def at(self, share: float | Fraction) -> Fraction:
-        """Returns the value at a fraction of the interval, 0 to 1."""
+        """Returns the number at a fraction of the interval, 0 to 1."""
         if not self.log:
             return self.low + (self.high - self.low) * Fraction(share)
         return rounded(float(self.low) * float(self.high / self.low) ** float(share))
+
+    def near(self, value: float) -> Fraction:
+        """Returns the nearest value that can be drawn: on the grid, or with nine significant digits."""
+        if (grid := self.grid) is not None:
+            return min(max(self.low + round((exact(value) - self.low) / grid) * grid, self.low), self.last)
+        number = rounded(value)
+        return min(max(Fraction(round(number)) if self.whole else number, self.low), self.high)
+
+    def draw(self, share: float) -> Fraction:
+        """Returns the value at a fraction of the interval, 0 to 1. All values of a grid are equally likely."""
+        if (grid := self.grid) is None:
+            return self.near(float(self.at(share)))
+        count = (self.last - self.low) / grid + 1
+        return min(self.low + int(share * count) * grid, self.last)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,31 +102,23 @@ class NumberRange:
     """Values of an interval.
 
     Attributes:
-        interval: Both ends.
+        interval: The interval. If it has no step, the values divide it evenly, or are drawn.
         count: Number of values.
-        step: Difference between two values; None if the values divide the interval evenly, or are drawn.
         shares: Fractions of the interval drawn by a sample; None for a range.
-        whole: True if a sample draws whole numbers.
     """
 
     interval: Interval
     count: int
-    step: Fraction | None = None
     shares: NDArray[np.float64] | None = None
-    whole: bool = False
 
     def __getitem__(self, index: int) -> Fraction:
-        interval, low, high, last = self.interval, self.interval.low, self.interval.high, self.count - 1
+        interval, last = self.interval, self.count - 1
         if self.shares is not None:
-            share = float(self.shares[index])
-            if self.whole and not interval.log:
-                # Every whole number is equally likely, including both ends.
-                return Fraction(min(round(low) + int(share * (round(high) - round(low) + 1)), round(high)))
-            return rounded(float(interval.at(share)))
-        if self.step is not None:
-            return low + index * self.step
+            return interval.draw(float(self.shares[index]))
+        if interval.step is not None:
+            return interval.low + index * interval.step
         if index in (0, last):
-            return low if index == 0 else high
+            return interval.low if index == 0 else interval.high
         return interval.at(Fraction(index, last))
 
 

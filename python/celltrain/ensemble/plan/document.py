@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
@@ -58,14 +58,6 @@ def parse(text: str, file: str) -> tuple[dict[str, Any], Lines]:
     except ValueError as error:
         # Python's parser rejects numbers with thousands of digits.
         raise PlanError.of_file(file, f"cannot be read as TOML ({error})") from None
-
-
-def walk(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
-    """Yields a value and all values inside it, each with its place."""
-    yield place, value
-    if isinstance(value, Mapping | list):
-        for step, one in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield from walk(one, (*place, step))
 
 
 def join(path: str, key: str | int) -> str:
@@ -317,11 +309,11 @@ class Document:
         if self.faults:
             raise PlanError(self.faults)
 
-    def numbers(self) -> None:
-        """Raises `PlanError` if there are whole numbers too large for any setting."""
-        before = len(self.faults)
-        for place, value in walk(self.document):
-            if isinstance(value, int) and value.bit_length() > MOST_BITS:
-                self.refuse(place, "is too large for any setting", value)
-        if len(self.faults) > before:
-            self.finish()
+    def numbers(self, value: Any = ..., place: Place = ()) -> None:
+        """Refuses whole numbers too large for any setting, in the plan or in a value inside it."""
+        value = self.document if value is ... else value
+        if isinstance(value, int) and value.bit_length() > MOST_BITS:
+            self.refuse(place, "is too large for any setting", value)
+        if isinstance(value, Mapping | list):
+            for step, one in value.items() if isinstance(value, Mapping) else enumerate(value):
+                self.numbers(one, (*place, step))

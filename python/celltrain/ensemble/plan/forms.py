@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import inspect
-import re
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema, model_validator
-from pydantic.json_schema import CoreModeRef, CoreRef, DefsRef, GenerateJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from celltrain.ensemble.plan.axes import MAX_RUNS, SEEDS
@@ -42,19 +41,6 @@ MOST_SECONDS = 10**9
 OBJECTIVES = 'two measures, such as { efficiency = "maximize", fairness = "maximize" }'
 
 _REFUSED: Any = object()
-
-
-@dataclasses.dataclass(frozen=True)
-class Needed:
-    """Marks a required key. If it is absent or empty, the message is its table's path followed by `problem`."""
-
-    problem: str
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        """Returns the schema of the value, which must not be empty."""
-        written = handler(schema)
-        least = {"array": "minItems", "object": "minProperties"}.get(written.get("type", ""))
-        return {least: 1, **written} if least else written
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +97,7 @@ def _time() -> Says:
 
 _TABLE = Says("is not a table", (Mapping,))
 Time = Annotated[str, _time()]
-Path = Annotated[str, Says("is not a path into the scenario such as port.bottleneck.buffer")]
+SettingPath = Annotated[str, Says("is not a path into the scenario such as port.bottleneck.buffer")]
 #: A number or a text, depending on the key in the scenario.
 Bound = Annotated[Any, WithJsonSchema({"type": ["number", "string"]})]
 
@@ -119,12 +105,17 @@ Bound = Annotated[Any, WithJsonSchema({"type": ["number", "string"]})]
 class Form(BaseModel):
     """A table of a plan. Refused values are left out, so that the rest can be checked.
 
-    Every key may therefore be absent from an instance; `Needed` marks the keys that a plan must have.
+    Every key may therefore be absent from an instance.
+
+    Attributes:
+        needs: Keys that must be present and not empty. If one is not, the message is the table's path and this problem.
+        short: A type that stands for a table with a single key, that key, and the JSON Schema of the type.
     """
 
     # Keep unknown keys, so that they can be refused with the nearest known key as a hint.
     model_config = ConfigDict(extra="allow", frozen=True)
 
+    needs: ClassVar[Mapping[str, str]] = {}
     short: ClassVar[tuple[type, str, dict[str, Any]] | None] = None
 
     @model_validator(mode="before")
@@ -145,12 +136,6 @@ class Form(BaseModel):
         """Returns the keys as written in a plan."""
         return [field.alias or name for name, field in cls.model_fields.items()]
 
-    @classmethod
-    def needed(cls) -> dict[str, str]:
-        """Returns the required keys, each with the problem if it is absent."""
-        fields = cls.model_fields.items()
-        return {name: one.problem for name, field in fields for one in field.metadata if isinstance(one, Needed)}
-
 
 class RangeForm(Form):
     """Both ends of the values of an axis.
@@ -164,7 +149,7 @@ class RangeForm(Form):
 
     model_config = ConfigDict(json_schema_extra={"required": ["from", "to"]})
 
-    path: Path | None = None
+    path: SettingPath | None = None
     from_: Bound = Field(None, alias="from")
     to: Bound = None
     scale: Annotated[str, one_of("linear", "log")] = "linear"
@@ -215,7 +200,7 @@ class ColumnForm(Form):
 
     short = (str, "path", {"type": "string"})
 
-    path: Path | None = None
+    path: SettingPath | None = None
     values: Annotated[dict[str, Any], Field(min_length=1), Says("is not a table of values with labels")] | None = None
 
 
@@ -230,14 +215,13 @@ class PointsForm(Form):
         rows: Lists of values, one for each axis.
     """
 
-    axes: Annotated[
-        dict[str, Annotated[ColumnForm | None, Says("is not a table", (str, Mapping))]] | None,
-        Needed("has no axes; give a table of names and paths, in the order of the rows' values"),
-    ] = None
-    rows: Annotated[
-        Annotated[list[Annotated[Any, WithJsonSchema({"type": "array"})]], _ROWS] | None,
-        Needed("has no rows; give a list of lists with one value for each axis"),
-    ] = None
+    needs = {
+        "axes": "has no axes; give a table of names and paths, in the order of the rows' values",
+        "rows": "has no rows; give a list of lists with one value for each axis",
+    }
+
+    axes: dict[str, Annotated[ColumnForm | None, Says("is not a table", (str, Mapping))]] | None = None
+    rows: Annotated[list[Annotated[Any, WithJsonSchema({"type": "array"})]], _ROWS] | None = None
 
 
 class SampleForm(Form):
@@ -250,12 +234,12 @@ class SampleForm(Form):
         axes: Axes by name, each with both ends.
     """
 
+    needs = {"points": "lacks points, the number of points to draw", "axes": "has no axes to draw from"}
+
     method: Annotated[str, one_of("sobol", "latin_hypercube")] = "sobol"
-    points: Annotated[
-        Annotated[int, whole(1, MAX_SAMPLE)] | None, Needed("lacks points, the number of points to draw")
-    ] = None
+    points: Annotated[int, whole(1, MAX_SAMPLE)] | None = None
     seed: Annotated[int, whole(0, MOST_DRAWN)] = 1
-    axes: Annotated[dict[str, Annotated[RangeForm | None, _TABLE]] | None, Needed("has no axes to draw from")] = None
+    axes: dict[str, Annotated[RangeForm | None, _TABLE]] | None = None
 
 
 _NAMED = Annotated[str, Field(pattern=r"\S", strict=True), Says("is not one of the measures")]
@@ -274,10 +258,12 @@ class UntilForm(Form):
         at_most: Maximum number of seeds of a point.
     """
 
-    measure: Annotated[_NAMED | None, Needed("lacks measure")] = None
-    interval: Annotated[_WIDTH | None, Needed("lacks interval")] = None
+    needs = {"measure": "lacks measure", "interval": "lacks interval", "at_most": "lacks at_most"}
+
+    measure: _NAMED | None = None
+    interval: _WIDTH | None = None
     at_least: Annotated[int, whole(2, MAX_RUNS)] = 5
-    at_most: Annotated[Annotated[int, whole(2, MOST_VALUES)] | None, Needed("lacks at_most")] = None
+    at_most: Annotated[int, whole(2, MOST_VALUES)] | None = None
 
 
 class SeedsForm(Form):
@@ -321,8 +307,13 @@ class SeriesForm(Form):
         ports: Names of ports; the bottleneck when absent.
     """
 
-    record: Annotated[_RECORD | None, Needed(f"lacks record = {_SERIES}")] = None
-    step: Annotated[Time | None, Needed('lacks step, the time between two samples, such as "1ms"')] = None
+    needs = {
+        "record": f"lacks record = {_SERIES}",
+        "step": 'lacks step, the time between two samples, such as "1ms"',
+    }
+
+    record: _RECORD | None = None
+    step: Time | None = None
     ports: Annotated[list[Annotated[str, Field(strict=True)]], Says("is not a list of ports' names")] | None = None
 
 
@@ -352,6 +343,10 @@ class ParameterForm(RangeForm):
     step: Bound = None
 
 
+_DIRECTION = Annotated[str | None, one_of("maximize", "minimize")]
+_TWO = Field(json_schema_extra={"minProperties": 2, "maxProperties": 2})
+
+
 class TuneForm(Form):
     """The parameters of a search, its objectives and its size.
 
@@ -366,15 +361,13 @@ class TuneForm(Form):
         seeds: Seeds of the three stages.
     """
 
-    parameters: Annotated[
-        dict[str, Annotated[ParameterForm | None, _TABLE]] | None,
-        Needed("lacks parameters, a table of what to search, each with path, from and to"),
-    ] = None
-    objectives: Annotated[
-        dict[str, Annotated[str | None, one_of("maximize", "minimize")]] | None,
-        Needed(f"lacks objectives: {OBJECTIVES}"),
-        Field(json_schema_extra={"minProperties": 2, "maxProperties": 2}),
-    ] = None
+    needs = {
+        "parameters": "lacks parameters, a table of what to search, each with path, from and to",
+        "objectives": f"lacks objectives: {OBJECTIVES}",
+    }
+
+    parameters: dict[str, Annotated[ParameterForm | None, _TABLE]] | None = None
+    objectives: Annotated[dict[str, _DIRECTION] | None, _TWO] = None
     references: dict[str, Annotated[dict[str, Bound] | None, _TABLE]] | None = None
     trials: Annotated[int, whole(1, MOST_TRIALS)] = 64
     batch: Annotated[int, whole(1, MOST_TRIALS)] = 8
@@ -455,7 +448,7 @@ def read(form: type[AnyForm], document: Document, known: Iterable[str], *, leave
             near = difflib.get_close_matches(key, names, n=1)
             hint = f"did you mean {near[0]}? Known" if near else "known"
             document.refuse((*place, key), f"is unknown; {hint} keys: {', '.join(names)}")
-        for name, needed in inner.needed().items():
+        for name, needed in inner.needs.items():
             if not getattr(inner, name) and (*place, name) not in refused:
                 document.refuse(place, needed)
     return table
@@ -482,42 +475,7 @@ def _tables(value: Any, place: Place) -> Iterator[tuple[Place, Form]]:
             yield from _tables(one, (*place, step))
 
 
-class PlanSchema(GenerateJsonSchema):
-    """Generates the JSON Schema of forms: without null, which TOML lacks, and without unknown keys."""
-
-    def nullable_schema(self, schema: core_schema.NullableSchema) -> dict[str, Any]:
-        """Leaves out null: None means that the key is absent."""
-        return self.generate_inner(schema["schema"])
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> dict[str, Any]:
-        """Leaves out defaults that are None or tables."""
-        written = super().default_schema(schema)
-        if written.get("default") is None or isinstance(written["default"], dict):
-            written.pop("default", None)
-        return written
-
-    def model_schema(self, schema: core_schema.ModelSchema) -> dict[str, Any]:
-        """Adds the required keys of a table, and the descriptions from docstrings."""
-        form: type[Form] = schema["cls"]
-        required = {"required": list(form.needed())} if form.needed() else {}
-        written = {**super().model_schema(schema), "title": form.__name__.removesuffix("Form"), **required}
-        for base in reversed(form.__mro__[: form.__mro__.index(Form)]):
-            about, _, keys = (inspect.getdoc(base) or "").partition("\n\nAttributes:\n")
-            written["description"] = " ".join(about.split())
-            for name, text in re.findall(r"^    (\w+): ((?:.|\n      )+)", keys, re.MULTILINE):
-                written["properties"][name]["description"] = " ".join(text.split())
-        return {**written, "additionalProperties": False}
-
-    def get_defs_ref(self, core_mode_ref: CoreModeRef) -> DefsRef:
-        """Names a table after its form, without `Form`."""
-        core_ref, mode = core_mode_ref
-        return super().get_defs_ref((CoreRef(core_ref.replace("Form:", ":")), mode))
-
-    def field_title_should_be_set(self, schema: Any) -> bool:
-        """Returns False, as titles would only repeat the keys."""
-        return False
-
-
 def json_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of a plan."""
-    return PlanForm.model_json_schema(schema_generator=PlanSchema)
+    """Returns the JSON Schema of a plan, which scripts/plan_schema.py generates from these forms."""
+    written: dict[str, Any] = json.loads(Path(__file__).with_name("plan.schema.json").read_text(encoding="utf-8"))
+    return written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import math
@@ -11,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -59,7 +60,10 @@ class Reader(Document):
 
     def read(self) -> Self:
         """Reads the tables of the plan. The other methods check rules that involve several keys."""
+        before = len(self.faults)
         self.numbers()
+        if len(self.faults) > before:
+            self.finish()
         for key, problem in self.elsewhere.items():
             if key in self.document:
                 self.refuse(key, problem)
@@ -163,23 +167,22 @@ class Reader(Document):
             seen.add(text)
         if len(self.faults) > before:
             return
-        numbers = {name: number for number, name in enumerate(axes)}
+        places = list(axes)
 
         def column(name: str, form: forms.ColumnForm, place: Place) -> Axis:
             """Returns an axis whose rows contain plain values, or labels from a table of values."""
-            number = numbers[name]
+            key, number = self.key(name, form.path, place), places.index(name)
             values: list[tuple[Place, Any]] = [
                 (("points", "rows", n, number), row[number]) for n, row in enumerate(rows)
             ]
             if form.values is None:
-                return self._listed(name, form.path, place, values, alone=False)
-            labels = []
+                return self._listed(name, key, place, values)
             for at, label in values:
                 if not isinstance(label, str) or label not in form.values:
                     raise self.refused(at, f"is not a label of {name}; choose from {', '.join(form.values)}", label)
-                labels.append(label)
+            labels = [label for _, label in values]
             values = [((*place, "values", label), form.values[label]) for label in labels]
-            return self._listed(name, form.path, place, values, labels=labels, alone=False)
+            return self._listed(name, key, place, values, labels=labels)
 
         found = self.each(axes, ("points", "axes"), column)
         if len(found) == len(axes):
@@ -196,28 +199,25 @@ class Reader(Document):
         count, shares = sample.points, plan_axes.draw(sample.method, len(found), sample.points, sample.seed)
         axes = []
         for number, (name, (key, interval)) in enumerate(zip(sample.axes, found, strict=True)):
-            numbers = NumberRange(interval=interval, count=count, shares=shares[:, number], whole=key.whole)
+            numbers = NumberRange(interval=interval, count=count, shares=shares[:, number])
             axes.append(Axis(name=name, key=key, numbers=numbers, place=("sample", "axes", name)))
         yield Group(axes=tuple(axes))
 
     def _axis(self, name: str, form: forms.AxisForm, place: Place, *, alone: bool = True) -> Axis:
         """Returns an axis with listed values or a range. If not `alone`, it may have a value twice."""
+        key, values, at = self.key(name, form.path, place), form.values, (*place, "values")
         ranged = [word for word in ("from", "to", "step", "count", "scale") if self.has(*place, word)]
-        values = form.values
         if values is None and ranged:
-            return self._ranged(name, form, place)
+            return self._ranged(name, of_range(key, form), form, place)
         if values is None:
-            self.key(name, form.path, place)
-            if not self.has(*place, "values"):
-                self.refuse(place, "has no values; give a list, or from and to with a step or a count")
-            raise RefusedError
+            problem = "has no values; give a list, or from and to with a step or a count"
+            raise RefusedError if self.has(*at) else self.refused(place, problem)
         if ranged:
             self.refuse(place, f"has both values and {', '.join(ranged)}; give a list or a range")
-        at = (*place, "values")
-        if isinstance(values, dict):
-            entries: list[tuple[Place, Any]] = [((*at, label), value) for label, value in values.items()]
-            return self._listed(name, form.path, place, entries, labels=list(values), alone=alone)
-        return self._listed(name, form.path, place, [((*at, n), value) for n, value in enumerate(values)], alone=alone)
+        labels = list(values) if isinstance(values, dict) else None
+        entries = values.items() if isinstance(values, dict) else enumerate(values)
+        found: list[tuple[Place, Any]] = [((*at, step), value) for step, value in entries]
+        return self._listed(name, key, place, found, labels=labels, alone=alone)
 
     def key(self, name: str, path: str | None, place: Place) -> Key:
         """Returns the schema's key for the path of an axis, by default its name. Also checks the name."""
@@ -237,58 +237,50 @@ class Reader(Document):
     def _listed(
         self,
         name: str,
-        path: str | None,
+        key: Key,
         place: Place,
         values: Sequence[tuple[Place, Any]],
         *,
         labels: Sequence[str] | None = None,
-        alone: bool,
+        alone: bool = False,
     ) -> Axis:
         """Returns an axis with these values, each with its place. `labels` represent the values in the store."""
-        before = len(self.faults)
-        key = None
-        with suppress(RefusedError):
-            key = self.key(name, path, place)
+        before, seen = len(self.faults), set[str]()
         if not values:
             raise self.refused((*place, "values"), "is empty; an axis needs at least one value")
-        seen: set[str] = set()
         for where, value in values:
-            text = json.dumps(value, sort_keys=True)
-            is_table = isinstance(value, Mapping | list)
+            text, is_table = json.dumps(value, sort_keys=True), isinstance(value, Mapping | list)
             if isinstance(value, float) and not math.isfinite(value):
                 self.refuse(where, "is not a finite number", value)
             elif alone and text in seen:
                 self.refuse(where, "appears twice; delete one", value)
             elif is_table and labels is None:
                 self.refuse(where, "is a table: give it a label, as in values = { mine = {...} }", value)
-            elif not is_table and key is not None and key.quantity is not None:
+            elif not is_table and key.quantity is not None:
                 with suppress(RefusedError):
                     self._quantity(value, where, key)
             seen.add(text)
-        if key is None or len(self.faults) > before:
+        if len(self.faults) > before:
             raise RefusedError
-        settings = tuple(value for _, value in values)
-        return Axis(
-            name=name, key=key, settings=settings, labels=None if labels is None else tuple(labels), place=place
-        )
+        settings, named = tuple(value for _, value in values), None if labels is None else tuple(labels)
+        return Axis(name=name, key=key, settings=settings, labels=named, place=place)
 
-    def _ranged(self, name: str, form: forms.AxisForm, place: Place) -> Axis:
+    def _ranged(self, name: str, key: Key, form: forms.AxisForm, place: Place) -> Axis:
         """Returns an axis whose values are a range."""
-        key = of_range(self.key(name, form.path, place), form)
-        if form.step is None and not self.has(*place, "count"):
-            raise self.refused(place, "needs a step or a count")
-        if form.step is not None and self.has(*place, "count"):
-            raise self.refused(place, "has both a step and a count; give one of them")
+        if (form.step is None) != self.has(*place, "count"):
+            problem = (
+                "needs a step or a count" if form.step is None else "has both a step and a count; give one of them"
+            )
+            raise self.refused(place, problem)
         interval, count = self._interval(form, place, key), form.count
-        step = self.step(form.step, place, key, interval)
-        if step is not None:
-            count = math.floor((interval.high - interval.low) / step) + 1
+        if interval.step is not None:
+            count = math.floor((interval.high - interval.low) / interval.step) + 1
         elif count == 1:
             raise self.refused((*place, "count"), "is too few for a range; for one value, write values = [...]", 1)
         if count is None:
             # The count has already been refused.
             raise RefusedError
-        axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count, step=step), place=place)
+        axis = Axis(name=name, key=key, numbers=NumberRange(interval=interval, count=count), place=place)
         if count <= plan_axes.CHECKED_POINTS:
             settings = [json.dumps(axis.setting(number)) for number in range(count)]
             for one, other in itertools.pairwise(settings):
@@ -302,7 +294,7 @@ class Reader(Document):
         return key, self._interval(form, place, key)
 
     def _interval(self, form: forms.RangeForm, place: Place, key: Key) -> Interval:
-        """Returns the interval of a range: both ends, and the scale."""
+        """Returns the interval of a range: both ends, the scale, and the step if there is one."""
         ends = {"from": form.from_, "to": form.to}
         if missing := [word for word, end in ends.items() if end is None]:
             raise self.refused(place, f"lacks {' and '.join(missing)}")
@@ -319,21 +311,18 @@ class Reader(Document):
             raise self.refused(start, "is not above zero, as a logarithmic scale requires", form.from_)
         if log and high > MOST_RATIO * low:
             raise self.refused(end, f"is more than 10^300 times from = {as_text(form.from_)}", form.to)
-        return Interval(low=low, high=high, log=log)
-
-    def step(self, given: Any, place: Place, key: Key, interval: Interval) -> Fraction | None:
-        """Returns the step of a range, or None."""
-        if given is None:
-            return None
-        step, at = self.bound(given, (*place, "step"), key), (*place, "step")
-        if interval.log:
+        interval, at = Interval(low=low, high=high, log=log, whole=key.whole), (*place, "step")
+        if (given := getattr(form, "step", None)) is None:
+            return interval
+        step = self.bound(given, at, key)
+        if log:
             raise self.refused(at, "works only with a linear scale", given)
         if step <= 0:
             raise self.refused(at, "is not above zero", given)
-        if (interval.high - interval.low) / step >= forms.MOST_VALUES:
+        if (high - low) / step >= forms.MOST_VALUES:
             problem = f"is too small for the range, which would have more than {forms.MOST_VALUES:,} values"
             raise self.refused(at, problem, given)
-        return step
+        return replace(interval, step=step)
 
     def bound(self, given: Any, place: Place, key: Key) -> Fraction:
         """Returns an end or the step of a range as a number."""
@@ -486,3 +475,8 @@ class Planned(ABC):
     def _contents(self) -> list[Any]:
         """Everything that determines the runs, and the measures and series stored for them."""
         return [{key: value for key, value in self.document.items() if key not in ("name", "limits")}, self.measures]
+
+    @cached_property
+    def digest(self) -> str:
+        """16 hex digits that change with the runs of the plan, and with the measures and series stored for them."""
+        return hashlib.sha256(json.dumps(self._contents, separators=(",", ":")).encode()).hexdigest()[:16]

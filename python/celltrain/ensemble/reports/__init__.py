@@ -11,9 +11,11 @@ Report('', 2 points, 8 measures)
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +26,13 @@ from celltrain.drawing.figure import Drawing, FigureStyle, require_matplotlib
 from celltrain.drawing.html import Inlined, render, write_figure
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.reports import analysis, figures
-from celltrain.ensemble.reports.data import Axis, Data, Failure, of_store
+from celltrain.ensemble.reports.data import Axis, Data, of_store
 from celltrain.ensemble.reports.findings import Findings
 from celltrain.ensemble.store import Store
 from celltrain.errors import StoreError
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Card, Carded
 from celltrain.running.tables import write_csv
 from celltrain.text import shown
 
@@ -88,7 +90,10 @@ class Report(Carded, Answer, Findings):
         return json.dumps(self.to_dict(), allow_nan=False, indent=1)
 
     def _card(self) -> Card:
-        return card(self)
+        tcp = [self.data.tcp_line()] if self.data.tcp else []
+        texts = [*lines(self), *tcp, *glance(self), *self.warnings]
+        notes = [".write(folder) makes a page with figures; .summary, .effects and .front are tables"]
+        return Card(title=f"Report of {self.data.name or 'a sweep'}", lines=texts, notes=notes)
 
     def __repr__(self) -> str:
         data = self.data
@@ -151,7 +156,7 @@ def report(
         layout=analysis.layout(data, lines),
         baseline=against,
         style=style,
-        warnings=(*plan_warnings.of_store(first), *data.warnings, *(() if against is None else against.warnings())),
+        warnings=(*plan_warnings.of_store(first), *(() if against is None else against.warnings())),
         little=frozenset(plan_warnings.little_points(first)),
     )
     if out is not None:
@@ -172,7 +177,7 @@ def _names(first: Store, second: Store) -> tuple[str, str]:
 
 
 #: Prefixes of the figures' names.
-FIGURES = ("comparison", "differences", "front", "spread", "lines", "effects", "map", "sample", "pairs")
+FIGURES = ("comparison", "differences", "front", "spread", "lines", "effects", "map", "sample")
 #: Maximum number of rows of a table on the page; its CSV file has all rows.
 MOST_ROWS = 200
 MOST_FAILURES, MOST_VALUES = 50, 12
@@ -199,25 +204,25 @@ def page(report: Findings, drawings: Sequence[Inlined]) -> str:
     )
 
 
-def card(report: Findings) -> Card:
-    """Creates the card of a report for `print` and notebooks: the strongest axis of each measure, and the front."""
-    data, front = report.data, report.trade_off
-    counted = f"{words.counted(len(data.points), 'point')} of {data.seed_count} seeds"
-    failed = f", {words.counted(len(data.failures), 'run')} failed" if data.failures else ""
-    missing = f", {words.counted(data.missing, 'run')} still to be run" if data.missing else ""
-    grids = []
+def lines(report: Findings) -> Iterator[str]:
+    """Yields a summary of the report in a few lines."""
+    data, front, compared = report.data, report.trade_off, report.comparison
+    failed = f", {len(data.failures):,} of them failed" if data.failures else ""
+    missing = f", {data.missing:,} still to be run" if data.missing else ""
+    points = words.counted(len(data.points), "point")
+    yield f"{shown(data.name or 'a sweep')}, by celltrain {data.version}: {points}, {words.counted(data.runs, 'run')}{failed}{missing}"
     if front is not None:
-        measures = [(data.measures[i], data.means[i]) for i in (front.x, front.y)]
-        heads = [axis.worded for axis in data.axes] + [words.measure(one.name, one.unit) for one, _ in measures]
-        grids.append(Grid(heads=["on the front", *heads], left=range(1 + len(data.axes))))
-        for place, point in zip(front.places.tolist(), front.order.tolist(), strict=True):
-            settings = [axis.label(int(axis.levels[point])) for axis in data.axes]
-            means = [words.estimated(float(own.mean[point]), float(own.half[point])) for _, own in measures]
-            grids[0].add_row(str(place), *settings, *means)
-    tcp = [data.tcp_line()] if data.tcp else []
-    lines = [f"{counted}{failed}{missing}", *tcp, *glance(report), *report.warnings]
-    notes = [".write(folder) makes a page with figures; .summary, .effects and .front are tables"]
-    return Card(title=f"Report of {data.name or 'a sweep'}", lines=lines, grids=grids, notes=notes)
+        two = " vs ".join(words.measure(data.measures[i].name) for i in front.measures)
+        each = "" if front.by is None else f", one front per {shown(front.by.worded)}"
+        yield f"{words.counted(len(front.order), 'Pareto-optimal point')} ({two}){each}{report.front_caution and f'. {report.front_caution}'}"
+    if (against := report.baseline) is not None:
+        for i, level, above, below, known in against.counts():
+            yield (
+                f"{data.measures[i].name}: {against.axis.label(level)} is above {against.name} at {above:,} of "
+                f"{words.counted(known, 'point')} and below it at {below:,} (95 % intervals of paired differences)"
+            )
+    for moved in () if compared is None else compared.measures:
+        yield f"{moved.measure.name}: {moved.beyond:,} of {words.counted(len(moved.paired), 'point')} moved beyond the seeds' spread"
 
 
 def glance(report: Findings) -> Iterator[str]:
@@ -249,15 +254,14 @@ def _values(axis: Axis) -> str:
 
 def _failures(data: Data) -> list[dict[str, Any]]:
     """Returns the errors of failed runs, the most frequent first."""
-    by_error: dict[str, list[Failure]] = {}
-    for failure in data.failures:
-        by_error.setdefault(failure.error, []).append(failure)
+    ordered = sorted(data.failures, key=attrgetter("error"))
+    by_error = [list(failures) for _, failures in itertools.groupby(ordered, attrgetter("error"))]
     return [
         {
-            "error": error,
-            "runs": len(failures),
-            "points": len({failure.point for failure in failures}),
-            "example": f"{data.named(failures[0].point)}, seed {failures[0].seed}",
+            "error": first.error,
+            "runs": 1 + len(others),
+            "points": len({first.point, *(failure.point for failure in others)}),
+            "example": f"{data.named(first.point)}, seed {first.seed}",
         }
-        for error, failures in sorted(by_error.items(), key=lambda item: -len(item[1]))
+        for first, *others in sorted(by_error, key=len, reverse=True)
     ]

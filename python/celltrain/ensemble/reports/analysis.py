@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from celltrain.drawing import words
 from celltrain.drawing.figure import COLOURS
 from celltrain.ensemble.cases import Measured
-from celltrain.ensemble.reports.data import Axis, Data, joined
+from celltrain.ensemble.reports.data import Axis, Data, combination
 from celltrain.errors import Fault, StoreError
 from celltrain.running import statistics
 from celltrain.running.statistics import Intervals, Means
@@ -23,47 +22,34 @@ MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
-    """Pareto front of one configuration: the points that no other point of it beats in two measures."""
-
-    level: int
-    """Index of the configuration among the values of `Front.by`; 0 if there is a single front."""
-    order: NDArray[np.int64]
-    """Points on the front, from the best in the first measure."""
-    doubtful: NDArray[np.int64]
-    """Points that are not significantly worse than the front."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class Front:
-    """Pareto front of each configuration."""
+    """Pareto front of each configuration: the points that no other point of it beats in two measures.
 
-    x: int
-    y: int
-    """The measures."""
-    larger_x: bool
-    larger_y: bool
-    """True if larger is better."""
+    Attributes:
+        measures: Indices of the measures.
+        larger: True for a measure if larger is better.
+        by: Axis with a front for each of its values; None if there is one front for all points.
+        axes: Axes that `by` combines.
+        parts: For each value of `by`, the points on its front, from the best in the first measure.
+        doubtful: Points that are not significantly worse than the front of their configuration.
+    """
+
+    measures: tuple[int, int]
+    larger: tuple[bool, bool]
     by: Axis | None
-    """Axis with a front for each of its values; None if there is one front for all points."""
     axes: tuple[Axis, ...]
-    """Axes that `by` combines."""
-    parts: tuple[Part, ...]
+    parts: tuple[NDArray[np.int64], ...]
+    doubtful: NDArray[np.int64]
 
     @property
     def order(self) -> NDArray[np.int64]:
         """Points of all fronts, one configuration after the other."""
-        return np.concatenate([part.order for part in self.parts])
-
-    @property
-    def doubtful(self) -> NDArray[np.int64]:
-        """Points that are not significantly worse than the front of their configuration."""
-        return np.sort(np.concatenate([part.doubtful for part in self.parts]))
+        return np.concatenate(self.parts)
 
     @property
     def places(self) -> NDArray[np.int64]:
         """Position of each point of `order` on its own front, from 1."""
-        return np.concatenate([np.arange(len(part.order)) + 1 for part in self.parts])
+        return np.concatenate([np.arange(len(part)) + 1 for part in self.parts])
 
 
 def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) -> Front | None:
@@ -91,25 +77,27 @@ def front(data: Data, wanted: Sequence[str] | None, by: Sequence[str] | None) ->
     ]:
         raise StoreError(faults)
     x, y = map(names.index, bare)
-    larger = [not name.startswith("-") for name in pair]
+    larger = (not pair[0].startswith("-"), not pair[1].startswith("-"))
     better = [
         one if is_larger else replace(one, mean=-one.mean)
         for one, is_larger in zip((data.means[x], data.means[y]), larger, strict=True)
     ]
-    combined = _combination(axes)
+    combined = combination(axes, Axis.titled)
     levels = np.zeros(len(data.points), np.int64) if combined is None else combined.levels
-    parts = tuple(_part(data, level, np.flatnonzero(levels == level), better) for level in range(int(levels.max()) + 1))
-    return Front(x=x, y=y, larger_x=larger[0], larger_y=larger[1], by=combined, axes=axes, parts=parts)
+    parts = [_part(data, np.flatnonzero(levels == level), better) for level in range(int(levels.max()) + 1)]
+    fronts, doubtful = zip(*parts, strict=True)
+    together = np.sort(np.concatenate(doubtful))
+    return Front(measures=(x, y), larger=larger, by=combined, axes=axes, parts=fronts, doubtful=together)
 
 
-def _part(data: Data, level: int, own: NDArray[np.int64], better: Sequence[Means]) -> Part:
-    """Returns the front among these points."""
+def _part(data: Data, own: NDArray[np.int64], better: Sequence[Means]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the front among these points, and the points that are not significantly worse."""
     first, second = (one.of(own) for one in better)
     best = statistics.pareto_front(first.mean, second.mean)
     order = np.flatnonzero(best)
     order = order[np.lexsort((data.points[own[order]], -second.mean[order], -first.mean[order]))]
     sure = np.isnan(first.half) | np.isnan(second.half) | statistics.behind(first, second)
-    return Part(level=level, order=own[order], doubtful=own[~best & ~sure])
+    return own[order], own[~best & ~sure]
 
 
 def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]:
@@ -118,27 +106,23 @@ def _configurations(data: Data, names: Sequence[str] | None) -> tuple[Axis, ...]
         return tuple(dict.fromkeys(data.factor(name, "front-by") for name in names))
     axes = tuple(axis for axis in data.grids if data.is_network(axis))
     # If every point is a different network, fronts with a single point would be meaningless.
-    each = _combination(axes)
+    each = combination(axes, Axis.titled)
     return axes if each is not None and np.bincount(each.levels).max() > 1 else ()
-
-
-def _combination(axes: Sequence[Axis]) -> Axis | None:
-    """Combines axes into one, whose values are the combinations with points. Returns None for no axes."""
-    if len(axes) < 2:
-        return axes[0] if axes else None
-    rows, levels = np.unique(np.stack([axis.levels for axis in axes]), axis=1, return_inverse=True)
-    return joined(axes, rows.T.tolist(), levels.reshape(-1), Axis.titled)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Axes used in a line plot."""
+    """Axes used in a line plot.
+
+    Attributes:
+        over: Horizontal axis.
+        by: Axis that determines the colours.
+        panel: Axis that determines the panels.
+    """
 
     over: Axis
     by: Axis | None = None
-    """Axis that determines the colours."""
     panel: Axis | None = None
-    """Axis that determines the panels."""
 
 
 def layout(data: Data, names: Sequence[str] | None, compared: Axis | None = None) -> Layout | None:
@@ -182,12 +166,17 @@ def _named_layout(data: Data, names: Sequence[str]) -> Layout:
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
-    """Differences from one value of an axis, between runs with the same seed and the same values of all other axes."""
+    """Differences from one value of an axis, between runs with the same seed and the same values of all other axes.
+
+    Attributes:
+        data: The runs.
+        axis: The axis.
+        level: Index of the value among the values of the axis.
+    """
 
     data: Data
     axis: Axis
     level: int
-    """Index of the value among the values of the axis."""
 
     @property
     def name(self) -> str:
@@ -224,17 +213,13 @@ class Baseline:
         """Mean difference of each value of the axis over all other axes, by measure."""
         return tuple(self.data.over(column, self.axis.levels, len(self.axis.values)) for column in self.values.T)
 
-    def beyond(self, measure: int, level: int) -> tuple[int, int, int]:
-        """Counts a value's points with a significant increase, with a significant decrease, and with an interval."""
-        above, below = self._significant(measure, level)
-        known = (self.axis.levels == level) & ~np.isnan(self.of_points[measure].half)
-        return int(above.sum()), int(below.sum()), int(known.sum())
-
     def counts(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yields the measure, the value, and the counts of `beyond`."""
-        for measure in range(len(self.data.measures)):
+        """Yields each measure and value, with its points significantly above, significantly below, and with an interval."""
+        for measure, means in enumerate(self.of_points):
             for level in self.others:
-                yield (measure, level, *self.beyond(measure, level))
+                known = (self.axis.levels == level) & ~np.isnan(means.half)
+                above, below = self._significant(measure, level)
+                yield measure, level, int(above.sum()), int(below.sum()), int(known.sum())
 
     def warnings(self) -> Iterator[str]:
         """Yields a warning for each value that is above the baseline at some points, and below it at others."""
@@ -281,14 +266,26 @@ def baseline(data: Data, text: str) -> Baseline:
 
 @dataclass(frozen=True, kw_only=True)
 class Moved:
-    """Change of a measure between two stores, for each point in both."""
+    """Change of a measure between two stores, for each point in both.
+
+    Attributes:
+        measure: The measure.
+        first: Means in the first store.
+        second: Means in the second store.
+        differences: Second mean minus the first.
+        paired: True if the point's difference is paired by seed; otherwise the interval is Welch's.
+    """
 
     measure: Measured
     first: Means
     second: Means
     differences: Intervals
     paired: NDArray[np.bool_]
-    """True if the point's difference is paired by seed; otherwise the interval is Welch's."""
+
+    @property
+    def interval(self) -> NDArray[np.str_]:
+        """Kind of interval of each difference."""
+        return np.where(self.paired, "paired", "Welch")
 
     @property
     def beyond(self) -> int:
@@ -304,29 +301,28 @@ class Moved:
         sureness = np.where(differences.mean == 0, 0.0, np.nan_to_num(sureness, nan=-1.0, posinf=np.inf))
         return np.argsort(-sureness, kind="stable")
 
-    @property
-    def values(self) -> tuple[NDArray[Any], ...]:
-        """The columns of the table of changes."""
-        first, second, differences = self.first, self.second, self.differences
-        changes = (differences.mean, differences.half, differences.beyond, np.where(self.paired, "paired", "Welch"))
-        return (first.n, first.mean, second.n, second.mean, *changes)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison:
-    """Two stores with the same axes, point by point."""
+    """Two stores with the same axes, point by point.
+
+    Attributes:
+        first: Name of the first store.
+        second: Name of the second store.
+        data: Data of the first store.
+        points: Points in both stores, as indices into `data`.
+        measures: Changes of the measures.
+        only_first: Points in the first store only, in words.
+        only_second: Points in the second store only, in words.
+    """
 
     first: str
     second: str
-    """Names of the stores."""
     data: Data
-    """Data of the first store."""
     points: NDArray[np.int64]
-    """Points in both stores, as indices into `data`."""
     measures: tuple[Moved, ...]
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
-    """Points in one store only, in words."""
 
     @property
     def paired(self) -> int:
@@ -357,43 +353,52 @@ def compare(first: Data, second: Data, names: tuple[str, str]) -> Comparison:
         raise StoreError.of_file(f"{names[0]} and {names[1]}", problem)
     other = np.array([places[keys[place]] for place in both], dtype=np.int64)
     measures = [measure.name for measure in second.measures]
-    sides = [(first, both), (second, other)]
+    order = [measures.index(measure.name) for measure in first.measures]
+    point, values = _aligned([(first, both, list(range(len(order)))), (second, other, order)])
     return Comparison(
         first=names[0],
         second=names[1],
         data=first,
         points=both,
-        measures=tuple(
-            _moved(measure, sides, (i, measures.index(measure.name))) for i, measure in enumerate(first.measures)
-        ),
+        measures=tuple(_moved(one, point, values[..., i], len(both)) for i, one in enumerate(first.measures)),
         only_first=tuple(first.named(place) for place, key in enumerate(keys) if key not in places),
         only_second=tuple(second.named(place) for place, key in enumerate(others) if key not in known),
     )
 
 
-def _moved(measure: Measured, both: Sequence[tuple[Data, NDArray[np.int64]]], columns: tuple[int, int]) -> Moved:
-    sides = []
-    for (data, points), column in zip(both, columns, strict=True):
+def _aligned(
+    sides: Sequence[tuple[Data, NDArray[np.int64], Sequence[int]]],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Returns the point of each run that either store has, and the values by store, run and measure.
+
+    Args:
+        sides: The data of each store, its points, and its measures. Points with the same index are compared.
+    """
+    points, seeds, values = [], [], []
+    for data, own, measures in sides:
         place = np.full(len(data.points), -1)
-        place[points] = np.arange(len(points))
-        values, point = data.values[:, column], place[data.point]
-        good = ~np.isnan(values) & (point >= 0)
-        order = np.lexsort((data.seed[good], point[good]))
-        sides.append((point[good][order], data.seed[good][order], values[good][order]))
-    count = len(both[0][1])
-    (one, one_seeds, one_values), (two, two_seeds, two_values) = sides
-    means = [statistics.means(point, values, count) for point, _, values in sides]
-    welch = statistics.welch(*means)
+        place[own] = np.arange(len(own))
+        point = place[data.point]
+        points.append(point[point >= 0])
+        seeds.append(data.seed[point >= 0])
+        values.append(data.values[:, measures][point >= 0])
+    different, seed = np.unique(np.concatenate(seeds), return_inverse=True)
+    runs, places = np.unique(np.concatenate(points) * len(different) + seed, return_inverse=True)
+    made = np.full((2, len(runs), len(sides[0][2])), np.nan)
+    for aligned, of_store, at in zip(made, values, np.split(places, [len(values[0])]), strict=True):
+        aligned[at] = of_store
+    return runs // max(len(different), 1), made
+
+
+def _moved(measure: Measured, point: NDArray[np.int64], values: NDArray[np.float64], count: int) -> Moved:
+    """Returns the change of a measure, from its values by store and run."""
+    first, second, by_pair = (statistics.means(point, own, count) for own in (*values, values[1] - values[0]))
     # A point is paired if both stores have results for exactly the same seeds.
-    seeds, code = np.unique(np.concatenate([one_seeds, two_seeds]), return_inverse=True)
-    runs = [point * len(seeds) + own for (point, _, _), own in zip(sides, np.split(code, [len(one)]), strict=True)]
-    shared = np.bincount(np.intersect1d(runs[0], runs[1]) // max(len(seeds), 1), minlength=count)
-    paired = (shared == means[0].n) & (shared == means[1].n) & (shared > 0)
-    by_pair = statistics.paired(one[paired[one]], one_values[paired[one]], two_values[paired[two]], count)
-    differences = Intervals(
-        mean=np.where(paired, by_pair.mean, welch.mean), half=np.where(paired, by_pair.half, welch.half)
-    )
-    return Moved(measure=measure, first=means[0], second=means[1], differences=differences, paired=paired)
+    paired = (by_pair.n == first.n) & (by_pair.n == second.n) & (by_pair.n > 0)
+    welch = statistics.welch(first, second)
+    mean, half = (np.where(paired, getattr(by_pair, end), getattr(welch, end)) for end in ("mean", "half"))
+    differences = Intervals(mean=mean, half=half)
+    return Moved(measure=measure, first=first, second=second, differences=differences, paired=paired)
 
 
 def _differences(first: Data, second: Data, names: tuple[str, str]) -> Iterator[Fault]:

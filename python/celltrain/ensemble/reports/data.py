@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain.drawing import words
-from celltrain.ensemble import cases
 from celltrain.ensemble.cases import Measured
 from celltrain.ensemble.plan import tcps
-from celltrain.ensemble.plan_warnings import NETWORKS, lock_step_of_store
+from celltrain.ensemble.plan_warnings import NETWORKS
 from celltrain.ensemble.store.database import axes_of
 from celltrain.errors import CelltrainError, Fault, StoreError
+from celltrain.model.grids import Grid
 from celltrain.model.network import short_tcp, tcp_line
 from celltrain.running import statistics
 from celltrain.running.statistics import Means
@@ -38,23 +38,27 @@ MOST_MAPS = 12
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Axis:
-    """A parameter of the sweep, or several that move together."""
+    """A parameter of the sweep, or several that move together.
+
+    Attributes:
+        name: Name of the axis, or names separated by commas.
+        unit: Empty if the values are words; `1` for pure numbers.
+        meaning: Path into the scenario.
+        worded: Name for display.
+        values: Distinct values: numbers in ascending order, words in the order of the plan.
+        levels: Index of each point's value among the values.
+        sampled: True if the values were drawn at random, so that they form no grid.
+        first: First of several axes that move together. Its values may be numbers.
+    """
 
     name: str
     unit: str
-    """Empty if the values are words; `1` for pure numbers."""
     meaning: str
-    """Path into the scenario."""
     worded: str
-    """Name for display."""
     values: tuple[float | str, ...]
-    """Distinct values: numbers in ascending order, words in the order of the plan."""
     levels: NDArray[np.int64]
-    """Index of each point's value among the values."""
     sampled: bool = False
-    """True if the values were drawn at random, so that they form no grid."""
     first: Axis | None = None
-    """First of several axes that move together. Its values may be numbers."""
 
     @property
     def names(self) -> list[str]:
@@ -89,39 +93,52 @@ class Axis:
         return self.label(level) if self.words else f"{self.worded} {self.label(level)}"
 
 
-def joined(
-    axes: Sequence[Axis], rows: Sequence[Sequence[int]], levels: NDArray[np.int64], label: Callable[[Axis, int], str]
-) -> Axis:
-    """Combines several axes into one. Its values are texts, one for each row of levels."""
-    texts = tuple(", ".join(label(axis, int(level)) for axis, level in zip(axes, row, strict=True)) for row in rows)
+def combination(axes: Sequence[Axis], label: Callable[[Axis, int], str]) -> Axis | None:
+    """Combines axes into one, whose values are the combinations with points. Returns None for no axes."""
+    if len(axes) < 2:
+        return axes[0] if axes else None
+    columns, levels = np.unique(np.stack([axis.levels for axis in axes]), axis=1, return_inverse=True)
+    rows = columns.T.tolist()
+    texts = tuple(", ".join(label(axis, level) for axis, level in zip(axes, row, strict=True)) for row in rows)
     name, worded = (", ".join(getattr(axis, part) for axis in axes) for part in ("name", "worded"))
-    return Axis(name=name, unit="", meaning="axes together", worded=worded, values=texts, levels=levels, first=axes[0])
+    levels, meaning = levels.reshape(-1), "axes together"
+    return Axis(name=name, unit="", meaning=meaning, worded=worded, values=texts, levels=levels, first=axes[0])
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """A run that has no values."""
+    """A run that has no values.
+
+    Attributes:
+        point: Index among the points of the report.
+        seed: Seed of the run.
+        error: The reason.
+    """
 
     point: int
-    """Index among the points of the report."""
     seed: int
     error: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Effect:
-    """Effect of an axis on a measure."""
+    """Effect of an axis on a measure.
+
+    Attributes:
+        axis: The axis.
+        measure: The measure.
+        means: Means over the points of each value of the axis, or of each range of a sampled axis.
+        places: Values, or the mean of each range; 0, 1, ... for words.
+        of_points: Mean of each point.
+        share: Fraction of the variance of the points' means explained by the axis, 0 to 1.
+    """
 
     axis: Axis
     measure: Measured
     means: Means
-    """Means over the points of each value of the axis, or of each range of a sampled axis."""
     places: NDArray[np.float64]
-    """Values, or the mean of each range; 0, 1, ... for words."""
     of_points: NDArray[np.float64]
-    """Mean of each point."""
     share: float
-    """Fraction of the variance of the points' means explained by the axis, 0 to 1."""
 
     def text(self, level: int, *, unit: bool = False) -> str:
         """Formats a value, optionally with its unit."""
@@ -136,35 +153,67 @@ class Data:
     """The runs of one store.
 
     Runs are rows of `point`, `seed` and `values`; failed runs are not included.
+
+    Attributes:
+        name: Name of the plan.
+        version: Version of celltrain that made the store.
+        profile: Profile of its build.
+        plan: The plan as written.
+        axes: The axes.
+        measures: The measures, with units and meanings.
+        points: Number of each point in the plan.
+        point: Index of each run's point in `points`.
+        seed: Seed of each run.
+        values: Runs by measures; NaN if a run lacks one.
+        failures: Runs without values.
+        missing: Number of runs of the plan that are still to be done; None if unknown.
+        tcp: Descriptions of the points' TCPs; empty if unknown.
     """
 
     name: str
-    """Name of the plan."""
     version: str
     profile: str
     plan: Mapping[str, Any]
-    """The plan as written."""
     axes: tuple[Axis, ...]
     measures: tuple[Measured, ...]
     points: NDArray[np.int64]
-    """Number of each point in the plan."""
     point: NDArray[np.int64]
-    """Index of each run's point in `points`."""
     seed: NDArray[np.uint64]
     values: NDArray[np.float64]
-    """Runs by measures; NaN if a run lacks one."""
     failures: tuple[Failure, ...]
     missing: int | None
-    """Number of runs of the plan that are still to be done; None if unknown."""
     tcp: tuple[str, ...]
-    """Descriptions of the points' TCPs; empty if unknown."""
-    warnings: tuple[str, ...]
-    """Reasons to doubt the results."""
 
     @property
     def runs(self) -> int:
         """Number of runs, including failed ones."""
         return len(self.point) + len(self.failures)
+
+    @property
+    def varied(self) -> list[Axis]:
+        """Axes with more than one value."""
+        return [axis for axis in self.axes if len(axis.values) > 1]
+
+    def grid(
+        self,
+        means: Sequence[Means],
+        points: Iterable[int],
+        formatted: Callable[[float, float], str] = words.estimated,
+        *,
+        counts: bool = False,
+    ) -> Grid:
+        """Returns a table of means of all measures, with a row for each point, and on request the number of runs."""
+        axes = self.varied
+        heads = [axis.worded for axis in axes] + ["runs"] * counts
+        heads += [words.measure(one.name, one.unit) for one in self.measures]
+        grid = Grid(heads=heads, left=[place for place, axis in enumerate(axes) if axis.words], keys=len(axes))
+        for point in points:
+            runs = [f"{max(int(own.n[point]) for own in means):,}"] * counts
+            settings = [axis.label(int(axis.levels[point])) for axis in axes]
+            grid.add_row(
+                *settings, *runs, *(formatted(float(own.mean[point]), float(own.half[point])) for own in means)
+            )
+        return grid
 
     def named(self, point: int) -> str:
         """Describes a point by its values."""
@@ -178,7 +227,7 @@ class Data:
 
     def means_of(self, values: NDArray[np.float64]) -> tuple[Means, ...]:
         """Returns the means of the points, for each column of an array of runs by measures."""
-        return tuple(cases.means(self.point, column, len(self.points)) for column in values.T)
+        return tuple(statistics.means(self.point, column, len(self.points)) for column in values.T)
 
     def over(self, values: NDArray[np.float64], levels: NDArray[np.int64], count: int) -> Means:
         """Returns the means of values by the level of their run's point. All points of a level have the same weight."""
@@ -190,13 +239,13 @@ class Data:
     def factors(self) -> tuple[Axis, ...]:
         """Axes with more than one value. Axes that move together are combined into one."""
         groups: list[list[Axis]] = []
-        for axis in (axis for axis in self.axes if len(axis.values) > 1):
+        for axis in self.varied:
             group = next((group for group in groups if _move_together(group[0], axis)), None)
             if group is None:
                 groups.append([axis])
             else:
                 group.append(axis)
-        return tuple(group[0] if len(group) == 1 else _together(group) for group in groups)
+        return tuple(filter(None, (combination(group, Axis.label) for group in groups)))
 
     @cached_property
     def grids(self) -> list[Axis]:
@@ -292,13 +341,6 @@ def _move_together(one: Axis, other: Axis) -> bool:
     return len(np.unique(np.stack([one.levels, other.levels]), axis=1).T) == len(one.values)
 
 
-def _together(axes: Sequence[Axis]) -> Axis:
-    """Combines axes that move together into one, with the levels of the first."""
-    _, first = np.unique(axes[0].levels, return_index=True)
-    rows = np.stack([axis.levels[first] for axis in axes], axis=1)
-    return joined(axes, rows.tolist(), axes[0].levels, Axis.label)
-
-
 def _ranges(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Divides sampled values into equally populated ranges; returns each value's range, and the mean of each range."""
     distinct, place = np.unique(values, return_inverse=True)
@@ -354,7 +396,6 @@ def of_store(store: Store, measures: Sequence[str] | None = None) -> Data:
         ),
         missing=store.missing(len(runs)),
         tcp=tcp,
-        warnings=tuple(lock_step_of_store(store)),
     )
 
 

@@ -18,11 +18,11 @@ from celltrain.drawing import lines, points, words
 from celltrain.drawing.figure import BARS, Drawing, FigureStyle, direction, legible
 from celltrain.drawing.lines import Scale, spread
 from celltrain.drawing.points import Coordinate, Map
-from celltrain.ensemble import cases
 from celltrain.ensemble.cases import Measured, bounds
 from celltrain.ensemble.reports.analysis import Baseline, Comparison, Front, Layout
 from celltrain.ensemble.reports.data import Axis, Data, Effect
 from celltrain.ensemble.reports.findings import Findings
+from celltrain.running import statistics
 
 #: Maximum number of panels in a figure, and of axes for which a map of each pair is drawn.
 MOST_PANELS, MOST_PAIRED = 12, 4
@@ -49,7 +49,7 @@ def drawings(findings: Findings, look: FigureStyle) -> Iterator[Drawing]:
         partial(front, data, findings.trade_off),
         partial(histogram, data),
         *grouped,
-        *(partial(draw, data, i) for draw in (effects, heat_map, sample, pairs) for i in every),
+        *(partial(draw, data, i) for draw in (effects, heat_map, sample) for i in every),
     ]
     for make in makers:
         with look.applied():
@@ -62,17 +62,18 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
     """Draws points by two measures, with the Pareto front of each configuration; None if there is no front."""
     if trade is None:
         return None
-    x, y = (_coordinate(data, i) for i in (trade.x, trade.y))
-    x, y = (replace(x, label=direction(x.label, trade.larger_x)), replace(y, label=direction(y.label, trade.larger_y)))
-    parts = [trade.parts[place] for place in spread(len(trade.parts), MOST_PANELS)]
-    by, longest = trade.by, LONGEST_TITLE[look.width]
+    x, y = (
+        replace(at, label=direction(at.label, is_larger))
+        for at, is_larger in zip((_coordinate(data, i) for i in trade.measures), trade.larger, strict=True)
+    )
+    shown, by, longest = spread(len(trade.parts), MOST_PANELS), trade.by, LONGEST_TITLE[look.width]
     panels = [
         points.Front(
-            title="" if by is None else legible(by.titled(part.level), longest),
-            points=np.arange(len(data.points)) if by is None else np.flatnonzero(by.levels == part.level),
-            order=part.order,
+            title="" if by is None else legible(by.titled(level), longest),
+            points=np.arange(len(data.points)) if by is None else np.flatnonzero(by.levels == level),
+            order=trade.parts[level],
         )
-        for part in parts
+        for level in shown
     ]
     colouring = None
     for axis in data.strongest([axis for axis in data.factors if axis not in trade.axes], 1):
@@ -82,13 +83,13 @@ def front(data: Data, trade: Front | None, look: FigureStyle) -> Drawing | None:
     all_barred = all(len(panel.barred) == len(panel.points) for panel in panels)
     whose = "the means" if all_barred else "the fronts' means"
     of_each = "" if by is None else f" A panel for each {by.worded}."
-    some = "" if len(parts) == len(trade.parts) else " Not all have one."
+    some = "" if len(shown) == len(trade.parts) else " Not all have one."
     caption = (
         "Every dot is a point of the sweep: the mean over its seeds. Ringed and numbered: the Pareto front, points that no "
         f"other{' of its configuration' if by is not None else ''} beats in both measures.{of_each}{some}"
         f"{'' if np.isnan(x.half).all() else f' Grey bars: the 95 % intervals of {whose}.'}"
     )
-    up, across = (words.measure(data.measures[i].name) for i in (trade.y, trade.x))
+    across, up = (words.measure(data.measures[i].name) for i in trade.measures)
     return Drawing(name="front", title=f"{up} against {across}", caption=caption, figure=figure, look=look)
 
 
@@ -182,26 +183,6 @@ def heat_map(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     return Drawing(name=name, title=title, caption=caption, figure=figure, look=look)
 
 
-def pairs(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
-    """Draws a heat map for every pair of grid axes, averaged over the others; None for fewer than three axes."""
-    about, means = data.measures[measure], data.means[measure].mean
-    grids = data.strongest(data.grids, MOST_PAIRED)
-    if len(grids) < 3:
-        return None
-    cells = []
-    for pair in itertools.combinations(grids, 2):
-        # Numbers are on the horizontal axis, as words need more room there. Otherwise the axis with more values is
-        # horizontal.
-        across, up = sorted(pair, key=lambda one: (not one.words, len(one.values)), reverse=True)
-        cells.append(_map(across, up, means, ""))
-    figure = points.heat_maps(cells, _label(about), look, height=3.0)
-    count = len(data.factors)
-    few = f" Of {count} axes the {MOST_PAIRED} that matter most." if count > MOST_PAIRED else ""
-    caption = f"In each panel the mean over the seeds and over all axes that are not in it.{few}"
-    name, title = f"pairs-{data.slug(measure)}", f"{words.measure(about.name)} over every pair of axes"
-    return Drawing(name=name, title=title, caption=caption, figure=figure, look=look)
-
-
 def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     """Draws a measure over pairs of sampled axes, with a dot for each random point; None for fewer than two."""
     about, means = data.measures[measure], data.means[measure].mean
@@ -211,7 +192,7 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
         return None
     # Points that differ only in other axes are averaged into one dot.
     _, first, spot = np.unique(np.stack([f.levels for f in sampled]), axis=1, return_index=True, return_inverse=True)
-    values = cases.means(spot.reshape(-1), means, len(first)).mean
+    values = statistics.means(spot.reshape(-1), means, len(first)).mean
     dots = []
     for pair in both:
         scales = [(_scale(axis), axis.levels[first]) for axis in pair]
@@ -251,7 +232,7 @@ def _map(across: Axis, up: Axis, means: NDArray[np.float64], title: str) -> Map:
     """Returns a map with the average of the points in each cell."""
     rows, columns = len(up.values), len(across.values)
     cell = up.levels * columns + across.levels
-    values = cases.means(cell, means, rows * columns).mean.reshape(rows, columns)
+    values = statistics.means(cell, means, rows * columns).mean.reshape(rows, columns)
     return Map(across=_scale(across), up=_scale(up), values=values, title=title)
 
 

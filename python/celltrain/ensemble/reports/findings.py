@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,38 +41,42 @@ DIFFERENCES = {
     "low": Column("low", "float64", "", "lower end of its 95 % interval"),
     "high": Column("high", "float64", "", "its upper end"),
 }
-#: Columns of the differences between two stores, in the order of `Moved.values`.
-MOVED = (
-    Column("n_first", "int64", "1", "values in the first store"),
-    Column("mean_first", "float64", "", "their mean"),
-    Column("n_second", "int64", "1", "values in the second store"),
-    Column("mean_second", "float64", "", "their mean"),
-    Column("difference", "float64", "", "second mean less first"),
-    Column("half", "float64", "", "half the width of its 95 % interval; null without one"),
-    Column("beyond", "bool", "1", "whether the interval leaves zero out"),
-    Column("interval", "string", "", "paired by seed where both have the same seeds, else Welch's"),
-)
+#: Columns of the differences between two stores, by attribute of `Moved`.
+MOVED = {
+    "first.n": Column("n_first", "int64", "1", "values in the first store"),
+    "first.mean": Column("mean_first", "float64", "", "their mean"),
+    "second.n": Column("n_second", "int64", "1", "values in the second store"),
+    "second.mean": Column("mean_second", "float64", "", "their mean"),
+    "differences.mean": Column("difference", "float64", "", "second mean less first"),
+    "differences.half": Column("half", "float64", "", "half the width of its 95 % interval; null without one"),
+    "differences.beyond": Column("beyond", "bool", "1", "whether the interval leaves zero out"),
+    "interval": Column("interval", "string", "", "paired by seed where both have the same seeds, else Welch's"),
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Findings:
-    """All results of a report on a store."""
+    """All results of a report on a store.
+
+    Attributes:
+        data: Runs of the store.
+        trade_off: Pareto fronts of two measures; None if there are none.
+        comparison: Differences from another store.
+        layout: Axes of the line plots; None if there are none.
+        baseline: Differences from a baseline value of an axis, paired by seed; None without a baseline.
+        style: Name or file of a matplotlib style; celltrain's own when None.
+        warnings: Reasons to doubt the means, such as axes that changed nothing.
+        little: Numbers of the points that carry much less traffic than others.
+    """
 
     data: Data
     trade_off: Front | None
-    """Pareto fronts of two measures."""
     comparison: Comparison | None
-    """Differences from another store."""
     layout: Layout | None
-    """Axes of the line plots; None if there are none."""
     baseline: Baseline | None
-    """Differences from a baseline value of an axis, paired by seed; None without a baseline."""
     style: str | None
-    """Name or file of a matplotlib style; celltrain's own when None."""
     warnings: tuple[str, ...]
-    """Reasons to doubt the means, such as axes that changed nothing."""
     little: frozenset[int]
-    """Numbers of the points that carry much less traffic than others."""
 
     @property
     def layout_against(self) -> Layout | None:
@@ -104,7 +109,7 @@ class Findings:
         if front is None:
             return arrow(self._settings(np.array([], np.int64)))
         columns = self._settings(front.order)
-        for i in (front.x, front.y):
+        for i in front.measures:
             measure, means = data.measures[i], data.means[i].of(front.order)
             columns += [
                 (measure, means.mean),
@@ -133,9 +138,11 @@ class Findings:
         points = np.array([], np.int64) if compared is None else compared.points
         names = texts(np.repeat(np.arange(len(measures)), len(points)), [moved.measure.name for moved in measures])
         settings = self._settings(np.tile(points, len(measures)))
-        parts = [moved.values for moved in measures]
-        values = [[value for part in parts for value in part[place].tolist()] for place in range(len(MOVED))]
-        return arrow([*settings, (MEASURE, names), *zip(MOVED, values, strict=True)])
+        values = [
+            (column, [value for moved in measures for value in attrgetter(path)(moved).tolist()])
+            for path, column in MOVED.items()
+        ]
+        return arrow([*settings, (MEASURE, names), *values])
 
     @cached_property
     def differences(self) -> pa.Table:
@@ -203,8 +210,8 @@ class Findings:
 
     def _front(self, front: Front) -> dict[str, Any]:
         return {
-            "measures": [self.data.measures[i].name for i in (front.x, front.y)],
-            "larger_is_better": [front.larger_x, front.larger_y],
+            "measures": [self.data.measures[i].name for i in front.measures],
+            "larger_is_better": list(front.larger),
             "by": [name for axis in front.axes for name in axis.names],
             "points": self.front.to_pylist(),
             "doubtful": self.data.points[front.doubtful].tolist(),
@@ -257,7 +264,7 @@ def _comparison(compared: Comparison) -> dict[str, Any]:
                         "second": number(moved.second.mean[i]),
                         "difference": number(moved.differences.mean[i]),
                         "half": number(moved.differences.half[i]),
-                        "interval": "paired" if moved.paired[i] else "Welch",
+                        "interval": str(moved.interval[i]),
                     }
                     for i in np.flatnonzero(moved.differences.beyond).tolist()
                 ],

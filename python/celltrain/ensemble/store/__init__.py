@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,7 +27,7 @@ from celltrain import _core
 from celltrain.ensemble.cases import Measured, measured, store_columns
 from celltrain.ensemble.plan import Axis, Plan, run_key
 from celltrain.ensemble.store.database import DAMAGE, MEND, Database, Repeat, Totals, axes_of, size
-from celltrain.ensemble.store.folder import Kind, Lock, clear, uninterrupted
+from celltrain.ensemble.store.folder import Kind, Lock, uninterrupted
 from celltrain.ensemble.store.runs import StoredRuns, read, schema
 from celltrain.errors import Fault, StoreError, needed
 from celltrain.model.arguments import Answer, checked
@@ -42,11 +42,12 @@ __all__ = ["FORMAT", "Measured", "RunRecord", "Store", "measured"]
 
 #: Format version of the folder and its database. Celltrain 0.2 wrote format 1: Parquet parts and a ledger.
 FORMAT = 2
-DATABASE, LOCK = "store.sqlite", "lock"
+DATABASE = "store.sqlite"
 #: The file that identifies a store of format 1.
 OLD_MANIFEST = "manifest.json"
 _NEEDS = {"measures": list, "columns": list, "units": dict}
-KIND = Kind("store", DATABASE, FORMAT, StoreError, unseen="in its measures or its sample", needs=_NEEDS)
+_UNSEEN = "in its measures or its sample"
+KIND = Kind("store", DATABASE, FORMAT, StoreError, unseen=_UNSEEN, needs=_NEEDS, former=OLD_MANIFEST)
 #: Number of hexadecimal digits of a run's key.
 KEY_DIGITS = 24
 
@@ -282,32 +283,11 @@ class Store(Carded, Answer):
 
     # To write.
 
-    @staticmethod
-    def refuse(folder: Path) -> None:
-        """Raises `StoreError` unless a store can be created in a folder."""
-        problem = None
-        try:
-            if _is_store(folder):
-                problem = "is already a store: continue it with --resume, or name another folder"
-            elif folder.exists() and not folder.is_dir():
-                problem = "is a file, not a folder"
-            elif folder.is_dir() and any(folder.iterdir()) and not _half_made(folder):
-                problem = "contains other files: name a folder that is new or empty"
-        except OSError as error:
-            raise _not_made(folder, error) from None
-        if problem is not None:
-            raise StoreError.of_file(folder, problem)
-
     @classmethod
     @checked(StoreError)
     def create(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """Returns a new store for a plan, open for writing; raises `StoreError` if the folder is in use."""
         folder = Path(path)
-        cls.refuse(folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise _not_made(folder, error) from None
         manifest = KIND.new(
             plan,
             # The total is unknown if the number of seeds depends on the values.
@@ -319,12 +299,8 @@ class Store(Carded, Answer):
             ],
             units={one.name: {"unit": one.unit, "meaning": one.meaning} for one in map(measured, plan.measures)},
         )
-        lock = Lock(folder / LOCK)
+        lock = KIND.begin(folder)
         with lock.released_on_error():
-            clear(folder)
-            # Another sweep may have created the store meanwhile.
-            if _is_store(folder):
-                cls.refuse(folder)
             Database.create(folder / DATABASE, manifest)
             return cls._writable(folder, manifest, plan, lock)
 
@@ -340,14 +316,13 @@ class Store(Carded, Answer):
             manifest = _manifest(folder)
         except StoreError:
             with contextlib.suppress(OSError):
-                if _half_made(folder):
+                if any(folder.iterdir()) and KIND.is_half_made(folder):
                     return cls.create(folder, plan)
             raise
         if faults := list(KIND.differences(folder, manifest, plan)):
             raise StoreError(faults)
-        lock = Lock(folder / LOCK)
+        lock = KIND.locked(folder)
         with lock.released_on_error():
-            clear(folder)
             return cls._writable(folder, manifest, plan, lock)
 
     @classmethod
@@ -370,18 +345,10 @@ class Store(Carded, Answer):
             with uninterrupted():
                 self.database.add(rows, repeats, self.plan.measures, self._settings)
 
-    @checked(StoreError)
-    def drop_failed(self, worth: Callable[[str], bool]) -> int:
-        """Deletes failed runs that should be repeated, so that they are missing again; returns their number.
-
-        Args:
-            worth: Called with the error of a run; returns whether to repeat it.
-
-        Raises:
-            StoreError: If the store cannot be read or written.
-        """
+    def drop_failed(self) -> None:
+        """Deletes failed runs, so that they are missing again; raises `StoreError` if that cannot be done."""
         with uninterrupted():
-            return self.database.drop_failed(worth) if self.database.totals().failed else 0
+            self.database.drop_failed()
 
     def close(self) -> None:
         """Releases the lock, so that others can write."""
@@ -436,18 +403,3 @@ def _manifest(folder: Path) -> dict[str, Any]:
         manifest = KIND.understood(folder, database.about())
         database.expect(manifest)
         return manifest
-
-
-def _is_store(folder: Path) -> bool:
-    return any((folder / name).exists() for name in (DATABASE, OLD_MANIFEST))
-
-
-def _half_made(folder: Path) -> bool:
-    """Returns whether the folder contains only what an interrupted creation of a store left behind."""
-    names = [one.name for one in folder.iterdir()]
-    return bool(names) and all(name == LOCK or (name.startswith(".") and name.endswith(".tmp")) for name in names)
-
-
-def _not_made(folder: Path, error: OSError) -> StoreError:
-    reason = (error.strerror or str(error)).lower()
-    return StoreError.of_file(folder, f"cannot be made ({reason})")

@@ -92,16 +92,19 @@ class Repeat(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Numbers of runs in a store."""
+    """Numbers of runs in a store.
+
+    Attributes:
+        runs: Runs done, including failed ones.
+        failed: Runs that failed.
+        repeats: Runs that repeat a run of another point.
+        checks: Sum of the checksums of all runs, modulo 2^64, as a signed number.
+    """
 
     runs: int
-    """Runs done, including failed ones."""
     failed: int
-    """Runs that failed."""
     repeats: int
-    """Runs that repeat a run of another point."""
     checks: int
-    """Sum of the checksums of all runs, modulo 2^64, as a signed number."""
 
 
 class Database:
@@ -262,17 +265,15 @@ class Database:
             repeated = connection.executemany("INSERT OR IGNORE INTO repeats VALUES (?, ?, ?)", again).rowcount
             self._count(connection, len(table), len(table.errors), max(repeated, 0), int(checked.sum()))
 
-    def drop_failed(self, worth: Callable[[str], bool]) -> int:
-        """Deletes the failed runs for which `worth` returns True; returns their number."""
+    def drop_failed(self) -> None:
+        """Deletes the failed runs."""
         with self._transaction() as connection:
-            failed = connection.execute("SELECT run, error, checked FROM runs WHERE error IS NOT NULL").fetchall()
-            chosen = [(run, checked) for run, error, checked in failed if worth(error)]
-            connection.executemany("DELETE FROM runs WHERE run = ?", [(run,) for run, _ in chosen])
+            failed = connection.execute("SELECT checked FROM runs WHERE error IS NOT NULL").fetchall()
+            connection.execute("DELETE FROM runs WHERE error IS NOT NULL")
             # A repeat of a deleted run is missing again.
             query = "DELETE FROM repeats WHERE run_key NOT IN (SELECT run_key FROM runs)"
-            repeats = connection.execute(query).rowcount if chosen else 0
-            self._count(connection, -len(chosen), -len(chosen), -repeats, -sum(checked for _, checked in chosen))
-        return len(chosen)
+            repeats = connection.execute(query).rowcount if failed else 0
+            self._count(connection, -len(failed), -len(failed), -repeats, -sum(checked for (checked,) in failed))
 
     @staticmethod
     def _count(connection: sqlite3.Connection, runs: int, failed: int, repeats: int, checked: int) -> None:

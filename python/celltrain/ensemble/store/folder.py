@@ -12,13 +12,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from celltrain import _core
+from celltrain.ensemble.plan.reader import Planned
 from celltrain.errors import Fault, InputError, StoreError
 from celltrain.model.files import NO_LINK, UnreadableError, read_json, replacing
 from celltrain.text import shown
 
+#: The file that is locked while a process writes a folder.
+LOCK = "lock"
 #: The key of a manifest's checksum, which covers all other keys.
 SHA256 = "sha256"
 #: The keys of every manifest, and their types.
@@ -139,22 +142,6 @@ def _locked(file: IO[str]) -> bool:
     return True
 
 
-class Planned(Protocol):
-    """The plan of a sweep or of a search."""
-
-    @property
-    def name(self) -> str:
-        """Name in reports and on screens."""
-
-    @property
-    def digest(self) -> str:
-        """Digest of everything that determines the rows."""
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The plan as it was given."""
-
-
 @dataclass(frozen=True)
 class Kind:
     """A kind of manifest, of stores or of searches. It records the version of celltrain and the plan of a folder.
@@ -166,6 +153,9 @@ class Kind:
         error: Type of the errors raised.
         unseen: Where two plans differ if their documents are equal, for messages.
         needs: Additional keys of this kind of manifest, and their types.
+        writer: Name of the process that writes such a folder, for messages.
+        former: The manifest's file in earlier versions.
+        folders: Folders that an interrupted creation may leave behind.
     """
 
     what: str
@@ -174,6 +164,53 @@ class Kind:
     error: type[InputError]
     unseen: str
     needs: Mapping[str, type] = field(default_factory=dict)
+    writer: str = "sweep"
+    former: str = ""
+    folders: tuple[str, ...] = ()
+
+    def refuse(self, folder: Path) -> None:
+        """Raises `error` unless the folder can become one of this kind."""
+        problem = ""
+        with self._creating(folder):
+            if folder.exists() and not folder.is_dir():
+                problem = "is a file, not a folder"
+            elif folder.is_dir() and not self.is_half_made(folder):
+                problem = "contains other files: name a folder that is new or empty"
+                if any((folder / name).exists() for name in (self.file, self.former) if name):
+                    problem = f"is already a {self.what}: continue it with --resume, or name another folder"
+        if problem:
+            raise self.error.of_file(folder, problem)
+
+    def is_half_made(self, folder: Path) -> bool:
+        """Returns whether the folder is empty, or has only what an interrupted creation left behind."""
+        names = {one.name for one in folder.iterdir()} - {LOCK, *self.folders}
+        return all(name.startswith(".") and name.endswith(".tmp") for name in names)
+
+    def begin(self, folder: Path) -> Lock:
+        """Creates a folder of this kind, and returns its lock; raises `error` if the folder is in use."""
+        self.refuse(folder)
+        with self._creating(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        lock = self.locked(folder)
+        with lock.released_on_error():
+            # Another process may have created it meanwhile.
+            self.refuse(folder)
+        return lock
+
+    def locked(self, folder: Path) -> Lock:
+        """Locks a folder for writing, and removes incomplete files."""
+        lock = Lock(folder / LOCK, self.writer)
+        with lock.released_on_error():
+            clear(folder)
+        return lock
+
+    @contextlib.contextmanager
+    def _creating(self, folder: Path) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise self.error.of_file(folder, f"cannot be made ({reason})") from None
 
     def new(self, plan: Planned, **more: Any) -> dict[str, Any]:
         """Returns the manifest of a new folder."""

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from celltrain.ensemble.store import DATABASE, FORMAT, KIND, LOCK, OLD_MANIFEST, Store, read_parquet
+from celltrain.ensemble.store import DATABASE, FORMAT, KIND, OLD_MANIFEST, Store, read_parquet
 from celltrain.ensemble.store.database import DAMAGE, Database, Repeat, axes_of, first_line
-from celltrain.ensemble.store.folder import SHA256, Kind, Lock, checksum
+from celltrain.ensemble.store.folder import SHA256, Kind, checksum
 from celltrain.errors import StoreError
 from celltrain.model.arguments import checked
 from celltrain.model.files import UnreadableError, read_bytes
@@ -39,9 +39,7 @@ def import_store(old: str | os.PathLike[str], new: str | os.PathLike[str]) -> St
     if faults := list(OLD.changed(source, manifest)):
         raise StoreError(faults)
     made = {**manifest, "format": FORMAT}
-    Store.refuse(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    lock = Lock(folder / LOCK)
+    lock = KIND.begin(folder)
     try:
         seconds, repeats = _of_ledger(source / "ledger.sqlite")
         Database.create(folder / DATABASE, {**made, SHA256: checksum(made)})

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.ensemble.cases import SUMMARY, RunTable, arrow, by_measure, means, measured, texts
+from celltrain.ensemble.cases import SUMMARY, RunTable, arrow, by_measure, measured, texts
 from celltrain.ensemble.store.database import Database, axes_of, check_texts, checksums, wrapped
 from celltrain.errors import StoreError
+from celltrain.running.statistics import means
 from celltrain.running.tables import Column
 
 if TYPE_CHECKING:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 from typing_extensions import Self
 
 from celltrain.ensemble.cases import measured
-from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, digest_of, in_words
-from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, rounded, written
+from celltrain.ensemble.plan import MAX_RUNS, OUTLINED, Plan, Seeds, check_measures, in_words
+from celltrain.ensemble.plan.axes import Axis, Grid, Interval, Varied, written
 from celltrain.ensemble.plan.document import Place, join
 from celltrain.ensemble.plan.forms import OBJECTIVES, ParameterForm, TuneForm
 from celltrain.ensemble.plan.reader import Planned, Reader
 from celltrain.ensemble.plan_warnings import DELIVERED
 from celltrain.errors import Fault
-from celltrain.model.paths import UnknownKeyError, exact, set_key
+from celltrain.model.paths import UnknownKeyError, set_key
 from celltrain.model.scenario import Reading
 
 #: Maximum number of corners of the parameter space, and of scenarios, that are checked before anything runs.
@@ -32,39 +30,17 @@ Numbers = tuple[Fraction, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter(Varied):
-    """A searched parameter, and its possible values: a whole interval, or values separated by a step."""
+    """A searched parameter, and the interval of its values."""
 
     interval: Interval
-    step: Fraction | None
-
-    def near(self, value: float) -> Fraction:
-        """Returns the nearest possible value: on the grid, or with nine significant digits."""
-        low, high = self.interval.low, self.interval.high
-        if self.step is not None:
-            return min(max(low + round((exact(value) - low) / self.step) * self.step, low), self.last)
-        number = rounded(value)
-        return min(max(Fraction(round(number)) if self.key.whole else number, low), high)
-
-    def at(self, share: float) -> Fraction:
-        """Returns the value at a fraction of the range, 0 to 1. All values of a grid are equally likely."""
-        if self.step is None:
-            return self.near(float(self.interval.at(share)))
-        count = (self.last - self.interval.low) / self.step + 1
-        return min(self.interval.low + int(share * count) * self.step, self.last)
-
-    def takes(self, number: Fraction) -> bool:
-        """Returns whether the parameter can have this value."""
-        return self.near(float(number)) == number
-
-    @property
-    def last(self) -> Fraction:
-        """The largest possible value."""
-        low, high = self.interval.low, self.interval.high
-        return high if self.step is None else low + math.floor((high - low) / self.step) * self.step
 
     def setting(self, number: Fraction) -> Any:
         """Returns a value as written in a scenario."""
         return written(number, self.key)
+
+    def plain(self, number: Fraction) -> float:
+        """Returns a value as a number of Python, whole if the setting is."""
+        return round(number) if self.key.whole else float(number)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,8 +97,7 @@ class _TuneReader(Reader):
 
         def parameter(name: str, form: ParameterForm, place: Place) -> Parameter:
             key, interval = self.range(name, form, place)
-            step = self.step(form.step, place, key, interval)
-            if step is not None and step > interval.high - interval.low:
+            if interval.step is not None and interval.step > interval.high - interval.low:
                 problem = "is more than the whole range, which would leave one value; use a smaller step"
                 raise self.refused((*place, "step"), problem, form.step)
             self.varied(name, key.path)
@@ -133,8 +108,7 @@ class _TuneReader(Reader):
                     # An axis may set a table that contains the parameter, but nothing at or below its path.
                     self.refuse((*place, "path"), f"sets {taken}, which {other} also sets; leave one out", key.path)
             others[name] = key.path
-            every = Fraction(1) if key.whole and not interval.log else None
-            return Parameter(name=name, key=key, interval=interval, step=step or every)
+            return Parameter(name=name, key=key, interval=interval)
 
         return self.each(tune.parameters, ("tune", "parameters"), parameter)
 
@@ -165,7 +139,7 @@ class _TuneReader(Reader):
             self.refuse("tune", problem)
             return
         count = len(plan.configurations.points)
-        ends = [(p.interval.low, p.last) for p in plan.parameters]
+        ends = [(p.interval.low, p.interval.last) for p in plan.parameters]
         corners = list(itertools.islice(itertools.product(*ends), MOST_CORNERS))
         looked_at = max(1, MOST_CHECKED // len(corners))
         chosen = sorted({count * i // looked_at for i in range(looked_at)}) if count > looked_at else range(count)
@@ -183,7 +157,7 @@ class _TuneReader(Reader):
         # Some corners may be invalid, for example if thresholds depend on each other. An end that is never valid is a
         # fault.
         for place, parameter in enumerate(plan.parameters):
-            for word, end in (("from", parameter.interval.low), ("to", parameter.last)):
+            for word, end in (("from", parameter.interval.low), ("to", parameter.interval.last)):
                 at_end = [faults for (_, corner), faults in outcomes.items() if corner[place] == end]
                 own = [fault for fault in at_end[0] if fault.key == parameter.path]
                 if own and all(at_end) and (accepted or word == "from"):
@@ -289,11 +263,6 @@ class TunePlan(Planned):
         each = self.trials * self.search.count + last * (self.selection.count + self.confirmation.count)
         return len(self.configurations.points) * each
 
-    @cached_property
-    def digest(self) -> str:
-        """16 hex digits that change with the runs of the plan."""
-        return digest_of(self._contents)
-
     def scenario(self, configuration: int, numbers: Numbers) -> dict[str, Any]:
         """Returns the scenario of a configuration with these parameters, without checking it."""
         scenario = self.configurations.points[configuration].scenario
@@ -324,7 +293,9 @@ class TunePlan(Planned):
 
     def middle(self) -> Plan:
         """Returns a sweep for estimating the time: each configuration with the first reference, or mid-range values."""
-        numbers = self.references[0].numbers if self.references else tuple(p.at(0.5) for p in self.parameters)
+        numbers = (
+            self.references[0].numbers if self.references else tuple(p.interval.draw(0.5) for p in self.parameters)
+        )
         everywhere = range(len(self.configurations.points))
         return self.runs("estimate", [(i, numbers) for i in everywhere], self.search)
 

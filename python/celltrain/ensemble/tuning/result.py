@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,7 +21,7 @@ from celltrain.drawing.html import Inlined, render, write_figure
 from celltrain.ensemble.cases import bounds
 from celltrain.model.arguments import Answer, checked
 from celltrain.model.files import inner, replace, writing
-from celltrain.model.grids import Card, Carded, Grid
+from celltrain.model.grids import Block, Card, Carded, Grid, Line
 from celltrain.running.tables import flat
 from celltrain.text import shown
 
@@ -234,21 +234,33 @@ class Tuned(Carded, Answer):
             replace(html, self._page(*drawings))
         return [html, answer, *written]
 
+    def blocks(self) -> Iterator[Block]:
+        """Yields a table of gains over the references, or of the Pareto fronts if the plan has no references."""
+        facts = self.facts
+        for warning in self.warnings:
+            yield Line(text=f"WARNING: {warning}", style="bold")
+        names = [one["measure"] for one in facts["objectives"]]
+        units = {one["name"]: one["unit"] for one in facts["parameters"]}
+        searches = "1 search" if len(self.searches) == 1 else f"{len(self.searches):,} searches"
+        runs = f"{facts['runs']:,} runs, {facts['failed']:,} failed"
+        yield Line(text=f"{shown(facts['name'])}: {searches} of {facts['trials']:,} trials, {runs}")
+        left = ("configuration", "reference", "best in") if facts["references"] else ("configuration",)
+        gains = [f"{name}, gained" for name in names] if facts["references"] else []
+        grid = Grid(heads=[*left, *units, *names, *gains], left=range(len(left)))
+        for search in self.searches:
+            for gain in search.left:
+                gained = ["nothing" if gain.same else f"{d.mean:+.3g} ± {d.half:.2g}" for d in gain.differences]
+                cells = [words.estimated(one.mean, one.half) for one in gain.estimates]
+                values = [words.valued(gain.parameters[name], unit) for name, unit in units.items()]
+                grid.add_row(search.title, gain.reference, names[gain.objective], *values, *cells, *gained)
+            for one in search.confirmed if not facts["references"] else ():
+                if one.front and one.estimates is not None:
+                    values = [words.valued(one.parameters[name], unit) for name, unit in units.items()]
+                    grid.add_row(search.title, *values, *(words.estimated(e.mean, e.half) for e in one.estimates))
+        yield grid
+
     def _card(self) -> Card:
-        facts, names = self.facts, [one["measure"] for one in self.facts["objectives"]]
-        parameters = [one["name"] for one in facts["parameters"]]
-        grid = Grid(heads=["configuration", *parameters, *names])
-        for row in self.rows():
-            if row["front"]:
-                means = [words.estimated(row[name]["mean"], row[name]["half"]) for name in names]
-                grid.add_row(row["configuration"], *(f"{row[name]:.6g}" for name in parameters), *means)
-        searches = words.counted(len(self.searches), "configuration")
-        return Card(
-            title=facts["name"] or "A search",
-            lines=[f"{searches}, {facts['trials']:,} trials each, {facts['runs']:,} runs", *self.warnings],
-            grids=[grid],
-            notes=["The fronts; .write(folder) makes a page with all settings"],
-        )
+        return Card.of(repr(self), self.blocks(), [".write(folder) makes a page with all settings"])
 
     def __repr__(self) -> str:
         return f"Tuned({self.facts['name']!r}, {len(self.searches)} searches of {self.facts['trials']} trials)"

@@ -157,7 +157,6 @@ class Search:
         for generation in range(plan.generations):
             check()
             self._generation(generation)
-        self._folder.write_journal(self._histories)
         references = [reference.numbers for reference in plan.references]
         finalists = [list(dict.fromkeys([*references, *self._finalists(i)])) for i in everywhere]
         at_most = (plan.finalists + len(references)) * len(everywhere)
@@ -166,7 +165,7 @@ class Search:
         confirmed = [list(dict.fromkeys([*references, *chosen[i]])) for i in everywhere]
         self._stage("confirmation", _flat(confirmed), plan.confirmation, at_most)
         self._report("tail drop")
-        middle = tuple(parameter.at(0.5) for parameter in plan.parameters)
+        middle = tuple(parameter.interval.draw(0.5) for parameter in plan.parameters)
         tail_drop = self._tail_drop([numbers[0] if numbers else middle for numbers in confirmed])
         self._report("done")
         searches = [self._searched(i, confirmed[i], chosen[i]) for i in everywhere]
@@ -292,8 +291,8 @@ class Search:
         parameters = [
             {
                 **{"name": one.name, "path": one.path, "unit": one.unit, "from": float(one.interval.low)},
-                **{"to": float(one.last), "scale": "log" if one.interval.log else "linear"},
-                "step": None if one.step is None else float(one.step),
+                **{"to": float(one.interval.last), "scale": "log" if one.interval.log else "linear"},
+                "step": None if one.interval.grid is None else float(one.interval.grid),
             }
             for one in plan.parameters
         ]
@@ -397,7 +396,7 @@ def estimated(values: Floats) -> tuple[Estimate, Estimate] | None:
     """Returns the means of the first two columns with their intervals; None if a value is unknown."""
     if np.isnan(values[:, :2]).any():
         return None
-    found = [statistics.means(np.zeros(len(values), np.int64), values[:, i], 1) for i in (0, 1)]
+    found = [statistics.mean(values[:, i]) for i in (0, 1)]
     first, second = (Estimate(mean=float(one.mean[0]), half=float(one.half[0])) for one in found)
     return first, second
 

@@ -23,9 +23,8 @@ import numpy as np
 from celltrain import _core
 from celltrain.drawing.html import render_answer, sections
 from celltrain.drawing.words import UNDEFINED, counted, estimated
-from celltrain.ensemble.cases import means
 from celltrain.ensemble.comparing import Compared, compare, wrong_seeds
-from celltrain.ensemble.comparing.compared import ends
+from celltrain.ensemble.comparing.compared import HALF, ends
 from celltrain.ensemble.comparing.data import FEWEST_SEEDS, few
 from celltrain.ensemble.plan_warnings import carried_nothing, carries_little, percent
 from celltrain.ensemble.vetting import standard
@@ -34,10 +33,11 @@ from celltrain.errors import CelltrainWarning, Fault, InputError, ScenarioError,
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel
 from celltrain.model.grids import Block, Grid, Line
-from celltrain.model.network import tcp_summary
+from celltrain.model.network import tcp_lines, tcp_summary
 from celltrain.model.paths import choices
 from celltrain.model.policy_files import Policy as Named
 from celltrain.model.scenario import Reading
+from celltrain.running import statistics
 from celltrain.running.results import run
 from celltrain.text import among, shown
 
@@ -301,7 +301,7 @@ def _estimates(
         if share in standard.SHARES:
             by_seed = np.mean([each.values[:, 0, :, number] for each in compared.values()], axis=0)
             values = by_seed[0] - by_seed[place] if of_differences else by_seed[place]
-            over_all = means(np.zeros(len(values), np.int64), values, 1)
+            over_all = statistics.mean(values)
             found[share] = ends(over_all.mean[0], over_all.half[0])
     for name, each in compared.items():
         for number, measure in enumerate(standard.MEASURES):
@@ -368,11 +368,7 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
     for remark in answer["remarks"]:
         yield Line(text=remark, style="bold")
     yield Line(text=f"{answer['policy']}: {of_seeds} in {', '.join(answer['scenarios'])}", style="bold", is_note=True)
-    named: dict[str, list[str]] = {}
-    for scenario, tcp in answer["tcp"].items():
-        named.setdefault(tcp, []).append(scenario)
-    for tcp, scenarios in named.items():
-        text = f"TCP: {tcp}" if len(named) == 1 else f"TCP of {', '.join(scenarios)}: {tcp}"
+    for text in tcp_lines(answer["tcp"].items()):
         yield Line(text=text, is_note=True)
     checks = answer["conformance"]
     printed = [check for check in checks if not (brief and check["holds"])]
@@ -384,7 +380,8 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
     if brief:
         yield Line(text=f"{sum(check['holds'] for check in checks)} of {len(checks)} checks hold")
     mine, *others = heads(answer)
-    grid = Grid(heads=["metric", "TCP", mine, *others], left=(0, 1), keys=2)
+    words = ["metric"] if brief else ["metric", "TCP"]
+    grid = Grid(heads=[*words, mine, *others], left=range(len(words)), keys=len(words))
     before = None
     for name, *cells in rows(answer):
         scenario, _, metric = name.rpartition(".")
@@ -393,17 +390,15 @@ def blocks(answer: Mapping[str, Any], *, brief: bool = False) -> Iterator[Block]
         if (label := f"{scenario}, {standard.duration_of(scenario)}" if scenario else "all scenarios") != before:
             grid.add_group(label)
             before = label
-        grid.add_row(WORDS.get(metric, metric), standard.tcp_of(scenario) if scenario else "", *cells)
-    if brief:
-        grid.heads, grid.left, grid.keys = ["metric", mine, *others], (0,), 1
-        grid.rows = [[first, *rest] for first, _, *rest in grid.rows]
+        tcp = [] if brief else [standard.tcp_of(scenario) if scenario else ""]
+        grid.add_row(WORDS.get(metric, metric), *tcp, *cells)
     yield grid
     for key, what in (("ranking", "TCP"), ("ranking_by_clocks", "clocks")):
         if found := answer[key]:
             more = f"; --json lists {counted(len(found) - 1, 'more reversed difference')}" if len(found) > 1 else ""
             yield Line(text=f"The ranking depends on the {what}: {found[0]}{more}.", style="bold")
     if seeds > 1:
-        yield Line(text="\u00b1: half the 95 % interval of the mean (Student's t over the seeds)", is_note=True)
+        yield Line(text=HALF, is_note=True)
         if others:
             yield Line(
                 text=f"* differs significantly from {mine} (95 % interval of the paired differences; see --json)",
