@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.drawing.figure import COLOURS, MARKERS, require_matplotlib, save, styled
+from celltrain.drawing.figure import COLOURS, MARKERS, label_outer, require_matplotlib, save, styled
 from celltrain.model.expressions import named
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
 from celltrain.papers.score import Scored
@@ -78,7 +78,7 @@ class Source:
 
     def panels(self) -> Iterator[tuple[str, Any]]:
         """Yields the title and the scenario of each panel."""
-        for settings, scenario in zip(self.spec["panels"], self.paper.panels[self.spec["id"]], strict=True):
+        for settings, scenario in zip(self.spec.get("panels", [{}]), self.paper.panels[self.spec["id"]], strict=True):
             yield ", ".join(_valued(key, value, "") for key, value in settings.items()), scenario
 
     def height(self, axes: Axes) -> None:
@@ -117,86 +117,40 @@ class Source:
         return value if part == "colour" and isinstance(value, str) else self.valued(self.spec[part], value)
 
 
-def cwnd(source: Source) -> Figure:
-    """Draws one source's congestion window and slow start threshold over time, from a separate run."""
-    spec = source.spec
-    _, series = source.run(source.paper.scenarios[spec["scenario"]], "cwnd")
-    column = list(series["flows"]).index(spec["flow"])
-    figure, [[axes]] = source.grid(1, 1, 7, 3.5, "")
-    axes.plot(series["time_s"], series["cwnd_segments"][:, column], color=COLOURS[0], label="cwnd")
-    threshold: dict[str, Any] = {"color": COLOURS[1], "linestyle": "--", "linewidth": 1, "label": "ssthresh"}
-    axes.plot(series["time_s"], series["ssthresh_segments"][:, column], **threshold)
-    axes.set(xlabel="time (s)", ylabel="window (segments)", title=spec["title"], xlim=(0, series["time_s"][-1]))
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="upper right")
-    return figure
+def over_time(source: Source) -> Figure:
+    """Draws congestion windows or goodputs over time, one panel per scenario, from separate runs.
 
-
-def windows(source: Source) -> Figure:
-    """Draws congestion windows over time, one panel per scenario, from separate runs."""
-    spec = source.spec
-    rows = math.ceil(len(spec["panels"]) / 2)
-    figure, grid = source.grid(rows, 2, 9, 3.1 * rows)
-    for axes, (title, scenario), letter in zip(grid.flat, source.panels(), "abcdefgh", strict=False):
-        _, series = source.run(scenario, "cwnd")
-        for flow, colour in zip(spec["flows"], COLOURS, strict=False):
-            window = series["cwnd_segments"][:, list(series["flows"]).index(flow)] * spec["mss_bytes"]
-            axes.plot(series["time_s"], window / 1000, color=colour, linewidth=1, label=flow)
-        axes.set(xlabel="time (s)", ylabel="cwnd (1000 bytes)", xlim=(0, series["time_s"][-1]), ylim=(0, None))
-        axes.set_title(f"({letter}) {title}", fontsize="medium")
-    if len(spec["flows"]) > 1:
-        _legend(figure, figure.axes[0], len(spec["flows"]))
-    return figure
-
-
-def goodput(source: Source) -> Figure:
-    """Draws each VC's mean goodput per `step` over time, one panel per scenario, from separate runs.
-
-    `groups` maps labels to names of VCs, as in a measure. The VCs of a group share a colour; a dotted line shows their
-    max-min fair goodput.
+    Lines are those of the `flows`, or of the VCs of each of the `groups`, which maps labels to names as in a measure. A
+    goodput is the mean in each `step`; a dotted line shows the group's max-min fair goodput.
     """
-    spec = source.spec
-    rows = math.ceil(len(spec["panels"]) / 2)
-    figure, grid = source.grid(rows, 2, 9, 0.6 + 2.4 * rows, sharex=True, sharey=True)
-    for axes, (title, scenario) in zip(grid.flat, source.panels(), strict=False):
-        answer, series = source.run(scenario, "delivered")
-        time, delivered = series["time_s"], series["delivered_bytes"].astype(float)
-        mbps = np.diff(delivered, axis=0) * 8e-6 / np.diff(time)[:, None]
+    spec, panels = source.spec, list(source.panels())
+    is_goodput, rows, columns = spec["kind"] == "goodput", math.ceil(len(panels) / 2), min(len(panels), 2)
+    lines = spec.get("groups") or {flow: flow for flow in spec.get("flows", [spec.get("flow")])}
+    figure, grid = source.grid(rows, columns, 2 + 3.5 * columns, 0.6 + 2.6 * rows, sharex=is_goodput, sharey=is_goodput)
+    for axes, (title, scenario) in zip(grid.flat, panels, strict=False):
+        answer, series = source.run(scenario, "delivered" if is_goodput else "cwnd")
+        time, values = series["time_s"], series.get("cwnd_segments")
         fair = {flow["name"]: flow["max_min_mbps"] for flow in answer["flows"]}
-        for (label, pattern), colour in zip(spec["groups"].items(), COLOURS, strict=False):
+        if is_goodput:
+            values = np.diff(series["delivered_bytes"].astype(float), axis=0) * 8e-6 / np.diff(time)[:, None]
+            time = (time[1:] + time[:-1]) / 2
+        elif "mss_bytes" in spec:
+            values = values * (spec["mss_bytes"] / 1000)
+        for (label, pattern), colour in zip(lines.items(), COLOURS, strict=False):
             members = named(pattern, series["flows"])
             for member in members:
-                column = mbps[:, series["flows"].index(member)]
-                axes.plot((time[1:] + time[:-1]) / 2, column, color=colour, linewidth=0.9, alpha=0.7)
-            axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
+                axes.plot(time, values[:, series["flows"].index(member)], color=colour, linewidth=0.9, alpha=0.8)
+            if is_goodput:
+                axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
             axes.plot([], [], color=colour, label=label)
         axes.set_title(title, fontsize="medium")
-        axes.set(xlim=(0, time[-1]), ylim=(0, None))
-    for axes in grid.flat[len(spec["panels"]) :]:
+        axes.set(xlim=(0, series["time_s"][-1]), ylim=(0, None))
+    for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
-    for axes in grid[:, 0]:
-        axes.set_ylabel("goodput (Mb/s)")
-    for axes in grid[-1]:
-        axes.set_xlabel("time (s)")
-    _legend(figure, grid[0, 0], 4)
-    return figure
-
-
-def drop_probability(source: Source) -> Figure:
-    """Draws DFBA's drop probability for a frame against the cells of its VC, below the congestion threshold."""
-    spec, count = source.spec, len(source.spec["panels"])
-    figure, [grid] = source.grid(1, count, 3.4 * count, 3.4, sharey=True)
-    for axes, (title, scenario) in zip(grid, source.panels(), strict=True):
-        policy = scenario["port"][spec["port"]]["policy"]["dfba"]
-        for (vc, r_i), colour in zip(policy["thresholds"].items(), COLOURS, strict=False):
-            weight, ceiling = r_i / policy["congestion_threshold"], policy["z"] * r_i
-            axes.plot([0, r_i, ceiling], [0, 0, weight], color=colour, linewidth=1.2, label=vc)
-            axes.plot([ceiling, ceiling, 1.6 * r_i], [weight, 1, 1], color=colour, linewidth=1.2)
-        axes.set_yscale("symlog", linthresh=0.001)
-        axes.set(xlabel="X_i, cells of the VC in the buffer", ylim=(0, 1.5), xlim=(0, None))
-        axes.set_title(title, fontsize="medium")
-    figure.axes[0].set_ylabel("P(drop), logarithmic above 0.001")
-    _legend(figure, figure.axes[0], 5)
+    unit = "goodput (Mb/s)" if is_goodput else "cwnd (1000 bytes)" if "mss_bytes" in spec else "cwnd (segments)"
+    label_outer(list(grid.flat), columns, "time (s)", unit)
+    if len(lines) > 1 or is_goodput:
+        _legend(figure, figure.axes[0], 5)
     return figure
 
 
@@ -308,7 +262,8 @@ def ranges(source: Source) -> Figure | None:
 
 
 KINDS: dict[str, Callable[[Source], Figure | None]] = {
-    kind.__name__: kind for kind in (cwnd, windows, goodput, drop_probability, along, scatter, ranges)
+    **dict.fromkeys(("cwnd", "windows", "goodput"), over_time),
+    **{kind.__name__: kind for kind in (along, scatter, ranges)},
 }
 
 
