@@ -484,13 +484,8 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
     capture = file.read_bytes()
     blocks = list(lengths(capture))
     assert len(blocks) > 100
-    # The last block contains statistics; the one before is the last packet.
-    packet, last = capture[-blocks[-1] - blocks[-2] : -blocks[-1]], capture[-blocks[-1] :]
-    assert (packet[0], last[0]) == (6, 5)
-    seconds = (int.from_bytes(packet[12:16], "little") << 32 | int.from_bytes(packet[16:20], "little")) / 1e9
-    assert f"the run was interrupted: packets until {seconds:.9g} s".encode() in last
-    assert packet[12:20] == last[12:20]
-    assert raised.value.__notes__ == [f"kept until {seconds:.9g} s, the last packet that was written: {file}"]
+    assert capture[-blocks[-1]] == 6, "the last block is a packet"
+    assert raised.value.__notes__ == [f"kept what was captured until then: {file}"]
 
 
 def test_a_capture_gets_its_folder_and_a_place_of_its_own(celltrain: Command, small: Path, tmp_path: Path) -> None:
@@ -506,10 +501,6 @@ def test_a_capture_gets_its_folder_and_a_place_of_its_own(celltrain: Command, sm
     assert not other.exists()
     assert celltrain("run", small, "--pcap", tmp_path / "a" / "b.pcapng", "--window", "1s:2s").code == 2
     assert not (tmp_path / "a").exists()
-    answer = celltrain(
-        "run", small, "--pcap", tmp_path / "a" / "b.pcapng", "--window", "19999us:20ms", "--flow", "tcp1"
-    )
-    assert (answer.code, "b.pcapng: no packets in the window" in answer.out) == (0, True)
 
 
 def lengths(capture: bytes) -> Iterator[int]:

@@ -60,16 +60,6 @@ def test_the_tables_are_read_when_they_are_asked_for(result: ct.RunResult) -> No
     assert (metadata[b"scenario"], metadata[b"seed"]) == (b"three", b"1")
 
 
-@pytest.mark.slow
-def test_a_folder_of_csv_gives_the_same_tables(result: ct.RunResult, tmp_path: Path) -> None:
-    ct.run(scenario(), events=ct.Events(folder=tmp_path, ports=PORTS, format="csv"))
-    log = ct.read_events(tmp_path)
-    for kind in log:
-        one, other = log[kind], result.events[kind]
-        assert one.schema.equals(other.schema)
-        assert one.to_pylist() == other.to_pylist(), kind
-
-
 def test_what_was_not_kept_is_named(result: ct.RunResult, tmp_path: Path) -> None:
     with pytest.raises(ct.NotTracedError, match=r"the run recorded no events: run it with events=ct.Events"):
         ct.run(scenario(duration="1ms")).events["segments"]
@@ -87,13 +77,10 @@ def test_a_folder_that_has_no_events_is_refused(tmp_path: Path) -> None:
         ct.read_events(tmp_path / "nowhere")
     with pytest.raises(ct.InputError, match="has no tables of events; write them with celltrain run FILE --events DIR"):
         ct.read_events(tmp_path)
-    for kind, name, text in (("cells", "cells.parquet", "no table"), ("frames", "frames.csv", "a,b\n1,2\n")):
-        folder = tmp_path / kind
-        folder.mkdir()
-        (folder / name).write_text(text)
-        log = ct.read_events(folder)
-        with pytest.raises(ct.InputError, match=f"is not a table of {kind} that celltrain wrote"):
-            log[kind]
+    (tmp_path / "cells.parquet").write_text("no table")
+    log = ct.read_events(tmp_path)
+    with pytest.raises(ct.InputError, match="is not a table of cells that celltrain wrote"):
+        log["cells"]
 
 
 def test_time_and_sequence_have_segments_acks_and_losses_with_their_place(result: ct.RunResult) -> None:
@@ -244,9 +231,8 @@ def test_without_a_connection_the_one_in_most_trouble_is_drawn(celltrain: Comman
     assert answer["flow"] in ct.read_events(out)["cells"]["vc"].to_pylist()
 
 
-@pytest.mark.parametrize("form", ["parquet", "csv"])
-def test_the_anatomy_of_one_flow_says_so_and_shows_all_cells(celltrain: Command, tmp_path: Path, form: str) -> None:
-    kept = ct.Events(folder=tmp_path / "tcp2", flows=["tcp2"], format=form)
+def test_the_anatomy_of_one_flow_says_so_and_shows_all_cells(celltrain: Command, tmp_path: Path) -> None:
+    kept = ct.Events(folder=tmp_path / "tcp2", flows=["tcp2"])
     ct.run(scenario(), events=kept)
     log = ct.read_events(tmp_path / "tcp2")
     plot = log.plot
