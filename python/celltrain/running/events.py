@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
     from celltrain.drawing.diagrams import Diagrams
 
-#: Maximum number of blocks waiting to be written.
-MOST_PENDING = 4
 #: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and a description of the TCP.
 FOR_DIAGRAMS = ("flows", "buffers", "tcp")
 #: A column from the core: values, and the words into which they are indices, or None.
@@ -197,48 +194,28 @@ def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Arra
 
 
 class _Writer:
-    """Writes blocks on a separate thread during the run; pyarrow is imported there, too."""
+    """Writes blocks during the run."""
 
-    def __init__(self, files: dict[str, IO[bytes]], run: Mapping[str, str]) -> None:
+    def __init__(self, files: Mapping[str, IO[bytes]], run: Mapping[str, str]) -> None:
         self.metadata: dict[str, str] = {}
         """Facts that are only known at the end of the run."""
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
         """The time of the last event."""
-        self._writers: dict[str, Any] = {}
         # pyarrow calls Python from C++, so a process that exits in the meantime would abort.
         self._awaited = _core.AwaitedAtExit()
-        # Imported here: not needed by runs without events, and not importable once the interpreter is ending.
-        from concurrent.futures import ThreadPoolExecutor
-
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="celltrain events")
-        self._pending = deque([self._pool.submit(self._open, files, run)])
+        self._writers = {kind: _table_writer(kind, file, run) for kind, file in files.items()}
 
     def take(self, kind: str, columns: list[Values]) -> None:
-        """Queues a block; raises the error of an earlier block that could not be written."""
+        """Writes a block."""
         times = columns[0][0]
         self.rows[kind] += len(times)
         self.last = max(self.last, float(times[-1]))
-        self._pending.append(self._pool.submit(self._write, kind, columns))
-        if len(self._pending) > MOST_PENDING:
-            self._pending.popleft().result()
-
-    def close(self) -> None:
-        """Writes the waiting blocks, and completes the files."""
-        with self._pool:
-            self._pending.append(self._pool.submit(self._end))
-            for one in self._pending:
-                one.result()
-
-    def _open(self, files: dict[str, IO[bytes]], run: Mapping[str, str]) -> None:
-        with self._awaited:
-            self._writers = {kind: _table_writer(kind, file, run) for kind, file in files.items()}
-
-    def _write(self, kind: str, columns: list[Values]) -> None:
         with self._awaited:
             self._writers[kind].write_table(block_of(kind, columns))
 
-    def _end(self) -> None:
+    def close(self) -> None:
+        """Completes the files."""
         with self._awaited, ExitStack() as closing:
             for writer in self._writers.values():
                 closing.callback(writer.close)
