@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from collections.abc import Mapping
@@ -31,6 +32,8 @@ from celltrain.text import among, shown
 SONIC = "sonic"
 #: Arguments that apply to it.
 OF_SONIC = {"file", "folder", "generation", "cable", "out", "as_json"}
+#: Options of graphs.
+OF_GRAPHS = inspect.signature(import_graph).parameters.keys() - {"path"}
 
 
 @shell.command
@@ -97,7 +100,7 @@ def import_(
     delay: str | None = None,
     access_rate: str | None = None,
     access_delay: str = "5us",
-    buffer: Annotated[int, {"parser": options.whole(1)}] = 1000,
+    buffer_cells: Annotated[int, {"names": ["--buffer"], "parser": options.whole(1)}] = 1000,
     duration: str = "1s",
     settings: Annotated[list[str] | None, options.setting("Write this setting as well. May be repeated.")] = None,
     generation: str | None = None,
@@ -133,7 +136,7 @@ def import_(
         delay: Delay of links without a delay. If not given, every edge needs one.
         access_rate: Rate of the links of hosts made for flows. [default: --rate]
         access_delay: Delay of these links.
-        buffer (CELLS): Buffer of every port of a switch.
+        buffer_cells (CELLS): Buffer of every port of a switch.
         duration: How long to simulate.
 
     Output:
@@ -154,25 +157,8 @@ def import_(
     _refuse(context, {"generation", "cable"}, "applies to celltrain import sonic FOLDER only")
     from celltrain.model.types import Scenario
 
-    scenario = import_graph(
-        file,
-        flows=flows,
-        seed=seed,
-        rate=rate,
-        delay=delay,
-        rate_attribute=rate_attribute,
-        delay_attribute=delay_attribute,
-        rate_unit=rate_unit,
-        delay_unit=delay_unit,
-        name_attribute=name_attribute,
-        kind_attribute=kind_attribute,
-        flow_attribute=flow_attribute,
-        both_ways=both_ways,
-        access_rate=access_rate,
-        access_delay=access_delay,
-        buffer_cells=buffer,
-        duration=duration,
-    )
+    of_graph = {name: value for name, value in context.params.items() if name in OF_GRAPHS}
+    scenario = import_graph(file, **of_graph)
     if settings:
         changed = table(read(scenario, single(settings), option="--set").accepted())
         scenario = Scenario.model_validate(changed).replace(name=scenario.name)
