@@ -424,8 +424,11 @@ def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--pcap-kind", "ipv4"], "is not a kind of capture; choose from ip, aal5, cells, wireshark_cells"),
-        (["--pcap-at", "out"], "is not a capture point for ip; choose from sender, receiver, both"),
+        (
+            ["--pcap-kind", "ipv4"],
+            "is not a kind of capture; did you mean ip? (choose from ip, aal5, cells, wireshark_cells)",
+        ),
+        (["--pcap-at", "out"], "is not an end of a connection (choose from sender, receiver, both)"),
         (["--pcap-kind", "cells", "--pcap-at", "sender"], "choose from out, in, both"),
         (["--pcap-kind", "cells", "--engine", "fast"], "does not report single cells"),
         (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
@@ -444,8 +447,9 @@ def test_an_impossible_capture_is_refused_and_leaves_no_file(
 
 
 def test_packets_are_seen_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
-    with pytest.raises(ct.ScenarioError, match="packets are captured at hosts, so choose flows"):
-        ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2")
+    with pytest.raises(ct.ScenarioError, match="packets are seen at hosts, so choose flows"):
+        ct.run("lan-epd", pcap=ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2"))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("option", [["--pcap-kind", "ip"], ["--pcap-at", "both"], ["--flow", "tcp1"]])

@@ -172,9 +172,12 @@ def abr(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--kinds", ""], "is not a kind of event; choose from segments"),
+        (["--kinds", ""], "is not a kind of event (choose from segments"),
         (["--window", "5ms:5ms"], "is empty: it ends where it begins"),
-        (["--kinds", "segment"], "is not a kind of event; choose from segments, timers, frames, cells, rates"),
+        (
+            ["--kinds", "segment"],
+            "is not a kind of event; did you mean segments? (choose from segments, timers, frames",
+        ),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
         (["--window", "5ms:1ms"], "ends before it begins"),
         (["--window", "soon"], "is not a window such as 1.2s:1.3s"),

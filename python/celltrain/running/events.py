@@ -67,9 +67,6 @@ class Events:
                 None.
             flows: Flows whose segments and timers are recorded, with the events of their VCs; all when None.
             window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
-
-        Raises:
-            ScenarioError: If an option is invalid.
         """
         self.folder = Path(folder)
         self.kinds = names_of(kinds) or ()
@@ -79,9 +76,6 @@ class Events:
         """Metadata for diagrams: see `FOR_DIAGRAMS`. The run sets it before its files are closed."""
         self.rows: dict[str, int] = {}
         """Number of rows that the last run with this choice wrote, by kind."""
-        unknown = [name for name in dict.fromkeys(self.kinds) if name not in EVENTS]
-        if unknown:
-            raise ScenarioError(Fault.of_choice("kinds", name, "a kind of event", EVENTS) for name in unknown)
 
     def __repr__(self) -> str:
         return f"Events({str(self.folder)!r}, kinds={self.chosen!r})"
@@ -335,11 +329,6 @@ def _parquet(file: Any) -> pa.Table:
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
 
 
-#: The kinds of captures, with the points that each can observe.
-CAPTURES = dict.fromkeys(("ip", "aal5"), ("sender", "receiver", "both"))
-CAPTURES |= dict.fromkeys(("cells", "wireshark_cells"), ("out", "in", "both"))
-
-
 class Capture:
     """Packets or cells to capture, and the pcapng file for them, to read with Wireshark, tshark, tcptrace or scapy.
 
@@ -382,23 +371,10 @@ class Capture:
             vcs: VCs whose cells, or whose flows' packets, are captured; all when None.
             flows: Flows whose packets or cells are captured; all when None.
             window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
-
-        Raises:
-            ScenarioError: If an option is invalid.
         """
         self.path = Path(path)
         self.kind, self.at, self.window = kind, at, window
         self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
-        faults = []
-        if kind not in CAPTURES:
-            faults.append(Fault.of_choice("kind", kind, "a kind of capture", CAPTURES))
-        elif at is not None and at not in CAPTURES[kind]:
-            faults.append(Fault.of_choice("at", at, f"a capture point for {kind}", CAPTURES[kind]))
-        if self.ports is not None and not self.of_cells:
-            problem = "applies only to cells; packets are captured at hosts, so choose flows"
-            faults.append(Fault.of_option("ports", ", ".join(self.ports), problem))
-        if faults:
-            raise ScenarioError(faults)
 
     def __repr__(self) -> str:
         return f"Capture({str(self.path)!r}, kind={self.kind!r})"
