@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from celltrain import _core
 from celltrain.drawing.figure import COLOURS, MARKERS, label_outer, require_matplotlib, save, styled
+from celltrain.drawing.words import measure
 from celltrain.model.expressions import named
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
 from celltrain.papers.score import Scored
@@ -93,15 +94,11 @@ class Source:
             axes.yaxis.set_minor_locator(NullLocator())
             axes.yaxis.set_major_formatter("{x:g}")
 
-    def label(self, quantity: str, override: str = "y_label") -> str:
-        """Returns an axis label: the figure's own, or the quantity with its unit."""
-        about = self.paper.quantities[self.spec[quantity]]
-        return str(self.spec.get(override) or _label(about.name, about.unit))
-
-    def across(self) -> str:
-        """Returns the label of the horizontal axis: the figure's own, or the key with its unit."""
-        key = self.spec["x"]
-        return str(self.spec.get("x_label") or _label(key, self.paper.keys[key].unit))
+    def label(self, axis: str) -> str:
+        """Returns an axis label: the figure's own, or the quantity or the key with its unit."""
+        name = self.spec["quantity"] if axis == "y" and "quantity" in self.spec else self.spec[axis]
+        about = self.paper.quantities.get(name) or self.paper.keys[name]
+        return str(self.spec.get(f"{axis}_label") or measure(about.name, about.unit))
 
     def valued(self, key: str, value: Value | None) -> str:
         """Returns a key and its value with its unit."""
@@ -200,10 +197,10 @@ def along(source: Source) -> Figure | None:
             label, colour = spec.get("printed_label", "printed"), "grey" if in_colour else "black"
             axes.plot([], [], color=colour, linestyle="--", label=label)
         _places(axes, places, spec.get("scale", "linear"))
-        axes.set_xlabel(source.across())
+        axes.set_xlabel(source.label("x"))
         if columns:
             axes.set_title(source.worded("columns", column), fontsize="medium")
-    figure.axes[0].set_ylabel(source.label("quantity"))
+    figure.axes[0].set_ylabel(source.label("y"))
     _legend(
         figure, figure.axes[0], 6 if columns else 1, loc="outside lower center" if columns else "outside center right"
     )
@@ -227,7 +224,7 @@ def scatter(source: Source) -> Figure | None:
     left.set(title="printed", ylabel=source.label("y"))
     right.set(title=f"ours: mean of {_seeds(x)} (pale: each seed)")
     for axes in (left, right):
-        axes.set_xlabel(source.label("x", "x_label"))
+        axes.set_xlabel(source.label("x"))
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
     return figure
 
@@ -252,10 +249,10 @@ def ranges(source: Source) -> Figure | None:
         wanted = {spec[name]: value for name, value in both if name in spec}
         source.height(axes)
         _ranges(axes, [one for one in members if matches(one.number.keys, wanted)], spec["x"], spec["colour"])
-        axes.set_xlabel(source.across())
+        axes.set_xlabel(source.label("x"))
         axes.set_title(", ".join(source.valued(key, value) for key, value in wanted.items()), fontsize="medium")
         if column == 0:
-            axes.set_ylabel(source.label("quantity"))
+            axes.set_ylabel(source.label("y"))
     count = len(grid[0, 0].get_legend_handles_labels()[1])
     _legend(figure, grid[0, 0], count if count <= 6 else math.ceil(count / 2))
     return figure
@@ -325,12 +322,3 @@ def _valued(key: str, value: Value | None, unit: str) -> str:
     """Returns a key and its value with its unit, such as "rtt 6 ms"."""
     name = key.replace("_", " ")
     return f"{name} {value}" if unit in ("", "1") else f"{name.removesuffix(f' {unit}')} {value} {unit}"
-
-
-def _label(name: str, unit: str) -> str:
-    text = name.replace("_", " ")
-    if unit in ("", "1"):
-        return text
-    for ending in (unit, unit.replace("/", "p").lower()):
-        text = text.removesuffix(f" {ending}")
-    return f"{text} ({unit})"
