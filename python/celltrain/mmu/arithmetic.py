@@ -263,9 +263,9 @@ class Thresholds(Carded):
 
 @checked()
 def thresholds(
-    configuration: str | os.PathLike[str],
+    configuration: str | os.PathLike[str] | Loaded,
     *,
-    generation: str | None = None,
+    generation: str | Generation | None = None,
     port: str | None = None,
     group: int | None = None,
     queue: int | None = None,
@@ -274,7 +274,7 @@ def thresholds(
     """Calculates the cell at which each priority group pauses its sender and drops, and each queue drops.
 
     Args:
-        configuration: TOML file, or folder with files of SONiC.
+        configuration: TOML file, or folder with files of SONiC, or what `load` returned.
         generation: Name of the chip's generation, such as `tomahawk5`, or a file with its rules. By default the one that
             the configuration names.
         port: Only this port.
@@ -286,19 +286,7 @@ def thresholds(
         InputError: If the configuration cannot be used; lists every fault.
     """
     loaded = load(configuration)
-    return of_loaded(loaded, loaded.generation(generation), port=port, group=group, queue=queue, in_turn=in_turn)
-
-
-def of_loaded(
-    loaded: Loaded,
-    chip: Generation,
-    *,
-    port: str | None = None,
-    group: int | None = None,
-    queue: int | None = None,
-    in_turn: int = 0,
-) -> Thresholds:
-    """Returns the thresholds of a configuration that has been read; raises `InputError`."""
+    chip = loaded.generation(generation)
     if not 0 <= in_turn <= MOST_IN_TURN:
         raise InputError.of_option("in_turn", in_turn, f"is not from 0 to {MOST_IN_TURN}")
     known = [name for ports in loaded.switch.port for name in names_of(ports)]

@@ -122,10 +122,10 @@ class Loaded:
     switch: Switch
     source: Source
 
-    def generation(self, name: str | None = None) -> Generation:
+    def generation(self, name: str | Generation | None = None) -> Generation:
         """Returns the generation of this name, or the one that the configuration names; raises `InputError`."""
         if name is not None:
-            return generation(name)
+            return name if isinstance(name, Generation) else generation(name)
         if self.switch.generation is not None:
             try:
                 return generation(self.switch.generation)
@@ -142,16 +142,18 @@ class Loaded:
 
 
 @checked()
-def load(path: str | os.PathLike[str], *, cable: str | None = None) -> Loaded:
+def load(path: str | os.PathLike[str] | Loaded, *, cable: str | None = None) -> Loaded:
     """Reads the buffer configuration of a switch: a TOML file, or a folder with files of SONiC.
 
     Args:
-        path: The file or folder.
+        path: The file or folder; a configuration that was read before is returned as it is.
         cable: Length of the cables that a folder does not have, such as `5m`.
 
     Raises:
         InputError: If it cannot be used; lists every fault.
     """
+    if isinstance(path, Loaded):
+        return path
     place = Path(path)
     table, source = sonic.read_folder(place, cable) if place.is_dir() else read_toml(place, what="configuration")
     return of_table(table, source)

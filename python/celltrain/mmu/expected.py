@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from celltrain.errors import InputError, needed
-from celltrain.mmu.arithmetic import Division, Limits, Row, of_loaded
+from celltrain.mmu.arithmetic import Division, Limits, Row, thresholds
 from celltrain.mmu.configuration import Loaded, Profile, load
 from celltrain.mmu.generations import Generation
 from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
@@ -102,16 +102,16 @@ class Checked(Carded):
 
 @checked()
 def check(
-    configuration: str | os.PathLike[str],
+    configuration: str | os.PathLike[str] | Loaded,
     file: str | os.PathLike[str],
     *,
-    generation: str | None = None,
+    generation: str | Generation | None = None,
     section: str | None = None,
 ) -> Checked:
     """Compares the thresholds of a configuration with the numbers of a test file.
 
     Args:
-        configuration: TOML file, or folder with files of SONiC.
+        configuration: TOML file, or folder with files of SONiC, or what `load` returned.
         file: Test file in the form of sonic-mgmt's `qos_params`, as YAML or JSON.
         generation: Name of the chip's generation. By default the one that the configuration names.
         section: Section of the file, such as `topo-ft2-64`. By default its only one.
@@ -121,11 +121,7 @@ def check(
         MissingExtraError: If PyYAML is not installed.
     """
     loaded = load(configuration)
-    return of_loaded_file(loaded, loaded.generation(generation), Path(file), section)
-
-
-def of_loaded_file(loaded: Loaded, chip: Generation, path: Path, section: str | None) -> Checked:
-    """Compares a configuration that has been read; raises `InputError`."""
+    path, chip = Path(file), loaded.generation(generation)
     name, table = _section(Document.read(path), chip, section)
     entries = tuple(_entries(table, Calculator(loaded, chip), name))
     if not entries:
@@ -228,7 +224,7 @@ class Calculator:
 
     def __init__(self, loaded: Loaded, chip: Generation) -> None:
         self.division, self.chip = Division(loaded, chip), chip
-        self.rows = of_loaded(loaded, chip).rows
+        self.rows = thresholds(loaded, generation=chip).rows
 
     def group(self, profile: str | None, priority: int) -> Limits | None:
         """Returns the thresholds of a lossless group at a speed and length of cable, such as `800000_5m`."""
