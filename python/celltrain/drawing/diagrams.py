@@ -120,8 +120,7 @@ class Diagrams:
 
         Crosses are frames that the policy refused; triangles are cells lost for lack of room, or pushed out. The dashed
         line is the policy's threshold, the dotted line the buffer's size. Frames and the threshold are drawn if frames
-        were recorded. If only some VCs' cells were recorded, grey dots show X, all cells waiting, at each decision
-        about a frame.
+        were recorded.
 
         Args:
             port: The port. If None, the only one whose cells were recorded.
@@ -143,15 +142,7 @@ class Diagrams:
         total = waiting.sum(axis=0)
         scale, _ = event_rows.time_unit(times[-1])
         judged = self._run.rows("frames", span, port=port)
-        # A decision records the number of VCs with cells in the buffer. If the table has fewer, some were not recorded.
-        partial = judged is not None and float(np.nanmax(numbers(judged, "active_vcs"), initial=0)) > len(vcs)
-        own = ", ".join(vcs) if len(vcs) <= _MOST_NAMED else f"{len(vcs)} VCs"
-        if partial:
-            self.notes.append(
-                f"Only the cells of {own} were kept at {port}. The grey dots are all cells, at each judgement. "
-                "Keep the events without --flow or --vc to draw the whole buffer."
-            )
-        ax = self._run.axes(ax, legible(f"cells {f'of {own} ' if partial else ''}waiting at {port}"))
+        ax = self._run.axes(ax, legible(f"cells waiting at {port}"))
         points = _drawn(times, total)
         drawn, states = times[points], waiting[:, points]
         if span is not None:
@@ -168,18 +159,12 @@ class Diagrams:
             top = _judgements(ax, judged, scale, top)
         _cell_losses(ax, table, times * scale, total, with_refused="frames" not in self._run.log)
         top = float(np.ceil(top))
-        if partial and judged is not None:
-            known = judged.filter(judged["occupancy"].is_valid())
-            y = numbers(known, "occupancy")
-            # Draw dots, as the queue is unknown between two decisions.
-            marks(ax, numbers(known, "time_s") * scale, y, ".", GREY, "X: all cells", markersize=2, zorder=1.5)
-            top = max(top, float(y.max(initial=0)))
         size = self._run.facts.get("buffers", {}).get(port)
         if size is not None and size <= _VISIBLE * top:
             ax.axhline(size, color=INK, linestyle=":", linewidth=1, label=f"buffer: {size:,} cells")
             top = max(top, size)
         ax.set_ylim(0, 1.06 * max(top, 1))
-        ax.set_ylabel(legible(f"cells of {own} waiting") if partial else "all cells waiting")
+        ax.set_ylabel("cells waiting")
         ax.margins(x=0)
         event_rows.time_axis(ax, span, times[-1])
         return finish(ax, 3)
@@ -313,8 +298,6 @@ def _lost_segments(run: Events, own: pa.Table, table: pa.Table, is_sent: Any) ->
 #: Maximum number of VCs with an area of their own, and the colour of the area for the rest.
 _MOST_VCS = len(canvas.COLOURS)
 _REST = "#DDDDDD"
-#: Maximum number of VCs named in a note.
-_MOST_NAMED = 4
 #: Colours of marks, different from all colours of flows.
 _REMAINDER, _REMOVED = "#E07B00", "#6A3D9A"
 #: Columns of a figure. In each column, the instants with the fullest and the emptiest buffer are drawn.
