@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and a description of the TCP.
 FOR_DIAGRAMS = ("flows", "buffers", "tcp")
+#: Exceptions after which the files of a run are kept.
+INTERRUPTS = (KeyboardInterrupt, CancelledError)
 #: A column from the core: values, and the words into which they are indices, or None.
 Values = tuple[Any, Sequence[str] | None]
 #: Function that receives a block of rows: its kind, and its columns in the order of the table.
@@ -111,23 +113,20 @@ class Events:
             run: Facts about the run for the metadata of the tables, such as its seed.
         """
         self._refuse_others()
-        ended: BaseException | None = None
         with making(self.folder), writing(self.folder), ExitStack() as opening:
-            opened = {path.stem: opening.enter_context(replacing(path)) for path in self.paths}
+            opened = {path.stem: opening.enter_context(replacing(path, kept=INTERRUPTS)) for path in self.paths}
             writer = _Writer(opened, run)
             try:
                 yield writer.take
-            except (KeyboardInterrupt, CancelledError) as error:
-                ended = error
+            except INTERRUPTS as error:
                 writer.metadata["interrupted_at_s"] = f"{writer.last:.12g}"
+                files = ", ".join(shown(path) for path in self.paths)
+                add_note(error, f"kept until {writer.last:.9g} s, the last event that was written: {files}")
+                raise
             finally:
                 writer.metadata |= {name: json.dumps(value) for name, value in self.known.items()}
                 writer.close()
         self.rows = writer.rows
-        if ended is not None:
-            kept = ", ".join(shown(path) for path in self.paths)
-            add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
-            raise ended
 
     def _refuse_others(self) -> None:
         """Refuses a folder that already contains events: readers could not tell two runs apart."""
@@ -400,8 +399,7 @@ class Capture:
         """Yields a function that writes bytes to the file. The file gets its name at the end, also after Ctrl-C."""
         if _exists(self.path):
             raise OutputError.of_file(str(self.path), "already exists; name another file, or delete it")
-        ended: BaseException | None = None
-        with making(self.path.parent), writing(self.path), replacing(self.path) as file:
+        with making(self.path.parent), writing(self.path), replacing(self.path, kept=INTERRUPTS) as file:
 
             def take(data: bytes) -> None:
                 # Errors here must name this file, not another file of the run.
@@ -410,8 +408,6 @@ class Capture:
 
             try:
                 yield take
-            except (KeyboardInterrupt, CancelledError) as error:
-                ended = error
-        if ended is not None:
-            add_note(ended, f"kept what was captured until then: {shown(self.path)}")
-            raise ended
+            except INTERRUPTS as error:
+                add_note(error, f"kept what was captured until then: {shown(self.path)}")
+                raise
