@@ -350,9 +350,7 @@ def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     yield _dense(SHARES[:6] if brief else SHARES, shares, paper)
     if brief:
         return
-    yield from (
-        _note(f"{term}: {meaning}") for term, meaning in _tables()["legend"].items() if not (few and term in OF_SEEDS)
-    )
+    yield from (_note(f"{term}: {meaning}") for term, meaning in _tables()["legend"] if not (few and term in OF_SEEDS))
     yield Line(text="")
     yield Line(text="How close", style="bold")
     yield _dense(ERRORS, [error_row(group, paper) for group in summary["by"]], paper)
