@@ -62,6 +62,24 @@ class Source:
         figure.suptitle(self.spec["title"] if title is None else title, fontsize=options.pop("size", "large"))
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
+    def faceted(
+        self, members: Sequence[Scored], width: float, height: float
+    ) -> tuple[Figure, list[tuple[Axes, dict[str, Any]]]]:
+        """Creates a panel for each value of `rows` and of `columns`, if the figure has them; returns each with its keys."""
+        spec = self.spec
+        across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
+        title = f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})"
+        size = max(width * len(across), 7), 0.6 + height * len(down)
+        figure, grid = self.grid(len(down), len(across), *size, title, sharey="row")
+        panels = []
+        for (row, column), axes in np.ndenumerate(grid):
+            both = {name: value for name, value in (("rows", down[row]), ("columns", across[column])) if name in spec}
+            self.height(axes)
+            axes.set(xlabel=self.label("x"), ylabel=self.label("y") if column == 0 else "")
+            axes.set_title(", ".join(self.worded(name, value) for name, value in both.items()), fontsize="medium")
+            panels.append((axes, {spec[name]: value for name, value in both.items()}))
+        return figure, panels
+
     def members(self, tables: Sequence[str], quantity: str, where: Mapping[str, Any]) -> list[Scored]:
         """Returns the numbers of a quantity in these tables whose rows match `where`."""
         return [
@@ -100,10 +118,6 @@ class Source:
         about = self.paper.quantities.get(name) or self.paper.keys[name]
         return str(self.spec.get(f"{axis}_label") or measure(about.name, about.unit))
 
-    def valued(self, key: str, value: Value | None) -> str:
-        """Returns a key and its value with its unit."""
-        return _valued(key, value, self.paper.keys[key].unit)
-
     def worded(self, part: str, value: Value | None) -> str:
         """Returns the text for a panel or a line.
 
@@ -111,7 +125,11 @@ class Source:
         """
         if template := self.spec.get(f"{part}_label"):
             return str(template).replace("{}", str(value))
-        return value if part == "colour" and isinstance(value, str) else self.valued(self.spec[part], value)
+        return (
+            value
+            if part == "colour" and isinstance(value, str)
+            else _valued(self.spec[part], value, self.paper.keys[self.spec[part]].unit)
+        )
 
 
 def over_time(source: Source) -> Figure:
@@ -167,43 +185,32 @@ def along(source: Source) -> Figure | None:
     tables = spec.get("printed", [])
     tables = tables if isinstance(tables, list) else [tables]
     printed = source.members(tables, spec["quantity"], spec.get("printed_where", {}))
-    columns, colouring = spec.get("columns"), spec["colour"]
-    across = _values(members, columns) if columns else [None]
+    colouring, places, values = spec["colour"], _values(members, spec["x"]), _values(members, spec["colour"])
     in_colour = all(colouring in one.number.row for one in printed)
-    title = f"{spec['title']} ({_seeds(members)}: mean and range)"
-    width, height = (3.6 * len(across), 3.6) if columns else (7, 4.2)
-    figure, [grid] = source.grid(1, len(across), width, height, title, size="medium", sharey=True)
-    places = _values(members, spec["x"])
-    for axes, column in zip(grid, across, strict=True):
-        source.height(axes)
-        panel = {columns: column} if columns else {}
-        for index, value in enumerate(_values(members, colouring)):
-            wanted = {colouring: value, **panel}
-            line = [one for one in members if matches(one.number.keys, wanted)]
+    colours = {value: COLOURS[index % len(COLOURS)] for index, value in enumerate(values)}
+    figure, panels = source.faceted(members, 3.6, 3.2)
+    for axes, panel in panels:
+        for index, (value, colour) in enumerate(colours.items()):
+            line = [one for one in members if matches(one.number.keys, {colouring: value, **panel})]
             keys = [one.number.keys[spec["x"]] for one in line]
             at = [places.index(key) for key in keys] if _has_words(places) else keys
-            colour, marker = COLOURS[index % len(COLOURS)], "." if columns else MARKERS[index % len(MARKERS)]
+            marker = "." if panel else MARKERS[index % len(MARKERS)]
             style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.2}
             axes.plot(at, [one.mean for one in line], label=source.worded("colour", value), **style)
             ends = [one.low for one in line], [one.high for one in line]
             axes.fill_between(at, *ends, color=colour, alpha=0.12, linewidth=0)
-            for one in printed if in_colour else ():
-                if matches(one.number.keys, wanted):
-                    axes.axhline(one.printed, color=colour, linewidth=1, linestyle="--", zorder=1)
-        for one in () if in_colour else printed:
+        for one in printed:
             if matches(one.number.keys, panel):
-                axes.axhline(one.printed, color="black", linewidth=1.2, linestyle="--", zorder=1)
+                colour = colours.get(one.number.keys[colouring], "black") if in_colour else "black"
+                axes.axhline(one.printed, color=colour, linewidth=1.1, linestyle="--", zorder=1)
         if printed:
             label, colour = spec.get("printed_label", "printed"), "grey" if in_colour else "black"
             axes.plot([], [], color=colour, linestyle="--", label=label)
         _places(axes, places, spec.get("scale", "linear"))
-        axes.set_xlabel(source.label("x"))
-        if columns:
-            axes.set_title(source.worded("columns", column), fontsize="medium")
-    figure.axes[0].set_ylabel(source.label("y"))
-    _legend(
-        figure, figure.axes[0], 6 if columns else 1, loc="outside lower center" if columns else "outside center right"
-    )
+    if panels[0][1]:
+        _legend(figure, figure.axes[0], 6)
+    else:
+        _legend(figure, figure.axes[0], 1, loc="outside center right")
     return figure
 
 
@@ -240,21 +247,11 @@ def ranges(source: Source) -> Figure | None:
         members = [one for one in members if not matches(one.number.keys, without)]
     if not members:
         return None
-    across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
-    title = f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})"
-    width, height = max(4.2 * len(across), 7), 0.6 + 2.6 * len(down)
-    figure, grid = source.grid(len(down), len(across), width, height, title, sharey="row")
-    for (row, column), axes in np.ndenumerate(grid):
-        both = (("rows", down[row]), ("columns", across[column]))
-        wanted = {spec[name]: value for name, value in both if name in spec}
-        source.height(axes)
+    figure, panels = source.faceted(members, 4.2, 2.6)
+    for axes, wanted in panels:
         _ranges(axes, [one for one in members if matches(one.number.keys, wanted)], spec["x"], spec["colour"])
-        axes.set_xlabel(source.label("x"))
-        axes.set_title(", ".join(source.valued(key, value) for key, value in wanted.items()), fontsize="medium")
-        if column == 0:
-            axes.set_ylabel(source.label("y"))
-    count = len(grid[0, 0].get_legend_handles_labels()[1])
-    _legend(figure, grid[0, 0], count if count <= 6 else math.ceil(count / 2))
+    count = len(figure.axes[0].get_legend_handles_labels()[1])
+    _legend(figure, figure.axes[0], count if count <= 6 else math.ceil(count / 2))
     return figure
 
 
