@@ -274,7 +274,7 @@ def thresholds(
     """Calculates the cell at which each priority group pauses its sender and drops, and each queue drops.
 
     Args:
-        configuration: TOML file, or folder with files of SONiC, or what `load` returned.
+        configuration: TOML file, or folder with files of SONiC, or the result of `load`.
         generation: Name of the chip's generation, such as `tomahawk5`, or a file with its rules. By default the one that
             the configuration names.
         port: Only this port.

@@ -111,7 +111,7 @@ def check(
     """Compares the thresholds of a configuration with the numbers of a test file.
 
     Args:
-        configuration: TOML file, or folder with files of SONiC, or what `load` returned.
+        configuration: TOML file, or folder with files of SONiC, or the result of `load`.
         file: Test file in the form of sonic-mgmt's `qos_params`, as YAML or JSON.
         generation: Name of the chip's generation. By default the one that the configuration names.
         section: Section of the file, such as `topo-ft2-64`. By default its only one.

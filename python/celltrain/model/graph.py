@@ -36,7 +36,7 @@ MAX_FAULTS = 100
 MOST_NAME = 1000
 #: Maximum number of flows; each needs at least one link of its own.
 MOST_FLOWS = 100_000
-#: A number without a unit; longer ones are refused by the core, as they are.
+#: A number without a unit. The core refuses longer ones.
 _NUMBER = re.compile(r"[+-]?([0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?")
 
 

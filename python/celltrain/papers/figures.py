@@ -70,7 +70,7 @@ class Source:
         across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
         title = f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})"
         size = max(width * len(across), 7), 0.6 + height * len(down)
-        figure, grid = self.grid(len(down), len(across), *size, title, sharey="row")
+        figure, grid = self.grid(len(down), len(across), *size, title, size="medium", sharey="row")
         panels = []
         for (row, column), axes in np.ndenumerate(grid):
             both = {name: value for name, value in (("rows", down[row]), ("columns", across[column])) if name in spec}
