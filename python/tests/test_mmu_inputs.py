@@ -170,6 +170,147 @@ def test_one_port_group_and_queue_can_be_chosen(toml, celltrain):
     is_refused(celltrain("mmu", "thresholds", toml, "--group", 6), ["no such priority group"])
 
 
+def test_a_switch_with_two_speeds_three_pools_and_unusual_alphas(tmp_path, celltrain):
+    """Two memories: 40 ports of 400 Gb/s, 20 of 800 Gb/s and two of 10 Gb/s, which pause nobody."""
+    names = [f"Ethernet{8 * number}" for number in range(62)]
+    speeds = dict(zip(names, [400000] * 40 + [800000] * 20 + [10000] * 2, strict=True))
+    table = {
+        "DEVICE_METADATA": {"localhost": {"hwsku": "Arista-7060X6-64PE-B-C"}},
+        "PORT": {name: {"speed": str(speed)} for name, speed in speeds.items()},
+        "CABLE_LENGTH": {"AZURE": {name: "40m" if speed == 400000 else "5m" for name, speed in speeds.items()}},
+        "PORT_QOS_MAP": {name: {"pfc_enable": "2,6"} for name in names[:60]},
+        "BUFFER_POOL": {
+            "ingress_lossless_pool": {"size": "150000000", "type": "ingress", "mode": "dynamic", "xoff": "20000000"},
+            "egress_lossy_pool": {"size": "120000000", "type": "egress", "mode": "dynamic"},
+            "egress_lossless_pool": {"size": "160000000", "type": "egress", "mode": "static"},
+        },
+        "BUFFER_PROFILE": {
+            "ingress_lossy_profile": {"pool": "ingress_lossless_pool", "size": "0", "static_th": "50800000"},
+            "egress_lossy_profile": {"pool": "egress_lossy_pool", "size": "1778", "dynamic_th": "1"},
+            "egress_lossless_profile": {"pool": "egress_lossless_pool", "size": "0", "static_th": "160000000"},
+        },
+        "BUFFER_PG": {f"{name}|0": {"profile": "ingress_lossy_profile"} for name in names},
+        "BUFFER_QUEUE": {
+            f"{name}|{queues}": {"profile": profile}
+            for name in names
+            for queues, profile in (("0-1", "egress_lossy_profile"), ("2", "egress_lossless_profile"))
+        },
+    }
+    folder = write(tmp_path / "switch", table)
+    (folder / "pg_profile_lookup.ini").write_text(
+        "400000 40m 18796 0 300000 -2 3556\n800000 5m 8636 0 724662 -2 3556\n"
+    )
+    answer = celltrain("mmu", "thresholds", folder, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    rows = answer.json["rows"]
+    # 150,000,000 / 508 = 295,275 cells, less 20,000,000 / 508 = 39,370 of headroom, 40 groups of 18,796 / 254 = 74,
+    # 20 groups of 34, and 31 ports of 70: 250,095.
+    assert {row["shared_cells"] for row in rows if row["group"]} == {250095}
+    # alpha 1/4 of the free cells is a fifth: 50,019. Headroom: 300,000 / 254 = 1,181, and 724,662 / 254 = 2,853.
+    groups = [row for row in rows if row["pause_cells"] is not None]
+    assert [(row["speed_mbps"], row["group"]) for row in groups] == [
+        (400000, "2"), (400000, "6"), (800000, "2"), (800000, "6"),
+    ]  # fmt: skip
+    assert [row["pause_cells"] for row in groups] == [50019 + 74] * 2 + [50019 + 34] * 2
+    assert [row["ingress_drop_cells"] for row in groups] == [50093 + 1181 + 1] * 2 + [50053 + 2853 + 1] * 2
+    assert [row["headroom_partial_cells"] for row in groups] == [39370 - 33 * 1181] * 2 + [39370 - 13 * 2853] * 2
+    # The egress pool is smaller than the ingress pool: 2/3 of 120,000,000 / 508 = 236,220 cells, and 7 reserved.
+    assert {row["egress_drop_cells"] for row in rows if row["queue"] == "0-1"} == {157480 + 7 + 1}
+    assert {row["egress_drop_cells"] for row in rows if row["queue"] == "2"} == {None}
+    # 50,800,000 / 254 = 200,000 cells of a lossy group.
+    assert {row["ingress_drop_cells"] for row in rows if row["group"] == "0"} == {200001}
+    simulated = celltrain("mmu", "thresholds", folder, "--simulate", "--json")
+    assert (simulated.code, len(simulated.json["fills"])) == (0, 3)
+
+
+def test_a_speed_without_a_row_of_headroom_is_a_warning(tmp_path, celltrain):
+    """One memory of cells of 256 bytes, from a rendered template; the lookup table lacks two of the speeds."""
+    folder = tmp_path / "device"
+    folder.mkdir()
+    (folder / "buffers_defaults_t0.j2").write_text("""\
+    "CABLE_LENGTH": { "AZURE": { "Ethernet0": "300m", "Ethernet4": "300m", "Ethernet8": "40m", "Ethernet12": "5m",
+        "Ethernet16": "0m", "Ethernet20": "40m" } },
+    "BUFFER_POOL": {
+        "ingress_lossless_pool": { "size": "30000000", "type": "ingress", "mode": "dynamic", "xoff": "1500000" },
+        "egress_lossless_pool": { "size": "32340992", "type": "egress", "mode": "static" }
+    },
+    "BUFFER_PROFILE": {
+        "ingress_lossy_profile": { "pool":"ingress_lossless_pool", "size":"0", "static_th":"20000000" }
+    },
+""")
+    (folder / "pg_profile_lookup.ini").write_text("""\
+# PG lossless profiles.
+# speed cable size xon xoff threshold
+  10000     5m     4608    4608   37120   0
+  100000   300m    4608    4608   160000  -1
+""")
+    speeds = [100000, 100000, 40000, 10000, 25000, 40000]
+    rows = "".join(f"Ethernet{4 * number} 1 e{number} {number} {speed}\n" for number, speed in enumerate(speeds))
+    (folder / "port_config.ini").write_text(f"# name lanes alias index speed\n{rows}")
+    answer = celltrain("mmu", "thresholds", folder, "--generation", "td3", "--json")
+    lacks = "has no row for 40000_40m: no lossless groups for Ethernet8 and 1 more; add one if they need them"
+    assert (answer.code, answer.err.count("warning")) == (0, 1)
+    assert lacks in answer.err.replace("\n", " ")
+    # 30,000,000 / 256 = 117,187 cells, less 1,500,000 / 256 = 5,859 of headroom and six reserves of 18: 111,220.
+    found = [(row["ports"], row["pause_cells"], row["ingress_drop_cells"]) for row in answer.json["rows"]]
+    assert [row for row in found if row[1] is not None] == [
+        (["Ethernet0", "Ethernet4"], 111220 // 3 + 18, 37091 + 625),
+        (["Ethernet12"], 111220 // 2 + 18, 55628 + 145),
+    ]
+
+
+def test_a_switch_without_lossless_groups_and_with_several_pools_on_a_side(tmp_path, celltrain):
+    """Four memories of cells of 208 bytes; queues with alpha 8, alpha 1/256 and a threshold in bytes."""
+    names = ["Ethernet0", "Ethernet4", "Ethernet8"]
+    every = ",".join(names)
+    table = {
+        "DEVICE_METADATA": {"localhost": {"hwsku": "Force10-S6100-C"}},
+        "PORT": {name: {"speed": "40000"} for name in names},
+        "BUFFER_POOL": {
+            "ingress_lossless_pool": {"size": "10875072", "type": "ingress", "mode": "dynamic"},
+            "ingress_lossy_pool": {"size": "1000000", "type": "ingress", "mode": "dynamic"},
+            "egress_lossy_pool": {"size": "9243812", "type": "egress", "mode": "dynamic"},
+        },
+        "BUFFER_PROFILE": {
+            "ingress_lossy_profile": {"pool": "ingress_lossy_pool", "size": "209", "dynamic_th": "-3"},
+            "egress_lossy_profile": {"pool": "egress_lossy_pool", "size": "1664", "dynamic_th": "3"},
+            "scavenger": {"pool": "egress_lossy_pool", "size": "0", "dynamic_th": "-8"},
+            "bounded": {"pool": "egress_lossy_pool", "size": "0", "static_th": "400000"},
+        },
+        "BUFFER_PG": {f"{every}|0-7": {"profile": "ingress_lossy_profile"}},
+        "BUFFER_QUEUE": {
+            f"{every}|0-6": {"profile": "egress_lossy_profile"},
+            "Ethernet0|7": {"profile": "scavenger"},
+            "Ethernet4|7": {"profile": "bounded"},
+        },
+    }
+    folder = write(tmp_path / "switch", table)
+    rows = celltrain("mmu", "thresholds", folder, "--json").json["rows"]
+    # 1,000,000 / 832 = 1,202 cells, rounded up. (1,202 + 1) / 9 = 133, and 209 bytes are two cells.
+    assert {row["ingress_drop_cells"] for row in rows if row["group"]} == {133 + 2 + 1}
+    assert {row["pause_cells"] for row in rows} == {None}
+    # 9,243,812 / 832 = 11,111: 8/9 of 11,112 is 9,877, 1/257 is 43. 400,000 / 208 = 1,923.
+    drops = {(row["ports"][0], row["queue"]): row["egress_drop_cells"] for row in rows if row["queue"]}
+    assert drops[("Ethernet0", "0-6")] == 9877 + 8 + 2
+    assert (drops[("Ethernet0", "7")], drops[("Ethernet4", "7")]) == (43 + 2, 1923 + 2)
+    simulated = celltrain("mmu", "thresholds", folder, "--simulate", "--json")
+    assert simulated.code == 0
+    assert sorted(fill["full_simulated"] for fill in simulated.json["fills"]) == [43, 1923, 9885]
+    text = celltrain("mmu", "thresholds", folder, "--port", "Ethernet4", "--queue", 7).out
+    assert "1,923  static threshold and reserve\n" in text
+
+
+def test_faults_of_all_tables_are_reported_together(tmp_path, celltrain):
+    table = config_db()
+    table["BUFFER_POOL"]["ingress_lossless_pool"]["xof"] = "1"
+    table["BUFFER_PROFILE"]["egress_lossy_profile"]["dynamic_th"] = "zero"
+    table["BUFFER_PGS"] = {}
+    is_refused(
+        celltrain("import", "sonic", write(tmp_path / "switch", table)),
+        ["BUFFER_PGS", "did you mean BUFFER_PG?", "xof = 1", "did you mean xoff?", "dynamic_th = zero"],
+    )
+
+
 def test_groups_in_turn_and_the_arithmetic_are_printed(toml, celltrain):
     answer = celltrain("mmu", "thresholds", toml, "--in-turn", 3)
     assert answer.code == 0

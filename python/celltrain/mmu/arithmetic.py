@@ -69,6 +69,11 @@ class Limits:
     """First cell lost; None if it loses none, or if the rule is not known."""
 
     @property
+    def is_limited(self) -> bool:
+        """True if the threshold comes before the end of the pool."""
+        return self.alpha is not None or self.share < self.shared.cells
+
+    @property
     def partial(self) -> int | None:
         """Cells of the shared headroom for the last group, after all others have a full headroom."""
         return self.shared.headroom % self.headroom if self.headroom and self.shared.headroom else None
@@ -230,14 +235,31 @@ class Thresholds(Carded):
     def _row_in_words(self, row: Row) -> Iterator[str]:
         limits, rule = row.limits, self.generation.threshold
         if limits.alpha is None:
-            if row.group is not None and limits.pause is None:
-                yield f"  {limits.share + limits.reserve:>9,}  static threshold and reserve: no more than the pool has"
-            elif row.queue is not None:
-                yield f"  {limits.share + limits.reserve:>9,}  static threshold: the ingress side decides before it"
+            yield from self._static_in_words(row)
             return
         free = f"{limits.shared.cells:,}" if rule.counts_arriving_cell else f"({limits.shared.cells:,} + 1)"
         yield f"  {limits.share:>9,}  {limits.alpha / (1 + limits.alpha)} of {free}, rounded down (alpha {limits.alpha})"
         yield f"  {limits.reserve:>9,}  and the reserve"
+        yield from self._drop_in_words(row)
+        if limits.partial is not None and limits.filling is not None:
+            yield (
+                f"  {limits.partial:>9,}  headroom partial: {limits.shared.headroom:,} for {limits.filling - 1} groups of"
+                f" {limits.headroom:,} and a last one"
+            )
+
+    def _static_in_words(self, row: Row) -> Iterator[str]:
+        limits = row.limits
+        holds = f"  {limits.share + limits.reserve:>9,}  static threshold and reserve"
+        if limits.is_limited:
+            yield holds
+            yield from self._drop_in_words(row)
+        elif row.group is not None and limits.pause is None:
+            yield f"{holds}: no more than the pool has"
+        elif row.queue is not None:
+            yield f"{holds}: the ingress side decides before it"
+
+    def _drop_in_words(self, row: Row) -> Iterator[str]:
+        limits = row.limits
         if limits.pause is not None:
             yield f"  {limits.pause:>9,}  cells before the pause"
         if limits.headroom is not None:
@@ -247,11 +269,6 @@ class Thresholds(Carded):
             yield f"  {limits.drop:>9,}  {kind}"
         if row.queue is not None and limits.drop is None:
             yield f"             the egress drop of {shown(self.generation.name)} is not confirmed by public numbers"
-        if limits.partial is not None and limits.filling is not None:
-            yield (
-                f"  {limits.partial:>9,}  headroom partial: {limits.shared.headroom:,} for {limits.filling - 1} groups of"
-                f" {limits.headroom:,} and a last one"
-            )
 
     def _card(self) -> Card:
         lines = [generations.in_words(self.generation)]
@@ -344,21 +361,23 @@ class Division:
         limits, headroom = self._limits(name, profile, profile.pool, self.reserve(profile)), self.headroom(profile)
         shared, pause = limits.shared, limits.share + limits.reserve
         if not profile.xoff:
-            is_limited = profile.alpha is not None or limits.share < shared.cells
-            return replace(limits, drop=pause + 1 if is_limited else None)
+            return replace(limits, drop=pause + 1 if limits.is_limited else None)
         drop = pause + (min(headroom, shared.headroom) if shared.headroom else headroom) + self.chip.group.drop
         resume = None if profile.xon_offset is None else self.chip.cells(profile.xon_offset, rounding="up")
         return replace(limits, pause=pause, resume=resume, headroom=headroom, drop=drop)
 
     def of_queue(self, name: str, profile: Profile) -> Limits:
         """Returns the thresholds of a queue."""
-        rule, pool = self.chip.queue, profile.pool
+        rule, pools = self.chip.queue, [profile.pool]
         if rule is not None and rule.pool == "ingress":
             inner = [one for one, settings in self.switch.pool.items() if settings.type == "ingress"]
-            pool = max(inner, key=lambda one: self.switch.pool[one].size, default=pool)
-        limits = self._limits(name, profile, pool, self.reserve(profile, is_queue=True))
-        has_drop = rule is not None and profile.alpha is not None
-        return replace(limits, drop=limits.share + limits.reserve + rule.drop if rule and has_drop else None)
+            # A cell needs a place on both sides.
+            pools = [*sorted(inner, key=lambda one: self.switch.pool[one].size, reverse=True)[:1], profile.pool]
+        reserve = self.reserve(profile, is_queue=True)
+        limits = min((self._limits(name, profile, pool, reserve) for pool in pools), key=lambda one: one.share)
+        if rule is None or not limits.is_limited:
+            return limits
+        return replace(limits, drop=limits.share + reserve + rule.drop)
 
     def _limits(self, name: str, profile: Profile, pool: str, reserve: int) -> Limits:
         """Returns the share of a pool that a group or queue gets."""

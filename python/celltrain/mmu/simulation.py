@@ -110,7 +110,7 @@ def simulate(found: Thresholds, *, progress: Callable[[float], object] | None = 
 
 def is_filled(row: Row) -> bool:
     """Returns whether a row is of a lossless group, or of a queue that loses cells at its threshold."""
-    return row.limits.pause is not None or (row.queue is not None and row.limits.alpha is not None)
+    return row.limits.pause is not None or (row.queue is not None and row.limits.is_limited)
 
 
 def filled(row: Row) -> Iterator[Fill]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from celltrain.errors import Fault, InputError
+from celltrain.errors import Fault, InputError, warn
 from celltrain.mmu.generations import of_switch
 from celltrain.mmu.reading import Place, Source, refuse
 from celltrain.model import files
@@ -40,6 +40,8 @@ LOSSY_GROUPS = {"0": "ingress_lossy_profile"}
 QUEUES = {"0-2": "egress_lossy_profile", "3-4": "egress_lossless_profile", "5-6": "egress_lossy_profile"}
 #: The pool of the lossless groups that SONiC makes from `pg_profile_lookup.ini`.
 LOSSLESS_POOL = "ingress_lossless_pool"
+#: Length of a cable that is not there.
+NO_CABLE = "0m"
 
 
 class Tables:
@@ -51,6 +53,8 @@ class Tables:
         self.places: dict[str, Place] = {}
         self.faults: list[Fault] = []
         self.lookup: dict[str, dict[str, Any]] = {}
+        #: Ports without a row of headroom for their speed and cable, by these.
+        self.lacking: dict[str, list[str]] = {}
         self._files: dict[tuple[str, str], tuple[str, str]] = {}
 
     def read(self) -> None:
@@ -72,7 +76,6 @@ class Tables:
             self._add_ports(ports)
         if (lookup := self.folder / LOOKUP).exists():
             self._add_lookup(lookup)
-        refuse(self.faults)
 
     def place(self, table: str, *keys: str) -> Place:
         """Returns the place of a value, by the keys that lead to it."""
@@ -184,11 +187,12 @@ def read_folder(folder: Path, cable: str | None = None) -> tuple[dict[str, Any],
             read.places[f"{kind}.{name}"] = read.place(of_sonic, name)
             for key in table[kind][name]:
                 read.places[f"{kind}.{name}.{key}"] = read.place(of_sonic, name, key)
-    if not table["pool"]:
+    if not table["pool"] and not read.faults:
         problem = "has no table BUFFER_POOL: name a folder with the buffer configuration of a switch"
         read.faults.append(Fault.of_file(str(folder), problem))
     _add_ports(read, table, cable)
     refuse(read.faults)
+    warn(_without_headroom(read))
     return table, Source(file=str(folder), places=read.places)
 
 
@@ -231,7 +235,8 @@ def _entry(read: Tables, table: str, name: str, entry: Any) -> dict[str, Any]:
         elif re.fullmatch(r"-?\d{1,15}", str(value)):
             made[key] = int(value)
         else:
-            read.fault("is not a whole number of bytes", value, table, name, key)
+            unit = "" if key == "dynamic_th" else " of bytes"
+            read.fault(f"is not a whole number{unit}", value, table, name, key)
     return made
 
 
@@ -278,7 +283,7 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
         for name in ports if of_sonic not in read.tables else ():
             settings[name][kind] = {key: profile for key, profile in defaults.items() if profile in table["profile"]}
     for name, one in settings.items():
-        _add_lossless(read, table, one, is_port=name in ports)
+        _add_lossless(read, table, name, one, is_port=name in ports)
     classes: dict[str, list[str]] = {}
     for name, one in settings.items():
         classes.setdefault(json.dumps(one, sort_keys=True), []).append(name)
@@ -313,12 +318,19 @@ def _port(read: Tables, name: str, entry: Any, cable: str | None) -> dict[str, A
     return {**one, "groups": {}, "queues": {}}
 
 
-def _add_lossless(read: Tables, table: dict[str, Any], one: dict[str, Any], *, is_port: bool) -> None:
+def _add_lossless(read: Tables, table: dict[str, Any], port: str, one: dict[str, Any], *, is_port: bool) -> None:
     """Adds the lossless groups that SONiC makes from speed and cable to a port without any."""
     pause = one.get("pause", list(LOSSLESS) if is_port else [])
     taken = {number for key in one["groups"] for number in numbers(key, MOST_GROUP) or ()}
     found = f"{one.get('speed')}_{one.get('cable')}"
-    if found not in read.lookup or set(pause) & taken or LOSSLESS_POOL not in table["pool"]:
+    if not pause or set(pause) & taken or LOSSLESS_POOL not in table["pool"]:
+        return
+    if found not in read.lookup:
+        # Without a cable, or with one of 0 m, a port has no lossless groups.
+        if read.lookup and one.get("cable", NO_CABLE) != NO_CABLE:
+            read.lacking.setdefault(found if "speed" in one else f"a port without speed, {one['cable']}", []).append(
+                port
+            )
         return
     name = f"pg_lossless_{found}_profile"
     if name not in table["profile"]:
@@ -326,6 +338,13 @@ def _add_lossless(read: Tables, table: dict[str, Any], one: dict[str, Any], *, i
         for key in ("", *(f".{key}" for key in read.lookup[found])):
             read.places[f"profile.{name}{key}"] = read.places[f"headroom.{found}{key}"]
     one["groups"].update(dict.fromkeys(_ranges(pause), name))
+
+
+def _without_headroom(read: Tables) -> Iterator[str]:
+    """Yields a warning for each speed and cable that should have lossless groups, and has no row of headroom."""
+    for found, names in read.lacking.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"{LOOKUP} has no row for {found}: no lossless groups for {names[0]}{others}; add one if they need them"
 
 
 def _ranges(priorities: list[int]) -> Iterator[str]:
