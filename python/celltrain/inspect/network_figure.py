@@ -240,13 +240,11 @@ def _draw_links(net: Network, layout: Layout, ax: Axes) -> None:
     texts = [_link_text(*pair) for pair in pairs]
     usual, _ = Counter(texts).most_common(1)[0]
     unusual = [i for i, text in enumerate(texts) if text != usual]
-    if len(unusual) <= MAX_LINK_TEXTS and not many:
+    has_room = len(unusual) <= MAX_LINK_TEXTS and not many
+    if has_room:
         _draw_link_texts(net, layout, ax, unusual)
-        others = f"{'other' if unusual else 'all'} links: {usual.replace(chr(10), ', ')}"
-    else:
-        others = (
-            f"{len(texts)} links: {_range(net.links, 'rate', 'rate_mbps')}, {_range(net.links, 'delay', 'delay_s')}"
-        )
+    which = "all" if not unusual else "other" if has_room else "most"
+    others = f"{which} links: {usual.replace(chr(10), ', ')}"
     nodes = ", ".join(f"{count} {KINDS[kind][count > 1]}" for kind, count in net.kinds.items())
     flows = f"{len(net.flows)} flow{'s' if len(net.flows) > 1 else ''}"
     below = f"{others}; bottleneck: {brief(bottleneck.name, 2 * LONGEST_NAME)}\n{nodes}, {flows}"
@@ -275,13 +273,6 @@ def _link_text(there: OneWayLink, back: OneWayLink, *, delay_only: bool = False)
     """Returns the rate and delay of a link, for both directions if they differ."""
     ways = [link.delay if delay_only else f"{link.rate}, {link.delay}" for link in (there, back)]
     return ways[0] if ways[0] == ways[1] else f"there {ways[0]}\nback {ways[1]}"
-
-
-def _range(links: Iterable[OneWayLink], text: str, number: str) -> str:
-    """Returns the smallest and the largest of the links' rates or delays."""
-    ordered = sorted(links, key=lambda link: float(getattr(link, number)))
-    least, most = getattr(ordered[0], text), getattr(ordered[-1], text)
-    return str(least) if least == most else f"{least} to {most}"
 
 
 def _draw_nodes(net: Network, layout: Layout, ax: Axes) -> None:
