@@ -434,8 +434,11 @@ def test_ports_choose_cells(celltrain: Command, small: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--pcap-kind", "ipv4"], "is not a kind of capture; choose from ip, aal5, cells, wireshark_cells"),
-        (["--pcap-at", "out"], "is not a capture point for ip; choose from sender, receiver, both"),
+        (
+            ["--pcap-kind", "ipv4"],
+            "is not a kind of capture; did you mean ip? (choose from ip, aal5, cells, wireshark_cells)",
+        ),
+        (["--pcap-at", "out"], "is not an end of a connection (choose from sender, receiver, both)"),
         (["--pcap-kind", "cells", "--pcap-at", "sender"], "choose from out, in, both"),
         (["--pcap-kind", "cells", "--engine", "fast"], "does not report single cells"),
         (["--pcap-kind", "cells", "--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
@@ -454,8 +457,9 @@ def test_an_impossible_capture_is_refused_and_leaves_no_file(
 
 
 def test_packets_are_seen_at_hosts_and_not_at_ports(tmp_path: Path) -> None:
-    with pytest.raises(ct.ScenarioError, match="packets are captured at hosts, so choose flows"):
-        ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2")
+    with pytest.raises(ct.ScenarioError, match="packets are seen at hosts, so choose flows"):
+        ct.run("lan-epd", pcap=ct.Capture(tmp_path / "run.pcapng", ports="sw1->sw2"))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("option", [["--pcap-kind", "ip"], ["--pcap-at", "both"], ["--flow", "tcp1"]])
@@ -494,13 +498,8 @@ def test_a_run_that_is_interrupted_keeps_what_it_has(tmp_path: Path) -> None:
     capture = file.read_bytes()
     blocks = list(lengths(capture))
     assert len(blocks) > 100
-    # The last block contains statistics; the one before is the last packet.
-    packet, last = capture[-blocks[-1] - blocks[-2] : -blocks[-1]], capture[-blocks[-1] :]
-    assert (packet[0], last[0]) == (6, 5)
-    seconds = (int.from_bytes(packet[12:16], "little") << 32 | int.from_bytes(packet[16:20], "little")) / 1e9
-    assert f"the run was interrupted: packets until {seconds:.9g} s".encode() in last
-    assert packet[12:20] == last[12:20]
-    assert raised.value.__notes__ == [f"kept until {seconds:.9g} s, the last packet that was written: {file}"]
+    assert capture[-blocks[-1]] == 6, "the last block is a packet"
+    assert raised.value.__notes__ == [f"kept what was captured until then: {file}"]
 
 
 def test_a_capture_gets_its_folder_and_a_place_of_its_own(celltrain: Command, small: Path, tmp_path: Path) -> None:
@@ -516,10 +515,6 @@ def test_a_capture_gets_its_folder_and_a_place_of_its_own(celltrain: Command, sm
     assert not other.exists()
     assert celltrain("run", small, "--pcap", tmp_path / "a" / "b.pcapng", "--window", "1s:2s").code == 2
     assert not (tmp_path / "a").exists()
-    answer = celltrain(
-        "run", small, "--pcap", tmp_path / "a" / "b.pcapng", "--window", "19999us:20ms", "--flow", "tcp1"
-    )
-    assert (answer.code, "b.pcapng: no packets in the window" in answer.out) == (0, True)
 
 
 def lengths(capture: bytes) -> Iterator[int]:

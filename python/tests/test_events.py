@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT, SMALL, Command
@@ -146,16 +145,6 @@ def test_the_command_chooses_kinds_flows_and_a_window(celltrain: Command, small:
         assert 0 <= min(times) <= max(times) < 0.001
 
 
-def test_tables_of_csv_have_the_same_rows(small: Path, tmp_path: Path) -> None:
-    ct.run(small, events=ct.Events(tmp_path / "csv", kinds=["frames"], format="csv"))
-    ct.run(small, events=ct.Events(tmp_path / "parquet", kinds=["frames"]))
-    csv = pa.csv.read_csv(tmp_path / "csv" / "frames.csv")
-    parquet = pq.read_table(tmp_path / "parquet" / "frames.parquet")
-    assert csv.column_names == parquet.column_names
-    assert csv["occupancy"].to_pylist() == parquet["occupancy"].to_pylist()
-    assert csv["reason"].to_pylist() == [reason or "" for reason in parquet["reason"].to_pylist()]
-
-
 def test_rates_say_the_rule_that_changed_them(tmp_path: Path) -> None:
     result = ct.run(
         abr(tmp_path),
@@ -183,16 +172,18 @@ def abr(folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--kinds", ""], "is not a kind of event; choose from segments"),
+        (["--kinds", ""], "is not a kind of event (choose from segments"),
         (["--window", "5ms:5ms"], "is empty: it ends where it begins"),
-        (["--kinds", "segment"], "is not a kind of event; choose from segments, timers, frames, cells, rates"),
+        (
+            ["--kinds", "segment"],
+            "is not a kind of event; did you mean segments? (choose from segments, timers, frames",
+        ),
         (["--window", "1ms:90ms"], "lies outside the run, which lasts 20ms"),
         (["--window", "5ms:1ms"], "ends before it begins"),
         (["--window", "soon"], "is not a window such as 1.2s:1.3s"),
         (["--port", "sw1->sw3"], "is not a port of this network; did you mean sw1->sw2?"),
         (["--flow", "tcp9"], "is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"),
         (["--vc", "tcp9"], "is not a VC of this network; did you mean tcp1?"),
-        (["--format", "xlsx"], "is not a format; choose from parquet, csv"),
         (["--engine", "fast"], "does not report frames, cells, rates"),
     ],
 )
@@ -237,10 +228,9 @@ def test_an_empty_file_is_named(celltrain: Command, small: Path, tmp_path: Path)
 def test_a_folder_has_the_events_of_one_run(celltrain: Command, small: Path, tmp_path: Path) -> None:
     out = tmp_path / "events"
     assert celltrain("run", small, "--events", out, "--kinds", "segments").code == 0
-    for options in (["--seed", "9"], ["--format", "csv"]):
-        answer = celltrain("run", small, "--events", out, "--kinds", "frames", *options)
-        assert answer.code == 2
-        assert "segments.parquet: already exists; name another folder" in answer.err
+    answer = celltrain("run", small, "--events", out, "--kinds", "frames", "--seed", "9")
+    assert answer.code == 2
+    assert "segments.parquet: already exists; name another folder" in answer.err
     assert sorted(path.name for path in out.iterdir()) == ["segments.parquet"]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import celltrain as ct
 from celltrain import mmu
-from celltrain.mmu.arithmetic import Thresholds, of_loaded
+from celltrain.mmu.arithmetic import Thresholds, thresholds
 from celltrain.mmu.configuration import of_table
 from celltrain.mmu.generations import generation, known, of_switch
 from celltrain.mmu.reading import Source
@@ -32,7 +32,7 @@ MORE = read("th5-more-topologies.csv")
 
 
 def calculated(table: dict, chip: str, *, in_turn: int = 0) -> Thresholds:
-    return of_loaded(of_table(table, Source(file="test")), generation(chip), in_turn=in_turn)
+    return thresholds(of_table(table, Source(file="test")), generation=chip, in_turn=in_turn)
 
 
 def tomahawk5(row: dict[str, str]) -> dict:

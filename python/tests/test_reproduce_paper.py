@@ -237,7 +237,7 @@ def test_a_fault_in_a_papers_folder_names_the_file() -> None:
     [
         ("buffer_cells", 1000),
         ("buffer_cells - 200", 800),
-        ("buffer_cells-200+1", 801),
+        ("buffer_cells - 200 + 1", 801),
         ("2 * sources + 0.5", 10.5),
         ("sources * 14052 - 12000", 58260),
         ("10 - 2 * 3 * 1 - 1", 3),
@@ -251,7 +251,7 @@ def test_expressions_are_sums_differences_and_products(expression: str, value: A
 
 @pytest.mark.parametrize(
     "expression",
-    ["", "buffer_cells -", "- 1", "buffer_cells / 2", "unknown", "network - 1", "1 2", "__import__('os')"],
+    ["", "buffer_cells -", "buffer_cells-2", "unknown", "network - 1", "1 2", "__import__('os')"],
 )
 def test_anything_else_in_an_expression_is_refused(expression: str) -> None:
     with pytest.raises(PaperError):

@@ -257,7 +257,7 @@ def test_figures_are_the_same_file_every_time(as_printed: Reproduction, tmp_path
     for name, content in contents[0].items():
         text = content.decode()
         assert "<dc:date>" not in text
-        assert any(label in text for label in ("window (segments)", "efficiency", "fairness")), name
+        assert any(label in text for label in ("cwnd (segments)", "efficiency", "fairness")), name
 
 
 def test_a_paper_that_is_not_there_is_refused_with_those_that_are() -> None:

@@ -75,20 +75,22 @@ def test_a_run_shows_shares_where_they_differ(celltrain, tmp_path):
 @pytest.mark.parametrize("path", sorted(SCENARIOS.glob("*.toml")), ids=lambda path: path.stem)
 def test_every_shipped_network_has_a_picture_whose_nodes_lie_apart(path):
     np = pytest.importorskip("numpy")
-    places = laid_out(network(path)).places
+    layout = laid_out(network(path))
+    places = np.delete(layout.places, [host for hosts in layout.groups for host in hosts[1:]], axis=0)
     assert np.isfinite(places).all()
     apart = np.linalg.norm(places[:, None] - places[None], axis=2) + np.eye(len(places))
     assert apart.min() > 0.1
 
 
-def test_a_chain_lies_in_a_row_with_senders_before_and_above():
+def test_a_chain_lies_in_a_row_with_hosts_at_both_ends():
     net = network(CHAIN)
     at = {node.name: place for node, place in zip(net.nodes, laid_out(net).places, strict=True)}
     switches = [at[f"sw{i}"] for i in range(1, 6)]
-    assert [y for _, y in switches] == [0.0] * 5
+    assert max(abs(y) for _, y in switches) < 0.05
     assert [x for x, _ in switches] == sorted(x for x, _ in switches)
     assert at["long-source1"][0] < at["sw1"][0] and at["long-destination1"][0] > at["sw5"][0]
-    assert at["cross-source5"][1] > 0 > at["cross-destination1"][1]
+    assert at["cross-source5"][1] * at["cross-destination1"][1] < 0
+    assert (at["cross-source5"] == at["cross-source8"]).all(), "hosts that share a name are drawn as one"
 
 
 def test_a_chain_fits_a_page_and_its_names_lie_apart(tmp_path):
@@ -136,11 +138,11 @@ def test_a_picture_says_what_the_network_is(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_large_network_has_a_picture_without_names(tmp_path):
+def test_many_hosts_of_a_switch_are_drawn_as_one(tmp_path):
     pytest.importorskip("matplotlib")
     large = ct.n_source(sources=400, link_delay="5us", buffer_cells=1000, policy=ct.TailDrop())
     axes = ct.draw(large)
-    assert not any("source" in text.get_text() for text in axes.texts)
+    assert "source\n1 to 400" in [text.get_text() for text in axes.texts]
     save(network(large), tmp_path / "large.png")
 
 
@@ -241,19 +243,19 @@ def edges(*ends: str, **values: object) -> list[dict[str, object]]:
     "changes, words",
     [
         ({"links": edges("ab", "bc", "cc")}, "edge 'c' - 'c' is a loop"),
-        ({"links": edges("ab", "bc", "cb")}, "edge 'b' - 'c' appears 2 times; two nodes can have only one link"),
+        ({"links": edges("ab", "bc", "cb")}, "edge 'b' - 'c' joins two nodes that are joined already"),
         ({"links": edges("ab")}, "has 2 parts that no edge joins: 'c' cannot be reached"),
-        ({"links": edges("ab", "bc", delay=None)}, "edge 'a' - 'b' has no 'delay'; give every edge a delay"),
-        ({"links": edges("ab", "bc", delay=5)}, "has delay = 5 without a unit"),
-        ({"links": edges("ab", "bc", delay="5")}, "has delay = 5 without a unit"),
-        ({"links": edges("ab", "bc", delay=-5)}, "without a unit"),
-        ({"links": edges("ab", "bc", delay="-5ms")}, "has delay = -5ms, which is negative"),
+        ({"links": edges("ab", "bc", delay=None)}, "or one for all without (--delay)"),
+        ({"links": edges("ab", "bc", delay=5)}, "say the unit of all (--delay-unit)"),
+        ({"links": edges("ab", "bc", delay="5")}, "say the unit of all (--delay-unit)"),
+        ({"links": edges("ab", "bc", delay=-5)}, "it is negative"),
+        ({"links": edges("ab", "bc", delay="-5ms")}, "edge 'a' - 'b', delay = \"-5ms\" is not a time (it is negative)"),
         ({"links": edges("ab", "bc", delay="5 miles")}, "is not a time"),
-        ({"links": edges("ab", "bc", delay=[1])}, "which is not a delay"),
+        ({"links": edges("ab", "bc", delay=[1])}, "is not a time"),
         ({"links": edges("ab", "bc", delay="2000s")}, "is not a delay up to 1800s"),
         ({"links": edges("ab", "bc", rate="0bps")}, "is not a positive rate"),
         ({"links": edges("ab", "bx")}, "edge 'b' - 'x' joins 'x', which is not the id of a node"),
-        ({"links": [*edges("ab", "bc"), "ab"]}, "edge None - None joins None"),
+        ({"links": [*edges("ab", "bc"), "ab"]}, "is not a node-link graph"),
         ({"links": 7}, "is not a node-link graph"),
         ({"links": []}, "has 3 parts"),
         ({"nodes": []}, "is not the id of a node"),
@@ -261,13 +263,19 @@ def edges(*ends: str, **values: object) -> list[dict[str, object]]:
         ({"nodes": [{"id": "a"}], "links": []}, "has no two nodes that a flow could join"),
         ({"nodes": [{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "a"}]}, "has 2 nodes with the id 'a'"),
         ({"nodes": [{"id": "a"}, {"name": "b"}, {"id": "c"}]}, "has a node without an id"),
-        ({"nodes": [{"id": "a"}, {"id": 1}, {"id": "1"}], "links": []}, "have one name, '1'"),
+        ({"nodes": [{"id": "a"}, {"id": 1}, {"id": "1"}], "links": edges("a1")}, "parts that no edge joins"),
         (
             {"nodes": [{"id": "a"}, {"id": "b", "kind": "router"}, {"id": "c"}]},
             "kind = 'router', which is none of host",
         ),
-        ({"nodes": [{"id": "a"}, {"id": "b", "flow_to": "z"}, {"id": "c"}]}, "flow_to = 'z', which is not a node"),
-        ({"nodes": [{"id": "a"}, {"id": "b", "flow_to": "b"}, {"id": "c"}]}, "it sends to itself"),
+        (
+            {"nodes": [{"id": "a"}, {"id": "b", "flow_to": "z"}, {"id": "c"}]},
+            "flow 'b' -> 'z', to = \"z\" is not a host",
+        ),
+        (
+            {"nodes": [{"id": "a", "kind": "host", "flow_to": "a"}, {"id": "b"}, {"id": "c"}]},
+            "is the flow's own source",
+        ),
     ],
 )
 def test_a_graph_that_is_no_network_is_refused(line, changes, words):
@@ -302,7 +310,7 @@ def test_more_links_than_a_scenario_has_are_counted_not_shown(line):
     names = [f"n{i}" for i in range(100_002)]
     links = [{"source": a, "target": b} for a, b in pairwise(names)]
     text = refusal(line(nodes=[{"id": name} for name in names], links=links), delay="1ms")
-    assert text.endswith("has 100001 links, and its flows 4 more; a scenario can have at most 100000")
+    assert "has 100005 items; at most 100000 are possible" in text
     many = tuple(ct.Link(between=("a", "b"), delay="1ms") for _ in range(100_001))
     with pytest.raises(ct.ScenarioError, match="at most 100000 items") as refused:
         ct.GeneralNetwork(hosts=(), switches=(), links=many, flows=())
@@ -312,19 +320,17 @@ def test_more_links_than_a_scenario_has_are_counted_not_shown(line):
 def test_numbers_without_a_unit_are_taken_with_the_one_that_is_said(line):
     links = ct.import_graph(line(links=edges("ab", "bc", delay=2.5e-3)), flows=1, delay_unit="ms").topology.links
     assert links[0].delay == "2.5us"
-    assert "which is negative" in refusal(line(links=edges("ab", "bc", delay=-5)), delay_unit="ms")
+    assert "it is negative" in refusal(line(links=edges("ab", "bc", delay=-5)), delay_unit="ms")
     assert "parsecs" in refusal(line(links=edges("ab", "bc", delay=5)), delay_unit="parsecs")
-    assert "has delay = nan, which is not a delay" in refusal(line(links=edges("ab", delay="nan")), delay_unit="ms")
+    assert 'delay = "nan" is not a time' in refusal(line(links=edges("ab", "bc", delay="nan")), delay_unit="ms")
 
 
 def test_all_faults_of_a_graph_are_told_at_once(line):
-    faulty = line(
-        links=edges("ab", "bc", "aa", delay="-1s"), nodes=[{"id": "a"}, {"id": "b"}, {"id": "c"}, {"id": "d"}]
-    )
+    faulty = line(links=edges("ab", "bc", "aa", delay="-1s"))
     text = refusal(faulty)
-    assert len(text.splitlines()) == 4
-    for words in ("is a loop", "negative", "2 parts"):
-        assert words in text
+    assert len(text.splitlines()) == 3
+    for ends in ("'a' - 'b'", "'b' - 'c'", "'a' - 'a'"):
+        assert f'edge {ends}, delay = "-1s" is not a time' in text
 
 
 @pytest.mark.parametrize(
@@ -483,28 +489,23 @@ policy.epd = {{ threshold = 800 }}
 @pytest.mark.parametrize(
     "number, words",
     [
-        # Regression: these numbers were written out with a gigabyte or more of zeros.
-        ("1e-99999999999", "has delay = 1e-99999999999, which is not a delay"),
-        ("1e-999999999", "exponent beyond 30"),
-        ("1e" + "9" * 5000, "exponent beyond 30"),
-        ("9" * 5000, "it has more than 40 digits"),
-        (1e-300, "exponent beyond 30"),
-        ("-1e-5", "has delay = -1e-5, which is negative"),
+        # Regression: written out, these numbers were a gigabyte or more of zeros.
+        ("1e-99999999999", "is not a time"),
+        ("1e-999999999", "is not a time"),
+        ("1e" + "9" * 5000, "is not a time"),
+        ("9" * 5000, "is not a time"),
+        (1e-300, "is not a time"),
+        ("-1e-5", "it is negative"),
         # Only Python accepts these as numbers.
         ("1_0", "is not a time"),
         ("\u0663", "is not a time"),
-        ("-infinity", "has delay = -infinity, which is not a delay"),
+        ("-infinity", "is not a time"),
     ],
 )
 def test_numbers_of_a_graph_are_short_decimal_ones(line, number, words):
     text = refusal(line(links=edges("ab", "bc", delay=number)), delay_unit="ms")
     assert words in text
     assert len(text) < 1000
-
-
-def test_nothing_is_nothing_whatever_its_exponent(line):
-    graph = line(links=edges("ab", "bc", delay="0e99999999999"))
-    assert {link.delay for link in ct.import_graph(graph, flows=1, delay_unit="ms").topology.links} >= {"0s"}
 
 
 LONG = "n" * 1_000_000
@@ -524,24 +525,27 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
             "has a name of 1,000,000 characters; a name can have at most 1,000",
         ),
         (
-            {"nodes": [{"id": LONG, "flow_to": "," * 3000}, {"id": "b"}], "links": []},
+            {"nodes": [{"id": LONG, "flow_to": "," * 3000}, {"id": "b"}], "links": [{"source": LONG, "target": "b"}]},
             {},
             "a name can have at most 1,000",
         ),
         (
-            {"nodes": [{"id": "a" * 900, "flow_to": "," * 20000}, {"id": "b"}], "links": []},
+            {
+                "nodes": [{"id": "a" * 900, "flow_to": "," * 20000}, {"id": "b"}],
+                "links": [{"source": "a" * 900, "target": "b", "delay": "1ms"}],
+            },
             {},
-            "has 19902 more faults, which are not shown",
+            "characters in its links and flows",
         ),
         (
             {"nodes": [{"id": "a", "flow_to": "b," * 5_000_000}, {"id": "b"}], "links": edges("ab")},
             {},
-            "has more than 100,000 flows: at node 'a' it has 5,000,001 more",
+            "items; at most 100000 are possible",
         ),
         (
             {"nodes": [{"id": "a", "flow_to": [[["x"] * 1000] * 1000]}, {"id": "b"}], "links": edges("ab")},
             {},
-            "which is not a node",
+            "is not a host, a switch or an edge device",
         ),
         (
             {

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import webbrowser
 from collections.abc import Iterator
-from importlib import metadata, util
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -176,12 +176,10 @@ def examine() -> Iterator[dict[str, Any]]:
 
 
 def _version(name: str) -> str | None:
-    if util.find_spec(name) is None:
-        return None
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return "unknown"
+        return None
 
 
 def import_seconds() -> float:

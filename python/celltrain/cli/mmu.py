@@ -59,9 +59,9 @@ def thresholds(
         celltrain mmu thresholds /etc/sonic --generation th5 --port Ethernet0 --group 3
         celltrain mmu thresholds switch.toml --check qos_params.th5.yaml --section topo-ft2-64
     """
-    from celltrain.mmu.arithmetic import of_loaded
+    from celltrain.mmu import expected
+    from celltrain.mmu.arithmetic import thresholds as calculated
     from celltrain.mmu.configuration import load
-    from celltrain.mmu.expected import of_loaded_file
     from celltrain.mmu.generations import in_words
 
     if section is not None and check is None:
@@ -71,14 +71,14 @@ def thresholds(
     loaded = load(configuration, cable=cable)
     chip = loaded.generation(generation)
     if check is not None:
-        compared = of_loaded_file(loaded, chip, check, section)
+        compared = expected.check(loaded, check, generation=chip, section=section)
         facts = compared.to_dict()
         output.show(facts, [], lambda: facts["entries"])
         if output.form == "text":
             shell.say("\n".join(compared.lines()))
         output.wrote()
         return shell.NO if compared.wrong else shell.DONE
-    found = of_loaded(loaded, chip, port=port, group=group, queue=queue, in_turn=in_turn or 0)
+    found = calculated(loaded, generation=chip, port=port, group=group, queue=queue, in_turn=in_turn or 0)
     if simulate:
         return _simulate(found, output)
     turns = found.in_turn_grid()

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import shlex
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ import typer
 
 from celltrain.cli import options, shell
 from celltrain.drawing.figure import refuse_other, require_matplotlib
+from celltrain.drawing.words import counted
 from celltrain.errors import Fault, InputError, OutputError
 from celltrain.model import shipped
 from celltrain.model.graph import import_graph
@@ -31,6 +33,8 @@ from celltrain.text import among, shown
 SONIC = "sonic"
 #: Arguments that apply to it.
 OF_SONIC = {"file", "folder", "generation", "cable", "out", "as_json"}
+#: Options of graphs.
+OF_GRAPHS = inspect.signature(import_graph).parameters.keys() - {"path"}
 
 
 @shell.command
@@ -97,7 +101,7 @@ def import_(
     delay: str | None = None,
     access_rate: str | None = None,
     access_delay: str = "5us",
-    buffer: Annotated[int, {"parser": options.whole(1)}] = 1000,
+    buffer_cells: Annotated[int, {"names": ["--buffer"], "parser": options.whole(1)}] = 1000,
     duration: str = "1s",
     settings: Annotated[list[str] | None, options.setting("Write this setting as well. May be repeated.")] = None,
     generation: str | None = None,
@@ -133,7 +137,7 @@ def import_(
         delay: Delay of links without a delay. If not given, every edge needs one.
         access_rate: Rate of the links of hosts made for flows. [default: --rate]
         access_delay: Delay of these links.
-        buffer (CELLS): Buffer of every port of a switch.
+        buffer_cells (CELLS): Buffer of every port of a switch.
         duration: How long to simulate.
 
     Output:
@@ -154,25 +158,8 @@ def import_(
     _refuse(context, {"generation", "cable"}, "applies to celltrain import sonic FOLDER only")
     from celltrain.model.types import Scenario
 
-    scenario = import_graph(
-        file,
-        flows=flows,
-        seed=seed,
-        rate=rate,
-        delay=delay,
-        rate_attribute=rate_attribute,
-        delay_attribute=delay_attribute,
-        rate_unit=rate_unit,
-        delay_unit=delay_unit,
-        name_attribute=name_attribute,
-        kind_attribute=kind_attribute,
-        flow_attribute=flow_attribute,
-        both_ways=both_ways,
-        access_rate=access_rate,
-        access_delay=access_delay,
-        buffer_cells=buffer,
-        duration=duration,
-    )
+    of_graph = {name: value for name, value in context.params.items() if name in OF_GRAPHS}
+    scenario = import_graph(file, **of_graph)
     if settings:
         changed = table(read(scenario, single(settings), option="--set").accepted())
         scenario = Scenario.model_validate(changed).replace(name=scenario.name)
@@ -243,12 +230,23 @@ def check(
         celltrain check chain-epd --plot chain.png
     """
     if plot is not None:
-        _can_draw(files, plot)
+        # Refused before any file is read.
+        if len(files) != 1:
+            raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")
+        refuse_other(plot, "--plot")
+        require_matplotlib()
     changed = single(settings)
     checked = [_checked(file, changed) for file in files]
     faults = [fault for one in checked for fault in one.faults]
+    written = []
     if plot is not None and not faults:
-        _draw(checked[0], plot)
+        from celltrain.inspect.network_figure import save
+
+        if (network := checked[0].network) is None:
+            raise InputError.saying(f"Cannot draw {checked[0].file}: it is a policy, not a network.", key="--plot")
+        with shell.writing(plot):
+            save(network, plot)
+        written.append(plot)
     warnings = [{"file": one.file, "message": message} for one in checked for message in one.warnings]
     if output.form != "json":
         shell.report(faults, as_json=False)
@@ -262,7 +260,7 @@ def check(
         "policies": [one.answer for one in checked if one.answer and one.network is None],
     }
     output.show(answer, [Line(text=one.summary) for one in checked if not one.faults], lambda: found)
-    output.wrote([plot] if plot is not None and not faults else [])
+    output.wrote(written)
     return shell.BAD_INPUT if faults else shell.DONE
 
 
@@ -280,9 +278,8 @@ class _Checked:
     def summary(self) -> str:
         """One line about a file without faults."""
         what = f"the policy {shown(self.answer['name'])}; " if self.network is None else ""
-        count = len(self.warnings)
-        warned = f"valid, with {count} warning{'' if count == 1 else 's'}"
-        return f"{self.file}: {what}{warned if count else 'nothing is wrong'}"
+        warned = f"valid, with {counted(len(self.warnings), 'warning')}" if self.warnings else "nothing is wrong"
+        return f"{self.file}: {what}{warned}"
 
 
 def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
@@ -304,23 +301,6 @@ def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
     stay = shell.fixed_thresholds(file, table(reading.accepted())) if settings else []
     answer = {"file": name, **network.to_dict(), "memory_bytes": reading.memory_bytes}
     return _Checked(file=name, warnings=[*reading.warnings, *stay], network=network, answer=answer)
-
-
-def _can_draw(files: list[Path], plot: Path) -> None:
-    """Raises `InputError`, before any file is read, if the network cannot be drawn."""
-    if len(files) != 1:
-        raise InputError.of_option("--plot", shown(plot), f"draws one scenario, not {len(files)}: name one")
-    refuse_other(plot, "--plot")
-    require_matplotlib()
-
-
-def _draw(checked: _Checked, plot: Path) -> None:
-    from celltrain.inspect.network_figure import save
-
-    if checked.network is None:
-        raise InputError.saying(f"Cannot draw {checked.file}: it is a policy, not a network.", key="--plot")
-    with shell.writing(plot):
-        save(checked.network, plot)
 
 
 COMMANDS = {"new": new, "import": import_, "check": check}

@@ -52,7 +52,6 @@ def run(
     window: str | None = None,
     flow: list[str] | None = None,
     vc: list[str] | None = None,
-    event_format: Annotated[str, {"names": ["--format"]}] = "parquet",
     pcap: Path | None = None,
     pcap_kind: str | None = None,
     pcap_at: str | None = None,
@@ -83,7 +82,6 @@ def run(
         window (FROM:TO): Events and packets between these times, such as 1.2s:1.3s.
         flow (NAME): Events and packets of this flow only. May be repeated.
         vc (NAME): Events and packets of this VC only. May be repeated.
-        event_format (FORMAT): Of the tables of events: parquet or csv.
         pcap (FILE): Write a capture for Wireshark there, such as run.pcapng.
         pcap_kind (KIND): Packets at hosts: ip or aal5; cells at ports: cells, or wireshark_cells, whose headers Wireshark
             shows. [default: ip]
@@ -135,7 +133,7 @@ def run(
     if events is not None:
         # An empty --kinds is a mistake, not a request for all kinds.
         named = [""] if kinds and not listed(kinds) else listed(kinds) or []
-        log = Events(events, kinds=named, ports=port, vcs=vc, flows=flow, window=window, format=event_format)
+        log = Events(events, kinds=named, ports=port, vcs=vc, flows=flow, window=window)
     if pcap is not None:
         kind = pcap_kind or "ip"
         # Packets are captured at hosts, so --port does not apply to them. It is accepted because it also selects
@@ -174,9 +172,11 @@ def run(
     if result.engine == "fast" and "reference" in {one.engine(engine) for one in recorders}:
         output.note("Events come from the reference engine, which stopped at the end of the window.")
     output.wrote(written)
-    for path, nothing in _recorded(log, capture):
+    for kind, path in zip(log.chosen, log.paths, strict=True) if log is not None else ():
         where = "in the run" if window is None else "in the window"
-        output.note(f"wrote {shown(path)}{f': no {nothing} {where}' if nothing else ''}")
+        output.note(f"wrote {shown(path)}{'' if log is not None and log.rows.get(kind) else f': no {kind} {where}'}")
+    if capture is not None:
+        output.note(f"wrote {shown(capture.path)}")
     return shell.DONE
 
 
@@ -212,14 +212,6 @@ def _ensemble(
     with shell.waiting("simulating") as tell:
         compared = compare(scenario, seeds=seeds, first_seed=first, measures=measures, progress=tell)
     return finish(compared, output, plot=plot, out=out, fingerprints=fingerprints or output.form == "json")
-
-
-def _recorded(log: Events | None, capture: Capture | None) -> Iterator[tuple[Path, str]]:
-    """Yields each file of events or packets; if it is empty, with the name of what it lacks."""
-    for kind, path in zip(log.chosen, log.paths, strict=True) if log is not None else []:
-        yield path, "" if log is not None and log.rows.get(kind) else kind
-    if capture is not None:
-        yield capture.path, ("cells" if capture.of_cells else "packets") if capture.is_empty else ""
 
 
 def _explain_plan(scenario: Path | Scenario, output: shell.Output) -> int:

@@ -16,8 +16,7 @@ from celltrain.drawing import event_rows
 from celltrain.drawing import figure as canvas
 from celltrain.drawing.event_rows import SIZE, Events, finish, marks, names, numbers, one_of, rows_of, texts
 from celltrain.drawing.figure import GREY, INK, LOSS, SOFT, colour_of_flow, legible, tint_of_flow
-from celltrain.errors import InputError, OutputError
-from celltrain.model import files
+from celltrain.errors import InputError
 from celltrain.model.arguments import checked
 from celltrain.model.files import writing
 from celltrain.text import described
@@ -25,9 +24,6 @@ from celltrain.text import described
 if TYPE_CHECKING:
     import pyarrow as pa
     from matplotlib.axes import Axes
-
-#: Metadata that marks files drawn by `Diagrams.write`.
-_MARK = "celltrain plot"
 
 
 class Diagrams:
@@ -61,7 +57,62 @@ class Diagrams:
             window: First and last time, such as `"1.2s:1.3s"`; all events when None.
             ax: Axes to draw on.
         """
-        return _sequence(self._run, flow, window=window, ax=ax)
+        span = event_rows.span_of(window)
+        everything = self._run.log["segments"]
+        flows = names(everything, "flow")
+        one_of("flow", "a flow of these events", flow, flows)
+        own = rows_of(everything, flow=flow)
+        table = event_rows.within(own, span)
+        events, times = texts(table, "event"), numbers(table, "time_s")
+        again = events == "retransmitted"
+        is_sent = (events == "sent") | again
+        if not is_sent.any():
+            raise event_rows.nothing(window)
+        scale, _ = event_rows.time_unit(times[-1])
+        x, first = times * scale, numbers(table, "sequence")
+        last = first + numbers(table, "length")
+        by, per = (1e6, "MB") if last[is_sent].max() >= 1e7 else (1e3, "kB")
+        low, high = first[is_sent].min() / by, last[is_sent].max() / by
+        ax = self._run.axes(ax, legible(f"segments of {flow}"))
+
+        def segments(rows: Any, colour: str, label: str, size: float, order: int) -> None:
+            """Draws segments as bars, or as dots if bars would not be visible."""
+            if not rows.any():
+                return
+            start, end = first[rows] / by, last[rows] / by
+            if (end - start).max() < _BAR * (high - low):
+                marks(ax, x[rows], end, "s", colour, None, markersize=size, markeredgewidth=0, zorder=order)
+            else:
+                style: dict[str, Any] = {
+                    "linewidth": 0.6 * size,
+                    "rasterized": len(end) > event_rows.MOST_MARKS,
+                    "zorder": order,
+                }
+                ax.vlines(x[rows], start, end, color=colour, **style)
+            # The square in the legend has a fixed size, so it is visible even if the segments are tiny.
+            marks(ax, [], [], "s", colour, label, markersize=6)
+
+        segments(events == "sent", colour_of_flow(self._run.flow_index(flows)[flow]), "sent", 2.4, 3)
+        reasons = texts(table, "reason")
+        for reason, shade in _COLOURS.items():
+            # Retransmissions are drawn larger, to be visible where the line of ACKs crosses them.
+            segments(again & (reasons == reason), shade, f"sent again: {reason}", 3.6, 4)
+        _acks(ax, table, events, x, by, high)
+        for label, lost in _lost_segments(self._run, own, table, is_sent).items():
+            # Many large crosses side by side would be illegible.
+            width, size = (1.5, 6) if len(lost) <= _FEW else (1, 3.5)
+            cross = {"markeredgewidth": width, "markersize": size, "zorder": 5}
+            middle = (first[lost] + last[lost]) / 2 / by
+            marks(ax, x[lost], middle, "x", LOSS, f"{legible(label)}: {len(lost):,}", **cross)
+        timers = self._run.rows("timers", span, flow=flow, timer="retransmission", event="expired")
+        for time in [] if timers is None else numbers(timers, "time_s"):
+            ax.axvline(time * scale, color=LOSS, linestyle=":", linewidth=1, zorder=0, label="timeout")
+        room = 0.05 * (high - low) or 1.0
+        ax.set_ylim(low - room, high + room)
+        ax.set_ylabel(f"place in the stream ({per})")
+        ax.margins(x=0.02)
+        event_rows.time_axis(ax, span, times[-1])
+        return finish(ax)
 
     @checked()
     def anatomy(self, port: str | None = None, *, window: str | None = None, ax: Axes | None = None) -> Axes:
@@ -69,8 +120,7 @@ class Diagrams:
 
         Crosses are frames that the policy refused; triangles are cells lost for lack of room, or pushed out. The dashed
         line is the policy's threshold, the dotted line the buffer's size. Frames and the threshold are drawn if frames
-        were recorded. If only some VCs' cells were recorded, grey dots show X, all cells waiting, at each decision
-        about a frame.
+        were recorded.
 
         Args:
             port: The port. If None, the only one whose cells were recorded.
@@ -78,7 +128,46 @@ class Diagrams:
             ax: Axes to draw on.
         """
         self.notes = []
-        return _anatomy(self._run, port, window=window, notes=self.notes, ax=ax)
+        span = event_rows.span_of(window)
+        everything = self._run.log["cells"]
+        port = _port(port, names(everything, "port"))
+        # Keep earlier events: cells waiting when the window begins arrived before it.
+        table = event_rows.within(rows_of(everything, port=port), None if span is None else (0.0, span[1]))
+        vcs, times, waiting = _waiting(table)
+        shown = np.ones(len(times), bool) if span is None else times >= span[0]
+        if not shown.any():
+            raise event_rows.nothing(window)
+        before = waiting[:, np.flatnonzero(~shown)[-1:]]
+        times, waiting, table = times[shown], waiting[:, shown], table.filter(shown)
+        total = waiting.sum(axis=0)
+        scale, _ = event_rows.time_unit(times[-1])
+        judged = self._run.rows("frames", span, port=port)
+        ax = self._run.axes(ax, legible(f"cells waiting at {port}"))
+        points = _drawn(times, total)
+        drawn, states = times[points], waiting[:, points]
+        if span is not None:
+            # The window begins with the queue after the last event before it, and ends with the queue after its last event.
+            if before.size:
+                drawn, states = np.append(span[0], drawn), np.hstack([before, states])
+            end = min(span[1], float(numbers(everything, "time_s").max()))
+            drawn, states = np.append(drawn, max(end, drawn[-1])), np.hstack([states, states[:, -1:]])
+        _areas(
+            ax, drawn * scale, states, np.argsort(-waiting.max(axis=1), kind="stable"), vcs, _indices(self._run, vcs)
+        )
+        top = float(total.max(initial=0))
+        if judged is not None:
+            top = _judgements(ax, judged, scale, top)
+        _cell_losses(ax, table, times * scale, total, with_refused="frames" not in self._run.log)
+        top = float(np.ceil(top))
+        size = self._run.facts.get("buffers", {}).get(port)
+        if size is not None and size <= _VISIBLE * top:
+            ax.axhline(size, color=INK, linestyle=":", linewidth=1, label=f"buffer: {size:,} cells")
+            top = max(top, size)
+        ax.set_ylim(0, 1.06 * max(top, 1))
+        ax.set_ylabel("cells waiting")
+        ax.margins(x=0)
+        event_rows.time_axis(ax, span, times[-1])
+        return finish(ax, 3)
 
     @checked()
     def ladder(self, flow: str, frame: int | None = None, *, ax: Axes | None = None) -> Axes:
@@ -90,11 +179,40 @@ class Diagrams:
         Args:
             flow: The connection that sent the data; or a VC, such as `"tcp1-acks"`.
             frame: The frame's number within the VC. If None, the first one that lost only some of its cells, or else the
-                first that waited and arrived.
+                one that took longest.
             ax: Axes to draw on.
         """
         self.notes = []
-        return _ladder(self._run, flow, frame, notes=self.notes, ax=ax)
+        table = self._run.log["cells"]
+        flows, vcs = names(table, "flow"), names(table, "vc")
+        vc = flow if flow in vcs else one_of("flow", "a flow or VC of these events", flow, [*flows, *vcs])
+        if vc not in vcs:
+            vc = names(rows_of(table, flow=flow), "vc")[0]
+        own, judged = rows_of(table, vc=vc), self._run.rows("frames", vc=vc)
+        number, note = _worth_seeing(vc, own, judged) if frame is None else (frame, "")
+        self.notes += [note] if note else []
+        # Frame numbers have 64 bits.
+        ports = _ports(own, number) if 0 <= number < 1 << 64 else {}
+        if not ports:
+            problem = "has no recorded cells; name a frame that crossed a port whose cells were recorded"
+            raise InputError.of_option("frame", described(number), problem)
+        ends = [] if judged is None else rows_of(judged, frame=str(number)).to_pylist()
+        end = next(((row["time_s"], row["event"]) for row in ends if row["event"] in ("delivered", "failed")), None)
+        visits = [visit for at_port in ports.values() for visit in at_port]
+        origin = min(visit.arrived for visit in visits if visit.arrived is not None)
+        instants = [
+            time for visit in visits for time in (visit.arrived, visit.departed, visit.lost) if time is not None
+        ]
+        length = max([*instants, *([] if end is None else [end[0]])]) - origin
+        by, unit = (1e3, "ms") if length >= 5e-3 else (1e6, "µs")
+        ax = self._run.axes(ax, legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on", size=TALL)
+        sender = names(own, "flow")
+        _draw_cells(
+            ax, ports, end, self._run.flow_index(flows)[sender[0]] if sender else 0, lambda time: (time - origin) * by
+        )
+        ax.set_ylabel(f"time since the first cell arrived ({unit})")
+        ax.set_ylim(1.04 * length * by, -0.04 * length * by)
+        return finish(ax, below=0.02)
 
     def worst(self, kind: str) -> str:
         """Returns the connection with most retransmissions, or for a ladder the VC with most lost cells.
@@ -111,8 +229,6 @@ class Diagrams:
     def write(self, kind: str, path: str | os.PathLike[str], **options: Any) -> Path:
         """Draws a diagram to a file in the format of its suffix: svg, png or pdf. The same events give the same file.
 
-        Replaces a file written by this method; raises `OutputError` for any other existing file.
-
         Args:
             kind: `"sequence"`, `"anatomy"` or `"ladder"`.
             path: The file.
@@ -123,30 +239,15 @@ class Diagrams:
 
         target = Path(path)
         canvas.refuse_other(target, "out")
-        form = target.suffix.removeprefix(".").lower()
         if kind not in ("sequence", "anatomy", "ladder"):
             raise InputError.of_option("kind", kind, "is not a diagram; choose from sequence, anatomy, ladder")
-        _refuse_others(target)
         # Do not use pyplot, which could open a window or keep the figure in memory.
         with canvas.styled():
             figure = Figure(figsize=TALL if kind == "ladder" else SIZE, layout="constrained")
             getattr(self, kind)(**options, ax=figure.add_subplot())
             with writing(target):
-                canvas.save(figure, target, {"Software" if form == "png" else "Creator": _MARK})
+                canvas.save(figure, target)
         return target
-
-
-def _refuse_others(target: Path) -> None:
-    """Raises `OutputError` if the file exists and was not written by `Diagrams.write`."""
-    if not target.exists() and not target.is_symlink():
-        return
-    try:
-        is_ours = _MARK.encode() in files.read_bytes(target, what="figure", most=files.MAX_WRITTEN_BYTES)
-    except files.UnreadableError:
-        is_ours = False
-    if not is_ours:
-        problem = "already exists and was not drawn by celltrain plot; name another file, or delete it"
-        raise OutputError.of_file(target, problem)
 
 
 #: Colours by the reason for a retransmission, different from all colours of flows.
@@ -156,66 +257,6 @@ _BAR = 0.012
 #: Maximum number of losses drawn as large crosses.
 _FEW = 40
 _LOST = ("refused", "cut", "joined", "dropped")
-
-
-def _sequence(run: Events, flow: str, *, window: str | None, ax: Axes | None) -> Axes:
-    """Draws the diagram from the recorded events."""
-    span = event_rows.span_of(window)
-    everything = run.log["segments"]
-    flows = names(everything, "flow")
-    one_of("flow", "a flow of these events", flow, flows)
-    own = rows_of(everything, flow=flow)
-    table = event_rows.within(own, span)
-    events, times = texts(table, "event"), numbers(table, "time_s")
-    again = events == "retransmitted"
-    is_sent = (events == "sent") | again
-    if not is_sent.any():
-        raise event_rows.nothing(window)
-    scale, _ = event_rows.time_unit(times[-1])
-    x, first = times * scale, numbers(table, "sequence")
-    last = first + numbers(table, "length")
-    by, per = (1e6, "MB") if last[is_sent].max() >= 1e7 else (1e3, "kB")
-    low, high = first[is_sent].min() / by, last[is_sent].max() / by
-    ax = run.axes(ax, legible(f"segments of {flow}"))
-
-    def segments(rows: Any, colour: str, label: str, size: float, order: int) -> None:
-        """Draws segments as bars, or as dots if bars would not be visible."""
-        if not rows.any():
-            return
-        start, end = first[rows] / by, last[rows] / by
-        if (end - start).max() < _BAR * (high - low):
-            marks(ax, x[rows], end, "s", colour, None, markersize=size, markeredgewidth=0, zorder=order)
-        else:
-            style: dict[str, Any] = {
-                "linewidth": 0.6 * size,
-                "rasterized": len(end) > event_rows.MOST_MARKS,
-                "zorder": order,
-            }
-            ax.vlines(x[rows], start, end, color=colour, **style)
-        # The square in the legend has a fixed size, so it is visible even if the segments are tiny.
-        marks(ax, [], [], "s", colour, label, markersize=6)
-
-    segments(events == "sent", colour_of_flow(run.flow_index(flows)[flow]), "sent", 2.4, 3)
-    reasons = texts(table, "reason")
-    for reason, shade in _COLOURS.items():
-        # Retransmissions are drawn larger, to be visible where the line of ACKs crosses them.
-        segments(again & (reasons == reason), shade, f"sent again: {reason}", 3.6, 4)
-    _acks(ax, table, events, x, by, high)
-    for label, lost in _lost_segments(run, own, table, is_sent).items():
-        # Many large crosses side by side would be illegible.
-        width, size = (1.5, 6) if len(lost) <= _FEW else (1, 3.5)
-        cross = {"markeredgewidth": width, "markersize": size, "zorder": 5}
-        middle = (first[lost] + last[lost]) / 2 / by
-        marks(ax, x[lost], middle, "x", LOSS, f"{legible(label)}: {len(lost):,}", **cross)
-    timers = run.rows("timers", span, flow=flow, timer="retransmission", event="expired")
-    for time in [] if timers is None else numbers(timers, "time_s"):
-        ax.axvline(time * scale, color=LOSS, linestyle=":", linewidth=1, zorder=0, label="timeout")
-    room = 0.05 * (high - low) or 1.0
-    ax.set_ylim(low - room, high + room)
-    ax.set_ylabel(f"place in the stream ({per})")
-    ax.margins(x=0.02)
-    event_rows.time_axis(ax, span, times[-1])
-    return finish(ax)
 
 
 def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float) -> None:
@@ -257,8 +298,6 @@ def _lost_segments(run: Events, own: pa.Table, table: pa.Table, is_sent: Any) ->
 #: Maximum number of VCs with an area of their own, and the colour of the area for the rest.
 _MOST_VCS = len(canvas.COLOURS)
 _REST = "#DDDDDD"
-#: Maximum number of VCs named in a note.
-_MOST_NAMED = 4
 #: Colours of marks, different from all colours of flows.
 _REMAINDER, _REMOVED = "#E07B00", "#6A3D9A"
 #: Columns of a figure. In each column, the instants with the fullest and the emptiest buffer are drawn.
@@ -266,62 +305,6 @@ _COLUMNS = 600
 _LEAVING = ("departed", "pushed_out", "dropped")
 #: Lines higher than this multiple of everything else are not drawn, as they would stretch the axis.
 _VISIBLE = 1.6
-
-
-def _anatomy(run: Events, port: str | None, *, window: str | None, notes: list[str], ax: Axes | None) -> Axes:
-    """Draws the diagram from the recorded events; adds notes about them for the reader."""
-    span = event_rows.span_of(window)
-    everything = run.log["cells"]
-    port = _port(port, names(everything, "port"))
-    # Keep earlier events: cells waiting when the window begins arrived before it.
-    table = event_rows.within(rows_of(everything, port=port), None if span is None else (0.0, span[1]))
-    vcs, times, waiting = _waiting(table)
-    shown = np.ones(len(times), bool) if span is None else times >= span[0]
-    if not shown.any():
-        raise event_rows.nothing(window)
-    before = waiting[:, np.flatnonzero(~shown)[-1:]]
-    times, waiting, table = times[shown], waiting[:, shown], table.filter(shown)
-    total = waiting.sum(axis=0)
-    scale, _ = event_rows.time_unit(times[-1])
-    judged = run.rows("frames", span, port=port)
-    # A decision records the number of VCs with cells in the buffer. If the table has fewer, some were not recorded.
-    partial = judged is not None and float(np.nanmax(numbers(judged, "active_vcs"), initial=0)) > len(vcs)
-    own = ", ".join(vcs) if len(vcs) <= _MOST_NAMED else f"{len(vcs)} VCs"
-    if partial:
-        notes.append(
-            f"Only the cells of {own} were kept at {port}. The grey dots are all cells, at each judgement. "
-            "Keep the events without --flow or --vc to draw the whole buffer."
-        )
-    ax = run.axes(ax, legible(f"cells {f'of {own} ' if partial else ''}waiting at {port}"))
-    points = _drawn(times, total)
-    drawn, states = times[points], waiting[:, points]
-    if span is not None:
-        # The window begins with the queue after the last event before it, and ends with the queue after its last event.
-        if before.size:
-            drawn, states = np.append(span[0], drawn), np.hstack([before, states])
-        end = min(span[1], float(numbers(everything, "time_s").max()))
-        drawn, states = np.append(drawn, max(end, drawn[-1])), np.hstack([states, states[:, -1:]])
-    _areas(ax, drawn * scale, states, np.argsort(-waiting.max(axis=1), kind="stable"), vcs, _indices(run, vcs))
-    top = float(total.max(initial=0))
-    if judged is not None:
-        top = _judgements(ax, judged, scale, top)
-    _cell_losses(ax, table, times * scale, total, with_refused="frames" not in run.log)
-    top = float(np.ceil(top))
-    if partial and judged is not None:
-        known = judged.filter(judged["occupancy"].is_valid())
-        y = numbers(known, "occupancy")
-        # Draw dots, as the queue is unknown between two decisions.
-        marks(ax, numbers(known, "time_s") * scale, y, ".", GREY, "X: all cells", markersize=2, zorder=1.5)
-        top = max(top, float(y.max(initial=0)))
-    size = run.facts.get("buffers", {}).get(port)
-    if size is not None and size <= _VISIBLE * top:
-        ax.axhline(size, color=INK, linestyle=":", linewidth=1, label=f"buffer: {size:,} cells")
-        top = max(top, size)
-    ax.set_ylim(0, 1.06 * max(top, 1))
-    ax.set_ylabel(legible(f"cells of {own} waiting") if partial else "all cells waiting")
-    ax.margins(x=0)
-    event_rows.time_axis(ax, span, times[-1])
-    return finish(ax, 3)
 
 
 def _port(port: str | None, known: list[str]) -> str:
@@ -451,46 +434,15 @@ class _Visit:
         return self.lost if self.departed is None and self.admitted is not None else self.departed
 
 
-def _ladder(run: Events, flow: str, frame: int | None, *, notes: list[str], ax: Axes | None) -> Axes:
-    """Draws the diagram from the recorded events; adds notes about the frame for the reader."""
-    table = run.log["cells"]
-    flows, vcs = names(table, "flow"), names(table, "vc")
-    vc = flow if flow in vcs else one_of("flow", "a flow or VC of these events", flow, [*flows, *vcs])
-    if vc not in vcs:
-        vc = names(rows_of(table, flow=flow), "vc")[0]
-    own, judged = rows_of(table, vc=vc), run.rows("frames", vc=vc)
-    number, note = _worth_seeing(vc, own, judged) if frame is None else (frame, "")
-    notes += [note] if note else []
-    # Frame numbers have 64 bits.
-    ports = _ports(own, number) if 0 <= number < 1 << 64 else {}
-    if not ports:
-        problem = "has no recorded cells; name a frame that crossed a port whose cells were recorded"
-        raise InputError.of_option("frame", described(number), problem)
-    ends = [] if judged is None else rows_of(judged, frame=str(number)).to_pylist()
-    end = next(((row["time_s"], row["event"]) for row in ends if row["event"] in ("delivered", "failed")), None)
-    visits = [visit for at_port in ports.values() for visit in at_port]
-    origin = min(visit.arrived for visit in visits if visit.arrived is not None)
-    instants = [time for visit in visits for time in (visit.arrived, visit.departed, visit.lost) if time is not None]
-    length = max([*instants, *([] if end is None else [end[0]])]) - origin
-    by, unit = (1e3, "ms") if length >= 5e-3 else (1e6, "µs")
-    ax = run.axes(ax, legible(f"frame {number} of {vc}"), f"from {origin:.9g} s on", size=TALL)
-    sender = names(own, "flow")
-    _draw_cells(ax, ports, end, run.flow_index(flows)[sender[0]] if sender else 0, lambda time: (time - origin) * by)
-    ax.set_ylabel(f"time since the first cell arrived ({unit})")
-    ax.set_ylim(1.04 * length * by, -0.04 * length * by)
-    return finish(ax, below=0.02)
-
-
 def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int, str]:
-    """Returns the first frame that lost only some cells, else the first that waited and arrived, else the first of all.
+    """Returns the first frame that lost only some cells, else the one that took longest.
 
     The second value is a note, unless the frame lost only some of its cells.
     """
     cells = own.filter(own["frame"].is_valid())
     if not len(cells):
         return 0, ""
-    events, times, ports = texts(cells, "event"), numbers(cells, "time_s"), texts(cells, "port")
-    frames, cell = numbers(cells, "frame").astype(int), np.nan_to_num(numbers(cells, "index"), nan=-1)
+    events, ports, frames = texts(cells, "event"), texts(cells, "port"), numbers(cells, "frame").astype(int)
     lost, passed = np.isin(events, GONE), events == "departed"
     # Find frames from which a port lost some cells and sent others.
     at_ports = [ports == port for port in set(ports)]
@@ -499,17 +451,12 @@ def _worth_seeing(vc: str, own: pa.Table, judged: pa.Table | None) -> tuple[int,
         cut = np.union1d(cut, numbers(rows_of(judged, event="cut"), "frame").astype(int))
     if len(cut := np.intersect1d(cut, frames)):
         return int(cut[0]), ""
-    # A cell has waited if it departed later than it was admitted.
-    admitted: dict[tuple[Any, ...], float] = {}
-    incomplete = set(frames[lost])
-    for row in np.flatnonzero((events == "admitted") | passed):
-        key = (ports[row], frames[row], cell[row])
-        if events[row] == "admitted":
-            admitted[key] = times[row]
-        elif times[row] > admitted.get(key, np.inf) and frames[row] not in incomplete:
-            return int(frames[row]), f"No frame of {vc} lost only some of its cells: this is the first that waited."
-    what = "waited or lost only some of its cells" if lost.any() else "waited or was lost"
-    return int(frames[0]), f"Nothing to see: no frame of {vc} {what} at these ports. This is the first one."
+    known, place = np.unique(frames, return_inverse=True)
+    start, end = np.full(len(known), np.inf), np.zeros(len(known))
+    np.minimum.at(start, place, numbers(cells, "time_s"))
+    np.maximum.at(end, place, numbers(cells, "time_s"))
+    note = f"No frame of {vc} lost only some of its cells at these ports: this is the slowest one."
+    return int(known[(end - start).argmax()]), note
 
 
 def _ports(own: pa.Table, number: int) -> dict[str, list[_Visit]]:

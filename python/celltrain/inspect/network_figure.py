@@ -28,16 +28,13 @@ if TYPE_CHECKING:
     Points = np.ndarray[Any, np.dtype[np.float64]]
 
 # Maximum numbers of names and texts; more would hide the picture.
-MAX_HOST_NAMES = 60
 MAX_NODE_NAMES = 120
 MAX_LINK_TEXTS = 40
 LONGEST_NAME = 32
+#: Numbers of hosts of a network, or of a switch, above which hosts with consecutive numbers are drawn as one.
+MANY_HOSTS, MANY_AT_SWITCH = 20, 8
 #: Number of nodes whose distances to all others are used in the layout, and number of iterations.
 PIVOTS, STEPS = 60, 100
-#: Distances in a row: between switches, to hosts at the ends, between hosts; maximum number of adjacent hosts.
-STEP, END, CLOSE, MOST_ADJACENT = 0.66, 0.5, 0.13, 5
-#: Distance of hosts in a column.
-CLOSE_UP = 0.6
 #: Maximum length of a line in a shared name.
 LONGEST_LINE = 12
 
@@ -56,19 +53,17 @@ class Layout:
 
     Attributes:
         places: A point for each node.
-        shared: Groups of hosts that share a name.
+        groups: Hosts of a switch that are drawn as one, with consecutive numbers; single hosts in small networks.
     """
 
     places: Points
-    shared: Sequence[Sequence[int]] = ()
+    groups: Sequence[Sequence[int]]
 
     @property
     def inches(self) -> tuple[float, float]:
         """Width and height of the picture, large enough that neighbours do not touch."""
         width, height = np.ptp(self.places, axis=0)
-        # Shared names need space above and below.
-        least = 3.2 if self.shared else 2.8
-        return min(max(6.5, 1.5 * width + 1.5), 16.0), min(max(least, 0.55 * height + 1.6), 13.0)
+        return min(max(6.5, 1.15 * width), 16.0), min(max(2.6, 1.2 * height + 1.9), 13.0)
 
 
 @checked(ScenarioError)
@@ -102,7 +97,8 @@ def draw_network(net: Network, *, ax: Axes | None = None) -> Axes:
     _draw_nodes(net, layout, ax)
     ax.set_title(brief(net.name or "network", LONGEST_TITLE), loc="left", fontsize=12, parse_math=False)
     ax.set_axis_off()
-    ax.margins(0.08, 0.3 if layout.shared else 0.14)
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.margins(0.12, 0.2)
     return ax
 
 
@@ -118,66 +114,46 @@ def save(net: Network, path: Path) -> None:
 
 
 def laid_out(net: Network) -> Layout:
-    """Places switches in a row if data crosses them in a single direction, otherwise by distance."""
+    """Places switches by the number of links between them, and hosts on the free sides of their switch."""
     neighbours: list[list[int]] = [[] for _ in net.nodes]
     for link in net.links:
         neighbours[link.start].append(link.end)
     leaves = {i for i, node in enumerate(net.nodes) if node.kind == "host" and len(neighbours[i]) == 1}
-    core = [i for i in range(len(net.nodes)) if i not in leaves]
-    if not core:
-        return Layout(places=np.array([[float(i), 0.0] for i in range(len(net.nodes))]))
-    row = _in_a_row(net, leaves, core)
-    return Layout(places=_by_distance(neighbours, leaves, core)) if row is None else _row(net, neighbours, leaves, row)
-
-
-def _in_a_row(net: Network, leaves: set[int], core: list[int]) -> list[int] | None:
-    """Returns the switches in data direction if they form a row that data crosses in one direction, else None."""
-    used = {link for flow in net.flows for link in flow.links}
-    ends = [(net.links[flow.links[0]].start, net.links[flow.links[-1]].end) for flow in net.flows]
-    ways = range(0, len(net.links), 2)
-    one_way = [link if link in used else link + 1 for link in ways if (link in used) != (link + 1 in used)]
-    inner = [link for link in net.links if link.start not in leaves and link.end not in leaves]
-    after = {net.links[way].start: net.links[way].end for way in one_way if net.links[way] in inner}
-    if len(one_way) < len(ways) or len(inner) // 2 != len(core) - 1 or {a for a, _ in ends} & {b for _, b in ends}:
-        return None
-    row = [node for node in core if node not in after.values()]
-    while len(row) < len(core) and row[-1] in after:
-        row.append(after[row[-1]])
-    return row if set(row) == set(core) else None
-
-
-def _row(net: Network, neighbours: list[list[int]], leaves: set[int], row: list[int]) -> Layout:
-    """Places switches in a row, with hosts at both ends, and the hosts of inner switches above and below.
-
-    In a row of more than two switches, hosts whose names differ only in a number share a name, so that the row fits on
-    a page.
-    """
+    # Two hosts without a switch are both drawn like switches.
+    core = [i for i in range(len(net.nodes)) if i not in leaves] or sorted(leaves)
+    leaves -= set(core)
     places = np.zeros((len(net.nodes), 2))
-    shared: list[list[int]] = []
-    senders = {net.links[flow.links[0]].start for flow in net.flows}
-    step, end = (STEP, END) if len(row) > 2 else (2 * STEP, 2 * END)
-    for x, node in enumerate(row):
-        places[node] = step * x, 0.0
-        own = sorted(leaf for leaf in neighbours[node] if leaf in leaves)
-        for side in (1, -1):
-            group = [leaf for leaf in own if (leaf in senders) == (side == 1)]
-            series = _series(net, group)
-            shared += series
-            if node == row[0 if side == 1 else -1]:
-                places[group, 0] = step * x - side * end
-                places[group, 1] = CLOSE_UP * ((len(group) - 1) / 2 - np.arange(len(group)))
-                continue
-            # Sources are above the row and destinations below.
-            height = 1.3
-            for hosts in series:
-                for start in range(0, len(hosts), MOST_ADJACENT):
-                    few = hosts[start : start + MOST_ADJACENT]
-                    places[few, 0] = step * x - side * 0.12 + CLOSE * (np.arange(len(few)) - (len(few) - 1) / 2)
-                    places[few, 1] = side * height
-                    height += 0.4
-                # Leave room for the name.
-                height += 1.2
-    return Layout(places=places, shared=shared if len(row) > 2 else ())
+    places[core] = _stress(neighbours, core)
+    # Data crosses the bottleneck from left to right.
+    bottleneck = net.links[net.bottleneck]
+    if bottleneck.start in core and places[bottleneck.start, 0] > places[bottleneck.end, 0]:
+        places[core, 0] *= -1
+    groups: list[list[int]] = []
+    for node in core:
+        own = _series(net, sorted(leaf for leaf in neighbours[node] if leaf in leaves))
+        groups += own
+        towards = [places[other] - places[node] for other in neighbours[node] if other not in leaves]
+        for hosts, angle in zip(own, _free(towards, len(own)), strict=True):
+            distance = 0.62 * max(1.0, len(own) / 8)
+            places[hosts] = places[node] + distance * np.array([np.cos(angle), np.sin(angle)])
+    return Layout(places=places, groups=groups)
+
+
+def _free(towards: Sequence[Any], count: int) -> list[float]:
+    """Returns the angles at which hosts of a switch are drawn, in the gaps between its links to other switches."""
+    if not towards:
+        return [np.pi / 2 + 2 * np.pi * place / count for place in range(count)]
+    angles = np.sort([np.arctan2(y, x) for x, y in towards])
+    gaps = np.append(angles[1:], angles[0] + 2 * np.pi) - angles
+    counts = [0] * len(gaps)
+    for _ in range(count):
+        counts[int(np.argmax(gaps / (np.array(counts) + 1)))] += 1
+    found = []
+    for start, gap, own in zip(angles, gaps, counts, strict=True):
+        # Hosts of a switch at an end are behind it.
+        wide = min(gap, 1.2 * np.pi)
+        found += [start + (gap - wide) / 2 + wide * (place + 1) / (own + 1) for place in range(own)]
+    return found
 
 
 def _stem(name: str) -> tuple[str, int]:
@@ -186,36 +162,19 @@ def _stem(name: str) -> tuple[str, int]:
     return stem, int(name.removeprefix(stem) or -1)
 
 
-def _series(net: Network, hosts: Iterable[int]) -> list[list[int]]:
-    """Groups hosts whose names have the same stem and consecutive numbers."""
+def _series(net: Network, hosts: Sequence[int]) -> list[list[int]]:
+    """Groups the hosts of a switch whose names have the same stem and consecutive numbers, if there are many hosts."""
+    many = net.kinds["host"] > MANY_HOSTS or len(hosts) > MANY_AT_SWITCH
     series: list[list[int]] = []
     before = ("", -1)
     for host in hosts:
         stem, number = _stem(net.nodes[host].name)
-        if series and number > 0 and (stem, number - 1) == before:
+        if many and number > 0 and (stem, number - 1) == before:
             series[-1].append(host)
         else:
             series.append([host])
         before = stem, number
     return series
-
-
-def _by_distance(neighbours: list[list[int]], leaves: set[int], core: list[int]) -> Points:
-    """Places switches by the number of links between them, and hosts on the free side of their switch."""
-    places = np.zeros((len(neighbours), 2))
-    places[core] = _stress(neighbours, core)
-    for node in core:
-        own = sorted(leaf for leaf in neighbours[node] if leaf in leaves)
-        if not own:
-            continue
-        towards = [places[other] - places[node] for other in neighbours[node] if other not in leaves]
-        angles = np.sort([np.arctan2(y, x) for x, y in towards] or [np.pi / 2])
-        gaps = np.append(angles[1:], angles[0] + 2 * np.pi) - angles
-        widest = int(np.argmax(gaps))
-        steps = np.arange(1, len(own) + 1) / (len(own) + (1 if towards else 0))
-        at = angles[widest] + gaps[widest] * steps
-        places[own] = places[node] + 0.62 * max(1.0, len(own) / 8) * np.column_stack([np.cos(at), np.sin(at)])
-    return places
 
 
 def _stress(neighbours: list[list[int]], core: list[int]) -> Points:
@@ -230,11 +189,11 @@ def _stress(neighbours: list[list[int]], core: list[int]) -> Points:
     distances = np.array([_distances(neighbours, core, core[pivot]) for pivot in pivots])
     squares = distances**2
     centred = squares.mean(axis=0) + squares.mean(axis=1, keepdims=True) - squares - squares.mean()
-    vectors = np.linalg.svd(centred, full_matrices=False)[2][:2]
+    _, sizes, vectors = np.linalg.svd(centred, full_matrices=False)
     places = np.zeros((count, 2))
-    places[:, : len(vectors)] = vectors.T * math.sqrt(count)
+    places[:, : len(vectors[:2])] = (vectors * np.sqrt(count * sizes / max(sizes[0], 1e-9))[:, None])[:2].T
     # Shift each node differently, as points that coincide would never separate.
-    places += 0.05 * np.column_stack([np.sin(7.0 * np.arange(count)), np.cos(5.0 * np.arange(count))])
+    places += 0.01 * np.column_stack([np.sin(7.0 * np.arange(count)), np.cos(5.0 * np.arange(count))])
     weights = (distances > 0) / np.maximum(distances, 1.0) ** 2
     weights = weights[:, :, None] / np.maximum(weights.sum(axis=0)[:, None], 1e-9)
     for _ in range(STEPS):
@@ -281,13 +240,11 @@ def _draw_links(net: Network, layout: Layout, ax: Axes) -> None:
     texts = [_link_text(*pair) for pair in pairs]
     usual, _ = Counter(texts).most_common(1)[0]
     unusual = [i for i, text in enumerate(texts) if text != usual]
-    if len(unusual) <= MAX_LINK_TEXTS and not many:
+    has_room = len(unusual) <= MAX_LINK_TEXTS and not many
+    if has_room:
         _draw_link_texts(net, layout, ax, unusual)
-        others = f"{'other' if unusual else 'all'} links: {usual.replace(chr(10), ', ')}"
-    else:
-        others = (
-            f"{len(texts)} links: {_range(net.links, 'rate', 'rate_mbps')}, {_range(net.links, 'delay', 'delay_s')}"
-        )
+    which = "all" if not unusual else "other" if has_room else "most"
+    others = f"{which} links: {usual.replace(chr(10), ', ')}"
     nodes = ", ".join(f"{count} {KINDS[kind][count > 1]}" for kind, count in net.kinds.items())
     flows = f"{len(net.flows)} flow{'s' if len(net.flows) > 1 else ''}"
     below = f"{others}; bottleneck: {brief(bottleneck.name, 2 * LONGEST_NAME)}\n{nodes}, {flows}"
@@ -307,7 +264,6 @@ def _draw_link_texts(net: Network, layout: Layout, ax: Axes, pairs: Iterable[int
             share = 0.5
         start, end = layout.places[there.start], layout.places[there.end]
         text = _link_text(there, back, delay_only=same_rate)
-        text = text.replace(", ", "\n") if layout.shared else text
         x, y = start + share * (end - start)
         colour = BOTTLENECK if i == net.bottleneck // 2 else TEXT
         ax.text(x, y, text, fontsize=8, ha="center", va="center", color=colour, bbox=box, zorder=4)
@@ -317,13 +273,6 @@ def _link_text(there: OneWayLink, back: OneWayLink, *, delay_only: bool = False)
     """Returns the rate and delay of a link, for both directions if they differ."""
     ways = [link.delay if delay_only else f"{link.rate}, {link.delay}" for link in (there, back)]
     return ways[0] if ways[0] == ways[1] else f"there {ways[0]}\nback {ways[1]}"
-
-
-def _range(links: Iterable[OneWayLink], text: str, number: str) -> str:
-    """Returns the smallest and the largest of the links' rates or delays."""
-    ordered = sorted(links, key=lambda link: float(getattr(link, number)))
-    least, most = getattr(ordered[0], text), getattr(ordered[-1], text)
-    return str(least) if least == most else f"{least} to {most}"
 
 
 def _draw_nodes(net: Network, layout: Layout, ax: Axes) -> None:
@@ -336,43 +285,26 @@ def _draw_nodes(net: Network, layout: Layout, ax: Axes) -> None:
         if kind in kinds:
             drawn = {**style, "s": style["s"] * shrink, "linewidth": 0.3 if many else 1.0}
             ax.scatter(*places[kinds == kind].T, zorder=3, **drawn)
-    if many:
+    if many and len(layout.groups) > MAX_NODE_NAMES:
         return
     neighbour = {link.start: link.end for link in net.links}
     for i, (place, node) in enumerate(zip(places, net.nodes, strict=True)):
-        name = brief(node.name, LONGEST_NAME)
-        if node.kind == "host":
-            if net.kinds["host"] <= MAX_HOST_NAMES and not layout.shared:
-                is_left = place[0] < places[neighbour.get(i, i)][0]
-                _write(ax, name, place, (-7 if is_left else 7, 0), "right" if is_left else "left", "center", 8)
-        elif layout.shared:
-            # There is no link to the lower left.
-            _write(ax, name, place, (-2, -9), "right", "top", 9)
+        if not any(i in hosts for hosts in layout.groups):
+            _write(ax, brief(node.name, LONGEST_NAME), place, (0, -9), "center", "top")
+    for hosts in layout.groups:
+        first, last = (net.nodes[host].name for host in (hosts[0], hosts[-1]))
+        stem = _stem(first)[0] if len(hosts) > 1 else first
+        lines = textwrap.wrap(brief(stem, LONGEST_NAME), LONGEST_LINE, break_long_words=False)
+        lines += [f"{first.removeprefix(stem)} to {last.removeprefix(stem)}"] if len(hosts) > 1 else []
+        x, y = places[hosts[0]] - places[neighbour[hosts[0]]]
+        if abs(x) > 0.5 * abs(y):
+            sides: tuple[Any, str, str] = ((-8, 0), "right", "center") if x < 0 else ((8, 0), "left", "center")
         else:
-            _write(ax, name, place, (0, -9), "center", "top", 9)
-    for hosts in layout.shared:
-        _write_shared_name(net, places[hosts], hosts, places[neighbour[hosts[0]]], ax)
+            sides = ((0, 7), "center", "bottom") if y > 0 else ((0, -7), "center", "top")
+        _write(ax, "\n".join(lines), places[hosts[0]], *sides)
 
 
-def _write_shared_name(net: Network, places: Points, hosts: Sequence[int], switch: Any, ax: Axes) -> None:
-    """Writes the name of a group of hosts on the side opposite to their switch."""
-    first, last = (net.nodes[host].name for host in (hosts[0], hosts[-1]))
-    stem = _stem(first)[0] if len(hosts) > 1 else first
-    lines = textwrap.wrap(brief(stem, LONGEST_NAME), LONGEST_LINE, break_long_words=False)
-    if len(hosts) > 1:
-        lines.append(f"{first.removeprefix(stem)} to {last.removeprefix(stem)}")
-    text, middle = "\n".join(lines), places.mean(axis=0)
-    if abs(middle[0] - switch[0]) >= END * 0.99:
-        is_left = middle[0] < switch[0]
-        _write(ax, text, middle, (-8 if is_left else 8, 0), "right" if is_left else "left", "center", 9)
-    elif places[:, 1].min() > switch[1]:
-        _write(ax, text, (middle[0], places[:, 1].max()), (0, 6), "center", "bottom", 9)
-    else:
-        _write(ax, text, (middle[0], places[:, 1].min()), (0, -6), "center", "top", 9)
-
-
-def _write(ax: Axes, text: str, at: Any, offset: tuple[float, float], ha: str, va: str, size: int) -> None:
+def _write(ax: Axes, text: str, at: Any, offset: tuple[float, float], ha: str, va: str) -> None:
     """Writes a text next to a point; dollar signs do not start formulas."""
-    ax.annotate(
-        text, at, offset, textcoords="offset points", ha=ha, va=va, fontsize=size, linespacing=1.05, parse_math=False
-    )
+    style: dict[str, Any] = {"fontsize": 8.5, "linespacing": 1.05, "parse_math": False}
+    ax.annotate(text, at, offset, textcoords="offset points", ha=ha, va=va, **style)

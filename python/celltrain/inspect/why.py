@@ -82,31 +82,16 @@ class Why:
 
 
 def _kept(sentences: Sequence[Sentence], at: float, most: int) -> set[int]:
-    """Returns the indices of the sentences to keep, at most `most`."""
+    """Returns the indices of the sentences to keep, at most `most`: the ends, the first loss, and the nearest."""
+    openings = {one.group: place for place, one in enumerate(sentences) if one.place == 0}
     first = min((one.group for one in sentences if one.group is not None), default=None)
-    ends = {0, *(place for place in range(len(sentences) - 3, len(sentences)) if sentences[place].is_needed)}
-    kept = ends | {
-        place for place, one in enumerate(sentences) if one.group is not None and one.group == first and one.place < 2
-    }
-
-    def add(places: list[int], room: int) -> None:
-        """Keeps the sentences nearest to the instant, each with the sentence that it refers to."""
-        until = min(len(kept) + room, most)
-        for place in sorted(places, key=lambda place: abs(sentences[place].time - at)):
-            group = sentences[place].group
-            opening = {
-                other
-                for other, one in enumerate(sentences)
-                if group is not None and (one.group, one.place) == (group, 0)
-            }
-            if len(kept | opening | {place}) <= until:
-                kept.update(opening, {place})
-
-    needed = [place for place, one in enumerate(sentences) if one.is_needed and place not in kept]
-    # Reserve room for losses, even if there were many timeouts.
-    others = [place for place, one in enumerate(sentences) if not one.is_needed]
-    add(others, max(most - len(kept) - len(needed), 2))
-    add(needed, most)
+    kept = {0, *(place for place in range(len(sentences) - 3, len(sentences)) if sentences[place].is_needed)}
+    kept |= {place for place, one in enumerate(sentences) if first is not None and one.group == first and one.place < 2}
+    for place in sorted(range(len(sentences)), key=lambda place: abs(sentences[place].time - at)):
+        # A sentence may refer to the first one of its group.
+        group = sentences[place].group
+        more = kept | {place, place if group is None else openings[group]}
+        kept = more if len(more) <= most else kept
     return kept
 
 

@@ -7,14 +7,15 @@ the free cells that a group or queue may use. A lone group gets alpha B / (1 + a
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 from celltrain.errors import InputError
 from celltrain.mmu import generations
-from celltrain.mmu.configuration import Loaded, Pool, Ports, Profile, load, names_of
+from celltrain.mmu.configuration import Loaded, Pool, Profile, load, names_of
 from celltrain.mmu.generations import Generation
 from celltrain.mmu.reading import refuse
 from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
@@ -66,6 +67,11 @@ class Limits:
     headroom: int | None = None
     drop: int | None = None
     """First cell lost; None if it loses none, or if the rule is not known."""
+
+    @property
+    def is_limited(self) -> bool:
+        """True if the threshold comes before the end of the pool."""
+        return self.alpha is not None or self.share < self.shared.cells
 
     @property
     def partial(self) -> int | None:
@@ -124,6 +130,17 @@ class Row:
     limits: Limits
     in_turn: tuple[int, ...] = ()
 
+    @property
+    def kind(self) -> str:
+        """The group or the queue."""
+        return f"group {self.group}" if self.group is not None else f"queue {self.queue}"
+
+    @property
+    def port(self) -> str:
+        """The first port, and the number of others."""
+        count = len(self.ports)
+        return f"{shown(self.ports[0]) if count else 'no port'}{f' and {count - 1} more' if count > 1 else ''}"
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the row of the JSON answer."""
         limits = self.limits
@@ -157,15 +174,19 @@ class Thresholds(Carded):
     generation: Generation
     rows: tuple[Row, ...]
 
+    @property
+    def pools(self) -> list[Shared]:
+        """The pools that the groups and queues use."""
+        return list({row.limits.shared.pool: row.limits.shared for row in self.rows}.values())
+
     def to_dict(self) -> dict[str, Any]:
         """Returns the answer of `celltrain mmu thresholds --json`."""
-        pools = {row.limits.shared.pool: row.limits.shared for row in self.rows}
         return {
             "switch": self.switch,
             "generation": self.generation.name,
             "memories": self.generation.memory.count,
             "cell_bytes": self.generation.memory.cell_bytes,
-            "pools": [asdict(shared) for shared in pools.values()],
+            "pools": [asdict(shared) for shared in self.pools],
             "rows": [row.to_dict() for row in self.rows],
         }
 
@@ -181,9 +202,8 @@ class Thresholds(Carded):
         grid = Grid(heads=heads, left=(0, 1), keys=2)
         for row in self.rows:
             made, cells = row.to_dict(), ("pause", "ingress_drop", "egress_drop", "headroom", "headroom_partial")
-            kind = f"group {row.group}" if row.group is not None else f"queue {row.queue}"
             numbers = [made[f"{name}_cells"] for name in cells]
-            grid.add_row(_ports_in_words(row), kind, *("-" if one is None else str(one) for one in numbers))
+            grid.add_row(row.port, row.kind, *("-" if one is None else str(one) for one in numbers))
         return grid
 
     def in_turn_grid(self) -> Grid | None:
@@ -191,16 +211,15 @@ class Thresholds(Carded):
         rows = [row for row in self.rows if row.in_turn]
         if not rows:
             return None
-        grid = Grid(heads=["group in turn", *(f"{_ports_in_words(row)}, group {row.group}" for row in rows)])
+        grid = Grid(heads=["group in turn", *(f"{row.port}, {row.kind}" for row in rows)])
         for number, cells in enumerate(zip(*(row.in_turn for row in rows), strict=True), 1):
             grid.add_row(str(number), *map(str, cells))
         return grid
 
     def words(self) -> list[str]:
         """Returns the arithmetic in words, a line for each sum."""
-        pools = {row.limits.shared.pool: row.limits.shared for row in self.rows}
         lines = []
-        for shared in pools.values():
+        for shared in self.pools:
             lines.append(f"{shown(shared.pool)}, one memory of {self.generation.memory.count}:")
             lines += [f"  {step.cells:>9,}  {step.words}" for step in shared.steps]
             if len(shared.steps) > 1:
@@ -209,8 +228,7 @@ class Thresholds(Carded):
         for row in self.rows:
             text = list(self._row_in_words(row))
             if text and tuple(text) not in seen:
-                kind = f"group {row.group}" if row.group is not None else f"queue {row.queue}"
-                lines += [f"{_ports_in_words(row)}, {kind} ({shown(row.limits.profile)}):", *text]
+                lines += [f"{row.port}, {row.kind} ({shown(row.limits.profile)}):", *text]
                 seen.add(tuple(text))
         return lines
 
@@ -232,7 +250,7 @@ class Thresholds(Carded):
     def _static_in_words(self, row: Row) -> Iterator[str]:
         limits = row.limits
         holds = f"  {limits.share + limits.reserve:>9,}  static threshold and reserve"
-        if limits.share < limits.shared.cells:
+        if limits.is_limited:
             yield holds
             yield from self._drop_in_words(row)
         elif row.group is not None and limits.pause is None:
@@ -262,9 +280,9 @@ class Thresholds(Carded):
 
 @checked()
 def thresholds(
-    configuration: str | os.PathLike[str],
+    configuration: str | os.PathLike[str] | Loaded,
     *,
-    generation: str | None = None,
+    generation: str | Generation | None = None,
     port: str | None = None,
     group: int | None = None,
     queue: int | None = None,
@@ -273,7 +291,7 @@ def thresholds(
     """Calculates the cell at which each priority group pauses its sender and drops, and each queue drops.
 
     Args:
-        configuration: TOML file, or folder with files of SONiC.
+        configuration: TOML file, or folder with files of SONiC, or the result of `load`.
         generation: Name of the chip's generation, such as `tomahawk5`, or a file with its rules. By default the one that
             the configuration names.
         port: Only this port.
@@ -285,37 +303,20 @@ def thresholds(
         InputError: If the configuration cannot be used; lists every fault.
     """
     loaded = load(configuration)
-    return of_loaded(loaded, loaded.generation(generation), port=port, group=group, queue=queue, in_turn=in_turn)
-
-
-def of_loaded(
-    loaded: Loaded,
-    chip: Generation,
-    *,
-    port: str | None = None,
-    group: int | None = None,
-    queue: int | None = None,
-    in_turn: int = 0,
-) -> Thresholds:
-    """Returns the thresholds of a configuration that has been read; raises `InputError`."""
+    chip = loaded.generation(generation)
     if not 0 <= in_turn <= MOST_IN_TURN:
         raise InputError.of_option("in_turn", in_turn, f"is not from 0 to {MOST_IN_TURN}")
-    every = list(_rows(Division(loaded, chip), in_turn))
     known = [name for ports in loaded.switch.port for name in names_of(ports)]
     if port is not None and port not in known:
         hint = f"the first one is {known[0]}" if known else "it has none"
         raise InputError.of_option("port", port, f"is not a port of {loaded.source.file}; {hint}")
-    wants_both = group is None and queue is None
-    rows = tuple(
-        row
-        for row in every
-        if (port is None or port in row.ports)
-        and (
-            wants_both
-            or (row.group is not None and group is not None and group in (numbers(row.group, MOST_GROUP) or ()))
-            or (row.queue is not None and queue is not None and queue in (numbers(row.queue, MOST_QUEUE) or ()))
-        )
-    )
+
+    def is_wanted(row: Row) -> bool:
+        of_group = group is not None and group in (numbers(row.group or "", MOST_GROUP) or ())
+        of_queue = queue is not None and queue in (numbers(row.queue or "", MOST_QUEUE) or ())
+        return (port is None or port in row.ports) and (of_group or of_queue or (group is None and queue is None))
+
+    rows = tuple(filter(is_wanted, _rows(Division(loaded, chip), in_turn)))
     if not rows:
         problem = "has no such priority group or queue; leave out --group and --queue to see all"
         raise InputError.of_file(loaded.source.file, problem)
@@ -346,37 +347,24 @@ class Division:
         """Returns the reserve of a group or queue in cells."""
         size, rule = profile.size, self.chip.group
         if is_queue and self.chip.queue is not None:
-            return self.chip.cells(size, rounding=self.chip.queue.reserve_rounding, of_all=False)
+            return self.chip.cells(size, rounding=self.chip.queue.reserve_rounding)
         if rule.reserve_includes_headroom and profile.xoff:
             size = max(size - profile.xoff, 0)
-        return self.chip.cells(size, rounding=rule.reserve_rounding, of_all=False)
+        return self.chip.cells(size, rounding=rule.reserve_rounding)
 
     def headroom(self, profile: Profile) -> int:
         """Returns the headroom of a lossless group in cells."""
-        return self.chip.cells(profile.xoff or 0, rounding=self.chip.group.headroom_rounding, of_all=False)
+        return self.chip.cells(profile.xoff or 0, rounding=self.chip.group.headroom_rounding)
 
     def of_group(self, name: str, profile: Profile) -> Limits:
         """Returns the thresholds of a priority group."""
-        shared, reserve, headroom = self.pools[profile.pool], self.reserve(profile), self.headroom(profile)
-        share = self._share(profile, shared)
-        limits = Limits(
-            profile=name,
-            shared=shared,
-            reserve=reserve,
-            alpha=profile.alpha,
-            share=share,
-            counts_arriving_cell=self.chip.threshold.counts_arriving_cell,
-        )
+        limits, headroom = self._limits(name, profile, profile.pool, self.reserve(profile)), self.headroom(profile)
+        shared, pause = limits.shared, limits.share + limits.reserve
         if not profile.xoff:
-            is_limited = profile.alpha is not None or share < shared.cells
-            return replace(limits, drop=share + reserve + 1 if is_limited else None)
-        usable = min(headroom, shared.headroom) if shared.headroom else headroom
-        pause = share + reserve
-        offset = profile.xon_offset
-        resume = None if offset is None else self.chip.cells(offset, rounding="up", of_all=False)
-        return replace(
-            limits, pause=pause, resume=resume, headroom=headroom, drop=pause + usable + self.chip.group.drop
-        )
+            return replace(limits, drop=pause + 1 if limits.is_limited else None)
+        drop = pause + (min(headroom, shared.headroom) if shared.headroom else headroom) + self.chip.group.drop
+        resume = None if profile.xon_offset is None else self.chip.cells(profile.xon_offset, rounding="up")
+        return replace(limits, pause=pause, resume=resume, headroom=headroom, drop=drop)
 
     def of_queue(self, name: str, profile: Profile) -> Limits:
         """Returns the thresholds of a queue."""
@@ -386,34 +374,26 @@ class Division:
             # A cell needs a place on both sides.
             pools = [*sorted(inner, key=lambda one: self.switch.pool[one].size, reverse=True)[:1], profile.pool]
         reserve = self.reserve(profile, is_queue=True)
-        shared = min((self.pools[pool] for pool in pools), key=lambda one: self._share(profile, one))
-        share = self._share(profile, shared)
-        is_limited = profile.alpha is not None or share < shared.cells
-        drop = share + reserve + rule.drop if rule is not None and is_limited else None
-        return Limits(
-            profile=name,
-            shared=shared,
-            reserve=reserve,
-            alpha=profile.alpha,
-            share=share,
-            counts_arriving_cell=self.chip.threshold.counts_arriving_cell,
-            drop=drop,
-        )
+        limits = min((self._limits(name, profile, pool, reserve) for pool in pools), key=lambda one: one.share)
+        if rule is None or not limits.is_limited:
+            return limits
+        return replace(limits, drop=limits.share + reserve + rule.drop)
 
-    def _share(self, profile: Profile, shared: Shared) -> int:
-        if profile.alpha is not None:
-            return share_of(shared.cells, profile.alpha, counts_arriving_cell=self.chip.threshold.counts_arriving_cell)
-        return min(self.chip.cells(profile.static_th or 0, rounding="down", of_all=False), shared.cells)
+    def _limits(self, name: str, profile: Profile, pool: str, reserve: int) -> Limits:
+        """Returns the share of a pool that a group or queue gets."""
+        shared, alpha, counts = self.pools[pool], profile.alpha, self.chip.threshold.counts_arriving_cell
+        if alpha is None:
+            share = min(self.chip.cells(profile.static_th or 0, rounding="down"), shared.cells)
+        else:
+            share = share_of(shared.cells, alpha, counts_arriving_cell=counts)
+        about: dict[str, Any] = {"profile": name, "shared": shared, "counts_arriving_cell": counts}
+        return Limits(**about, reserve=reserve, alpha=alpha, share=share)
 
     def _shared(self, name: str, pool: Pool) -> Shared:
         """Returns the shared cells of a pool in one memory."""
         chip, rule = self.chip, self.chip.pool
-        steps = [
-            Step(
-                cells=chip.cells(pool.size, rounding=rule.rounding, of_all=True),
-                words=f"cells of one memory ({pool.size:,} bytes)",
-            )
-        ]
+        size = chip.cells(pool.size, rounding=rule.rounding, of_all=True)
+        steps = [Step(cells=size, words=f"cells of one memory ({pool.size:,} bytes)")]
         headroom = chip.cells(pool.xoff, rounding=rule.rounding, of_all=True)
         if pool.type == "ingress":
             if rule.includes_headroom and headroom:
@@ -441,13 +421,11 @@ class Division:
             profile_of = self.switch.profile[key]
             reserve, headroom = self.reserve(profile_of), self.headroom(profile_of)
             if rule.includes_reserves and reserve:
-                yield Step(
-                    cells=-groups * reserve, words=f"less the reserves of {groups} groups, {reserve} each ({key})"
-                )
+                words = f"less the reserves of {groups} groups, {reserve} each ({key})"
+                yield Step(cells=-groups * reserve, words=words)
             if rule.includes_headroom and headroom and not has_headroom:
-                yield Step(
-                    cells=-groups * headroom, words=f"less the headroom of {groups} groups, {headroom:,} each ({key})"
-                )
+                words = f"less the headroom of {groups} groups, {headroom:,} each ({key})"
+                yield Step(cells=-groups * headroom, words=words)
         if rule.port_cells:
             words = f"less the queues of {ports_in_memory} ports, {rule.port_cells} each"
             yield Step(cells=-ports_in_memory * rule.port_cells, words=words)
@@ -455,35 +433,18 @@ class Division:
 
 def _rows(division: Division, in_turn: int) -> Iterator[Row]:
     """Yields the rows of all groups and queues."""
-    switch = division.switch
-    groups: dict[str, Limits] = {}
-    queues: dict[str, Limits] = {}
-    for ports in switch.port:
-        for key, name in _in_order(ports, "groups"):
-            if name not in groups:
-                groups[name] = division.of_group(name, switch.profile[name])
-            limits = groups[name]
+    profiles = division.switch.profile
+    of_group = cache(lambda name: division.of_group(name, profiles[name]))
+    of_queue = cache(lambda name: division.of_queue(name, profiles[name]))
+    for ports in division.switch.port:
+        about: dict[str, Any] = {"ports": tuple(names_of(ports)), "speed": ports.speed, "cable": ports.cable}
+        for key, name in _in_order(ports.groups):
+            limits = of_group(name)
             turns = tuple(limits.in_turn(in_turn)) if limits.pause is not None else ()
-            yield _row(ports, limits, group=key, in_turn=turns)
-        for key, name in _in_order(ports, "queues"):
-            if name not in queues:
-                queues[name] = division.of_queue(name, switch.profile[name])
-            yield _row(ports, queues[name], queue=key)
+            yield Row(**about, group=key, queue=None, limits=limits, in_turn=turns)
+        for key, name in _in_order(ports.queues):
+            yield Row(**about, group=None, queue=key, limits=of_queue(name))
 
 
-def _in_order(ports: Ports, kind: str) -> Sequence[tuple[str, str]]:
-    return sorted(getattr(ports, kind).items(), key=lambda item: int(item[0].partition("-")[0]))
-
-
-def _row(
-    ports: Ports, limits: Limits, *, group: str | None = None, queue: str | None = None, in_turn: tuple[int, ...] = ()
-) -> Row:
-    names = tuple(names_of(ports))
-    return Row(
-        ports=names, speed=ports.speed, cable=ports.cable, group=group, queue=queue, limits=limits, in_turn=in_turn
-    )
-
-
-def _ports_in_words(row: Row) -> str:
-    count = len(row.ports)
-    return shown(row.ports[0]) if count == 1 else f"{shown(row.ports[0])} and {count - 1} more" if count else "no port"
+def _in_order(profiles: Mapping[str, str]) -> list[tuple[str, str]]:
+    return sorted(profiles.items(), key=lambda item: int(item[0].partition("-")[0]))

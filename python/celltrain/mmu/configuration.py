@@ -5,33 +5,31 @@ It is read from a file of its own, which `celltrain import sonic` writes, or fro
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from annotated_types import Ge, Le
+from pydantic import Field
 
 from celltrain.errors import Fault, InputError
 from celltrain.mmu import sonic
 from celltrain.mmu.generations import Count, Generation, Positive, generation, of_switch
-from celltrain.mmu.reading import STRICT, Source, read_toml, refuse, table_of
+from celltrain.mmu.reading import Source, Table, read_toml, refuse, table_of
 from celltrain.mmu.sonic import MOST_GROUP, MOST_PORTS, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
+from celltrain.model.scenario import toml_key, toml_value
 from celltrain.text import among, nearest, shown
 
 _SERIES = re.compile(r"(?P<stem>\D*)(?P<first>\d{1,6}) to (?P=stem)(?P<last>\d{1,6}) by (?P<step>\d{1,4})")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Pool:
+class Pool(Table):
     """A share of the packet memory. Sizes are those of all memories of the switch together."""
-
-    __pydantic_config__ = STRICT
 
     type: Literal["ingress", "egress"]
     size: Positive
@@ -41,11 +39,8 @@ class Pool:
     mode: Literal["dynamic", "static"] = "dynamic"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Profile:
+class Profile(Table):
     """Settings of priority groups or queues."""
-
-    __pydantic_config__ = STRICT
 
     pool: str
     size: Count = 0
@@ -67,11 +62,8 @@ class Profile:
         return None if self.dynamic_th is None else Fraction(2) ** self.dynamic_th
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ports:
+class Ports(Table):
     """Ports with the same settings."""
-
-    __pydantic_config__ = STRICT
 
     names: tuple[str, ...]
     """Names of ports; `Ethernet0 to Ethernet504 by 8` is a series of names."""
@@ -81,17 +73,14 @@ class Ports:
     """Length of the cable, such as 5m."""
     pause: tuple[Annotated[int, Ge(0), Le(MOST_GROUP)], ...] | None = None
     """Priorities that may pause the sender; None if they are those whose profile has headroom."""
-    groups: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = Field(default_factory=dict)
     """Profile of each priority group, such as `3-4`."""
-    queues: dict[str, str] = field(default_factory=dict)
+    queues: dict[str, str] = Field(default_factory=dict)
     """Profile of each queue."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Headroom:
+class Headroom(Table):
     """A row of `pg_profile_lookup.ini`: the settings of lossless groups at a speed and length of cable."""
-
-    __pydantic_config__ = STRICT
 
     size: Count
     xoff: Count
@@ -100,11 +89,8 @@ class Headroom:
     dynamic_th: Annotated[int, Ge(-10), Le(10)]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Switch:
+class Switch(Table):
     """The buffer configuration of a switch."""
-
-    __pydantic_config__ = STRICT
 
     name: str = ""
     generation: str | None = None
@@ -112,7 +98,7 @@ class Switch:
     pool: dict[str, Pool]
     profile: dict[str, Profile]
     port: tuple[Ports, ...]
-    headroom: dict[str, Headroom] = field(default_factory=dict)
+    headroom: dict[str, Headroom] = Field(default_factory=dict)
     """Settings of lossless groups by speed and length of cable, such as `800000_5m`."""
 
     @property
@@ -122,8 +108,7 @@ class Switch:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the configuration as plain tables and lists, without keys that have no value."""
-        table: dict[str, Any] = _without_none(asdict(self))
-        return table
+        return self.model_dump(mode="json", exclude_none=True)
 
     def to_toml(self, *, head: str = "") -> str:
         """Writes the configuration as text, in the form that `load` reads."""
@@ -137,10 +122,10 @@ class Loaded:
     switch: Switch
     source: Source
 
-    def generation(self, name: str | None = None) -> Generation:
+    def generation(self, name: str | Generation | None = None) -> Generation:
         """Returns the generation of this name, or the one that the configuration names; raises `InputError`."""
         if name is not None:
-            return generation(name)
+            return name if isinstance(name, Generation) else generation(name)
         if self.switch.generation is not None:
             try:
                 return generation(self.switch.generation)
@@ -157,16 +142,18 @@ class Loaded:
 
 
 @checked()
-def load(path: str | os.PathLike[str], *, cable: str | None = None) -> Loaded:
+def load(path: str | os.PathLike[str] | Loaded, *, cable: str | None = None) -> Loaded:
     """Reads the buffer configuration of a switch: a TOML file, or a folder with files of SONiC.
 
     Args:
-        path: The file or folder.
+        path: The file or folder; a configuration that was read before is returned as it is.
         cable: Length of the cables that a folder does not have, such as `5m`.
 
     Raises:
         InputError: If it cannot be used; lists every fault.
     """
+    if isinstance(path, Loaded):
+        return path
     place = Path(path)
     table, source = sonic.read_folder(place, cable) if place.is_dir() else read_toml(place, what="configuration")
     return of_table(table, source)
@@ -274,34 +261,18 @@ def _of_priorities(
             yield source.fault(f"{path}.{key}", problem, name)
 
 
-def _without_none(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_none(one) for key, one in value.items() if one is not None}
-    return [_without_none(one) for one in value] if isinstance(value, list | tuple) else value
-
-
 def _toml(switch: Switch, head: str) -> Iterator[str]:
     """Yields the lines of a configuration: a table for each pool and profile, and for ports with the same settings."""
     table = switch.to_dict()
     yield "".join(f"# {shown(line)}".rstrip() + "\n" for line in head.splitlines())
-    yield from (f"{key} = {_value(table[key])}\n" for key in ("name", "generation") if table.get(key))
+    yield from (f"{key} = {toml_value(table[key])}\n" for key in ("name", "generation") if table.get(key))
     for kind in ("pool", "profile"):
         for name, one in table[kind].items():
-            yield f"\n[{kind}.{_key(name)}]\n"
-            yield from (f"{key} = {_value(value)}\n" for key, value in one.items() if (key, value) != ("xoff", 0))
+            yield f"\n[{kind}.{toml_key(name)}]\n"
+            yield from (f"{key} = {toml_value(value)}\n" for key, value in one.items() if (key, value) != ("xoff", 0))
     for one in table["port"]:
         yield "\n[[port]]\n"
-        yield from (f"{key} = {_value(value)}\n" for key, value in one.items() if value != {})
+        yield from (f"{key} = {toml_value(value)}\n" for key, value in one.items() if value != {})
     if table["headroom"]:
         yield "\n[headroom]\n"
-        yield from (f"{_key(key)} = {_value(one)}\n" for key, one in table["headroom"].items())
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{_key(key)} = {_value(one)}" for key, one in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False)
+        yield from (f"{toml_key(key)} = {toml_value(one)}\n" for key, one in table["headroom"].items())

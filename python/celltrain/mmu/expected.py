@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from celltrain.errors import InputError, MissingExtraError, ScenarioError
-from celltrain.mmu.arithmetic import Division, Limits, Row, of_loaded
-from celltrain.mmu.configuration import Headroom, Loaded, Profile, load
+from celltrain.errors import InputError, needed
+from celltrain.mmu.arithmetic import Division, Limits, Row, thresholds
+from celltrain.mmu.configuration import Loaded, Profile, load
 from celltrain.mmu.generations import Generation
 from celltrain.mmu.sonic import MOST_GROUP, MOST_QUEUE, numbers
 from celltrain.model.arguments import checked
@@ -102,16 +102,16 @@ class Checked(Carded):
 
 @checked()
 def check(
-    configuration: str | os.PathLike[str],
+    configuration: str | os.PathLike[str] | Loaded,
     file: str | os.PathLike[str],
     *,
-    generation: str | None = None,
+    generation: str | Generation | None = None,
     section: str | None = None,
 ) -> Checked:
     """Compares the thresholds of a configuration with the numbers of a test file.
 
     Args:
-        configuration: TOML file, or folder with files of SONiC.
+        configuration: TOML file, or folder with files of SONiC, or the result of `load`.
         file: Test file in the form of sonic-mgmt's `qos_params`, as YAML or JSON.
         generation: Name of the chip's generation. By default the one that the configuration names.
         section: Section of the file, such as `topo-ft2-64`. By default its only one.
@@ -121,11 +121,7 @@ def check(
         MissingExtraError: If PyYAML is not installed.
     """
     loaded = load(configuration)
-    return of_loaded_file(loaded, loaded.generation(generation), Path(file), section)
-
-
-def of_loaded_file(loaded: Loaded, chip: Generation, path: Path, section: str | None) -> Checked:
-    """Compares a configuration that has been read; raises `InputError`."""
+    path, chip = Path(file), loaded.generation(generation)
     name, table = _section(Document.read(path), chip, section)
     entries = tuple(_entries(table, Calculator(loaded, chip), name))
     if not entries:
@@ -145,14 +141,8 @@ class Document:
     @classmethod
     def read(cls, path: Path) -> Document:
         """Reads a file; raises `InputError`."""
-        try:
-            text = read_text(path, what="test")
-        except ScenarioError as error:
-            raise InputError(error.faults) from None
-        try:
-            import yaml
-        except ImportError as error:
-            raise MissingExtraError("test files need PyYAML: pip install 'celltrain[mmu]'") from error
+        text = read_text(path, what="test")
+        yaml = needed("yaml", "test files need PyYAML: pip install 'celltrain[mmu]'")
         try:
             # libyaml is ten times as fast.
             root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
@@ -234,7 +224,7 @@ class Calculator:
 
     def __init__(self, loaded: Loaded, chip: Generation) -> None:
         self.division, self.chip = Division(loaded, chip), chip
-        self.rows = of_loaded(loaded, chip).rows
+        self.rows = thresholds(loaded, generation=chip).rows
 
     def group(self, profile: str | None, priority: int) -> Limits | None:
         """Returns the thresholds of a lossless group at a speed and length of cable, such as `800000_5m`."""
@@ -249,7 +239,8 @@ class Calculator:
             if name in switch.profile and switch.profile[name].xoff:
                 return self.division.of_group(name, switch.profile[name])
         if profile in switch.headroom and rows:
-            return self.division.of_group(profile, _profile_of(switch.headroom[profile], rows[0].limits.shared.pool))
+            made = Profile(pool=rows[0].limits.shared.pool, **switch.headroom[profile].model_dump())
+            return self.division.of_group(profile, made)
         return None
 
     def queue(self, number: int, *, is_lossy: bool) -> Limits | None:
@@ -262,12 +253,6 @@ class Calculator:
 def _agree(rows: list[Row]) -> bool:
     """Returns whether rows have the same thresholds."""
     return len({(row.limits.pause, row.limits.drop, row.limits.reserve) for row in rows}) == 1
-
-
-def _profile_of(row: Headroom, pool: str) -> Profile:
-    return Profile(
-        pool=pool, size=row.size, xoff=row.xoff, xon=row.xon, xon_offset=row.xon_offset, dynamic_th=row.dynamic_th
-    )
 
 
 def _entries(section: Document, calculator: Calculator, name: str) -> Iterator[Entry]:
@@ -286,64 +271,48 @@ def _of_test(table: Document, test: str, path: str, profile: str | None, calcula
     """Yields the entries of a test such as `xoff_1`."""
     values: Mapping[str, Document] = table.value
     margin = _number(values, "pkts_num_margin", _number(values, "margin", 0))
-    cell = calculator.chip.memory.cell_bytes
-    if _number(values, "packet_size", 0) > cell:
+    if _number(values, "packet_size", 0) > calculator.chip.memory.cell_bytes:
         # The test counts packets of several cells.
         return
-    priority = _number(values, "pg", _number(values, "queue", 3))
-    group = calculator.group(profile, priority)
+    group = calculator.group(profile, _number(values, "pg", _number(values, "queue", 3)))
     queue = calculator.queue(_number(values, "queue", 0), is_lossy="lossy" in test and "lossless" not in test)
+    calculated = _calculated(test, group, queue, _number(values, "pgs_num", 1), calculator.chip)
 
     def entry(key: str, one: Document, calculated: int | None) -> Entry:
         return Entry(line=one.line, key=f"{path}.{key}", expected=one.value, calculated=calculated, margin=margin)
 
     for key, one in values.items():
         if key == "pkts_num_trig_pfc_multi" and isinstance(one.value, list):
-            turns = [] if group is None else group.in_turn(len(one.value))
-            for place, number in enumerate(one.value):
+            turns = [None] * len(one.value) if group is None else group.in_turn(len(one.value))
+            for place, (number, turn) in enumerate(zip(one.value, turns, strict=True)):
                 if isinstance(number.value, int):
-                    yield entry(f"{key}[{place}]", number, turns[place] if turns else None)
-        if not isinstance(one.value, int):
-            continue
-        if key == "cell_size":
-            yield entry(key, one, cell)
-        elif test == "hdrm_pool_size":
-            if key in _HEADROOM_POOL:
-                made = (
-                    None
-                    if group is None
-                    else _HEADROOM_POOL[key](group, _number(values, "pgs_num", 1), calculator.chip)
-                )
-                yield entry(key, one, made)
-        elif key in _OF_GROUP:
-            yield entry(key, one, None if group is None else _OF_GROUP[key](group, calculator.chip))
-        elif key == "pkts_num_trig_egr_drp":
-            yield entry(key, one, None if queue is None else queue.drop)
-        elif key == "pkts_num_fill_min" and test == "wm_pg_shared_lossless":
-            yield entry(key, one, None if group is None else group.reserve)
-        elif key == "pkts_num_fill_min" and test.startswith("wm_q_shared"):
-            yield entry(key, one, None if queue is None else queue.reserve)
+                    yield entry(f"{key}[{place}]", number, turn)
+        elif key in calculated and isinstance(one.value, int):
+            yield entry(key, one, calculated[key])
+
+
+def _calculated(
+    test: str, group: Limits | None, queue: Limits | None, groups: int, chip: Generation
+) -> dict[str, int | None]:
+    """Returns the numbers of a test by their keys; `groups` use up a shared headroom."""
+
+    def of(limits: Limits | None, name: str) -> int | None:
+        found: int | None = getattr(limits, name, None)
+        return found
+
+    numbers: dict[str, int | None] = {"cell_size": chip.memory.cell_bytes, "pkts_num_trig_pfc": of(group, "pause")}
+    if test == "hdrm_pool_size":
+        if group is not None and chip.group.headroom_test == "together":
+            numbers["pkts_num_trig_pfc"] = group.together(groups)
+        of_pool = {"pkts_num_hdrm_full": "headroom", "pkts_num_hdrm_partial": "partial", "pgs_num": "filling"}
+        return numbers | {key: of(group, name) for key, name in of_pool.items()}
+    numbers |= {"pkts_num_trig_ingr_drp": of(group, "drop"), "pkts_num_dismiss_pfc": of(group, "resume")}
+    numbers["pkts_num_trig_egr_drp"] = of(queue, "drop")
+    if test == "wm_pg_shared_lossless" or test.startswith("wm_q_shared"):
+        numbers["pkts_num_fill_min"] = of(group if test.startswith("wm_pg") else queue, "reserve")
+    return numbers
 
 
 def _number(values: Mapping[str, Document], key: str, default: int) -> int:
     found = values[key].value if key in values else default
     return found if isinstance(found, int) else default
-
-
-def _pause_of_pool(group: Limits, groups: int, chip: Generation) -> int | None:
-    return group.together(groups) if chip.group.headroom_test == "together" else group.pause
-
-
-#: Numbers of a lossless group.
-_OF_GROUP: dict[str, Callable[[Limits, Generation], int | None]] = {
-    "pkts_num_trig_pfc": lambda group, _: group.pause,
-    "pkts_num_trig_ingr_drp": lambda group, _: group.drop,
-    "pkts_num_dismiss_pfc": lambda group, _: group.resume,
-}
-#: Numbers of the groups that use up a shared headroom.
-_HEADROOM_POOL: dict[str, Callable[[Limits, int, Generation], int | None]] = {
-    "pkts_num_trig_pfc": _pause_of_pool,
-    "pkts_num_hdrm_full": lambda group, _, __: group.headroom,
-    "pkts_num_hdrm_partial": lambda group, _, __: group.partial,
-    "pgs_num": lambda group, _, __: group.filling,
-}

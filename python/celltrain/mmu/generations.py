@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,7 +11,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge
 
 from celltrain.errors import InputError
-from celltrain.mmu.reading import STRICT, read_toml, table_of
+from celltrain.mmu.reading import Table, read_toml, table_of
 from celltrain.text import among, shown
 
 FOLDER = Path(__file__).parent / "generations"
@@ -22,11 +21,8 @@ Count = Annotated[int, Ge(0)]
 Rounding = Literal["down", "up"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Memory:
+class Memory(Table):
     """The packet memory of a chip."""
-
-    __pydantic_config__ = STRICT
 
     count: Positive
     """Number of equal memories; each serves an equal part of the ports and of every pool."""
@@ -35,11 +31,8 @@ class Memory:
     """Size of all memories together: no pool is larger."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PoolRule:
+class PoolRule(Table):
     """The shared cells of a pool in one memory."""
-
-    __pydantic_config__ = STRICT
 
     rounding: Rounding
     """Rounding of the pool's bytes, divided by the cell's bytes and the number of memories."""
@@ -51,11 +44,8 @@ class PoolRule:
     """Cells that each port takes from the pool in any configuration."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GroupRule:
+class GroupRule(Table):
     """Reserve and headroom of a priority group, and its first lost cell."""
-
-    __pydantic_config__ = STRICT
 
     reserve_rounding: Rounding
     headroom_rounding: Rounding
@@ -67,21 +57,15 @@ class GroupRule:
     """How the published test of the headroom pool fills the groups: one after the other, or all to the same level."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ThresholdRule:
+class ThresholdRule(Table):
     """The dynamic threshold: alpha times the free cells."""
-
-    __pydantic_config__ = STRICT
 
     counts_arriving_cell: bool
     """True if the free cells are counted as if the arriving cell had been admitted."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class QueueRule:
+class QueueRule(Table):
     """Lossy queues on the egress side."""
-
-    __pydantic_config__ = STRICT
 
     pool: Literal["own", "ingress"]
     """The cells that lossy queues share: those of their own pool, or those of the ingress pool if that gives fewer."""
@@ -90,15 +74,12 @@ class QueueRule:
     """Number of the first cell lost, counted from the last cell below the threshold."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Generation:
+class Generation(Table):
     """A generation of chips.
 
     >>> generation("th5").memory.cell_bytes
     254
     """
-
-    __pydantic_config__ = STRICT
 
     name: str
     short: str
@@ -112,7 +93,7 @@ class Generation:
     queue: QueueRule | None = None
     """None if the rule of lossy queues is not confirmed."""
 
-    def cells(self, size: int, *, rounding: Rounding, of_all: bool) -> int:
+    def cells(self, size: int, *, rounding: Rounding, of_all: bool = False) -> int:
         """Returns bytes as cells: of one memory if the bytes are a share of all memories, else of the cell's size."""
         unit = self.memory.cell_bytes * (self.memory.count if of_all else 1)
         return size // unit if rounding == "down" else -(-size // unit)

@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from celltrain.errors import Fault, InputError
 from celltrain.model import shipped
 from celltrain.text import among, described, nearest
 
-T = TypeVar("T")
+T = TypeVar("T", bound="Table")
 
-#: pydantic's settings of every table: no other keys, and no value of another type.
-STRICT = {"extra": "forbid", "strict": True}
 #: Faults of a file that are reported.
 MOST_FAULTS = 100
+
+
+class Table(BaseModel):
+    """A table of a file, without other keys, and without values of another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 @dataclass(frozen=True)
@@ -64,10 +68,10 @@ def read_toml(path: Path, *, what: str) -> tuple[dict[str, Any], Source]:
 
 
 def table_of(kind: type[T], table: Mapping[str, Any], source: Source) -> T:
-    """Returns the dataclass of a table; raises `InputError` with every key and value that is wrong."""
+    """Returns the model of a table; raises `InputError` with every key and value that is wrong."""
     try:
-        # Strictly, a list is a tuple and a table a dataclass only in JSON.
-        return TypeAdapter(kind).validate_json(json.dumps(table))
+        # Strictly, a list is a tuple only in JSON.
+        return kind.model_validate_json(json.dumps(table))
     except ValidationError as error:
         raise InputError([_fault(one, kind, source) for one in error.errors()[:MOST_FAULTS]]) from None
 
@@ -78,16 +82,15 @@ def _fault(error: Mapping[str, Any], kind: type, source: Source) -> Fault:
     written = value if isinstance(value, str) else json.dumps(value, default=described)
     if error["type"] == "missing":
         return source.fault(path, "is missing")
-    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        known = _keys(kind, steps[:-1])
-        return source.fault(path, f"is not a key here; {among(steps[-1], known)}")
+    if error["type"] == "extra_forbidden":
+        return source.fault(path, f"is not a key here; {among(steps[-1], _keys(kind, steps[:-1]))}")
     wanted = {
         "int_type": "is not a whole number",
         "string_type": "is not a text",
         "bool_type": "is not true or false",
         "tuple_type": "is not a list",
         "dict_type": "is not a table",
-        "dataclass_type": "is not a table",
+        "model_type": "is not a table",
     }
     problem = wanted.get(error["type"], f"cannot be used: {error['msg'][:1].lower()}{error['msg'][1:]}")
     if error["type"] == "greater_than_equal":
@@ -99,18 +102,12 @@ def _fault(error: Mapping[str, Any], kind: type, source: Source) -> Fault:
 
 
 def _keys(kind: Any, steps: list[str]) -> list[str]:
-    """Returns the keys of the dataclass at a path."""
+    """Returns the keys of the table at a path."""
     for step in steps:
-        if is_dataclass(kind):
-            kind = get_type_hints(kind).get(step)
-        else:
-            kind = next((part for part in reversed(get_args(kind)) if part is not ...), None)
-        kind = (
-            next((part for part in get_args(kind) if is_dataclass(part)), kind)
-            if type(None) in get_args(kind)
-            else kind
-        )
-    return [one.name for one in fields(kind)] if is_dataclass(kind) else []
+        of_table = getattr(kind, "model_fields", {}).get(step)
+        kind = get_args(kind)[-1 if get_args(kind)[-1] is not ... else 0] if of_table is None else of_table.annotation
+        kind = get_args(kind)[0] if type(None) in get_args(kind) else kind
+    return list(kind.model_fields)
 
 
 def refuse(faults: list[Fault]) -> None:

@@ -110,9 +110,7 @@ def simulate(found: Thresholds, *, progress: Callable[[float], object] | None = 
 
 def is_filled(row: Row) -> bool:
     """Returns whether a row is of a lossless group, or of a queue that loses cells at its threshold."""
-    limits = row.limits
-    is_limited = limits.alpha is not None or limits.share < limits.shared.cells
-    return limits.pause is not None or (row.queue is not None and is_limited)
+    return row.limits.pause is not None or (row.queue is not None and row.limits.is_limited)
 
 
 def filled(row: Row) -> Iterator[Fill]:

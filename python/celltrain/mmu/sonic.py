@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from celltrain.errors import Fault, InputError, ScenarioError, warn
+from celltrain.errors import Fault, InputError, warn
 from celltrain.mmu.generations import of_switch
 from celltrain.mmu.reading import Place, Source, refuse
 from celltrain.model import files
@@ -96,7 +96,7 @@ class Tables:
         self.faults.append(Fault.of(problem, file=place.file, line=place.line, key=place.key, value=text))
 
     def _add(self, path: Path) -> None:
-        text, file = _text(path), str(path)
+        text, file = read_text(path, what="configuration"), str(path)
         template = re.search(r"\{\{|\{%|\{#", text)
         if template is not None:
             line = text.count("\n", 0, template.start()) + 1
@@ -134,7 +134,7 @@ class Tables:
         if self.tables.get("PORT"):
             return
         heads = ["name", "lanes", "alias", "index", "speed"]
-        for line in _text(path).splitlines():
+        for line in read_text(path, what="configuration").splitlines():
             words = line.lstrip("#").split()
             if line.lstrip().startswith("#"):
                 heads = words if "name" in words else heads
@@ -144,7 +144,7 @@ class Tables:
 
     def _add_lookup(self, path: Path) -> None:
         heads = ["speed", "cable", "size", "xon", "xoff", "threshold", "xon_offset"]
-        for number, line in enumerate(_text(path).splitlines(), 1):
+        for number, line in enumerate(read_text(path, what="configuration").splitlines(), 1):
             words = line.lstrip("#").split()
             if line.lstrip().startswith("#"):
                 heads = words if {"speed", "cable"} <= set(words) else heads
@@ -208,13 +208,6 @@ def numbers(text: str, most: int) -> range | None:
         return None
     first, last = int(match[1]), int(match[2] or match[1])
     return range(first, last + 1) if first <= last <= most else None
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, what="configuration")
-    except ScenarioError as error:
-        raise InputError(error.faults) from None
 
 
 def _name(read: Tables) -> str:

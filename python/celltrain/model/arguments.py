@@ -100,7 +100,7 @@ def checked(
                 raise error(faults)
             if "cancel" not in signature.parameters:
                 return function(*bound.args, **bound.kwargs)
-            with supervised(function.__name__, bound.arguments, signature.parameters):
+            with supervised(bound.arguments, signature.parameters):
                 return function(*bound.args, **bound.kwargs)
 
         return guarded

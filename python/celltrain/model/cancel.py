@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from html import escape
 from typing import Any, NoReturn
 
 from celltrain import _core
@@ -89,19 +88,19 @@ def ended_by(handle: Cancel | None) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
-#: Seconds before a bar appears, and seconds between updates.
-AFTER_S, EVERY_S = 1.0, 0.2
+#: Seconds before a bar appears.
+AFTER_S = 1.0
 
 
 @contextmanager
-def supervised(name: str, arguments: dict[str, Any], parameters: Collection[str]) -> Iterator[None]:
+def supervised(arguments: dict[str, Any], parameters: Collection[str]) -> Iterator[None]:
     """Applies a call's `cancel`; in notebooks also shows a progress bar, unless the caller passes `progress`."""
     with ended_by(arguments.get("cancel")):
         if "progress" not in parameters or arguments.get("progress") is not None or not in_notebook():
             yield
             return
-        with bar(name) as arguments["progress"]:
-            yield
+        arguments["progress"] = bar()
+        yield
 
 
 def in_notebook() -> bool:
@@ -111,54 +110,31 @@ def in_notebook() -> bool:
     return getattr(shell, "kernel", None) is not None
 
 
-@contextmanager
-def bar(name: str) -> Iterator[Callable[[Any], None]]:
-    """Yields a callback for `progress`; it accepts a share from 0 to 1, or an object that counts runs."""
-    from IPython.display import HTML, display
+def bar() -> Callable[[Any], None]:
+    """Returns a callback for `progress` that shows a bar; it accepts a share, or an object that counts runs."""
+    from IPython.display import ProgressBar
 
-    began, last, handle = time.monotonic(), 0.0, None
+    began, drawn = time.monotonic(), ProgressBar(100)
 
     def update(progress: Any) -> None:
-        nonlocal last, handle
-        now = time.monotonic()
-        if now - began < AFTER_S or now - last < EVERY_S:
-            return
-        last = now
-        drawn = HTML(html(name, *how_far(progress), now - began))
-        if handle is None:
-            handle = display(drawn, display_id=True)
-        else:
-            handle.update(drawn)
+        percent = int(100 * share(progress))
+        if time.monotonic() - began >= AFTER_S and percent != drawn.progress:
+            if drawn.progress == 0:
+                drawn.display()
+            drawn.progress = percent
 
-    try:
-        yield update
-    finally:
-        if handle is not None:
-            handle.update(HTML(""))
+    return update
 
 
-def how_far(progress: Any) -> tuple[float, str]:
-    """Returns the completed share, and the number of runs in words.
+def share(progress: Any) -> float:
+    """Returns the completed share.
 
-    >>> how_far(0.25)
-    (0.25, '')
+    >>> share(0.25)
+    0.25
     """
     if isinstance(progress, int | float):
-        return float(progress), ""
-    done = getattr(progress, "done", None)
-    total = getattr(progress, "total", None)
+        return float(progress)
+    done, total = getattr(progress, "done", None), getattr(progress, "total", None)
     if done is None or total is None:
         done, total = progress.runs, progress.most_runs
-    return done / max(total, 1), f"{done:,} of {total:,} runs"
-
-
-def html(name: str, share: float, words: str, seconds: float) -> str:
-    """Renders a bar as an HTML element that inherits the page's colours.
-
-    >>> html("sweep", 0.25, "1 of 4 runs", 3.0)
-    '<div>sweep <progress max="1" value="0.250"></progress> 25 %, 1 of 4 runs, about 9 s more</div>'
-    """
-    share = min(max(share, 0.0), 1.0)
-    rest = f"about {seconds * (1 - share) / share:.0f} s more" if 0.01 <= share < 1 else ""
-    text = ", ".join(part for part in (f"{share:.0%}".replace("%", " %"), words, rest) if part)
-    return f'<div>{escape(name)} <progress max="1" value="{share:.3f}"></progress> {escape(text)}</div>'
+    return float(done / max(total, 1))

@@ -149,8 +149,11 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Opens a temporary file; once complete, it gets the name `path` and replaces the file of that name."""
+def replacing(path: Path, *, kept: tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
+    """Opens a temporary file; once complete, it gets the name `path` and replaces the file of that name.
+
+    It is also kept if the block raises one of the exceptions in `kept`.
+    """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     created = False
     try:
@@ -159,6 +162,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             created = True
             yield file
         temporary.replace(path)
+    except kept:
+        temporary.replace(path)
+        raise
     except BaseException as error:
         if created:
             with contextlib.suppress(OSError):

@@ -362,21 +362,22 @@ def _tables(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
     """Writes each table, its own values first."""
     own = {key: value for key, value in _in_order(table) if not isinstance(value, dict)}
     inner = {key: value for key, value in _in_order(table) if isinstance(value, dict)}
-    lines = [f"{_key(key)} = {_value(value)}\n" for key, value in own.items()]
+    lines = [f"{toml_key(key)} = {toml_value(value)}\n" for key, value in own.items()]
     # A table that contains only tables needs no header; an empty one does.
-    heads = [f"[{'.'.join(map(_key, path))}]\n"] if path and (own or not inner) else []
+    heads = [f"[{'.'.join(map(toml_key, path))}]\n"] if path and (own or not inner) else []
     texts = ["".join([*heads, *lines])]
     for key, value in inner.items():
         texts += _tables(value, (*path, key))
     return texts
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
+    """Writes a value as TOML."""
     if isinstance(value, dict):
-        inner = ", ".join(f"{_key(key)} = {_value(own)}" for key, own in _in_order(value))
+        inner = ", ".join(f"{toml_key(key)} = {toml_value(own)}" for key, own in _in_order(value))
         return f"{{ {inner} }}" if inner else "{}"
     if isinstance(value, list):
-        items = [_value(item) for item in value]
+        items = [toml_value(item) for item in value]
         line = f"[{', '.join(items)}]"
         is_short = len(line) <= MAX_LINE and not any(isinstance(item, dict) for item in value)
         if is_short:
@@ -407,5 +408,6 @@ def _in_order(table: dict[str, Any]) -> list[tuple[str, Any]]:
     return sorted(table.items(), key=lambda item: ORDER.index(item[0]) if item[0] in ORDER else len(ORDER))
 
 
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _value(key)
+def toml_key(key: str) -> str:
+    """Writes a key as TOML."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else toml_value(key)

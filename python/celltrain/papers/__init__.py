@@ -11,11 +11,11 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from celltrain.drawing.words import counted
 from celltrain.ensemble.cases import Case, Run, execute
+from celltrain.ensemble.sweeps import Progress
 from celltrain.errors import CancelledError, ScenarioError, warn
 from celltrain.model.arguments import checked
 from celltrain.model.cancel import Cancel, check
@@ -32,23 +32,6 @@ __all__ = ["PAPER", "STUDY", "Paper", "PaperError", "Progress", "Reproduction", 
 
 #: Maximum number of runs of a scenario.
 MOST_SEEDS = 1_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """Progress of a reproduction.
-
-    Attributes:
-        done: Number of finished runs.
-        total: Number of all runs.
-        elapsed_seconds: Wall-clock time since the start.
-        remaining_seconds: Estimated wall-clock time until the end.
-    """
-
-    done: int
-    total: int
-    elapsed_seconds: float
-    remaining_seconds: float
 
 
 @checked()
@@ -195,12 +178,8 @@ def _run(
     """Returns the records of the runs, and whether Ctrl-C or the call's handle stopped them early."""
     started = time.monotonic()
     records: list[RunRecord] = []
-    # Progress is measured in simulated time.
-    work = {number: 1 + round(1e9 * paper.configurations[number].duration_s) for number in measures}
-    total, done = sum(work[number] for number, _ in planned), 0
 
     def take(rows: Rows) -> None:
-        nonlocal done
         for record in rows.runs:
             if record.error is not None:
                 raise ScenarioError.of(f"a run with seed {record.seed} has no result: {record.error}")
@@ -208,13 +187,10 @@ def _run(
                 if why is not None:
                     raise PaperError(why)
             records.append(record)
-            done += work[record.point]
             if progress is not None:
-                elapsed = time.monotonic() - started
-                left = elapsed * (total - done) / done
-                progress(
-                    Progress(done=len(records), total=len(planned), elapsed_seconds=elapsed, remaining_seconds=left)
-                )
+                elapsed, count = time.monotonic() - started, len(records)
+                about: dict[str, Any] = {"elapsed_seconds": elapsed, "rate": count / max(elapsed, 1e-9)}
+                progress(Progress(done=count, total=len(planned), failed=0, repeated=0, **about))
 
     try:
         cases = {number: _case(paper, number, names) for number, names in measures.items()}

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltrain import _core
-from celltrain.drawing.figure import COLOURS, MARKERS, require_matplotlib, save, styled
+from celltrain.drawing.figure import COLOURS, MARKERS, label_outer, require_matplotlib, save, styled
+from celltrain.drawing.words import measure
 from celltrain.model.expressions import named
 from celltrain.papers.paper import Paper, PaperError, Value, matches, seed_count
 from celltrain.papers.score import Scored
@@ -61,6 +62,24 @@ class Source:
         figure.suptitle(self.spec["title"] if title is None else title, fontsize=options.pop("size", "large"))
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
+    def faceted(
+        self, members: Sequence[Scored], width: float, height: float
+    ) -> tuple[Figure, list[tuple[Axes, dict[str, Any]]]]:
+        """Creates a panel for each value of `rows` and of `columns`, if the figure has them; returns each with its keys."""
+        spec = self.spec
+        across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
+        title = f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})"
+        size = max(width * len(across), 7), 0.6 + height * len(down)
+        figure, grid = self.grid(len(down), len(across), *size, title, size="medium", sharey="row")
+        panels = []
+        for (row, column), axes in np.ndenumerate(grid):
+            both = {name: value for name, value in (("rows", down[row]), ("columns", across[column])) if name in spec}
+            self.height(axes)
+            axes.set(xlabel=self.label("x"), ylabel=self.label("y") if column == 0 else "")
+            axes.set_title(", ".join(self.worded(name, value) for name, value in both.items()), fontsize="medium")
+            panels.append((axes, {spec[name]: value for name, value in both.items()}))
+        return figure, panels
+
     def members(self, tables: Sequence[str], quantity: str, where: Mapping[str, Any]) -> list[Scored]:
         """Returns the numbers of a quantity in these tables whose rows match `where`."""
         return [
@@ -78,7 +97,7 @@ class Source:
 
     def panels(self) -> Iterator[tuple[str, Any]]:
         """Yields the title and the scenario of each panel."""
-        for settings, scenario in zip(self.spec["panels"], self.paper.panels[self.spec["id"]], strict=True):
+        for settings, scenario in zip(self.spec.get("panels", [{}]), self.paper.panels[self.spec["id"]], strict=True):
             yield ", ".join(_valued(key, value, "") for key, value in settings.items()), scenario
 
     def height(self, axes: Axes) -> None:
@@ -93,19 +112,11 @@ class Source:
             axes.yaxis.set_minor_locator(NullLocator())
             axes.yaxis.set_major_formatter("{x:g}")
 
-    def label(self, quantity: str, override: str = "y_label") -> str:
-        """Returns an axis label: the figure's own, or the quantity with its unit."""
-        about = self.paper.quantities[self.spec[quantity]]
-        return str(self.spec.get(override) or _label(about.name, about.unit))
-
-    def across(self) -> str:
-        """Returns the label of the horizontal axis: the figure's own, or the key with its unit."""
-        key = self.spec["x"]
-        return str(self.spec.get("x_label") or _label(key, self.paper.keys[key].unit))
-
-    def valued(self, key: str, value: Value | None) -> str:
-        """Returns a key and its value with its unit."""
-        return _valued(key, value, self.paper.keys[key].unit)
+    def label(self, axis: str) -> str:
+        """Returns an axis label: the figure's own, or the quantity or the key with its unit."""
+        name = self.spec["quantity"] if axis == "y" and "quantity" in self.spec else self.spec[axis]
+        about = self.paper.quantities.get(name) or self.paper.keys[name]
+        return str(self.spec.get(f"{axis}_label") or measure(about.name, about.unit))
 
     def worded(self, part: str, value: Value | None) -> str:
         """Returns the text for a panel or a line.
@@ -114,89 +125,47 @@ class Source:
         """
         if template := self.spec.get(f"{part}_label"):
             return str(template).replace("{}", str(value))
-        return value if part == "colour" and isinstance(value, str) else self.valued(self.spec[part], value)
+        return (
+            value
+            if part == "colour" and isinstance(value, str)
+            else _valued(self.spec[part], value, self.paper.keys[self.spec[part]].unit)
+        )
 
 
-def cwnd(source: Source) -> Figure:
-    """Draws one source's congestion window and slow start threshold over time, from a separate run."""
-    spec = source.spec
-    _, series = source.run(source.paper.scenarios[spec["scenario"]], "cwnd")
-    column = list(series["flows"]).index(spec["flow"])
-    figure, [[axes]] = source.grid(1, 1, 7, 3.5, "")
-    axes.plot(series["time_s"], series["cwnd_segments"][:, column], color=COLOURS[0], label="cwnd")
-    threshold: dict[str, Any] = {"color": COLOURS[1], "linestyle": "--", "linewidth": 1, "label": "ssthresh"}
-    axes.plot(series["time_s"], series["ssthresh_segments"][:, column], **threshold)
-    axes.set(xlabel="time (s)", ylabel="window (segments)", title=spec["title"], xlim=(0, series["time_s"][-1]))
-    axes.set_ylim(bottom=0)
-    axes.legend(loc="upper right")
-    return figure
+def over_time(source: Source) -> Figure:
+    """Draws congestion windows or goodputs over time, one panel per scenario, from separate runs.
 
-
-def windows(source: Source) -> Figure:
-    """Draws congestion windows over time, one panel per scenario, from separate runs."""
-    spec = source.spec
-    rows = math.ceil(len(spec["panels"]) / 2)
-    figure, grid = source.grid(rows, 2, 9, 3.1 * rows)
-    for axes, (title, scenario), letter in zip(grid.flat, source.panels(), "abcdefgh", strict=False):
-        _, series = source.run(scenario, "cwnd")
-        for flow, colour in zip(spec["flows"], COLOURS, strict=False):
-            window = series["cwnd_segments"][:, list(series["flows"]).index(flow)] * spec["mss_bytes"]
-            axes.plot(series["time_s"], window / 1000, color=colour, linewidth=1, label=flow)
-        axes.set(xlabel="time (s)", ylabel="cwnd (1000 bytes)", xlim=(0, series["time_s"][-1]), ylim=(0, None))
-        axes.set_title(f"({letter}) {title}", fontsize="medium")
-    if len(spec["flows"]) > 1:
-        _legend(figure, figure.axes[0], len(spec["flows"]))
-    return figure
-
-
-def goodput(source: Source) -> Figure:
-    """Draws each VC's mean goodput per `step` over time, one panel per scenario, from separate runs.
-
-    `groups` maps labels to names of VCs, as in a measure. The VCs of a group share a colour; a dotted line shows their
-    max-min fair goodput.
+    Lines are those of the `flows`, or of the VCs of each of the `groups`, which maps labels to names as in a measure. A
+    goodput is the mean in each `step`; a dotted line shows the group's max-min fair goodput.
     """
-    spec = source.spec
-    rows = math.ceil(len(spec["panels"]) / 2)
-    figure, grid = source.grid(rows, 2, 9, 0.6 + 2.4 * rows, sharex=True, sharey=True)
-    for axes, (title, scenario) in zip(grid.flat, source.panels(), strict=False):
-        answer, series = source.run(scenario, "delivered")
-        time, delivered = series["time_s"], series["delivered_bytes"].astype(float)
-        mbps = np.diff(delivered, axis=0) * 8e-6 / np.diff(time)[:, None]
+    spec, panels = source.spec, list(source.panels())
+    is_goodput, rows, columns = spec["kind"] == "goodput", math.ceil(len(panels) / 2), min(len(panels), 2)
+    lines = spec.get("groups") or {flow: flow for flow in spec.get("flows", [spec.get("flow")])}
+    figure, grid = source.grid(rows, columns, 2 + 3.5 * columns, 0.6 + 2.6 * rows, sharex=is_goodput, sharey=is_goodput)
+    for axes, (title, scenario) in zip(grid.flat, panels, strict=False):
+        answer, series = source.run(scenario, "delivered" if is_goodput else "cwnd")
+        time, values = series["time_s"], series.get("cwnd_segments")
         fair = {flow["name"]: flow["max_min_mbps"] for flow in answer["flows"]}
-        for (label, pattern), colour in zip(spec["groups"].items(), COLOURS, strict=False):
+        if is_goodput:
+            values = np.diff(series["delivered_bytes"].astype(float), axis=0) * 8e-6 / np.diff(time)[:, None]
+            time = (time[1:] + time[:-1]) / 2
+        elif "mss_bytes" in spec:
+            values = values * (spec["mss_bytes"] / 1000)
+        for (label, pattern), colour in zip(lines.items(), COLOURS, strict=False):
             members = named(pattern, series["flows"])
             for member in members:
-                column = mbps[:, series["flows"].index(member)]
-                axes.plot((time[1:] + time[:-1]) / 2, column, color=colour, linewidth=0.9, alpha=0.7)
-            axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
+                axes.plot(time, values[:, series["flows"].index(member)], color=colour, linewidth=0.9, alpha=0.8)
+            if is_goodput:
+                axes.axhline(fair[members[0]], color=colour, linewidth=0.9, linestyle=":")
             axes.plot([], [], color=colour, label=label)
         axes.set_title(title, fontsize="medium")
-        axes.set(xlim=(0, time[-1]), ylim=(0, None))
-    for axes in grid.flat[len(spec["panels"]) :]:
+        axes.set(xlim=(0, series["time_s"][-1]), ylim=(0, None))
+    for axes in grid.flat[len(panels) :]:
         axes.set_visible(False)
-    for axes in grid[:, 0]:
-        axes.set_ylabel("goodput (Mb/s)")
-    for axes in grid[-1]:
-        axes.set_xlabel("time (s)")
-    _legend(figure, grid[0, 0], 4)
-    return figure
-
-
-def drop_probability(source: Source) -> Figure:
-    """Draws DFBA's drop probability for a frame against the cells of its VC, below the congestion threshold."""
-    spec, count = source.spec, len(source.spec["panels"])
-    figure, [grid] = source.grid(1, count, 3.4 * count, 3.4, sharey=True)
-    for axes, (title, scenario) in zip(grid, source.panels(), strict=True):
-        policy = scenario["port"][spec["port"]]["policy"]["dfba"]
-        for (vc, r_i), colour in zip(policy["thresholds"].items(), COLOURS, strict=False):
-            weight, ceiling = r_i / policy["congestion_threshold"], policy["z"] * r_i
-            axes.plot([0, r_i, ceiling], [0, 0, weight], color=colour, linewidth=1.2, label=vc)
-            axes.plot([ceiling, ceiling, 1.6 * r_i], [weight, 1, 1], color=colour, linewidth=1.2)
-        axes.set_yscale("symlog", linthresh=0.001)
-        axes.set(xlabel="X_i, cells of the VC in the buffer", ylim=(0, 1.5), xlim=(0, None))
-        axes.set_title(title, fontsize="medium")
-    figure.axes[0].set_ylabel("P(drop), logarithmic above 0.001")
-    _legend(figure, figure.axes[0], 5)
+    unit = "goodput (Mb/s)" if is_goodput else "cwnd (1000 bytes)" if "mss_bytes" in spec else "cwnd (segments)"
+    label_outer(list(grid.flat), columns, "time (s)", unit)
+    if len(lines) > 1 or is_goodput:
+        _legend(figure, figure.axes[0], 5)
     return figure
 
 
@@ -216,43 +185,32 @@ def along(source: Source) -> Figure | None:
     tables = spec.get("printed", [])
     tables = tables if isinstance(tables, list) else [tables]
     printed = source.members(tables, spec["quantity"], spec.get("printed_where", {}))
-    columns, colouring = spec.get("columns"), spec["colour"]
-    across = _values(members, columns) if columns else [None]
+    colouring, places, values = spec["colour"], _values(members, spec["x"]), _values(members, spec["colour"])
     in_colour = all(colouring in one.number.row for one in printed)
-    title = f"{spec['title']} ({_seeds(members)}: mean and range)"
-    width, height = (3.6 * len(across), 3.6) if columns else (7, 4.2)
-    figure, [grid] = source.grid(1, len(across), width, height, title, size="medium", sharey=True)
-    places = _values(members, spec["x"])
-    for axes, column in zip(grid, across, strict=True):
-        source.height(axes)
-        panel = {columns: column} if columns else {}
-        for index, value in enumerate(_values(members, colouring)):
-            wanted = {colouring: value, **panel}
-            line = [one for one in members if matches(one.number.keys, wanted)]
+    colours = {value: COLOURS[index % len(COLOURS)] for index, value in enumerate(values)}
+    figure, panels = source.faceted(members, 3.6, 3.2)
+    for axes, panel in panels:
+        for index, (value, colour) in enumerate(colours.items()):
+            line = [one for one in members if matches(one.number.keys, {colouring: value, **panel})]
             keys = [one.number.keys[spec["x"]] for one in line]
             at = [places.index(key) for key in keys] if _has_words(places) else keys
-            colour, marker = COLOURS[index % len(COLOURS)], "." if columns else MARKERS[index % len(MARKERS)]
+            marker = "." if panel else MARKERS[index % len(MARKERS)]
             style: dict[str, Any] = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.2}
             axes.plot(at, [one.mean for one in line], label=source.worded("colour", value), **style)
             ends = [one.low for one in line], [one.high for one in line]
             axes.fill_between(at, *ends, color=colour, alpha=0.12, linewidth=0)
-            for one in printed if in_colour else ():
-                if matches(one.number.keys, wanted):
-                    axes.axhline(one.printed, color=colour, linewidth=1, linestyle="--", zorder=1)
-        for one in () if in_colour else printed:
+        for one in printed:
             if matches(one.number.keys, panel):
-                axes.axhline(one.printed, color="black", linewidth=1.2, linestyle="--", zorder=1)
+                colour = colours.get(one.number.keys[colouring], "black") if in_colour else "black"
+                axes.axhline(one.printed, color=colour, linewidth=1.1, linestyle="--", zorder=1)
         if printed:
             label, colour = spec.get("printed_label", "printed"), "grey" if in_colour else "black"
             axes.plot([], [], color=colour, linestyle="--", label=label)
         _places(axes, places, spec.get("scale", "linear"))
-        axes.set_xlabel(source.across())
-        if columns:
-            axes.set_title(source.worded("columns", column), fontsize="medium")
-    figure.axes[0].set_ylabel(source.label("quantity"))
-    _legend(
-        figure, figure.axes[0], 6 if columns else 1, loc="outside lower center" if columns else "outside center right"
-    )
+    if panels[0][1]:
+        _legend(figure, figure.axes[0], 6)
+    else:
+        _legend(figure, figure.axes[0], 1, loc="outside center right")
     return figure
 
 
@@ -273,7 +231,7 @@ def scatter(source: Source) -> Figure | None:
     left.set(title="printed", ylabel=source.label("y"))
     right.set(title=f"ours: mean of {_seeds(x)} (pale: each seed)")
     for axes in (left, right):
-        axes.set_xlabel(source.label("x", "x_label"))
+        axes.set_xlabel(source.label("x"))
     figure.legend(*left.get_legend_handles_labels(), loc="outside right upper")
     return figure
 
@@ -289,26 +247,17 @@ def ranges(source: Source) -> Figure | None:
         members = [one for one in members if not matches(one.number.keys, without)]
     if not members:
         return None
-    across, down = (_values(members, spec[name]) if name in spec else [None] for name in ("columns", "rows"))
-    title = f"{spec['title']} ({_seeds(members)}{'' if members[0].number.scored else ': mean and range'})"
-    width, height = max(4.2 * len(across), 7), 0.6 + 2.6 * len(down)
-    figure, grid = source.grid(len(down), len(across), width, height, title, sharey="row")
-    for (row, column), axes in np.ndenumerate(grid):
-        both = (("rows", down[row]), ("columns", across[column]))
-        wanted = {spec[name]: value for name, value in both if name in spec}
-        source.height(axes)
+    figure, panels = source.faceted(members, 4.2, 2.6)
+    for axes, wanted in panels:
         _ranges(axes, [one for one in members if matches(one.number.keys, wanted)], spec["x"], spec["colour"])
-        axes.set_xlabel(source.across())
-        axes.set_title(", ".join(source.valued(key, value) for key, value in wanted.items()), fontsize="medium")
-        if column == 0:
-            axes.set_ylabel(source.label("quantity"))
-    count = len(grid[0, 0].get_legend_handles_labels()[1])
-    _legend(figure, grid[0, 0], count if count <= 6 else math.ceil(count / 2))
+    count = len(figure.axes[0].get_legend_handles_labels()[1])
+    _legend(figure, figure.axes[0], count if count <= 6 else math.ceil(count / 2))
     return figure
 
 
 KINDS: dict[str, Callable[[Source], Figure | None]] = {
-    kind.__name__: kind for kind in (cwnd, windows, goodput, drop_probability, along, scatter, ranges)
+    **dict.fromkeys(("cwnd", "windows", "goodput"), over_time),
+    **{kind.__name__: kind for kind in (along, scatter, ranges)},
 }
 
 
@@ -370,12 +319,3 @@ def _valued(key: str, value: Value | None, unit: str) -> str:
     """Returns a key and its value with its unit, such as "rtt 6 ms"."""
     name = key.replace("_", " ")
     return f"{name} {value}" if unit in ("", "1") else f"{name.removesuffix(f' {unit}')} {value} {unit}"
-
-
-def _label(name: str, unit: str) -> str:
-    text = name.replace("_", " ")
-    if unit in ("", "1"):
-        return text
-    for ending in (unit, unit.replace("/", "p").lower()):
-        text = text.removesuffix(f" {ending}")
-    return f"{text} ({unit})"

@@ -6,13 +6,11 @@ The folder of a paper, or of a study, holds `paper.toml` or `study.toml`, `publi
 
 from __future__ import annotations
 
-import ast
 import copy
 import csv
 import io
 import itertools
 import json
-import operator
 import re
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +21,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
 from celltrain import _core
 from celltrain.errors import PaperError as PaperError
+from celltrain.model.expressions import MeasureError, measure
 from celltrain.model.paths import seconds, set_key
 from celltrain.text import described
 
@@ -40,7 +39,6 @@ Reader = Callable[[str], str | None]
 
 _TEMPLATE = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,8 +240,7 @@ class Paper(Description):
     """A paper, or a study, with all its numbers.
 
     Attributes:
-        scenarios: Scenarios of figures, by their names in `figures`.
-        panels: Scenarios of each figure's panels, by the figure's id.
+        panels: Scenarios of the panels of figures with runs of their own, by the figure's id.
         claims: Content of `claims.toml`, as `celltrain.papers.claims` reads it.
         overrides: Changes to every configuration, by dotted path.
     """
@@ -251,7 +248,6 @@ class Paper(Description):
     kind: Kind
     tables: tuple[Table, ...]
     configurations: tuple[Configuration, ...]
-    scenarios: dict[str, dict[str, Any]]
     panels: dict[str, list[dict[str, Any]]]
     claims: list[dict[str, Any]]
     overrides: dict[str, Any]
@@ -332,21 +328,10 @@ def evaluate(expression: str, names: Mapping[str, Value]) -> Value:
     if expression.strip() in names:
         return names[expression.strip()]
     try:
-        result = _number(ast.parse(expression.strip(), mode="eval").body, names)
-    except (SyntaxError, ValueError):
+        result = measure(expression.strip(), names)
+    except MeasureError:
         raise PaperError(f"{expression!r} is not a sum, difference or product of numbers and keys") from None
     return int(result) if result.is_integer() else result
-
-
-def _number(node: ast.AST, names: Mapping[str, Value]) -> float:
-    match node:
-        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
-            return float(_OPERATORS[type(op)](_number(left, names), _number(right, names)))
-        case ast.Name(id=name) if name in names:
-            return float(names[name])
-        case ast.Constant(value=int() | float() as value):
-            return float(value)
-    raise ValueError(node)
 
 
 def substitute(template: Any, names: Mapping[str, Value]) -> Any:
@@ -461,13 +446,16 @@ class _Expansion:
             kind=self.kind,
             tables=tables,
             configurations=tuple(self.configurations.values()),
-            scenarios={name: self.base(name) for figure in source.figures if (name := figure.get("scenario"))},
-            panels={figure["id"]: self.panels(figure) for figure in source.figures if "panels" in figure},
+            panels={
+                figure["id"]: self.panels(figure) for figure in source.figures if {"network", "scenario"} & set(figure)
+            },
             claims=self.toml("claims.toml")["claims"] if has_claims else [],
             overrides=dict(self.overrides),
         )
 
     def panels(self, figure: dict[str, Any]) -> list[dict[str, Any]]:
+        if "scenario" in figure:
+            return [self.base(figure["scenario"])]
         fixed = {**figure.get("fixed", {}), "network": figure["network"]}
         return [self.scenario({**panel, **fixed}) for panel in figure["panels"]]
 

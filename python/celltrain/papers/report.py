@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from celltrain import _core
 from celltrain.drawing.html import Inlined, Section, render_answer, sections
 from celltrain.drawing.words import measure
 from celltrain.ensemble.cases import arrow
+from celltrain.model import shipped
 from celltrain.model.arguments import checked
 from celltrain.model.files import replace, writing
 from celltrain.model.grids import Block, Card, Carded, Grid, Line
@@ -28,27 +29,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.console import Console
 
-#: Meaning of the verdicts and of the columns of the summary, in the order of the columns.
-LEGEND = {
-    "inside": "counted as a hit, by the rule of the paper's file: in range, near mean, or either",
-    "in range": "between the lowest and the highest seed, give or take a unit of the last digit",
-    "near mean": "within the tolerance that the paper's file states; of the numbers that have one",
-    "10 %": "our mean is within a tenth of the printed value",
-    "PIT": "where the printed value stands among the n seeds, 0 to 1: (below + equal / 2 + 1/2) / (n + 1)",
-    "middle PIT": "a PIT between .05 and .95",
-    "expected": "how many would be in the middle, were the printed values draws of the model",
-    "KS": "how far the PITs are from uniform (Kolmogorov and Smirnov's distance, times the root of their number)",
-    "p": "the probability of so large a KS, were the numbers independent of each other",
-    "p by seeds": "the same with each seed in place of the paper, which needs no independence; at least 1 / (n + 1)",
-}
 #: Number of seeds that a reproduction runs by default.
 USUAL_SEEDS = 30
 #: Most tolerances that the sentence on all numbers lists.
 MOST_TOLERANCES = 4
-#: Meaning of the columns of a table of numbers.
-COLUMNS = (
-    "agrees: by the rule of the paper's file; -: not scored. PIT: place of the published value among the seeds, 0 to 1."
-)
 #: Columns that are meaningless with few seeds.
 OF_SEEDS = ("middle PIT", "expected", "KS", "p", "p by seeds")
 #: The columns of the table of shares, and of the table of errors.
@@ -219,12 +203,10 @@ def blocks(reproduction: Reproduction, *, brief: bool = False) -> Iterator[Block
             yield Line(text=table.heading + (": numbers that do not agree" if brief else ""), style="bold")
             yield experiment_grid(table, members) if table.experiment else number_grid(table, members)
             yield from (_note(f"{mark}) {note}") for mark, note in enumerate(footnotes(members), start=1))
-            if not brief and not few_seeds(members) and (line := ks_line(summary, table.number)):
-                yield _note(line)
             yield Line(text="")
     if summary["scored"]:
         if not brief:
-            yield _note(COLUMNS)
+            yield _note(_tables()["columns"])
             yield Line(text="")
         yield Line(text=agreement(summary, reproduction.scored), style="bold")
     if summary["by"]:
@@ -365,7 +347,7 @@ def _summary(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     yield _dense(SHARES[:6] if brief else SHARES, shares, paper)
     if brief:
         return
-    yield from (_note(f"{term}: {meaning}") for term, meaning in LEGEND.items() if not (few and term in OF_SEEDS))
+    yield from (_note(f"{term}: {meaning}") for term, meaning in _tables()["legend"] if not (few and term in OF_SEEDS))
     yield Line(text="")
     yield Line(text="How close", style="bold")
     yield _dense(ERRORS, [error_row(group, paper) for group in summary["by"]], paper)
@@ -431,22 +413,6 @@ def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
     ]
 
 
-def ks_line(summary: Mapping[str, Any], table: str) -> str:
-    """Returns the Kolmogorov-Smirnov tests of a table in one line; empty if none of its numbers is a draw."""
-    groups = [group for group in summary["by"] if group["table"] == table and group["draws"]]
-    named = [(f"{group['network'] or ''} {_words(group['quantity'])}".strip(), group) for group in groups]
-    if len(named) > 1:
-        named += [("all of it", group) for group in summary["by_table"] if group["table"] == table]
-    parts = []
-    for name, group in named:
-        numbers = "number" if group["draws"] == 1 else "numbers"
-        by_seeds = "" if group["ks_p_seeds"] is None else f", by seeds {_probability(group['ks_p_seeds'])}"
-        parts.append(
-            f"{name} {group['ks']:.2f} ({group['draws']} {numbers}, p {_probability(group['ks_p'])}{by_seeds})"
-        )
-    return f"Kolmogorov-Smirnov: {'; '.join(parts)}." if parts else ""
-
-
 def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
     """Yields every claim: whether it holds in our runs, on how many single seeds, and in print."""
     held = sum(claim.holds for claim in reproduction.claims)
@@ -484,43 +450,13 @@ def _figure(value: float | None, digits: int) -> str:
     return "" if value is None else f"{value:.{digits}f}"
 
 
-_TABLE = Column("table", "string", "", "the paper's table, or the name of an experiment")
-_NETWORK = Column("network", "string", "", "the base scenario's network")
-_OF_COLUMN = "see column unit"
-_INSIDE = "whether the printed value lies in the range of the seeds, or as near as the paper's file allows"
-#: Columns of the table of numbers, after the keys.
-_NUMBERS = [
-    _NETWORK,
-    Column("quantity", "string", "", "what is measured"),
-    Column("unit", "string", "", "unit of published, mean, sd, interval, low, high and tolerance"),
-    Column("published", "float64", _OF_COLUMN, "what the paper prints; null in an experiment"),
-    Column("mean", "float64", _OF_COLUMN, "mean over the seeds"),
-    Column("sd", "float64", _OF_COLUMN, "standard deviation over the seeds"),
-    Column("interval", "float64", _OF_COLUMN, "half the width of the 95 % interval of the mean"),
-    Column("low", "float64", _OF_COLUMN, "smallest value of any seed"),
-    Column("high", "float64", _OF_COLUMN, "largest value of any seed"),
-    Column("tolerance", "float64", _OF_COLUMN, "how far outside low to high still counts as inside"),
-    Column("inside", "bool", "", _INSIDE),
-    Column(
-        "inside_range", "bool", "", "whether it lies in the range of the seeds, give or take a unit of its last digit"
-    ),
-    Column("inside_tolerance", "bool", "", "whether the mean is within the stated tolerance; null where none is"),
-    Column("pit", "float64", "1", "where it stands among the seeds: (below + equal / 2 + 1/2) / (seeds + 1)"),
-    Column("scored", "bool", "", "whether the number counts in the summary"),
-    Column("seeds", "int64", "1", "number of seeds"),
-    Column("note", "string", "", "what to know about the number"),
-]
-_SEED = Column("seed", "int64", "1", "seed of the run")
-_FINGERPRINT = Column("fingerprint", "string", "", "16 hex digits that change when anything in the run changes")
-
-
 def numbers_table(reproduction: Reproduction) -> pa.Table:
     """Returns a row for each number: its row in the paper's table, the printed value, and the values of the seeds.
 
     The unit of the values is in the column `unit`.
     """
     content = [{**entry, **entry["row"]} for entry in (scored.to_dict() for scored in reproduction.scored)]
-    return _table(reproduction, content, _NUMBERS)
+    return _table(reproduction, content, "numbers")
 
 
 def seeds_table(reproduction: Reproduction) -> pa.Table:
@@ -538,21 +474,30 @@ def seeds_table(reproduction: Reproduction) -> pa.Table:
                     | {name: of_seed.get(seed) for name, of_seed in values.items()}
                     | {"fingerprint": reproduction.fingerprints.get((number.configuration, seed))}
                 )
-    every = reproduction.paper.quantities.values()
-    quantities = [Column(q.name, "float64", q.unit, q.meaning) for q in every]
-    return _table(reproduction, content, [_NETWORK, _SEED, *quantities, _FINGERPRINT])
+    return _table(reproduction, content, "seeds")
 
 
-def _table(reproduction: Reproduction, content: list[dict[str, Any]], columns: Iterable[Column]) -> pa.Table:
+def _table(reproduction: Reproduction, content: list[dict[str, Any]], name: str) -> pa.Table:
     """Makes a table with a column for each key. A key and a column with one name, such as the network, share it."""
-    used = {key for scored in reproduction.scored for key in scored.number.row}
-    keys = [
-        Column(name, _type(row[name] for row in content if name in row), key.unit, key.meaning)
-        for name, key in reproduction.paper.keys.items()
-        if name in used
-    ]
-    by_name = {column.name: column for column in (_TABLE, *keys, *columns)}
+    paper, used = reproduction.paper, {key for scored in reproduction.scored for key in scored.number.row}
+    columns = {one["name"]: Column(**one) for one in _tables()[name]}
+    of_rows = {
+        key.name: Column(key.name, _type(row[key.name] for row in content if key.name in row), key.unit, key.meaning)
+        for key in paper.keys.values()
+        if key.name in used
+    }
+    by_name = {"table": columns.pop("table"), **of_rows, **columns}
+    if name == "seeds":
+        fingerprint = by_name.pop("fingerprint")
+        by_name |= {one.name: Column(one.name, "float64", one.unit, one.meaning) for one in paper.quantities.values()}
+        by_name["fingerprint"] = fingerprint
     return arrow((column, [_cell(row.get(name), column) for row in content]) for name, column in by_name.items())
+
+
+@cache
+def _tables() -> dict[str, Any]:
+    """Returns the columns of the tables, and the meanings of printed columns."""
+    return shipped.toml((Path(__file__).parent / "tables.toml").read_text(encoding="utf-8"), "tables.toml")[0]
 
 
 def _type(values: Iterable[object]) -> str:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import struct
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +15,6 @@ from celltrain.model import files
 from celltrain.model.arguments import checked, names_of
 from celltrain.model.files import making, replacing, writing
 from celltrain.model.measures import EVENTS
-from celltrain.running.tables import csv_rows, csv_schema
 from celltrain.text import described, shown
 
 if TYPE_CHECKING:
@@ -25,11 +22,10 @@ if TYPE_CHECKING:
 
     from celltrain.drawing.diagrams import Diagrams
 
-FORMATS = ("parquet", "csv")
-#: Maximum number of blocks waiting to be written.
-MOST_PENDING = 4
 #: Metadata for diagrams, as JSON: the flows in order, the buffers of the ports, and a description of the TCP.
 FOR_DIAGRAMS = ("flows", "buffers", "tcp")
+#: Exceptions after which the files of a run are kept.
+INTERRUPTS = (KeyboardInterrupt, CancelledError)
 #: A column from the core: values, and the words into which they are indices, or None.
 Values = tuple[Any, Sequence[str] | None]
 #: Function that receives a block of rows: its kind, and its columns in the order of the table.
@@ -59,13 +55,12 @@ class Events:
         vcs: str | Sequence[str] | None = None,
         flows: str | Sequence[str] | None = None,
         window: str | None = None,
-        format: str = "parquet",  # noqa: A002, the name that Arrow uses
     ) -> None:
         """Chooses events.
 
         Args:
             folder: Folder for one file per kind, such as `segments.parquet`. It is made if needed, and must not contain
-                event files yet, in either format.
+                event files yet.
             kinds: `"segments"`, `"timers"`, `"frames"`, `"cells"`, `"rates"`; all when empty. Only the reference engine
                 reports the last three.
             ports: Ports whose frames and cells are recorded; when None, the frames of all ports and the cells of the
@@ -74,26 +69,15 @@ class Events:
                 None.
             flows: Flows whose segments and timers are recorded, with the events of their VCs; all when None.
             window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
-            format: `"parquet"`, or `"csv"`.
-
-        Raises:
-            ScenarioError: If an option is invalid.
         """
         self.folder = Path(folder)
         self.kinds = names_of(kinds) or ()
         self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
         self.window = window
-        self.format = format
         self.known: dict[str, Any] = {}
         """Metadata for diagrams: see `FOR_DIAGRAMS`. The run sets it before its files are closed."""
         self.rows: dict[str, int] = {}
         """Number of rows that the last run with this choice wrote, by kind."""
-        unknown = [name for name in dict.fromkeys(self.kinds) if name not in EVENTS]
-        faults = [Fault.of_choice("kinds", name, "a kind of event", EVENTS) for name in unknown]
-        if format not in FORMATS:
-            faults.append(Fault.of_choice("format", format, "a format", FORMATS))
-        if faults:
-            raise ScenarioError(faults)
 
     def __repr__(self) -> str:
         return f"Events({str(self.folder)!r}, kinds={self.chosen!r})"
@@ -106,7 +90,7 @@ class Events:
     @property
     def paths(self) -> list[Path]:
         """The files of the kinds."""
-        return [self.folder / f"{name}.{self.format}" for name in self.chosen]
+        return [self.folder / f"{name}.parquet" for name in self.chosen]
 
     def engine(self, requested: str | None) -> str:
         """Returns the engine for these kinds: by default the fast one if it reports all; raises `ScenarioError`."""
@@ -129,27 +113,24 @@ class Events:
             run: Facts about the run for the metadata of the tables, such as its seed.
         """
         self._refuse_others()
-        ended: BaseException | None = None
         with making(self.folder), writing(self.folder), ExitStack() as opening:
-            opened = {path.stem: opening.enter_context(replacing(path)) for path in self.paths}
-            writer = _Writer(opened, self.format, run)
+            opened = {path.stem: opening.enter_context(replacing(path, kept=INTERRUPTS)) for path in self.paths}
+            writer = _Writer(opened, run)
             try:
                 yield writer.take
-            except (KeyboardInterrupt, CancelledError) as error:
-                ended = error
+            except INTERRUPTS as error:
                 writer.metadata["interrupted_at_s"] = f"{writer.last:.12g}"
+                files = ", ".join(shown(path) for path in self.paths)
+                add_note(error, f"kept until {writer.last:.9g} s, the last event that was written: {files}")
+                raise
             finally:
                 writer.metadata |= {name: json.dumps(value) for name, value in self.known.items()}
                 writer.close()
         self.rows = writer.rows
-        if ended is not None:
-            kept = ", ".join(shown(path) for path in self.paths)
-            add_note(ended, f"kept until {writer.last:.9g} s, the last event that was written: {kept}")
-            raise ended
 
     def _refuse_others(self) -> None:
         """Refuses a folder that already contains events: readers could not tell two runs apart."""
-        existing = [path for kind in EVENTS for form in FORMATS if _exists(path := self.folder / f"{kind}.{form}")]
+        existing = [path for kind in EVENTS if _exists(path := self.folder / f"{kind}.parquet")]
         if existing:
             problem = "already exists; name another folder, or delete it"
             raise OutputError([Fault.of_file(path, problem) for path in existing])
@@ -181,21 +162,17 @@ def block_of(kind: str, columns: Sequence[Values]) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _table_writer(kind: str, file: IO[bytes], file_format: str, run: Mapping[str, str]) -> Any:
+def _table_writer(kind: str, file: IO[bytes], run: Mapping[str, str]) -> Any:
     """Returns Arrow's writer for the file of a kind."""
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
+    import pyarrow.parquet as pq
 
     columns = EVENTS[kind].columns
     schema = schema_of(kind, {"celltrain": "events", "kind": kind, "meaning": EVENTS[kind].meaning, **run})
-    if file_format == "csv":
-        return pa.csv.CSVWriter(file, csv_schema(schema))
     varying = [column for column in columns if column.kind in _ENCODINGS and column.name not in _REPEATING]
     encodings = {column.name: _ENCODINGS[column.kind] for column in varying}
     words = [*(column.name for column in columns if column.kind == "name"), *_REPEATING]
     options = {"use_dictionary": words, "column_encoding": encodings, "write_statistics": ["time_s"]}
-    return pa.parquet.ParquetWriter(file, schema, compression="lz4", **options)
+    return pq.ParquetWriter(file, schema, compression="lz4", **options)
 
 
 def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Array:
@@ -210,55 +187,32 @@ def _array(field: pa.Field, values: Any, words: Sequence[str] | None) -> pa.Arra
 
 
 class _Writer:
-    """Writes blocks on a separate thread during the run; pyarrow is imported there, too."""
+    """Writes blocks during the run."""
 
-    def __init__(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
+    def __init__(self, files: Mapping[str, IO[bytes]], run: Mapping[str, str]) -> None:
         self.metadata: dict[str, str] = {}
         """Facts that are only known at the end of the run."""
         self.rows = dict.fromkeys(files, 0)
         self.last = 0.0
         """The time of the last event."""
-        self._is_csv = file_format == "csv"
-        self._writers: dict[str, Any] = {}
         # pyarrow calls Python from C++, so a process that exits in the meantime would abort.
         self._awaited = _core.AwaitedAtExit()
-        # Imported here: not needed by runs without events, and not importable once the interpreter is ending.
-        from concurrent.futures import ThreadPoolExecutor
-
-        self._pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="celltrain events")
-        self._pending = deque([self._pool.submit(self._open, files, file_format, run)])
+        self._writers = {kind: _table_writer(kind, file, run) for kind, file in files.items()}
 
     def take(self, kind: str, columns: list[Values]) -> None:
-        """Queues a block; raises the error of an earlier block that could not be written."""
+        """Writes a block."""
         times = columns[0][0]
         self.rows[kind] += len(times)
         self.last = max(self.last, float(times[-1]))
-        self._pending.append(self._pool.submit(self._write, kind, columns))
-        if len(self._pending) > MOST_PENDING:
-            self._pending.popleft().result()
+        with self._awaited:
+            self._writers[kind].write_table(block_of(kind, columns))
 
     def close(self) -> None:
-        """Writes the waiting blocks, and completes the files."""
-        with self._pool:
-            self._pending.append(self._pool.submit(self._end))
-            for one in self._pending:
-                one.result()
-
-    def _open(self, files: dict[str, IO[bytes]], file_format: str, run: Mapping[str, str]) -> None:
-        with self._awaited:
-            self._writers = {kind: _table_writer(kind, file, file_format, run) for kind, file in files.items()}
-
-    def _write(self, kind: str, columns: list[Values]) -> None:
-        with self._awaited:
-            table = block_of(kind, columns)
-            for rows in csv_rows(table) if self._is_csv else [table]:
-                self._writers[kind].write_table(rows)
-
-    def _end(self) -> None:
+        """Completes the files."""
         with self._awaited, ExitStack() as closing:
             for writer in self._writers.values():
                 closing.callback(writer.close)
-                # Neither CSV nor pyarrow before 16 can store facts that are known only at the end.
+                # pyarrow before 16 cannot store facts that are known only at the end.
                 if self.metadata and hasattr(writer, "add_key_value_metadata"):
                     writer.add_key_value_metadata(dict(self.metadata))
 
@@ -268,8 +222,7 @@ def read_events(folder: str | os.PathLike[str]) -> EventLog:
     """Reads the events that a run wrote into a folder.
 
     Args:
-        folder: The folder given to `celltrain run --events DIR` or to `celltrain.Events`; its tables are Parquet or
-            CSV.
+        folder: The folder given to `celltrain run --events DIR` or to `celltrain.Events`.
 
     Raises:
         InputError: If there is no such folder, or it contains no table of events.
@@ -305,8 +258,7 @@ class EventLog(Mapping[str, "pa.Table"]):
         self.folder = folder
         self._facts = facts
         self._tables: dict[str, pa.Table] = {}
-        paths = [folder / f"{kind}.{form}" for kind in EVENTS for form in reversed(FORMATS)] if folder else []
-        # Parquet last, so that it takes precedence over CSV.
+        paths = [folder / f"{kind}.parquet" for kind in EVENTS] if folder else []
         self._paths = {path.stem: path for path in paths if path.is_file()}
 
     @property
@@ -314,7 +266,6 @@ class EventLog(Mapping[str, "pa.Table"]):
         """Diagrams of the events; needs `pip install celltrain[plot]`."""
         from celltrain.drawing.diagrams import Diagrams
 
-        # CSV has no metadata.
         of_files = (self[kind].schema.metadata for kind in self)
         written = {key.decode(): text.decode() for key, text in next(filter(None, of_files), {}).items()}
         facts = {**written, **self._facts}
@@ -356,7 +307,7 @@ def _read(path: Path, kind: str) -> pa.Table:
     schema = schema_of(kind)
     try:
         with files.opened(path, what="table") as file:
-            table = _parquet(file) if path.suffix == ".parquet" else _csv(file, schema)
+            table = _parquet(file)
         if table.column_names != schema.names:
             raise pa.ArrowInvalid("its columns are others")
         return table.cast(schema.with_metadata(table.schema.metadata))
@@ -375,30 +326,6 @@ def _parquet(file: Any) -> pa.Table:
     # The schema lacks facts that became known at the end of the run.
     added = {name: text for name, text in (parquet.metadata.metadata or {}).items() if name != b"ARROW:schema"}
     return table.replace_schema_metadata({**(table.schema.metadata or {}), **added})
-
-
-def _csv(file: Any, schema: pa.Schema) -> pa.Table:
-    """Reads a CSV file with the types of a Parquet file; removes the mark of `celltrain.text.cell`."""
-    import pyarrow as pa
-    import pyarrow.compute
-    import pyarrow.csv
-
-    is_text = {field.name: pa.types.is_dictionary(field.type) for field in schema}
-    types = {field.name: pa.string() if is_text[field.name] else field.type for field in schema}
-    options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=True, null_values=[""])
-    # Names may contain line ends.
-    parse = pa.csv.ParseOptions(newlines_in_values=True)
-    table = pa.csv.read_csv(file, parse_options=parse, convert_options=options)
-    for place, name in enumerate(table.column_names):
-        if is_text.get(name):
-            texts = pa.compute.replace_substring_regex(table[name], "^'", "")
-            table = table.set_column(place, name, texts.dictionary_encode())
-    return table
-
-
-#: The kinds of captures, with the points that each can observe.
-CAPTURES = dict.fromkeys(("ip", "aal5"), ("sender", "receiver", "both"))
-CAPTURES |= dict.fromkeys(("cells", "wireshark_cells"), ("out", "in", "both"))
 
 
 class Capture:
@@ -443,24 +370,10 @@ class Capture:
             vcs: VCs whose cells, or whose flows' packets, are captured; all when None.
             flows: Flows whose packets or cells are captured; all when None.
             window: Start and end, such as `"1.2s:1.3s"`; either may be left out. The whole run when None.
-
-        Raises:
-            ScenarioError: If an option is invalid.
         """
         self.path = Path(path)
         self.kind, self.at, self.window = kind, at, window
         self.ports, self.vcs, self.flows = names_of(ports), names_of(vcs), names_of(flows)
-        self._end = b""
-        faults = []
-        if kind not in CAPTURES:
-            faults.append(Fault.of_choice("kind", kind, "a kind of capture", CAPTURES))
-        elif at is not None and at not in CAPTURES[kind]:
-            faults.append(Fault.of_choice("at", at, f"a capture point for {kind}", CAPTURES[kind]))
-        if self.ports is not None and not self.of_cells:
-            problem = "applies only to cells; packets are captured at hosts, so choose flows"
-            faults.append(Fault.of_option("ports", ", ".join(self.ports), problem))
-        if faults:
-            raise ScenarioError(faults)
 
     def __repr__(self) -> str:
         return f"Capture({str(self.path)!r}, kind={self.kind!r})"
@@ -486,62 +399,15 @@ class Capture:
         """Yields a function that writes bytes to the file. The file gets its name at the end, also after Ctrl-C."""
         if _exists(self.path):
             raise OutputError.of_file(str(self.path), "already exists; name another file, or delete it")
-        ended: BaseException | None = None
-        self._end = b""
-        with making(self.path.parent), writing(self.path), replacing(self.path) as file:
+        with making(self.path.parent), writing(self.path), replacing(self.path, kept=INTERRUPTS) as file:
 
             def take(data: bytes) -> None:
                 # Errors here must name this file, not another file of the run.
                 with writing(self.path):
                     file.write(data)
-                self._end = (data if len(data) >= _BLOCK else self._end + data)[-_BLOCK:]
 
             try:
                 yield take
-            except (KeyboardInterrupt, CancelledError) as error:
-                ended = error
-                until, block = _interruption(self._end)
-                file.write(block)
-        if ended is not None:
-            add_note(ended, f"kept until {until:.9g} s, the last packet that was written: {shown(self.path)}")
-            raise ended
-
-    @property
-    def is_empty(self) -> bool:
-        """True if the last run captured nothing but handshakes, which are not in the model but made up."""
-        return _last_packet(self._end) is None or _MADE_UP in _last_block(self._end)
-
-
-#: Block types of pcapng, and option codes of comments and of interface statistics.
-_PACKET, _STATISTICS, _COMMENT, _END_TIME = 6, 5, 1, 3
-#: Longer than any block.
-_BLOCK = 1 << 18
-#: Start of the comment on a handshake.
-_MADE_UP = b"made up: in the model"
-
-
-def _last_block(end: bytes) -> bytes:
-    """Returns the last block, given the end of a capture: a block ends with its length."""
-    length = int.from_bytes(end[-4:], "little")
-    return end[-length:] if 28 <= length <= len(end) else b""
-
-
-def _last_packet(end: bytes) -> tuple[int, int] | None:
-    """Returns the interface and the time (ns) of the last packet; None if the last block is not a packet."""
-    block = _last_block(end)
-    if int.from_bytes(block[:4], "little") != _PACKET:
-        return None
-    interface, high, low = struct.unpack("<III", block[8:20])
-    return interface, high << 32 | low
-
-
-def _interruption(end: bytes) -> tuple[float, bytes]:
-    """Returns the time of the last packet in seconds, and a block with the comment that the run was interrupted."""
-    interface, nanoseconds = _last_packet(end) or (0, 0)
-    seconds = nanoseconds / 1e9
-    comment = f"the run was interrupted: packets until {seconds:.9g} s".encode()
-    stamp = struct.pack("<II", nanoseconds >> 32, nanoseconds & 0xFFFF_FFFF)
-    options = struct.pack("<HH", _COMMENT, len(comment)) + comment + bytes(-len(comment) % 4)
-    options += struct.pack("<HH", _END_TIME, 8) + stamp + struct.pack("<HH", 0, 0)
-    length = struct.pack("<I", 24 + len(options))
-    return seconds, struct.pack("<I", _STATISTICS) + length + struct.pack("<I", interface) + stamp + options + length
+            except INTERRUPTS as error:
+                add_note(error, f"kept what was captured until then: {shown(self.path)}")
+                raise
