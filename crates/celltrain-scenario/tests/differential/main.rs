@@ -28,7 +28,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use serde_json::{Value, json};
 
-use compare::{ON_THREADS, compare, compare_on, on_threads};
+use compare::{ON_THREADS, compare, on_threads};
 use text::text;
 
 /// Runs on two threads, because it is the longest of these tests.
@@ -64,24 +64,6 @@ fn both_engines_agree_on_random_networks() {
 #[test]
 fn events_add_up_to_results_and_both_engines_tell_the_same() {
     check_on(draw::any_network(), cases() / 2, RngSeed::Fixed(12), watch::adds_up);
-}
-
-#[test]
-fn both_engines_agree_where_ports_share_a_memory() {
-    let shared = RefCell::new(0);
-    let scenarios = draw::sharing::with_memories().prop_map(|scenario| {
-        *shared.borrow_mut() += u32::from(!scenario.switch.own.is_empty());
-        scenario
-    });
-    let drawn = cases() / 6;
-    agree_on(scenarios, drawn, RngSeed::Fixed(21));
-    let shared = shared.into_inner();
-    assert!(shared > drawn * 2 / 5, "too rarely shared: {shared} of {drawn}");
-}
-
-#[test]
-fn events_add_up_to_results_where_ports_share_a_memory() {
-    check_on(draw::sharing::with_memories(), cases() / 2, RngSeed::Fixed(22), watch::adds_up);
 }
 
 #[test]
@@ -168,12 +150,17 @@ fn any_steps_and_injections_are_the_same_run_where_ports_are_crowded() {
 
 #[test]
 fn both_engines_agree_where_ports_share_memories() {
-    agree_with_memories(draw::any_network(), cases() / 4, RngSeed::Fixed(18), |network| compare_on(&network));
+    check_with_memories(draw::any_network(), cases() / 3, RngSeed::Fixed(18), compare);
 }
 
 #[test]
 fn both_engines_agree_where_the_ports_of_a_mesh_share_memories() {
-    agree_with_memories(draw::meshes::meshes(), cases() / 15, RngSeed::Fixed(19), |network| compare_on(&network));
+    check_with_memories(draw::meshes::meshes(), cases() / 15, RngSeed::Fixed(19), compare);
+}
+
+#[test]
+fn events_add_up_to_results_where_ports_share_memories() {
+    check_with_memories(draw::any_network(), cases() / 2, RngSeed::Fixed(22), watch::adds_up);
 }
 
 #[test]
@@ -183,8 +170,7 @@ fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
     let mut drawn: BTreeMap<&str, u64> = memories::KINDS.iter().map(|&kind| (kind, 0)).collect();
     for seed in 0..200 {
         let scenario = draw::any_network().new_tree(&mut runner).expect("a scenario is drawn").current();
-        let mut network = build::network(&scenario, scenario.seed);
-        memories::add(&mut network, &mut Stream::new(seed, "memories"));
+        let network = Drawn { scenario, memories: Some(seed) }.network();
         for (kind, times) in memories::kinds(&network, &Engine::Fast.run_to_end(&network)) {
             *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += times;
         }
@@ -195,7 +181,7 @@ fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
 
 #[test]
 fn any_steps_and_injections_are_the_same_run_where_ports_share_memories() {
-    agree_with_memories(draw::any_network(), cases() / 15, RngSeed::Fixed(20), steps::agree_on);
+    check_with_memories(draw::any_network(), cases() / 15, RngSeed::Fixed(20), steps::agree);
 }
 
 #[test]
@@ -226,7 +212,7 @@ fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
     for path in once_found() {
         let text = std::fs::read_to_string(&path).unwrap();
         let scenario = read_toml(&text, &path.display().to_string()).expect_scenario();
-        if let Err(difference) = compare(&scenario) {
+        if let Err(difference) = compare(&build::network(&scenario, scenario.seed)) {
             panic!("{}: {difference}", path.display());
         }
     }
@@ -269,48 +255,50 @@ fn agree_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: Rn
     check_on(scenarios, cases, rng_seed, compare);
 }
 
-fn check_on(
-    scenarios: impl Strategy<Value = Scenario>,
-    cases: u32,
-    rng_seed: RngSeed,
-    check: fn(&Scenario) -> Result<(), String>,
-) {
+/// Returns an error if the engines differ on a network.
+type Check = fn(&Network) -> Result<(), String>;
+
+fn check_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed, check: Check) {
+    check_drawn(scenarios.prop_map(|scenario| Drawn { scenario, memories: None }), cases, rng_seed, check);
+}
+
+/// Checks networks whose switches were given memories.
+fn check_with_memories(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed, check: Check) {
+    let drawn = (scenarios, any::<u64>()).prop_map(|(scenario, seed)| Drawn { scenario, memories: Some(seed) });
+    check_drawn(drawn, cases, rng_seed, check);
+}
+
+fn check_drawn(drawn: impl Strategy<Value = Drawn>, cases: u32, rng_seed: RngSeed, check: Check) {
     let config =
         Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
-    let outcome = TestRunner::new(config).run(&scenarios, |scenario| check(&scenario).map_err(TestCaseError::fail));
+    let outcome = TestRunner::new(config).run(&drawn, |drawn| check(&drawn.network()).map_err(TestCaseError::fail));
     match outcome {
         Ok(()) => {}
-        Err(TestError::Fail(difference, scenario)) => panic!(
-            "the engines differ: {difference}\n\nSave this as {}, under a name that says what it shows:\n\n{}",
+        Err(TestError::Fail(difference, drawn)) => panic!(
+            "the engines differ: {difference}\n\nSave this as {}, under a name that says what it shows:\n\n{}\n{:#?}",
             folder().join("NAME.toml").display(),
-            text(&scenario)
+            text(&drawn.scenario),
+            drawn.network().memories
         ),
         Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
     }
 }
 
-/// Checks networks whose switches were given memories.
-fn agree_with_memories(
-    scenarios: impl Strategy<Value = Scenario>,
-    cases: u32,
-    rng_seed: RngSeed,
-    check: fn(Network) -> Result<(), String>,
-) {
-    let config =
-        Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
-    let outcome = TestRunner::new(config).run(&(scenarios, any::<u64>()), |(scenario, seed)| {
-        let mut network = build::network(&scenario, scenario.seed);
-        memories::add(&mut network, &mut Stream::new(seed, "memories"));
-        check(network).map_err(TestCaseError::fail)
-    });
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Fail(difference, (scenario, seed))) => {
-            let mut network = build::network(&scenario, scenario.seed);
+/// A random network.
+#[derive(Clone, Debug)]
+struct Drawn {
+    scenario: Scenario,
+    /// The seed of its memories, if it has any.
+    memories: Option<u64>,
+}
+
+impl Drawn {
+    fn network(&self) -> Network {
+        let mut network = build::network(&self.scenario, self.scenario.seed);
+        if let Some(seed) = self.memories {
             memories::add(&mut network, &mut Stream::new(seed, "memories"));
-            panic!("the engines differ: {difference}\n\n{}\n{:#?}", text(&scenario), network.memories)
         }
-        Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
+        network
     }
 }
 

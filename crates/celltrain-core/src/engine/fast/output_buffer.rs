@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::contended_port::BufferView;
 use super::run_queues::{ReportGranularity, RunQueues};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
@@ -27,7 +26,7 @@ pub struct OutputBuffer {
     pub(super) capacity: u32,
     /// Number of waiting cells: those of the queue minus the first `deferred_dequeues`.
     pub(super) occupancy: u32,
-    tracker: QueueTracker,
+    pub(super) tracker: QueueTracker,
     fifo: VecDeque<Run>,
     /// Cells that have left ([`OutputBuffer::defer_dequeue`]) but are not yet removed from the queue and the per-VC
     /// counts.
@@ -351,16 +350,6 @@ impl OutputBuffer {
     pub fn per_vc(&self) -> &TiSlice<Label, u32> {
         assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         &self.counts.per_vc
-    }
-
-    /// Returns a probe's view of the buffer. Everything before now must be settled.
-    pub fn view(&self) -> BufferView<'_> {
-        BufferView { occupancy: self.occupancy, range: self.tracker.range(self.occupancy), per_vc: self.per_vc() }
-    }
-
-    /// Starts a new range for a sample.
-    pub fn start_range(&mut self) {
-        self.tracker.start_range(self.occupancy);
     }
 
     /// Returns the waiting cells. If there is a single queue, they are in the order of transmission; cells of frames

@@ -162,7 +162,7 @@ impl Pair {
             Step::Report => self.report(),
             Step::Sample => {
                 self.naive.start_range();
-                self.batching.start_range();
+                self.batching.tracker.start_range(self.batching.occupancy);
             }
         }
     }
