@@ -12,8 +12,8 @@ use crate::memory::{
     FrameAdmission, MemoryConfig, Pauses, PolicyScope, PoolConfig, PoolIndex, QueueConfig, Side, complete_sharing,
 };
 use crate::metrics::{ContractResult, FlowResult, RunResult, jain};
-use crate::network::Network;
 use crate::network::tests::{FIRST, N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK, SECOND, n_source_network};
+use crate::network::{Merge, Network};
 use crate::policy::{PerVc, PolicyConfig, tail_drop};
 use crate::probe::{Nothing, Recorder, SeriesChoice};
 use crate::scheduler::{Class, SchedulerConfig, guaranteed_rate, strict_priority, wfq};
@@ -185,6 +185,61 @@ fn engines_agree_where_a_cell_time_is_a_single_unit() {
         }
         assert_eq!(network.clock().units_per_second, 100_000);
         run(&network);
+    }
+}
+
+#[test]
+fn engines_agree_under_every_policy_and_scheduler_and_where_vcs_merge() {
+    const BUFFER: u32 = 40;
+    let tcp = TcpConfig::Vanilla(TcpOptions::default());
+    // Bursts of three sources, together more or less than the link carries, in packets of 19, 7 and 2 cells.
+    let network = |policy| {
+        let mut network = n_source_network(3, "5us", Some(BUFFER), policy, &tcp, "5ms");
+        let bursts = [("150Mbps", 860, 70, 90), ("80Mbps", 280, 150, 100), ("50Mbps", 40, 230, 40)];
+        for (flow, (rate, packet, on, off)) in network.flows.iter_mut().zip(bursts) {
+            let (on, off) = (Duration::from_microseconds(on), Duration::from_microseconds(off));
+            let (rate, packet, times) = (rate.parse().unwrap(), Bytes { bytes: packet }, on_off::Times::Fixed);
+            flow.traffic = TrafficConfig::OnOff(on_off::Config { rate, packet, on, off, times });
+        }
+        network
+    };
+    let samples = PolicyConfig::samples(BUFFER);
+    let first_in_first_out = samples.iter().cloned().map(&network);
+    let others = || {
+        let policies = samples.iter().filter(|policy| ["tail_drop", "epd", "fba"].contains(&policy.name()));
+        policies.cloned().map(&network)
+    };
+    let scheduled = SchedulerConfig::samples().into_iter().flat_map(|scheduler| {
+        let with = move |network: Network| {
+            let mut network = network;
+            network.links[N_SOURCE_BOTTLENECK].scheduler = scheduler.clone();
+            for (vc, class) in network.vcs.iter_mut().zip([Class::Ubr, Class::Ubr, Class::Vbr, Class::Ubr, Class::Cbr])
+            {
+                vc.class = class;
+            }
+            network
+        };
+        others().map(with)
+    });
+    // The branches of the first two flows go to the same host. The third VC crosses the port without merging.
+    let merged = others().map(|mut network| {
+        let merge = network.merges.push_and_get_key(Merge { name: "merged".into(), at: N_SOURCE_BOTTLENECK });
+        let [first, second] = [FIRST, SECOND].map(|flow| network.flows[flow].data_vc);
+        network.vcs[second].path[2] = network.vcs[first].path[2];
+        for vc in [first, second] {
+            network.vcs[vc].merge = Some(merge);
+        }
+        network
+    });
+    for network in first_in_first_out.chain(scheduled).chain(merged) {
+        let expected = run(&network);
+        let port = &network.links[N_SOURCE_BOTTLENECK];
+        let what = format!("{} and {}, {} merges", port.policy.name(), port.scheduler.name(), network.merges.len());
+        assert!(expected.cells.lost + expected.cells.discarded > 0, "{what}");
+        for mode in [PortMode::Trains, PortMode::Streams] {
+            let result = Engine::Fast.run_by(mode, &network, &mut Nothing, |_| true).unwrap();
+            assert_eq!(result, expected, "{what}, {mode:?}");
+        }
     }
 }
 

@@ -156,13 +156,7 @@ impl<'a> Engine<'a> {
         let HeldBack { link, mut run, first_start, period } = held;
         let vc = self.routing.vcs[link][run.last.label()];
         if self.edge.polices_at(vc, link) {
-            let at_switch = first_start + period + self.fabric.plan.delays[link];
-            let arrivals = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + period * i));
-            let mut tagged = run.last.tagged();
-            for (cell, arrival) in arrivals.filter(|&(_, arrival)| before < arrival && arrival <= self.fabric.horizon) {
-                tagged = self.edge.on_cell(vc, arrival, cell).tagged();
-            }
-            run.last = run.last.with_tag(tagged);
+            run = self.police(link, run, first_start, period, before);
         }
         update_waiting(&self.fabric.plan, &mut self.ports, held, before);
         let (mut downstream, ..) = self.downstream();

@@ -64,7 +64,7 @@ use links::{Links, StreamIndex};
 use nic::{Nic, Phase};
 use output::Arrival;
 use parallel::Partition;
-use plan::{NicIndex, PassedPorts, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
+use plan::{NicIndex, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
 use port_builder::{Exit, PortSet};
 use port_plan::PortBuilder;
 use rm::{RmEvent, RmEvents, What};
@@ -139,7 +139,7 @@ impl<'a> Engine<'a> {
                 rate_control,
                 end_systems: EndSystems::new(network, &routing, clock),
                 event_list: EventList::new(&plan),
-                late: Late { counts: plan.passed.iter().map(PassedPorts::row).collect(), held_back: Vec::new(), end },
+                late: Late::new(&plan, end),
                 plan,
             },
             routing,
@@ -226,17 +226,25 @@ impl<'a> Engine<'a> {
             let first_start = self.nics[exit.nic].join(now, phase, label, cells);
             let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
             if exit.is_policed {
-                let at_switch = first_start + exit.cell_time + self.fabric.plan.delays[link];
-                let cells = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + exit.cell_time * i));
-                let mut tagged = tagged;
-                for (cell, arrival) in cells.take_while(|&(_, arrival)| arrival <= self.fabric.horizon) {
-                    tagged = self.edge.on_cell(vc, arrival, cell).tagged();
-                }
-                run.last = run.last.with_tag(tagged);
+                run = self.police(link, run, first_start, exit.cell_time, Time::default());
             }
             self.go(link, run, first_start, exit.cell_time);
         }
         self.departures = departures;
+    }
+
+    /// Polices those cells of a run that reach the switch after `from` and by the horizon. Returns the run with the tag
+    /// of the last of them.
+    #[inline(never)]
+    fn police(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span, from: Time) -> Run {
+        let vc = self.routing.vcs[link][run.last.label()];
+        let at_switch = first_start + period + self.fabric.plan.delays[link];
+        let cells = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + period * i));
+        let mut tagged = run.last.tagged();
+        for (cell, arrival) in cells.filter(|&(_, arrival)| from < arrival && arrival <= self.fabric.horizon) {
+            tagged = self.edge.on_cell(vc, arrival, cell).tagged();
+        }
+        Run { last: run.last.with_tag(tagged), ..run }
     }
 
     /// Returns everything downstream of ports, the ports, and the batch that the ports share.

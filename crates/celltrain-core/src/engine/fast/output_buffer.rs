@@ -238,10 +238,6 @@ impl OutputBuffer {
     /// Asks the policy about the frame whose first cell has arrived.
     #[inline(never)]
     fn judge_frame(&mut self, cell: Cell) {
-        if self.admits_all() {
-            self.admission.pass_frame(cell.label());
-            return;
-        }
         self.dequeue_deferred();
         self.report_to_policy();
         let view = View {
@@ -352,37 +348,24 @@ impl OutputBuffer {
         &self.counts.per_vc
     }
 
-    /// Returns the waiting cells. If there is a single queue, they are in the order of transmission; cells of frames
-    /// that are not yet whole come last.
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {
-        let awaiting =
-            self.awaiting_reassembly.iter().flatten().flat_map(|frame| &frame.runs).flat_map(|run| run.iter());
-        let queued = self.queues.iter().flat_map(|queues| queues.waiting());
-        self.fifo.iter().flat_map(|run| run.iter()).skip(self.deferred_dequeues as usize).chain(awaiting).chain(queued)
-    }
-
-    /// Returns the counters of each VC's cells, by label.
-    pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
-        self.admission.counters(self.per_vc())
-    }
-
     /// Returns the port's state for the results.
     pub fn state(&self) -> PortState {
-        let state = PortState {
-            counters: self.vc_counters().collect(),
+        let counters: TiVec<Label, PortCounters> = self.admission.counters(self.per_vc()).collect();
+        let forwarded = PortCounters::sum(counters.iter().copied()).forwarded;
+        assert_eq!(forwarded, self.gone, "what was not refused and does not wait has gone");
+        PortState {
+            counters,
             waiting: self.counts.per_vc.clone(),
             max_queue: self.tracker.max_queue(),
             replaced_results: self.admission.replaced_results(),
-        };
-        let forwarded = PortCounters::sum(self.vc_counters()).forwarded;
-        assert_eq!(forwarded, self.gone, "what was not refused and does not wait has gone");
-        state
+        }
     }
 
     #[inline]
     fn enqueue(&mut self, cell: Cell) {
-        self.count_in(Run { last: cell, cells: 1 });
+        if self.keeps_queue {
+            self.count_in(Run { last: cell, cells: 1 });
+        }
         self.occupancy += 1;
         self.tracker.rise(self.occupancy);
     }
@@ -390,9 +373,6 @@ impl OutputBuffer {
     /// Appends cells to the queue and adds them to the per-VC counts.
     #[inline]
     fn count_in(&mut self, run: Run) {
-        if !self.keeps_queue {
-            return;
-        }
         self.counts.put(run.last.label(), run.cells);
         if !self.apart {
             Run::append(&mut self.fifo, run);
@@ -439,6 +419,3 @@ impl OutputBuffer {
         self.admission.on_pushed_out(victim, pushed_out, arriving);
     }
 }
-
-#[cfg(test)]
-mod tests;

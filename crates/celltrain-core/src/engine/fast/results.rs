@@ -109,12 +109,12 @@ impl Engine<'_> {
                 continue;
             }
             for label in self.fabric.plan.stages[link].keys() {
-                let late = &self.fabric.late.counts[link][self.fabric.plan.passed[link].places(label)];
+                let late = &self.fabric.late.counts[link][label];
                 let PortEnd { state, leave_later } = &ends[link];
                 let forwarded = state.counters[label].forwarded;
                 // Cells whose departure is known.
                 let known = forwarded + leave_later.get(label).map_or(0, |&cells| u64::from(cells));
-                for (Passed { link, label, .. }, late) in self.fabric.plan.passed[link].of(label).iter().zip(late) {
+                for (Passed { link, label, .. }, late) in self.fabric.plan.passed[link][label].iter().zip(late) {
                     let passed = known - late;
                     let port = &mut ends[*link].state;
                     // Branches of a merge have the same label here.

@@ -98,13 +98,6 @@ impl RunQueues {
         let waiting = self.all.iter().filter(|queue| queue.cells > 0);
         waiting.map(|queue| queue.front.cells).min().unwrap_or(1)
     }
-
-    /// Returns the waiting cells, queue by queue.
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {
-        let runs = |queue: &Queue| std::iter::once(queue.front).chain(queue.behind.clone());
-        self.all.iter().filter(|queue| queue.cells > 0).flat_map(runs).flat_map(Run::iter)
-    }
 }
 
 /// With more queues than this, finding the shortest costs more than it saves.

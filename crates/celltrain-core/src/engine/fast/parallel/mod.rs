@@ -28,7 +28,7 @@ use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
 use crate::end_systems::partition::{EndMessages, Ends};
-use crate::index::{FlowIndex, LinkIndex, MemoryIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex};
 use crate::memory::MemoryState;
 use crate::metrics::RunResult;
 use crate::network::Network;
@@ -384,7 +384,7 @@ fn simulated_by(network: &Network, partition: Partition<'_>) -> Ends {
 struct EndedPartition {
     ports: TiVec<LinkIndex, PortEnd>,
     memories: TiVec<MemoryIndex, MemoryState>,
-    late: TiVec<LinkIndex, Vec<u64>>,
+    late: TiVec<LinkIndex, TiVec<Label, Box<[u64]>>>,
     end_systems: EndSystems,
     edge: Edge,
 }
