@@ -60,7 +60,7 @@ pub(super) enum Congestion {
     AtUpdates {
         share: f64,
         /// `n_p` by priority.
-        counts: [u32; 256],
+        counts: Box<[u32; 256]>,
     },
 }
 
@@ -141,7 +141,7 @@ impl MemoryPolicy for Abm {
 
     fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
         if let Congestion::AtUpdates { share, .. } = self.congestion {
-            self.congestion = Congestion::AtUpdates { share, counts: self.near_threshold(view, share) };
+            self.congestion = Congestion::AtUpdates { share, counts: self.near_threshold(view, share).into() };
         }
         self.drain_rates.on_time();
         None

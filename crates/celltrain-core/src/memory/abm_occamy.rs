@@ -53,7 +53,12 @@ impl Configure for Config {
     }
 
     fn build(&self, pool: &PoolInfo<'_>) -> Abm {
-        Abm::new(pool, self.alpha, Congestion::AtUpdates { share: self.congested, counts: [1; 256] }, self.interval)
+        Abm::new(
+            pool,
+            self.alpha,
+            Congestion::AtUpdates { share: self.congested, counts: [1; 256].into() },
+            self.interval,
+        )
     }
 }
 

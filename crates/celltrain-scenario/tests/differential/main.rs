@@ -16,7 +16,6 @@ mod watch;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::thread;
 
 use celltrain_core::engine::Engine;
@@ -84,8 +83,7 @@ fn both_engines_agree_where_many_vcs_cross_a_mesh() {
 #[test]
 fn drawn_networks_come_apart_often_enough_for_threads_to_be_tried() {
     for (strategy, least) in [(draw::meshes::meshes(), [40, 40, 4]), (draw::any_network(), [5, 5, 1])] {
-        let config = Config { rng_seed: RngSeed::Fixed(14), failure_persistence: None, ..Config::default() };
-        let mut runner = TestRunner::new(config);
+        let mut runner = TestRunner::new(config(100, RngSeed::Fixed(14)));
         let mut of_100 = [0; ON_THREADS.len()];
         for _ in 0..100 {
             let scenario = strategy.new_tree(&mut runner).expect("a scenario is drawn").current();
@@ -165,8 +163,7 @@ fn events_add_up_to_results_where_ports_share_memories() {
 
 #[test]
 fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
-    let config = Config { rng_seed: RngSeed::Fixed(21), failure_persistence: None, ..Config::default() };
-    let mut runner = TestRunner::new(config);
+    let mut runner = TestRunner::new(config(200, RngSeed::Fixed(21)));
     let mut drawn: BTreeMap<&str, u64> = memories::KINDS.iter().map(|&kind| (kind, 0)).collect();
     for seed in 0..200 {
         let scenario = draw::any_network().new_tree(&mut runner).expect("a scenario is drawn").current();
@@ -186,41 +183,39 @@ fn any_steps_and_injections_are_the_same_run_where_ports_share_memories() {
 
 #[test]
 fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
-    let config = Config { cases: 60, rng_seed: RngSeed::Fixed(10), failure_persistence: None, ..Config::default() };
-    let same = TestRunner::new(config).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
-        let text = |topology: Value| {
-            let scenario = json!({
-                "duration": "5ms",
-                "topology": topology,
-                "port": {"default": {"buffer": 60, "policy": {"epd": {"threshold": 30}}}},
-            });
-            celltrain_scenario::read_json(&scenario.to_string(), "drawn")
-        };
-        let short = text(json!(topology)).scenario.expect("it is sound");
-        let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("it is sound");
-        let [short, long] = [short, long].map(|scenario| build::network(&scenario, seed));
-        for engine in Engine::ALL {
-            prop_assert_eq!(engine.run_to_end(&short), engine.run_to_end(&long), "{:?}", topology);
-        }
-        Ok(())
-    });
+    let same =
+        TestRunner::new(config(60, RngSeed::Fixed(10))).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
+            let text = |topology: Value| {
+                let scenario = json!({
+                    "duration": "5ms",
+                    "topology": topology,
+                    "port": {"default": {"buffer": 60, "policy": {"epd": {"threshold": 30}}}},
+                });
+                celltrain_scenario::read_json(&scenario.to_string(), "drawn")
+            };
+            let short = text(json!(topology)).scenario.expect("it is sound");
+            let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("it is sound");
+            let [short, long] = [short, long].map(|scenario| build::network(&scenario, seed));
+            for engine in Engine::ALL {
+                prop_assert_eq!(engine.run_to_end(&short), engine.run_to_end(&long), "{:?}", topology);
+            }
+            Ok(())
+        });
     same.unwrap();
 }
 
 #[test]
 fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
-    for path in once_found() {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let scenario = read_toml(&text, &path.display().to_string()).expect_scenario();
+    for (name, text) in crate::scenarios_in(FOLDER) {
+        let scenario = read_toml(&text, &name).expect_scenario();
         if let Err(difference) = compare(&build::network(&scenario, scenario.seed)) {
-            panic!("{}: {difference}", path.display());
+            panic!("{name}: {difference}");
         }
     }
 }
 
 #[test]
 fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
-    let config = Config { cases: 100, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() };
     let strategy = prop_oneof![
         draw::any_network(),
         draw::in_step(),
@@ -229,7 +224,7 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
         draw::meshes::meshes(),
         draw::written_in_numbers()
     ];
-    let same = TestRunner::new(config).run(&strategy, |scenario| {
+    let same = TestRunner::new(config(100, RngSeed::Fixed(7))).run(&strategy, |scenario| {
         let reading = read_toml(&text(&scenario), "drawn");
         prop_assert!(reading.faults.is_empty(), "{:?}", reading.faults);
         prop_assert_eq!(reading.scenario.unwrap(), scenario);
@@ -246,9 +241,10 @@ fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
 }
 
-/// Returns the maximum number of shrinking steps. The environment can lower it if shrinking is not needed.
-fn shrinking() -> u32 {
-    std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
+fn config(cases: u32, rng_seed: RngSeed) -> Config {
+    // The environment can lower the number of shrinking steps if shrinking is not needed.
+    let most = std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok());
+    Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: most.unwrap_or(10_000), ..Config::default() }
 }
 
 fn agree_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed) {
@@ -269,14 +265,12 @@ fn check_with_memories(scenarios: impl Strategy<Value = Scenario>, cases: u32, r
 }
 
 fn check_drawn(drawn: impl Strategy<Value = Drawn>, cases: u32, rng_seed: RngSeed, check: Check) {
-    let config =
-        Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
-    let outcome = TestRunner::new(config).run(&drawn, |drawn| check(&drawn.network()).map_err(TestCaseError::fail));
+    let outcome = TestRunner::new(config(cases, rng_seed))
+        .run(&drawn, |drawn| check(&drawn.network()).map_err(TestCaseError::fail));
     match outcome {
         Ok(()) => {}
         Err(TestError::Fail(difference, drawn)) => panic!(
-            "the engines differ: {difference}\n\nSave this as {}, under a name that says what it shows:\n\n{}\n{:#?}",
-            folder().join("NAME.toml").display(),
+            "the engines differ: {difference}\n\nSave this in {FOLDER}, under a name that says what it shows:\n\n{}\n{:#?}",
             text(&drawn.scenario),
             drawn.network().memories
         ),
@@ -302,14 +296,5 @@ impl Drawn {
     }
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential")
-}
-
-fn once_found() -> Vec<PathBuf> {
-    let mut paths: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    paths.sort();
-    assert!(!paths.is_empty(), "the scenarios are found");
-    paths
-}
+/// Where scenarios are kept on which the engines once differed.
+const FOLDER: &str = "crates/celltrain-scenario/tests/differential";

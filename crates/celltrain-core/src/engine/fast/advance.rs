@@ -11,12 +11,10 @@ use super::fabric::{Fabric, HeldBack};
 use super::nic::Phase;
 use super::plan::{Plan, PortIndex, Role, StageEnd};
 use super::rm::RmDeparture;
-use super::{Advance, Engine, Outcome, PortMode, Progress};
+use super::{Advance, Engine, Outcome, Progress};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::end_systems::{Delivered, InjectedFrame};
-use crate::index::LinkIndex;
-use crate::network::Network;
 use crate::probe::{NetworkView, Probe};
 use crate::units::{Span, Time};
 
@@ -26,17 +24,7 @@ const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which is cheaper than counting each one.
 const EVENTS_AT_ONCE: usize = 8;
 
-impl<'a> Engine<'a> {
-    /// Creates the engine at the start of a run of the whole network. For `traced`, see [`Engine::new`].
-    pub(in crate::engine) fn start(
-        network: &'a Network,
-        mode: PortMode,
-        traced: Option<&[LinkIndex]>,
-        token: &CancellationToken<'_>,
-    ) -> Result<Self, Interrupted> {
-        Self::new(network, mode, traced, None, token)
-    }
-
+impl Engine<'_> {
     /// Advances the run to the end of `advance`, including that instant.
     pub(in crate::engine) fn advance(
         &mut self,

@@ -117,21 +117,11 @@ impl ContendedPort {
                 // Departures are again reported by run, until one may be too late for the horizon.
                 port.output.reports_each = false;
             }
-            ContendedPort::Stream(port) => {
-                port.fifo.ask_at(horizon);
-                port.egress.to_hosts.set_horizon(horizon);
-            }
-            ContendedPort::Queues(port) => {
-                port.output.set_horizon(horizon);
-                port.egress.to_hosts.set_horizon(horizon);
-            }
-            ContendedPort::Memory(ports) => {
-                for port in ports.ports_mut() {
-                    port.egress.to_hosts.set_horizon(horizon);
-                }
-            }
-            ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
+            ContendedPort::Stream(port) => port.fifo.ask_at(horizon),
+            ContendedPort::Queues(port) => port.output.set_horizon(horizon),
+            ContendedPort::Memory(_) | ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
         }
+        self.each_to_hosts(|to_hosts| to_hosts.set_horizon(horizon));
     }
 
     /// Reports all collected cells.
@@ -142,23 +132,28 @@ impl ContendedPort {
                 port.partial_frames.report_all(depart);
                 port.output.buffer.report_to_policy();
             }
-            ContendedPort::Stream(port) => port.egress.to_hosts.report_partial_frames(downstream.fabric),
-            ContendedPort::Queues(port) => {
-                port.egress.to_hosts.report_partial_frames(downstream.fabric);
-                port.output.buffer.report_to_policy();
-            }
+            ContendedPort::Queues(port) => port.output.buffer.report_to_policy(),
             &mut ContendedPort::AtOnce(port) => {
                 let Downstream { fabric, at_once, .. } = downstream;
                 let AtOncePort { fifo, to_hosts, .. } = &mut at_once[port];
                 fifo.look_at(fabric.horizon + Span(1));
                 to_hosts.report_partial_frames(fabric);
             }
-            ContendedPort::Memory(ports) => {
-                for port in ports.ports_mut() {
-                    port.egress.to_hosts.report_partial_frames(downstream.fabric);
-                }
+            ContendedPort::Stream(_) | ContendedPort::Memory(_) | ContendedPort::InMemory(..) => {}
+        }
+        self.each_to_hosts(|to_hosts| to_hosts.report_partial_frames(downstream.fabric));
+    }
+
+    /// Calls `act` for the parts of a port of single cells, or of the ports of a memory, that send to hosts.
+    fn each_to_hosts(&mut self, mut act: impl FnMut(&mut ToHosts)) {
+        match self {
+            ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
+                act(&mut egress.to_hosts);
             }
-            ContendedPort::InMemory(..) => {}
+            ContendedPort::Memory(ports) => {
+                ports.ports_mut().iter_mut().for_each(|port| act(&mut port.egress.to_hosts));
+            }
+            ContendedPort::Trains(_) | ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
         }
     }
 }

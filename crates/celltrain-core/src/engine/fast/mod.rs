@@ -27,9 +27,7 @@ mod port_plan;
 mod port_queue;
 mod results;
 mod rm;
-// For the benchmarks.
-#[doc(hidden)]
-pub mod run_queues;
+mod run_queues;
 mod train;
 mod train_port;
 
@@ -60,7 +58,7 @@ use contended_port::{AtOnceIndex, AtOncePort, ContendedPort, QueuePort, Worked};
 use event_list::{EventList, Key, Leaf, Rank};
 use fabric::{Delivery, Downstream, Fabric, Late, schedule_lane};
 use ingress::Batch;
-use links::{Links, StreamIndex};
+use links::Links;
 use nic::{Nic, Phase};
 use output::Arrival;
 use parallel::Partition;
@@ -68,7 +66,6 @@ use plan::{NicIndex, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, Sta
 use port_builder::{Exit, PortSet};
 use port_plan::PortBuilder;
 use rm::{RmEvent, RmEvents, What};
-use train::Arriving;
 use train_port::TrainPort;
 
 pub(super) struct Engine<'a> {
@@ -97,8 +94,8 @@ pub(super) struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// Creates the engine at the start of a run. `traced` has the ports whose range is read, if queues are looked at
-    /// during the run.
-    fn new(
+    /// during the run. `partition` is `None` for the whole network.
+    pub(in crate::engine) fn new(
         network: &'a Network,
         mode: PortMode,
         traced: Option<&[LinkIndex]>,
@@ -369,13 +366,6 @@ impl<'a> Engine<'a> {
         let Role::Shaped(shaped) = self.fabric.plan.roles[link] else { unreachable!("it has this role") };
         let start = self.fabric.rate_control.port(link).and_then(ShapedPort::next_start);
         self.fabric.event_list.set(Leaf::Shaped(shaped), start.map(|time| (time.max(now), Rank::Shape)));
-    }
-
-    fn arrive(&mut self, stream: StreamIndex, cells: &[Arriving]) {
-        let mut downstream = self.downstream().0;
-        for &Arriving { time, cell } in cells {
-            downstream.push(stream, time, cell);
-        }
     }
 
     fn schedule_starts(&mut self) {

@@ -182,15 +182,10 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns how sensitive the scheduler is to the order of cells of different VCs, if each VC has a queue of its
-    /// own. While there is room for all cells, this order only affects when queues fill.
-    pub fn keeps_vcs_apart(&self) -> Option<BacklogSensitivity> {
-        self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.backlog_sensitivity())
-    }
-
-    /// Returns whether the scheduler is affected by a queue that is empty for less than a cell time.
-    pub fn fills_exactly(&self) -> bool {
-        self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
+    /// Returns how sensitive the scheduler, if there is one, is to the order of cells of different VCs, and whether each
+    /// VC has a queue of its own. While there is room for all cells, this order then only affects when queues fill.
+    pub fn backlog_sensitivity(&self) -> Option<(BacklogSensitivity, bool)> {
+        self.queues.as_ref().map(|queues| (queues.backlog_sensitivity(), queues.one_a_vc()))
     }
 
     /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before the VC's next cell is

@@ -73,15 +73,17 @@ pub(super) struct TrainPlan {
 
 impl TrainPlan {
     pub(super) fn of(buffer: &OutputBuffer, timing: &Timing) -> Self {
-        let sensitivity = buffer.keeps_vcs_apart();
+        let sensitivity = buffer.backlog_sensitivity();
+        let fills_exactly = sensitivity.is_some_and(|(sensitivity, _)| sensitivity == BacklogSensitivity::Exact);
         Self {
-            any_order: sensitivity.is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
+            any_order: sensitivity.is_some_and(|(_, is_one_a_vc)| is_one_a_vc)
+                && !fills_exactly
                 && timing.marks_above.is_none()
                 && !timing.notes
                 // Otherwise an arrival at an empty queue would precede the departure of its instant.
                 && !timing.serve_first,
-            fills_in_order: sensitivity == Some(BacklogSensitivity::Order),
-            fills_exactly: buffer.fills_exactly(),
+            fills_in_order: sensitivity == Some((BacklogSensitivity::Order, true)),
+            fills_exactly,
             interleaves: !buffer.keeps_queue && !timing.every_cell_matters,
             loses_in_rounds: buffer.admission.loses_single_cells() && !buffer.keeps_queue,
         }

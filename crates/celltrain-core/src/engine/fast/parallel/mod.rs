@@ -314,7 +314,10 @@ impl Engine<'_> {
         let mut cells = &messages.cells[..];
         for (stream, count) in messages.streams.drain(..) {
             let (of_stream, rest) = cells.split_at(count);
-            self.arrive(stream, of_stream);
+            let mut downstream = self.downstream().0;
+            for &Arriving { time, cell } in of_stream {
+                downstream.push(stream, time, cell);
+            }
             cells = rest;
         }
         messages.cells.clear();
