@@ -11,8 +11,8 @@ from project_copy import COPY, FAULTS, build
 
 pytestmark = pytest.mark.slow
 
-#: Modules whose tests must find the faults.
-MODULES = ("engine::fast::output_buffer", "engine::fast::run_queues", "port::", "scheduler::")
+#: Tests that must find the faults.
+MODULES = ("engine::tests::engines_agree", "port::", "scheduler::")
 
 
 def test_every_planted_fault_is_found():

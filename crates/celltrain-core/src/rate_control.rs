@@ -153,9 +153,9 @@ impl RateControl {
         self.allocators[link].as_mut()
     }
 
-    /// Returns whether the port at the start of a link marks cells.
-    pub fn marks(&self, link: LinkIndex) -> bool {
-        self.allocators[link].as_ref().is_some_and(|allocator| allocator.marks_above().is_some())
+    /// Returns the number of waiting cells above which the port at the start of a link marks cells, if it does.
+    pub fn marks_above(&self, link: LinkIndex) -> Option<u32> {
+        self.allocators[link].as_ref()?.marks_above()
     }
 
     /// Returns whether the loop of a VC ends at the end of this link, where its RM cells leave the loop.

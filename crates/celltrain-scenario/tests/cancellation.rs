@@ -1,7 +1,6 @@
 //! Reading can be cancelled at any check.
 
 use std::cell::Cell;
-use std::path::Path;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_scenario::{Reader, Reading};
@@ -25,20 +24,10 @@ fn read(text: &str, token: &CancellationToken<'_>) -> Result<Reading, Interrupte
     Reader { source: "here.toml", fits: &|_| Ok(()), token }.toml(text)
 }
 
-/// Reads the names and texts of the shipped scenarios. Together they contain every topology, policy, scheduler,
-/// allocator and kind of traffic.
-fn shipped() -> Vec<(String, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "toml"));
-    files.sort();
-    let named = |file: &std::path::PathBuf| (file.display().to_string(), std::fs::read_to_string(file).unwrap());
-    files.iter().map(named).collect()
-}
-
 #[test]
 fn reading_ends_at_whichever_question_is_answered_with_no() {
-    let all = shipped();
+    // Together they contain every topology, policy, scheduler, allocator and kind of traffic.
+    let all = crate::scenarios_in("scenarios");
     assert!(all.len() > 20);
     for (name, text) in all {
         let (questions, whole) = asked(usize::MAX, |token| read(&text, token));

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 use celltrain_core::engine::Engine;
@@ -15,6 +15,8 @@ use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
 use celltrain_scenario::{build, read_toml};
+
+use crate::scenarios_in;
 
 /// The first simulated second is enough to distinguish runs, because it includes losses and timeouts.
 const DURATION: &str = "1s";
@@ -69,11 +71,7 @@ struct Run {
 }
 
 fn runs() -> Vec<Run> {
-    let read = |path: PathBuf| {
-        let name = path.file_stem().unwrap().to_string_lossy().into_owned();
-        (name, std::fs::read_to_string(&path).unwrap())
-    };
-    let texts: Vec<(String, String)> = shipped().into_iter().map(read).collect();
+    let texts = [scenarios_in("papers/af-96-1269/scenarios"), scenarios_in("scenarios")].concat();
     let mut runs = Vec::new();
     for (engine, is_watched) in [Engine::Fast, Engine::Reference].into_iter().flat_map(|e| [(e, false), (e, true)]) {
         for (scenario, text) in &texts {
@@ -130,15 +128,4 @@ fn on_threads(threads: usize, runs: &[Run]) -> Vec<RunResult> {
         }
     });
     found.into_inner().unwrap().into_iter().map(|result| result.expect("every run was made")).collect()
-}
-
-fn shipped() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let folders = [root.join("scenarios"), root.join("papers/af-96-1269/scenarios")];
-    let files = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
-    let mut paths: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    paths.sort();
-    assert!(paths.len() >= 10, "the scenarios are found");
-    paths
 }

@@ -9,3 +9,17 @@ mod fingerprints;
 #[path = "formulas/main.rs"]
 mod formulas;
 mod rate_control;
+
+use std::path::Path;
+
+/// Returns the names and texts of the scenarios in a folder of the repository.
+fn scenarios_in(folder: &str) -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let scenarios = paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    let name = |path: &Path| path.file_stem().unwrap().to_string_lossy().into_owned();
+    let mut found: Vec<_> = scenarios.map(|path| (name(&path), std::fs::read_to_string(&path).unwrap())).collect();
+    found.sort();
+    assert!(!found.is_empty(), "the scenarios are found");
+    found
+}

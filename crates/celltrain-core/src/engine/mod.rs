@@ -1,6 +1,7 @@
 //! Engines move the cells and advance time. The models do not depend on them.
 
 pub mod fast;
+mod predictions;
 pub mod reference;
 mod simulation;
 

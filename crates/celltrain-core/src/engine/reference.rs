@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use super::predictions::{LossRecorder, predictions};
 use super::{Advance, Interrupted, Outcome, Progress};
 use crate::cancellation::{CancellationToken, all};
 use crate::cell::{Cell, FrameNumber, Run};
@@ -22,7 +23,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Delivered, Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
-use crate::memory::{Memory, PoolConfig, longest_queue_drop};
+use crate::memory::Memory;
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
 use crate::policy::formula::PortInfo;
@@ -35,7 +36,7 @@ use crate::shaped_port::ShapedPort;
 use crate::tie::{ServiceOrder, TieBreaker};
 use crate::units::{Clock, Span, Time};
 use event_sink::{EventSink, ReportedLosses};
-use shared_memory::{AtMemory, PausedGroup, Recorder, SharedMemories, deadlock};
+use shared_memory::{AtMemory, PausedGroup, SharedMemories, deadlock};
 
 pub(super) struct Engine<'a> {
     network: &'a Network,
@@ -176,25 +177,16 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records: by arrival at a
-    /// memory, whether the cell is lost.
+    /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records.
     fn predict(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-        let needs = |pool: &PoolConfig| pool.policy.needs_predictions();
-        for (number, memory) in self.network.memories.iter_enumerated() {
-            for pool in memory.pools.keys().filter(|&pool| needs(&memory.pools[pool])) {
-                let mut network = self.network.clone();
-                for pool in network.memories.iter_mut().flat_map(|memory| &mut memory.pools).filter(|pool| needs(pool))
-                {
-                    pool.policy = longest_queue_drop::Config::default().into();
-                }
-                let mut run = Engine::new(&network, token)?;
-                run.memories.memories[number].recorder = Some(Recorder::default());
-                let end = network.end(self.clock);
-                run.advance(Advance::to(end), &mut Nothing, &Progress::default(), token)?;
-                let recorder = run.memories.memories[number].recorder.take();
-                let drops = recorder.map(|recorder| recorder.drops).unwrap_or_default();
-                self.memories.memories[number].memory.predict(pool, drops.into());
-            }
+        let predictions = predictions(self.network, |network, memory| {
+            let mut run = Engine::new(network, token)?;
+            run.memories.memories[memory].recorder = Some(LossRecorder::default());
+            run.advance(Advance::to(network.end(run.clock)), &mut Nothing, &Progress::default(), token)?;
+            Ok(run.memories.memories[memory].recorder.take().map(LossRecorder::into_losses).unwrap_or_default())
+        })?;
+        for (memory, pool, losses) in predictions {
+            self.memories.memories[memory].memory.predict(pool, losses.into());
         }
         Ok(())
     }

@@ -43,13 +43,26 @@ impl Default for Config {
     }
 }
 
-/// ABM as its authors implement it.
+/// This policy and `abm_occamy`.
 #[derive(Debug)]
 pub struct Abm {
     alphas: TiVec<PoolQueue, f64>,
     priorities: TiVec<PoolQueue, u8>,
-    congested: f64,
+    congestion: Congestion,
     drain_rates: DrainRates,
+}
+
+/// How `n_p`, the number of congested queues of a priority, is counted.
+#[derive(Debug)]
+pub(super) enum Congestion {
+    /// At present: a queue with this many cells counts as one, and a shorter one in proportion.
+    ByLength(f64),
+    /// At the end of each interval: the queues that hold this share of their threshold.
+    AtUpdates {
+        share: f64,
+        /// `n_p` by priority.
+        counts: Box<[u32; 256]>,
+    },
 }
 
 impl Configure for Config {
@@ -66,12 +79,7 @@ impl Configure for Config {
     }
 
     fn build(&self, pool: &PoolInfo<'_>) -> Abm {
-        Abm {
-            alphas: pool.queues.iter().map(|queue| queue.alpha.unwrap_or(self.alpha)).collect(),
-            priorities: pool.queues.iter().map(|queue| queue.priority).collect(),
-            congested: f64::from(self.congested.max(1)),
-            drain_rates: DrainRates::new(pool, pool.clock.span(self.interval)),
-        }
+        Abm::new(pool, self.alpha, Congestion::ByLength(f64::from(self.congested.max(1))), self.interval)
     }
 }
 
@@ -82,10 +90,35 @@ pub(super) fn check_interval(interval: Duration) -> Option<Fault> {
 }
 
 impl Abm {
+    pub(super) fn new(pool: &PoolInfo<'_>, alpha: f64, congestion: Congestion, interval: Duration) -> Self {
+        Self {
+            alphas: pool.queues.iter().map(|queue| queue.alpha.unwrap_or(alpha)).collect(),
+            priorities: pool.queues.iter().map(|queue| queue.priority).collect(),
+            congestion,
+            drain_rates: DrainRates::new(pool, pool.clock.span(interval)),
+        }
+    }
+
     /// Returns `n_p`.
     fn congested_queues(&self, view: &View<'_>, priority: u8) -> f64 {
-        let own = self.priorities.iter().zip(view.queues).filter(|&(&other, _)| other == priority);
-        own.map(|(_, &cells)| (f64::from(cells) / self.congested).min(1.0)).sum::<f64>().max(1.0)
+        match &self.congestion {
+            Congestion::ByLength(congested) => {
+                let own = self.priorities.iter().zip(view.queues).filter(|&(&other, _)| other == priority);
+                own.map(|(_, &cells)| (f64::from(cells) / congested).min(1.0)).sum::<f64>().max(1.0)
+            }
+            Congestion::AtUpdates { counts, .. } => f64::from(counts[usize::from(priority)]),
+        }
+    }
+
+    /// Returns, by priority, the number of queues that hold a share of their threshold, which is at least 1.
+    fn near_threshold(&self, view: &View<'_>, share: f64) -> [u32; 256] {
+        let mut counts = [0; 256];
+        for (queue, &cells) in view.queues.iter_enumerated() {
+            let threshold = self.threshold(view, queue).unwrap_or_default();
+            let is_congested = cells > 0 && f64::from(cells) >= share * threshold;
+            counts[usize::from(self.priorities[queue])] += u32::from(is_congested);
+        }
+        counts.map(|count| count.max(1))
     }
 }
 
@@ -107,7 +140,10 @@ impl MemoryPolicy for Abm {
         Some(self.drain_rates.next_time())
     }
 
-    fn on_time(&mut self, _view: &View<'_>) -> Option<PushOut> {
+    fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
+        if let Congestion::AtUpdates { share, .. } = self.congestion {
+            self.congestion = Congestion::AtUpdates { share, counts: self.near_threshold(view, share).into() };
+        }
         self.drain_rates.on_time();
         None
     }

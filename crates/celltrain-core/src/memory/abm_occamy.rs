@@ -8,14 +8,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use typed_index_collections::TiVec;
 
-use super::abm::check_interval;
-use super::drain_rate::DrainRates;
+use super::abm::{Abm, Congestion, check_interval};
 use super::dynamic_threshold::check_alpha;
-use super::{Configure, Hooks, MemoryPolicy, PerQueue, PoolInfo, PoolQueue, PushOut, Verdict, View};
+use super::{Configure, PerQueue, PoolInfo};
 use crate::error::Fault;
-use crate::units::{Duration, Time};
+use crate::units::Duration;
 
 /// ABM as the baseline of Occamy: queues that hold 0.9 of their threshold count, and counts are updated in intervals.
 ///
@@ -41,19 +39,8 @@ impl Default for Config {
     }
 }
 
-/// ABM as the baseline of Occamy.
-#[derive(Debug)]
-pub struct AbmOccamy {
-    alphas: TiVec<PoolQueue, f64>,
-    priorities: TiVec<PoolQueue, u8>,
-    congested: f64,
-    /// `n_p` by priority.
-    counts: [u32; 256],
-    drain_rates: DrainRates,
-}
-
 impl Configure for Config {
-    type Policy = AbmOccamy;
+    type Policy = Abm;
 
     fn per_queue(&self) -> PerQueue {
         PerQueue { alpha: true, ..PerQueue::default() }
@@ -65,54 +52,13 @@ impl Configure for Config {
         faults
     }
 
-    fn build(&self, pool: &PoolInfo<'_>) -> AbmOccamy {
-        AbmOccamy {
-            alphas: pool.queues.iter().map(|queue| queue.alpha.unwrap_or(self.alpha)).collect(),
-            priorities: pool.queues.iter().map(|queue| queue.priority).collect(),
-            congested: self.congested,
-            counts: [1; 256],
-            drain_rates: DrainRates::new(pool, pool.clock.span(self.interval)),
-        }
-    }
-}
-
-impl MemoryPolicy for AbmOccamy {
-    fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict {
-        if self.has_room(view, queue, cells) { Verdict::Admit } else { Verdict::Refuse }
-    }
-
-    fn threshold(&self, view: &View<'_>, queue: PoolQueue) -> Option<f64> {
-        let n_p = f64::from(self.counts[usize::from(self.priorities[queue])]);
-        Some(self.alphas[queue] * f64::from(view.free()) / n_p * self.drain_rates.of(queue))
-    }
-
-    fn left(&mut self, _view: &View<'_>, queue: PoolQueue, cells: u32) {
-        self.drain_rates.left(queue, cells);
-    }
-
-    fn next_time(&self) -> Option<Time> {
-        Some(self.drain_rates.next_time())
-    }
-
-    fn on_time(&mut self, view: &View<'_>) -> Option<PushOut> {
-        let thresholds = view.queues.keys().map(|queue| self.threshold(view, queue).unwrap_or_default());
-        let thresholds: TiVec<PoolQueue, f64> = thresholds.collect();
-        let mut counts = [0; 256];
-        for (queue, &cells) in view.queues.iter_enumerated() {
-            let is_congested = cells > 0 && f64::from(cells) >= self.congested * thresholds[queue];
-            counts[usize::from(self.priorities[queue])] += u32::from(is_congested);
-        }
-        self.counts = counts.map(|count| count.max(1));
-        self.drain_rates.on_time();
-        None
-    }
-
-    fn hooks(&self) -> Hooks {
-        Hooks { arrivals: false, ..Hooks::ALL }
-    }
-
-    fn rule(&self) -> &'static str {
-        "q_i would exceed alpha_i (B - Q) / n_p times the drain rate"
+    fn build(&self, pool: &PoolInfo<'_>) -> Abm {
+        Abm::new(
+            pool,
+            self.alpha,
+            Congestion::AtUpdates { share: self.congested, counts: [1; 256].into() },
+            self.interval,
+        )
     }
 }
 
@@ -120,7 +66,7 @@ impl MemoryPolicy for AbmOccamy {
 mod tests {
     use super::*;
     use crate::memory::tests::{Pool, fill};
-    use crate::units::Span;
+    use crate::units::{Span, Time};
 
     #[test]
     fn congested_queues_count_from_the_next_update_on() {

@@ -402,12 +402,6 @@ impl Port {
         self.fifo.iter().chain(self.held.iter().flatten().flatten()).copied().chain(queued)
     }
 
-    /// Returns whether a VC's next cell starts a frame.
-    #[cfg(test)]
-    pub(crate) fn starts_frame(&self, label: Label) -> bool {
-        self.admission.starts_frame(label)
-    }
-
     /// Returns the fate of each VC's cells, by label.
     pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
         self.admission.counters(&self.per_vc)

@@ -161,7 +161,7 @@ impl WaitingRuns<'_> {
 
 /// Waiting cells by VC.
 #[derive(Clone, Debug)]
-pub struct Counts {
+pub(crate) struct Counts {
     /// Cells of each VC, by label.
     pub(crate) per_vc: TiVec<Label, u32>,
     /// Number of VCs with at least one cell.
@@ -170,13 +170,13 @@ pub struct Counts {
 
 impl Counts {
     /// Creates empty counts for `vcs` VCs.
-    pub fn new(vcs: usize) -> Self {
+    pub(crate) fn new(vcs: usize) -> Self {
         Self { per_vc: ti_vec![0; vcs], active_vcs: 0 }
     }
 
     /// Counts arriving cells of a VC.
     #[inline]
-    pub fn put(&mut self, label: Label, cells: u32) {
+    pub(crate) fn put(&mut self, label: Label, cells: u32) {
         let count = &mut self.per_vc[label];
         self.active_vcs += u32::from(*count == 0);
         *count += cells;
@@ -184,7 +184,7 @@ impl Counts {
 
     /// Counts departing cells of a VC.
     #[inline]
-    pub fn take(&mut self, label: Label, cells: u32) {
+    pub(crate) fn take(&mut self, label: Label, cells: u32) {
         let count = &mut self.per_vc[label];
         *count -= cells;
         self.active_vcs -= u32::from(*count == 0);

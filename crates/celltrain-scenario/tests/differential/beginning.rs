@@ -2,22 +2,21 @@
 
 use celltrain_core::engine::{Engine, Simulation};
 use celltrain_core::metrics::RunResult;
+use celltrain_core::network::Network;
 use celltrain_core::probe::{Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
-use celltrain_scenario::{Scenario, build};
 
 /// Checks that a snapshot after two fifths of a run has the same delivered bytes, queues and windows as a recorder at
 /// that instant, and that the counters of three parts add up to those of the whole run.
-pub(crate) fn is_the_same(scenario: &Scenario) -> Result<(), String> {
-    let network = build::network(scenario, scenario.seed);
+pub(crate) fn is_the_same(network: &Network) -> Result<(), String> {
     let fifth = Duration { picoseconds: network.duration.picoseconds / 5 };
     if fifth == Duration::default() {
         return Ok(());
     }
     let choice = SeriesChoice { queue: true, windows: true, delivered: true, ..SeriesChoice::default() };
-    let mut recorder = Recorder::new(choice, network.links.keys().collect(), fifth, &network);
-    let whole = Engine::Fast.record(&network, &mut recorder);
-    let mut simulation = Simulation::new(Engine::Fast, &network);
+    let mut recorder = Recorder::new(choice, network.links.keys().collect(), fifth, network);
+    let whole = Engine::Fast.record(network, &mut recorder);
+    let mut simulation = Simulation::new(Engine::Fast, network);
     let [first, second] = [2, 4].map(|fifths| {
         let until = simulation.clock().time(Duration { picoseconds: fifths * fifth.picoseconds });
         simulation.advance(until).and_then(|()| simulation.snapshot()).expect("it goes forward")
@@ -33,7 +32,7 @@ pub(crate) fn is_the_same(scenario: &Scenario) -> Result<(), String> {
     let seen = recorder.queue_cells[row(2, links)].iter().zip(&first.ports).zip(&network.links);
     let mut queues = seen.filter(|(_, link)| link.edge.is_none()).map(|((&seen, port), _)| seen == port.queue_cells);
     same(queues.all(|equal| equal), "queues")?;
-    let part = |before: Option<&RunResult>, until: &RunResult| whole.clone().over(before, until, &network);
+    let part = |before: Option<&RunResult>, until: &RunResult| whole.clone().over(before, until, network);
     let parts = [part(None, &first), part(Some(&first), &second), part(Some(&second), &whole)];
     let sum = |of: fn(&RunResult) -> u64| parts.iter().map(of).sum::<u64>() == of(&whole);
     same(sum(|run| run.cells.offered), "cells offered in parts")?;

@@ -1,20 +1,14 @@
-//! Compares both engines on one scenario.
+//! Compares both engines on one network.
 
 use celltrain_core::engine::{Engine, ParallelOptions, PortMode};
 use celltrain_core::metrics::RunResult;
 use celltrain_core::network::Network;
 use celltrain_core::probe::{Nothing, Recorder, SeriesChoice};
 use celltrain_core::units::Duration;
-use celltrain_scenario::{Scenario, build};
 use typed_index_collections::TiVec;
 
 /// Returns an error that describes the first difference between the engines, with and without a probe.
-pub(crate) fn compare(scenario: &Scenario) -> Result<(), String> {
-    compare_on(&build::network(scenario, scenario.seed))
-}
-
-/// [`compare`] on a network.
-pub(crate) fn compare_on(network: &Network) -> Result<(), String> {
+pub(crate) fn compare(network: &Network) -> Result<(), String> {
     let (mut by_fast, mut by_reference) = (recorder(network), recorder(network));
     let reference = Engine::Reference.record(network, &mut by_reference);
     let fast = Engine::Fast.record(network, &mut by_fast);

@@ -5,8 +5,6 @@
 pub(crate) mod meshes;
 #[path = "overlapping.rs"]
 pub(crate) mod overlapping;
-#[path = "sharing.rs"]
-pub(crate) mod sharing;
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

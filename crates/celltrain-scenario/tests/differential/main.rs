@@ -16,7 +16,6 @@ mod watch;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::thread;
 
 use celltrain_core::engine::Engine;
@@ -28,7 +27,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, RngSeed, TestError, TestRunner};
 use serde_json::{Value, json};
 
-use compare::{ON_THREADS, compare, compare_on, on_threads};
+use compare::{ON_THREADS, compare, on_threads};
 use text::text;
 
 /// Runs on two threads, because it is the longest of these tests.
@@ -67,24 +66,6 @@ fn events_add_up_to_results_and_both_engines_tell_the_same() {
 }
 
 #[test]
-fn both_engines_agree_where_ports_share_a_memory() {
-    let shared = RefCell::new(0);
-    let scenarios = draw::sharing::with_memories().prop_map(|scenario| {
-        *shared.borrow_mut() += u32::from(!scenario.switch.own.is_empty());
-        scenario
-    });
-    let drawn = cases() / 6;
-    agree_on(scenarios, drawn, RngSeed::Fixed(21));
-    let shared = shared.into_inner();
-    assert!(shared > drawn * 2 / 5, "too rarely shared: {shared} of {drawn}");
-}
-
-#[test]
-fn events_add_up_to_results_where_ports_share_a_memory() {
-    check_on(draw::sharing::with_memories(), cases() / 2, RngSeed::Fixed(22), watch::adds_up);
-}
-
-#[test]
 fn both_engines_agree_where_trains_run_in_step() {
     agree_on(draw::in_step(), cases() / 2, RngSeed::Fixed(6));
 }
@@ -102,8 +83,7 @@ fn both_engines_agree_where_many_vcs_cross_a_mesh() {
 #[test]
 fn drawn_networks_come_apart_often_enough_for_threads_to_be_tried() {
     for (strategy, least) in [(draw::meshes::meshes(), [40, 40, 4]), (draw::any_network(), [5, 5, 1])] {
-        let config = Config { rng_seed: RngSeed::Fixed(14), failure_persistence: None, ..Config::default() };
-        let mut runner = TestRunner::new(config);
+        let mut runner = TestRunner::new(config(100, RngSeed::Fixed(14)));
         let mut of_100 = [0; ON_THREADS.len()];
         for _ in 0..100 {
             let scenario = strategy.new_tree(&mut runner).expect("a scenario is drawn").current();
@@ -168,23 +148,26 @@ fn any_steps_and_injections_are_the_same_run_where_ports_are_crowded() {
 
 #[test]
 fn both_engines_agree_where_ports_share_memories() {
-    agree_with_memories(draw::any_network(), cases() / 4, RngSeed::Fixed(18), |network| compare_on(&network));
+    check_with_memories(draw::any_network(), cases() / 3, RngSeed::Fixed(18), compare);
 }
 
 #[test]
 fn both_engines_agree_where_the_ports_of_a_mesh_share_memories() {
-    agree_with_memories(draw::meshes::meshes(), cases() / 15, RngSeed::Fixed(19), |network| compare_on(&network));
+    check_with_memories(draw::meshes::meshes(), cases() / 15, RngSeed::Fixed(19), compare);
+}
+
+#[test]
+fn events_add_up_to_results_where_ports_share_memories() {
+    check_with_memories(draw::any_network(), cases() / 2, RngSeed::Fixed(22), watch::adds_up);
 }
 
 #[test]
 fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
-    let config = Config { rng_seed: RngSeed::Fixed(21), failure_persistence: None, ..Config::default() };
-    let mut runner = TestRunner::new(config);
+    let mut runner = TestRunner::new(config(200, RngSeed::Fixed(21)));
     let mut drawn: BTreeMap<&str, u64> = memories::KINDS.iter().map(|&kind| (kind, 0)).collect();
     for seed in 0..200 {
         let scenario = draw::any_network().new_tree(&mut runner).expect("a scenario is drawn").current();
-        let mut network = build::network(&scenario, scenario.seed);
-        memories::add(&mut network, &mut Stream::new(seed, "memories"));
+        let network = Drawn { scenario, memories: Some(seed) }.network();
         for (kind, times) in memories::kinds(&network, &Engine::Fast.run_to_end(&network)) {
             *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += times;
         }
@@ -195,46 +178,44 @@ fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
 
 #[test]
 fn any_steps_and_injections_are_the_same_run_where_ports_share_memories() {
-    agree_with_memories(draw::any_network(), cases() / 15, RngSeed::Fixed(20), steps::agree_on);
+    check_with_memories(draw::any_network(), cases() / 15, RngSeed::Fixed(20), steps::agree);
 }
 
 #[test]
 fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
-    let config = Config { cases: 60, rng_seed: RngSeed::Fixed(10), failure_persistence: None, ..Config::default() };
-    let same = TestRunner::new(config).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
-        let text = |topology: Value| {
-            let scenario = json!({
-                "duration": "5ms",
-                "topology": topology,
-                "port": {"default": {"buffer": 60, "policy": {"epd": {"threshold": 30}}}},
-            });
-            celltrain_scenario::read_json(&scenario.to_string(), "drawn")
-        };
-        let short = text(json!(topology)).scenario.expect("it is sound");
-        let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("it is sound");
-        let [short, long] = [short, long].map(|scenario| build::network(&scenario, seed));
-        for engine in Engine::ALL {
-            prop_assert_eq!(engine.run_to_end(&short), engine.run_to_end(&long), "{:?}", topology);
-        }
-        Ok(())
-    });
+    let same =
+        TestRunner::new(config(60, RngSeed::Fixed(10))).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
+            let text = |topology: Value| {
+                let scenario = json!({
+                    "duration": "5ms",
+                    "topology": topology,
+                    "port": {"default": {"buffer": 60, "policy": {"epd": {"threshold": 30}}}},
+                });
+                celltrain_scenario::read_json(&scenario.to_string(), "drawn")
+            };
+            let short = text(json!(topology)).scenario.expect("it is sound");
+            let long = text(json!({"network": draw::written_out(&topology)})).scenario.expect("it is sound");
+            let [short, long] = [short, long].map(|scenario| build::network(&scenario, seed));
+            for engine in Engine::ALL {
+                prop_assert_eq!(engine.run_to_end(&short), engine.run_to_end(&long), "{:?}", topology);
+            }
+            Ok(())
+        });
     same.unwrap();
 }
 
 #[test]
 fn both_engines_agree_on_every_scenario_that_once_told_them_apart() {
-    for path in once_found() {
-        let text = std::fs::read_to_string(&path).unwrap();
-        let scenario = read_toml(&text, &path.display().to_string()).expect_scenario();
-        if let Err(difference) = compare(&scenario) {
-            panic!("{}: {difference}", path.display());
+    for (name, text) in crate::scenarios_in(FOLDER) {
+        let scenario = read_toml(&text, &name).expect_scenario();
+        if let Err(difference) = compare(&build::network(&scenario, scenario.seed)) {
+            panic!("{name}: {difference}");
         }
     }
 }
 
 #[test]
 fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
-    let config = Config { cases: 100, rng_seed: RngSeed::Fixed(7), failure_persistence: None, ..Config::default() };
     let strategy = prop_oneof![
         draw::any_network(),
         draw::in_step(),
@@ -243,7 +224,7 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
         draw::meshes::meshes(),
         draw::written_in_numbers()
     ];
-    let same = TestRunner::new(config).run(&strategy, |scenario| {
+    let same = TestRunner::new(config(100, RngSeed::Fixed(7))).run(&strategy, |scenario| {
         let reading = read_toml(&text(&scenario), "drawn");
         prop_assert!(reading.faults.is_empty(), "{:?}", reading.faults);
         prop_assert_eq!(reading.scenario.unwrap(), scenario);
@@ -260,68 +241,60 @@ fn cases() -> u32 {
     std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
 }
 
-/// Returns the maximum number of shrinking steps. The environment can lower it if shrinking is not needed.
-fn shrinking() -> u32 {
-    std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok()).unwrap_or(10_000)
+fn config(cases: u32, rng_seed: RngSeed) -> Config {
+    // The environment can lower the number of shrinking steps if shrinking is not needed.
+    let most = std::env::var("PROPTEST_MAX_SHRINK_ITERS").ok().and_then(|n| n.parse().ok());
+    Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: most.unwrap_or(10_000), ..Config::default() }
 }
 
 fn agree_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed) {
     check_on(scenarios, cases, rng_seed, compare);
 }
 
-fn check_on(
-    scenarios: impl Strategy<Value = Scenario>,
-    cases: u32,
-    rng_seed: RngSeed,
-    check: fn(&Scenario) -> Result<(), String>,
-) {
-    let config =
-        Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
-    let outcome = TestRunner::new(config).run(&scenarios, |scenario| check(&scenario).map_err(TestCaseError::fail));
+/// Returns an error if the engines differ on a network.
+type Check = fn(&Network) -> Result<(), String>;
+
+fn check_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed, check: Check) {
+    check_drawn(scenarios.prop_map(|scenario| Drawn { scenario, memories: None }), cases, rng_seed, check);
+}
+
+/// Checks networks whose switches were given memories.
+fn check_with_memories(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed, check: Check) {
+    let drawn = (scenarios, any::<u64>()).prop_map(|(scenario, seed)| Drawn { scenario, memories: Some(seed) });
+    check_drawn(drawn, cases, rng_seed, check);
+}
+
+fn check_drawn(drawn: impl Strategy<Value = Drawn>, cases: u32, rng_seed: RngSeed, check: Check) {
+    let outcome = TestRunner::new(config(cases, rng_seed))
+        .run(&drawn, |drawn| check(&drawn.network()).map_err(TestCaseError::fail));
     match outcome {
         Ok(()) => {}
-        Err(TestError::Fail(difference, scenario)) => panic!(
-            "the engines differ: {difference}\n\nSave this as {}, under a name that says what it shows:\n\n{}",
-            folder().join("NAME.toml").display(),
-            text(&scenario)
+        Err(TestError::Fail(difference, drawn)) => panic!(
+            "the engines differ: {difference}\n\nSave this in {FOLDER}, under a name that says what it shows:\n\n{}\n{:#?}",
+            text(&drawn.scenario),
+            drawn.network().memories
         ),
         Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
     }
 }
 
-/// Checks networks whose switches were given memories.
-fn agree_with_memories(
-    scenarios: impl Strategy<Value = Scenario>,
-    cases: u32,
-    rng_seed: RngSeed,
-    check: fn(Network) -> Result<(), String>,
-) {
-    let config =
-        Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
-    let outcome = TestRunner::new(config).run(&(scenarios, any::<u64>()), |(scenario, seed)| {
-        let mut network = build::network(&scenario, scenario.seed);
-        memories::add(&mut network, &mut Stream::new(seed, "memories"));
-        check(network).map_err(TestCaseError::fail)
-    });
-    match outcome {
-        Ok(()) => {}
-        Err(TestError::Fail(difference, (scenario, seed))) => {
-            let mut network = build::network(&scenario, scenario.seed);
+/// A random network.
+#[derive(Clone, Debug)]
+struct Drawn {
+    scenario: Scenario,
+    /// The seed of its memories, if it has any.
+    memories: Option<u64>,
+}
+
+impl Drawn {
+    fn network(&self) -> Network {
+        let mut network = build::network(&self.scenario, self.scenario.seed);
+        if let Some(seed) = self.memories {
             memories::add(&mut network, &mut Stream::new(seed, "memories"));
-            panic!("the engines differ: {difference}\n\n{}\n{:#?}", text(&scenario), network.memories)
         }
-        Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
+        network
     }
 }
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/differential")
-}
-
-fn once_found() -> Vec<PathBuf> {
-    let mut paths: Vec<_> = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    paths.sort();
-    assert!(!paths.is_empty(), "the scenarios are found");
-    paths
-}
+/// Where scenarios are kept on which the engines once differed.
+const FOLDER: &str = "crates/celltrain-scenario/tests/differential";

@@ -17,8 +17,8 @@ use typed_index_collections::TiVec;
 pub(crate) const KINDS: &[&str] = &[
     "complete_sharing", "static_thresholds", "dynamic_threshold", "longest_queue_drop", "harmonic", "abm",
     "abm_occamy", "occamy", "credence", "formula", "egress pool", "ingress pool", "reserve", "lossless group",
-    "priority above 0", "whole frames", "policies see the memory", "two memories at a switch", "refused cell",
-    "cell pushed out", "pause", "cell in a headroom",
+    "links that pause", "priority above 0", "whole frames", "policies see the memory", "two memories at a switch",
+    "refused cell", "cell pushed out", "pause", "cell in a headroom",
 ];
 
 /// Returns how often each kind occurs in a network and in its result.
@@ -29,6 +29,7 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> Vec<(&'static str,
         let is_second = !nodes.insert(network.links[memory.ports[0]].from);
         kinds.push(("two memories at a switch", u64::from(is_second)));
         kinds.push(("whole frames", u64::from(memory.frames == FrameAdmission::Whole)));
+        kinds.push(("links that pause", u64::from(memory.pauses == Pauses::Links)));
         kinds.push(("policies see the memory", u64::from(memory.policies_see == PolicyScope::Memory)));
         for pool in &memory.pools {
             kinds.push((pool.policy.name(), 1));
@@ -125,6 +126,13 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
             });
         }
     }
+    let can_pause = |queue: &QueueConfig| {
+        let link = &network.links[queue.link];
+        link.scheduler == SchedulerConfig::default() && network.nodes[link.from].kind != NodeKind::EdgeDevice
+    };
+    let mut lossless = queues.iter().filter(|queue| queue.lossless.is_some()).peekable();
+    let may_pause = lossless.peek().is_some() && lossless.all(can_pause);
+    let pauses = if may_pause && rng.below(8) == 0 { Pauses::Links } else { Pauses::Counted };
     MemoryConfig {
         name: format!("of {}", network.links[ports[0]].name),
         cells,
@@ -132,7 +140,7 @@ fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut
         pools,
         queues,
         frames: [FrameAdmission::Cells, FrameAdmission::Whole][rng.below(2) as usize],
-        pauses: Pauses::Counted,
+        pauses,
         policies_see: if follows_cells || rng.below(2) == 0 { PolicyScope::Port } else { PolicyScope::Memory },
     }
 }

@@ -8,7 +8,6 @@ use celltrain_core::network::{MeasureWindow, Network};
 use celltrain_core::probe::Nothing;
 use celltrain_core::rng::Stream;
 use celltrain_core::units::{Duration, Span, Time};
-use celltrain_scenario::{Scenario, build};
 
 use super::compare::{ON_THREADS, on_threads, same_results};
 
@@ -22,12 +21,8 @@ enum Action {
 
 /// Checks that steps do not change the run, and that both engines give the same deliveries, snapshots and results with
 /// injections. The measuring window is also random.
-pub(crate) fn agree(scenario: &Scenario) -> Result<(), String> {
-    agree_on(build::network(scenario, scenario.seed))
-}
-
-/// [`agree`] on a network.
-pub(crate) fn agree_on(mut network: Network) -> Result<(), String> {
+pub(crate) fn agree(network: &Network) -> Result<(), String> {
+    let mut network = network.clone();
     let mut rng = Stream::new(network.seed, "steps");
     let mut bound = || Duration { picoseconds: below(network.duration.picoseconds.max(1), &mut rng) };
     let (one, other) = (bound(), bound());

@@ -14,17 +14,15 @@ use celltrain_core::network::Network;
 use celltrain_core::port::PortCounters;
 use celltrain_core::probe::{NetworkView, Probe};
 use celltrain_core::units::{CELL_BITS, Span, Time};
-use celltrain_scenario::{Scenario, build};
 use typed_index_collections::{TiVec, ti_vec};
 
 use super::compare::same_results;
 
 /// Returns an error that describes the first difference between events and results, or between the engines' events.
-pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
-    let network = build::network(scenario, scenario.seed);
-    let unwatched = Engine::Reference.run_to_end(&network);
-    let mut told = ReportedEvents::new(&network);
-    let result = Engine::Reference.run(&network, &mut told, |_| true).expect("nothing interrupts it");
+pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
+    let unwatched = Engine::Reference.run_to_end(network);
+    let mut told = ReportedEvents::new(network);
+    let result = Engine::Reference.run(network, &mut told, |_| true).expect("nothing interrupts it");
     same_results(&result, &unwatched).map_err(|difference| format!("watched: {difference}"))?;
     if let Some(wrong) = told.wrong.take() {
         return Err(wrong);
@@ -62,8 +60,8 @@ pub(crate) fn adds_up(scenario: &Scenario) -> Result<(), String> {
             same(&format!("ACR of {}", abr.name), &abr.acr_mbps, &(acr * CELL_BITS as f64 / 1e6))?;
         }
     }
-    let mut by_fast = ReportedEvents::new(&network);
-    let fast = Engine::Fast.run(&network, &mut by_fast, |_| true).expect("nothing interrupts it");
+    let mut by_fast = ReportedEvents::new(network);
+    let fast = Engine::Fast.run(network, &mut by_fast, |_| true).expect("nothing interrupts it");
     same_results(&fast, &unwatched)?;
     let differs = told.ends.iter().zip(&by_fast.ends).position(|(reference, fast)| reference != fast);
     match differs {

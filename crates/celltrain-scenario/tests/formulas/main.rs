@@ -9,7 +9,6 @@ mod small;
 mod windows;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use celltrain_core::engine::{Engine, PortMode};
 use celltrain_core::metrics::RunResult;
@@ -84,17 +83,12 @@ fn is_the_same_with_windows_and_weights(scenario: &Scenario, seed: u64, what: &s
 
 /// Reads every shipped scenario and limits it to one simulated second. Returns them with their names.
 fn shipped() -> Vec<(String, Scenario)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
-    let mut found: Vec<(String, Scenario)> = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let mut scenario = read_toml(&text, &path.display().to_string()).expect_scenario();
+    let limited = |(name, text): (String, String)| {
+        let mut scenario = read_toml(&text, &name).expect_scenario();
         scenario.duration = scenario.duration.min(Duration::from_microseconds(1_000_000));
-        found.push((path.file_stem().unwrap().to_string_lossy().into(), scenario));
-    }
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    found
+        (name, scenario)
+    };
+    crate::scenarios_in("scenarios").into_iter().map(limited).collect()
 }
 
 #[test]

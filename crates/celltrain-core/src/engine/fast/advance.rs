@@ -11,12 +11,10 @@ use super::fabric::{Fabric, HeldBack};
 use super::nic::Phase;
 use super::plan::{Plan, PortIndex, Role, StageEnd};
 use super::rm::RmDeparture;
-use super::{Advance, Engine, Outcome, PortMode, Progress};
+use super::{Advance, Engine, Outcome, Progress};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::end_systems::{Delivered, InjectedFrame};
-use crate::index::LinkIndex;
-use crate::network::Network;
 use crate::probe::{NetworkView, Probe};
 use crate::units::{Span, Time};
 
@@ -26,17 +24,7 @@ const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which is cheaper than counting each one.
 const EVENTS_AT_ONCE: usize = 8;
 
-impl<'a> Engine<'a> {
-    /// Creates the engine at the start of a run of the whole network. For `traced`, see [`Engine::new`].
-    pub(in crate::engine) fn start(
-        network: &'a Network,
-        mode: PortMode,
-        traced: Option<&[LinkIndex]>,
-        token: &CancellationToken<'_>,
-    ) -> Result<Self, Interrupted> {
-        Self::new(network, mode, traced, None, token)
-    }
-
+impl Engine<'_> {
     /// Advances the run to the end of `advance`, including that instant.
     pub(in crate::engine) fn advance(
         &mut self,
@@ -156,13 +144,7 @@ impl<'a> Engine<'a> {
         let HeldBack { link, mut run, first_start, period } = held;
         let vc = self.routing.vcs[link][run.last.label()];
         if self.edge.polices_at(vc, link) {
-            let at_switch = first_start + period + self.fabric.plan.delays[link];
-            let arrivals = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + period * i));
-            let mut tagged = run.last.tagged();
-            for (cell, arrival) in arrivals.filter(|&(_, arrival)| before < arrival && arrival <= self.fabric.horizon) {
-                tagged = self.edge.on_cell(vc, arrival, cell).tagged();
-            }
-            run.last = run.last.with_tag(tagged);
+            run = self.police(link, run, first_start, period, before);
         }
         update_waiting(&self.fabric.plan, &mut self.ports, held, before);
         let (mut downstream, ..) = self.downstream();

@@ -1,7 +1,5 @@
 //! A contended port. [`super::port_plan`] selects which variant runs for it.
 
-use typed_index_collections::TiSlice;
-
 use super::egress::{Egress, ToHosts};
 use super::fabric::{Downstream, Fabric};
 use super::fifo::Fifo;
@@ -9,11 +7,9 @@ use super::ingress::{Among, Batch, CellIngress};
 use super::memory_ports::MemoryPorts;
 use super::output::{Arrival, Output};
 use super::plan::{MemoryPlace, PortIndex};
-use super::results::PortEnd;
 use super::train_port::TrainPort;
 use crate::cell::{Cell, Run};
-use crate::index::{Label, LinkIndex, indices};
-use crate::queue_range::QueueRange;
+use crate::index::{LinkIndex, indices};
 use crate::units::{Span, Time};
 
 /// A contended port, with one variant for each implementation.
@@ -32,20 +28,11 @@ pub(super) enum ContendedPort {
 }
 
 impl ContendedPort {
-    /// Returns the port that does the work of this one, whose number is `own`.
-    pub(super) fn at_work(&self, own: PortIndex) -> PortIndex {
+    /// Returns the port that does the work of this one, whose number is `own`, and the place there if it is in a memory.
+    pub(super) fn unit(&self, own: PortIndex) -> (PortIndex, MemoryPlace) {
         match *self {
-            ContendedPort::InMemory(first, _) => first,
-            _ => own,
-        }
-    }
-
-    /// Returns the first port of the memory in which this one is, whose number is `own`, and its place there.
-    pub(super) fn in_memory(&self, own: PortIndex) -> Option<(PortIndex, MemoryPlace)> {
-        match *self {
-            ContendedPort::Memory(_) => Some((own, MemoryPlace::default())),
-            ContendedPort::InMemory(first, place) => Some((first, place)),
-            _ => None,
+            ContendedPort::InMemory(first, place) => (first, place),
+            _ => (own, MemoryPlace::default()),
         }
     }
 
@@ -121,45 +108,6 @@ impl ContendedPort {
         }
     }
 
-    /// Starts a new range for a sample. Call `look_at` first.
-    pub(super) fn start_range(&mut self) {
-        match self {
-            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
-                output.buffer.start_range();
-            }
-            ContendedPort::Stream(port) => port.fifo.start_range(),
-            ContendedPort::AtOnce(_) => unreachable!("{UNWATCHED}"),
-            ContendedPort::Memory(_) | ContendedPort::InMemory(..) => unreachable!("{ASKED_ITSELF}"),
-        }
-    }
-
-    /// Returns a probe's view of the buffer. Call `look_at` first.
-    pub(super) fn view<'a>(&'a self, at_once: &'a TiSlice<AtOnceIndex, AtOncePort>) -> BufferView<'a> {
-        match self {
-            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
-                output.buffer.view()
-            }
-            ContendedPort::Stream(port) => port.fifo.view(),
-            &ContendedPort::AtOnce(port) => at_once[port].fifo.view(),
-            ContendedPort::Memory(_) | ContendedPort::InMemory(..) => unreachable!("{ASKED_ITSELF}"),
-        }
-    }
-
-    /// Returns the state at the horizon. Call `look_at` first.
-    pub(super) fn end(&self, at_once: &TiSlice<AtOnceIndex, AtOncePort>) -> PortEnd {
-        match self {
-            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => {
-                let state = output.buffer.state();
-                let leaves = |(label, &cells)| cells - output.buffer.awaiting_reassembly(label);
-                let waiting = state.waiting.iter_enumerated().filter(|_| !output.defers_order);
-                PortEnd { leave_later: waiting.map(leaves).collect(), state }
-            }
-            ContendedPort::Stream(port) => PortEnd::in_order(port.fifo.state()),
-            &ContendedPort::AtOnce(port) => PortEnd::in_order(at_once[port].fifo.state()),
-            ContendedPort::Memory(_) | ContendedPort::InMemory(..) => unreachable!("{ASKED_ITSELF}"),
-        }
-    }
-
     /// Moves the horizon, up to which the port will be settled next. Ports that take cells at once are updated
     /// separately.
     pub(super) fn set_horizon(&mut self, horizon: Time) {
@@ -169,21 +117,11 @@ impl ContendedPort {
                 // Departures are again reported by run, until one may be too late for the horizon.
                 port.output.reports_each = false;
             }
-            ContendedPort::Stream(port) => {
-                port.fifo.ask_at(horizon);
-                port.egress.to_hosts.set_horizon(horizon);
-            }
-            ContendedPort::Queues(port) => {
-                port.output.set_horizon(horizon);
-                port.egress.to_hosts.set_horizon(horizon);
-            }
-            ContendedPort::Memory(ports) => {
-                for port in ports.ports_mut() {
-                    port.egress.to_hosts.set_horizon(horizon);
-                }
-            }
-            ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
+            ContendedPort::Stream(port) => port.fifo.ask_at(horizon),
+            ContendedPort::Queues(port) => port.output.set_horizon(horizon),
+            ContendedPort::Memory(_) | ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
         }
+        self.each_to_hosts(|to_hosts| to_hosts.set_horizon(horizon));
     }
 
     /// Reports all collected cells.
@@ -194,38 +132,30 @@ impl ContendedPort {
                 port.partial_frames.report_all(depart);
                 port.output.buffer.report_to_policy();
             }
-            ContendedPort::Stream(port) => port.egress.to_hosts.report_partial_frames(downstream.fabric),
-            ContendedPort::Queues(port) => {
-                port.egress.to_hosts.report_partial_frames(downstream.fabric);
-                port.output.buffer.report_to_policy();
-            }
+            ContendedPort::Queues(port) => port.output.buffer.report_to_policy(),
             &mut ContendedPort::AtOnce(port) => {
                 let Downstream { fabric, at_once, .. } = downstream;
                 let AtOncePort { fifo, to_hosts, .. } = &mut at_once[port];
                 fifo.look_at(fabric.horizon + Span(1));
                 to_hosts.report_partial_frames(fabric);
             }
-            ContendedPort::Memory(ports) => {
-                for port in ports.ports_mut() {
-                    port.egress.to_hosts.report_partial_frames(downstream.fabric);
-                }
+            ContendedPort::Stream(_) | ContendedPort::Memory(_) | ContendedPort::InMemory(..) => {}
+        }
+        self.each_to_hosts(|to_hosts| to_hosts.report_partial_frames(downstream.fabric));
+    }
+
+    /// Calls `act` for the parts of a port of single cells, or of the ports of a memory, that send to hosts.
+    fn each_to_hosts(&mut self, mut act: impl FnMut(&mut ToHosts)) {
+        match self {
+            ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
+                act(&mut egress.to_hosts);
             }
-            ContendedPort::InMemory(..) => {}
+            ContendedPort::Memory(ports) => {
+                ports.ports_mut().iter_mut().for_each(|port| act(&mut port.egress.to_hosts));
+            }
+            ContendedPort::Trains(_) | ContendedPort::AtOnce(_) | ContendedPort::InMemory(..) => {}
         }
     }
-}
-
-const ASKED_ITSELF: &str = "a port in a memory is asked itself";
-const UNWATCHED: &str = "no queue is looked at where a port takes cells at once";
-
-/// A buffer as probes see it.
-pub struct BufferView<'a> {
-    /// X, the number of waiting cells.
-    pub occupancy: u32,
-    /// The minimum and maximum number of cells waiting since the latest sample.
-    pub range: QueueRange,
-    /// `Y_i`, the waiting cells of each VC.
-    pub per_vc: &'a TiSlice<Label, u32>,
 }
 
 pub(super) struct Worked {

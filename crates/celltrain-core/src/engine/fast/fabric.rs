@@ -8,7 +8,7 @@ use typed_index_collections::{TiSlice, TiVec};
 use super::contended_port::{AtOnceIndex, AtOncePort};
 use super::event_list::{EventList, Leaf, Rank};
 use super::links::{Ingress, Links, StreamIndex};
-use super::plan::{LaneIndex, Plan, PortIndex, StageEnd};
+use super::plan::{LaneIndex, Passed, Plan, PortIndex, StageEnd};
 use super::rm::{RmDeparture, RmEvent, RmEvents, What};
 use super::train::Train;
 use crate::cell::{Cell, FrameNumber, Run};
@@ -46,12 +46,20 @@ pub(super) struct Fabric {
 
 /// Cells whose departure is known, but which arrive after the horizon.
 pub(super) struct Late {
-    /// Numbers of cells that arrive after the horizon, by link and label ([`super::plan::PassedPorts::places`]): for
-    /// every transparent port on the path, and then for its end.
-    pub(super) counts: TiVec<LinkIndex, Vec<u64>>,
+    /// Numbers of cells that arrive after the horizon, by link and label: for every transparent port on the path of the
+    /// stage, and then for its end.
+    pub(super) counts: TiVec<LinkIndex, TiVec<Label, Box<[u64]>>>,
     pub(super) held_back: Vec<HeldBack>,
     /// The end of the run. If the horizon is there, nothing is held back.
     pub(super) end: Time,
+}
+
+impl Late {
+    pub(super) fn new(plan: &Plan, end: Time) -> Self {
+        let zeros = |passed: &Vec<Passed>| vec![0; passed.len() + 1].into();
+        let counts = plan.passed.iter().map(|stages| stages.iter().map(zeros).collect()).collect();
+        Self { counts, held_back: Vec::new(), end }
+    }
 }
 
 /// Cells that reach the end of their stage after the horizon. They continue when it moves.
@@ -179,10 +187,10 @@ impl Fabric {
     /// pass and at the end of their stage. Returns how many do not reach the end in time.
     fn change_late(&mut self, held: &HeldBack, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
         let &HeldBack { link, run: Run { last, cells }, first_start, period } = held;
-        let (passed_ports, label) = (&self.plan.passed[link], last.label());
+        let (passed, stage) = (&self.plan.passed[link][last.label()], &self.plan.stages[link][last.label()]);
         let mut missed = 0;
-        let leads = passed_ports.of(label).iter().map(|passed| passed.lead).chain([self.plan.stages[link][label].lead]);
-        for (late, lead) in self.late.counts[link][passed_ports.places(label)].iter_mut().zip(leads) {
+        let leads = passed.iter().map(|passed| passed.lead).chain([stage.lead]);
+        for (late, lead) in self.late.counts[link][last.label()].iter_mut().zip(leads) {
             let first = first_start + lead;
             let in_time = if first > horizon { 0 } else { (horizon - first).0 / period.0 + 1 };
             missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);

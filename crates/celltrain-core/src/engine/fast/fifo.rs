@@ -1,9 +1,9 @@
 //! A first-in first-out buffer without a queue: the number of waiting cells follows from the time when the link will be
 //! free.
 
-use super::contended_port::BufferView;
 use super::links::Pipe;
 use super::output::Timing;
+use super::port_queue::{BufferView, PortEnd, PortQueue};
 use crate::cell::Cell;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
@@ -188,12 +188,6 @@ impl Fifo {
         u32::try_from(self.admitted.rest().len()).expect("a queue stays below 2^32 cells")
     }
 
-    /// Returns a probe's view of the buffer. Call `look_at` first.
-    pub(super) fn view(&self) -> BufferView<'_> {
-        let occupancy = self.occupancy();
-        BufferView { occupancy, range: self.tracked().range(occupancy), per_vc: &self.counts.per_vc }
-    }
-
     /// Returns the queue's tracker, updated with the longest and the shortest wait. When a cell arrives, the number of
     /// waiting cells is the number of those that will start before it.
     fn tracked(&self) -> QueueTracker {
@@ -207,22 +201,28 @@ impl Fifo {
         }
         tracker
     }
+}
 
-    /// Starts a new range for a sample. Call `look_at` first.
-    pub(super) fn start_range(&mut self) {
+/// Call [`Fifo::look_at`] first.
+impl PortQueue for Fifo {
+    fn view(&self) -> BufferView<'_> {
+        let occupancy = self.occupancy();
+        BufferView { occupancy, range: self.tracked().range(occupancy), per_vc: &self.counts.per_vc }
+    }
+
+    fn start_range(&mut self) {
         self.tracker = self.tracked();
         self.tracker.start_range(self.occupancy());
         (self.longest, self.shortest) = (0, u64::MAX);
     }
 
-    /// Returns the port's state for the results. Call `look_at` first.
-    pub(super) fn state(&self) -> PortState {
-        PortState {
+    fn end(&self) -> PortEnd {
+        PortEnd::in_order(PortState {
             counters: self.admission.counters(&self.counts.per_vc).collect(),
             waiting: self.counts.per_vc.clone(),
             max_queue: self.tracked().max_queue(),
             replaced_results: self.admission.replaced_results(),
-        }
+        })
     }
 }
 

@@ -190,11 +190,6 @@ impl<T: Copy> Pipe<T> {
         self.items.is_empty()
     }
 
-    fn clear(&mut self) {
-        self.items.clear();
-        self.taken = 0;
-    }
-
     #[inline]
     pub(super) fn take(&mut self, items: usize) {
         self.taken += items;
@@ -258,7 +253,7 @@ impl Stream {
     /// Removes the cells sent to another partition.
     pub(super) fn forget_elsewhere(&mut self) {
         let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
-        cells.clear();
+        cells.take(cells.rest().len());
     }
 
     /// Returns whether trains arrive, rather than single cells.

@@ -24,11 +24,10 @@ pub mod parallel;
 mod plan;
 mod port_builder;
 mod port_plan;
+mod port_queue;
 mod results;
 mod rm;
-// For the benchmarks.
-#[doc(hidden)]
-pub mod run_queues;
+mod run_queues;
 mod train;
 mod train_port;
 
@@ -36,6 +35,7 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
+use super::predictions::predictions;
 use super::{Advance, Interrupted, Outcome, Progress};
 use crate::cancellation::CancellationToken;
 use crate::cell::{Cell, Run};
@@ -43,10 +43,9 @@ use crate::contracts::Edge;
 use crate::edge_device::Packet;
 use crate::end_systems::{Departure, EndSystems};
 use crate::index::{FlowIndex, LinkIndex, VcIndex};
-use crate::memory::{PoolConfig, longest_queue_drop};
-use crate::network::{LinkTimes, Network, Routing};
+use crate::network::{Network, Routing};
 use crate::probe::{Nothing, Probe};
-use crate::rate_control::{Place, RateControl};
+use crate::rate_control::Place;
 use crate::shaped_port::ShapedPort;
 use crate::units::{Clock, Span, Time};
 
@@ -55,19 +54,19 @@ pub use parallel::ParallelOptions;
 pub(super) use port_plan::explain;
 pub use port_plan::{PortExplanation, PortMode};
 
-use contended_port::{AtOnceIndex, AtOncePort, ContendedPort, Worked};
+use contended_port::{AtOnceIndex, AtOncePort, ContendedPort, QueuePort, Worked};
 use event_list::{EventList, Key, Leaf, Rank};
 use fabric::{Delivery, Downstream, Fabric, Late, schedule_lane};
 use ingress::Batch;
-use links::{Links, StreamIndex};
+use links::Links;
 use nic::{Nic, Phase};
 use output::Arrival;
 use parallel::Partition;
-use plan::{NicIndex, PassedPorts, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
+use plan::{NicIndex, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
 use port_builder::{Exit, PortSet};
-use port_plan::{PortBuilder, PortOptions};
+use port_plan::PortBuilder;
 use rm::{RmEvent, RmEvents, What};
-use train::Arriving;
+use train_port::TrainPort;
 
 pub(super) struct Engine<'a> {
     network: &'a Network,
@@ -95,25 +94,20 @@ pub(super) struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     /// Creates the engine at the start of a run. `traced` has the ports whose range is read, if queues are looked at
-    /// during the run.
-    fn new(
+    /// during the run. `partition` is `None` for the whole network.
+    pub(in crate::engine) fn new(
         network: &'a Network,
         mode: PortMode,
         traced: Option<&[LinkIndex]>,
         partition: Option<Partition<'a>>,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
-        let clock = network.clock();
-        let end = network.end(clock);
-        token.check()?;
-        let routing = network.routing();
-        let times = LinkTimes::of(network, clock);
-        let mut rate_control = RateControl::new(network, &routing, clock, token)?;
-        let partition_of = |node| partition.map_or(0, |partition| partition.partitioning.of(node));
-        token.check()?;
-        let plan = Plan::new(network, &routing, &rate_control, &times, partition_of, traced.unwrap_or_default());
+        let builder = PortBuilder::new(network, mode, traced, partition, token)?;
+        let PortSet { ports, links, at_once, .. } = builder.ports()?;
+        let edge = Edge::new(network, builder.clock);
+        let exits = builder.exits(&edge);
+        let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
         let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
-        let edge = Edge::new(network, clock);
         let mut starts: Vec<_> = network
             .flows
             .iter_enumerated()
@@ -121,15 +115,12 @@ impl<'a> Engine<'a> {
             .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
             .collect();
         starts.sort_unstable();
-        let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, partition };
-        let options = PortOptions { mode, is_looked_at: traced.is_some() };
-        let PortSet { ports, links, at_once, .. } = builder.ports(options, &mut rate_control, token)?;
         let mut engine = Self {
             network,
             clock,
             end,
             nics: plan.hosts.iter().map(nic).collect(),
-            exits: builder.exits(&edge),
+            exits,
             ports,
             links,
             at_once,
@@ -145,7 +136,7 @@ impl<'a> Engine<'a> {
                 rate_control,
                 end_systems: EndSystems::new(network, &routing, clock),
                 event_list: EventList::new(&plan),
-                late: Late { counts: plan.passed.iter().map(PassedPorts::row).collect(), held_back: Vec::new(), end },
+                late: Late::new(&plan, end),
                 plan,
             },
             routing,
@@ -162,22 +153,15 @@ impl<'a> Engine<'a> {
 
     /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records.
     fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
-        let needs = |pool: &PoolConfig| pool.policy.needs_predictions();
-        for (number, memory) in self.network.memories.iter_enumerated() {
-            for pool in memory.pools.keys().filter(|&pool| needs(&memory.pools[pool])) {
-                let mut network = self.network.clone();
-                let pools = network.memories.iter_mut().flat_map(|memory| &mut memory.pools);
-                for pool in pools.filter(|pool| needs(pool)) {
-                    pool.policy = longest_queue_drop::Config::default().into();
-                }
-                let mut recorded = Engine::new(&network, mode, None, None, token)?;
-                recorded.memory_ports(number).record();
-                let end = recorded.end;
-                recorded.advance(Advance::to(end), &mut Nothing, &Progress::default(), token)?;
-                recorded.close(token)?;
-                let losses = recorded.memory_ports(number).take_record();
-                self.memory_ports(number).predict(pool, losses);
-            }
+        let predictions = predictions(self.network, |network, memory| {
+            let mut recorded = Engine::new(network, mode, None, None, token)?;
+            recorded.memory_ports(memory).record();
+            recorded.advance(Advance::to(recorded.end), &mut Nothing, &Progress::default(), token)?;
+            recorded.close(token)?;
+            Ok(recorded.memory_ports(memory).take_record())
+        })?;
+        for (memory, pool, losses) in predictions {
+            self.memory_ports(memory).predict(pool, losses);
         }
         Ok(())
     }
@@ -239,17 +223,25 @@ impl<'a> Engine<'a> {
             let first_start = self.nics[exit.nic].join(now, phase, label, cells);
             let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
             if exit.is_policed {
-                let at_switch = first_start + exit.cell_time + self.fabric.plan.delays[link];
-                let cells = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + exit.cell_time * i));
-                let mut tagged = tagged;
-                for (cell, arrival) in cells.take_while(|&(_, arrival)| arrival <= self.fabric.horizon) {
-                    tagged = self.edge.on_cell(vc, arrival, cell).tagged();
-                }
-                run.last = run.last.with_tag(tagged);
+                run = self.police(link, run, first_start, exit.cell_time, Time::default());
             }
             self.go(link, run, first_start, exit.cell_time);
         }
         self.departures = departures;
+    }
+
+    /// Polices those cells of a run that reach the switch after `from` and by the horizon. Returns the run with the tag
+    /// of the last of them.
+    #[inline(never)]
+    fn police(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span, from: Time) -> Run {
+        let vc = self.routing.vcs[link][run.last.label()];
+        let at_switch = first_start + period + self.fabric.plan.delays[link];
+        let cells = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + period * i));
+        let mut tagged = run.last.tagged();
+        for (cell, arrival) in cells.filter(|&(_, arrival)| from < arrival && arrival <= self.fabric.horizon) {
+            tagged = self.edge.on_cell(vc, arrival, cell).tagged();
+        }
+        Run { last: run.last.with_tag(tagged), ..run }
     }
 
     /// Returns everything downstream of ports, the ports, and the batch that the ports share.
@@ -311,14 +303,14 @@ impl<'a> Engine<'a> {
                 let Role::Contended(port) = self.fabric.plan.roles[place.link] else {
                     unreachable!("a port with an allocator counts as contended");
                 };
-                self.work(self.ports[port].at_work(port), now, token)?;
-                let queue = if let Some(port) = self.in_memory(port) {
-                    port.occupancy
-                } else {
-                    self.ports[port].look_at(now);
-                    self.ports[port].view(&self.at_once).occupancy
-                };
-                self.fabric.rate_control.write(vc, number, place, queue, now);
+                self.work(self.ports[port].unit(port).0, now, token)?;
+                if let ContendedPort::Trains(TrainPort { output, .. })
+                | ContendedPort::Queues(QueuePort { output, .. }) = &mut self.ports[port]
+                {
+                    output.look_at(now);
+                }
+                let occupancy = self.queue(port).view().occupancy;
+                self.fabric.rate_control.write(vc, number, place, occupancy, now);
             }
         }
         Ok(())
@@ -374,13 +366,6 @@ impl<'a> Engine<'a> {
         let Role::Shaped(shaped) = self.fabric.plan.roles[link] else { unreachable!("it has this role") };
         let start = self.fabric.rate_control.port(link).and_then(ShapedPort::next_start);
         self.fabric.event_list.set(Leaf::Shaped(shaped), start.map(|time| (time.max(now), Rank::Shape)));
-    }
-
-    fn arrive(&mut self, stream: StreamIndex, cells: &[Arriving]) {
-        let mut downstream = self.downstream().0;
-        for &Arriving { time, cell } in cells {
-            downstream.push(stream, time, cell);
-        }
     }
 
     fn schedule_starts(&mut self) {

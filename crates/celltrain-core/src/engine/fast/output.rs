@@ -5,6 +5,7 @@
 //! later.
 
 use super::output_buffer::OutputBuffer;
+use super::port_queue::{BufferView, PortEnd, PortQueue};
 use super::run_queues::ReportGranularity;
 use crate::cell::{Cell, Run};
 use crate::units::{Span, Time};
@@ -280,6 +281,25 @@ impl Output {
         } else {
             self.buffer.report_departures(ReportGranularity::Runs, |run, after| depart(run, start(after), Span(0)));
         }
+    }
+}
+
+/// Call [`Output::look_at`] first.
+impl PortQueue for Output {
+    fn view(&self) -> BufferView<'_> {
+        let OutputBuffer { occupancy, tracker, .. } = &self.buffer;
+        BufferView { occupancy: *occupancy, range: tracker.range(*occupancy), per_vc: self.buffer.per_vc() }
+    }
+
+    fn start_range(&mut self) {
+        self.buffer.tracker.start_range(self.buffer.occupancy);
+    }
+
+    fn end(&self) -> PortEnd {
+        let state = self.buffer.state();
+        let leaves = |(label, &cells)| cells - self.buffer.awaiting_reassembly(label);
+        let waiting = state.waiting.iter_enumerated().filter(|_| !self.defers_order);
+        PortEnd { leave_later: waiting.map(leaves).collect(), state }
     }
 }
 

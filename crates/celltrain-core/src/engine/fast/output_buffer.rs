@@ -8,7 +8,6 @@ use std::collections::VecDeque;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::contended_port::BufferView;
 use super::run_queues::{ReportGranularity, RunQueues};
 use crate::cell::{Cell, Run};
 use crate::index::Label;
@@ -27,7 +26,7 @@ pub struct OutputBuffer {
     pub(super) capacity: u32,
     /// Number of waiting cells: those of the queue minus the first `deferred_dequeues`.
     pub(super) occupancy: u32,
-    tracker: QueueTracker,
+    pub(super) tracker: QueueTracker,
     fifo: VecDeque<Run>,
     /// Cells that have left ([`OutputBuffer::defer_dequeue`]) but are not yet removed from the queue and the per-VC
     /// counts.
@@ -183,15 +182,10 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns how sensitive the scheduler is to the order of cells of different VCs, if each VC has a queue of its
-    /// own. While there is room for all cells, this order only affects when queues fill.
-    pub fn keeps_vcs_apart(&self) -> Option<BacklogSensitivity> {
-        self.queues.as_ref().filter(|queues| queues.one_a_vc()).map(|queues| queues.backlog_sensitivity())
-    }
-
-    /// Returns whether the scheduler is affected by a queue that is empty for less than a cell time.
-    pub fn fills_exactly(&self) -> bool {
-        self.queues.as_ref().is_some_and(|queues| queues.backlog_sensitivity() == BacklogSensitivity::Exact)
+    /// Returns how sensitive the scheduler, if there is one, is to the order of cells of different VCs, and whether each
+    /// VC has a queue of its own. While there is room for all cells, this order then only affects when queues fill.
+    pub fn backlog_sensitivity(&self) -> Option<(BacklogSensitivity, bool)> {
+        self.queues.as_ref().map(|queues| (queues.backlog_sensitivity(), queues.one_a_vc()))
     }
 
     /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before the VC's next cell is
@@ -239,10 +233,6 @@ impl OutputBuffer {
     /// Asks the policy about the frame whose first cell has arrived.
     #[inline(never)]
     fn judge_frame(&mut self, cell: Cell) {
-        if self.admits_all() {
-            self.admission.pass_frame(cell.label());
-            return;
-        }
         self.dequeue_deferred();
         self.report_to_policy();
         let view = View {
@@ -353,47 +343,24 @@ impl OutputBuffer {
         &self.counts.per_vc
     }
 
-    /// Returns a probe's view of the buffer. Everything before now must be settled.
-    pub fn view(&self) -> BufferView<'_> {
-        BufferView { occupancy: self.occupancy, range: self.tracker.range(self.occupancy), per_vc: self.per_vc() }
-    }
-
-    /// Starts a new range for a sample.
-    pub fn start_range(&mut self) {
-        self.tracker.start_range(self.occupancy);
-    }
-
-    /// Returns the waiting cells. If there is a single queue, they are in the order of transmission; cells of frames
-    /// that are not yet whole come last.
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {
-        let awaiting =
-            self.awaiting_reassembly.iter().flatten().flat_map(|frame| &frame.runs).flat_map(|run| run.iter());
-        let queued = self.queues.iter().flat_map(|queues| queues.waiting());
-        self.fifo.iter().flat_map(|run| run.iter()).skip(self.deferred_dequeues as usize).chain(awaiting).chain(queued)
-    }
-
-    /// Returns the counters of each VC's cells, by label.
-    pub fn vc_counters(&self) -> impl Iterator<Item = PortCounters> {
-        self.admission.counters(self.per_vc())
-    }
-
     /// Returns the port's state for the results.
     pub fn state(&self) -> PortState {
-        let state = PortState {
-            counters: self.vc_counters().collect(),
+        let counters: TiVec<Label, PortCounters> = self.admission.counters(self.per_vc()).collect();
+        let forwarded = PortCounters::sum(counters.iter().copied()).forwarded;
+        assert_eq!(forwarded, self.gone, "what was not refused and does not wait has gone");
+        PortState {
+            counters,
             waiting: self.counts.per_vc.clone(),
             max_queue: self.tracker.max_queue(),
             replaced_results: self.admission.replaced_results(),
-        };
-        let forwarded = PortCounters::sum(self.vc_counters()).forwarded;
-        assert_eq!(forwarded, self.gone, "what was not refused and does not wait has gone");
-        state
+        }
     }
 
     #[inline]
     fn enqueue(&mut self, cell: Cell) {
-        self.count_in(Run { last: cell, cells: 1 });
+        if self.keeps_queue {
+            self.count_in(Run { last: cell, cells: 1 });
+        }
         self.occupancy += 1;
         self.tracker.rise(self.occupancy);
     }
@@ -401,9 +368,6 @@ impl OutputBuffer {
     /// Appends cells to the queue and adds them to the per-VC counts.
     #[inline]
     fn count_in(&mut self, run: Run) {
-        if !self.keeps_queue {
-            return;
-        }
         self.counts.put(run.last.label(), run.cells);
         if !self.apart {
             Run::append(&mut self.fifo, run);
@@ -450,6 +414,3 @@ impl OutputBuffer {
         self.admission.on_pushed_out(victim, pushed_out, arriving);
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -11,7 +11,6 @@
 //! from one port to hosts with the same lead, or those of one VC to a shaped port.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -89,42 +88,6 @@ pub(super) struct Passed {
     pub(super) label: Label,
     /// Time from the start of transmission at the beginning of the stage to the arrival here.
     pub(super) lead: Span,
-}
-
-/// The transparent ports on the paths of all stages that begin at one port.
-pub(super) struct PassedPorts {
-    /// Row offsets into `passed`, one per label, plus a final end offset.
-    first: Vec<u32>,
-    passed: Vec<Passed>,
-}
-
-impl PassedPorts {
-    /// Ends the path of a label, which consists of the ports added since the last call.
-    fn end_way(&mut self) {
-        self.first.push(index(self.passed.len()));
-    }
-
-    /// Returns how many ports were added since the last path ended.
-    fn under_way(&self) -> usize {
-        self.passed.len() - self.first[self.first.len() - 1] as usize
-    }
-
-    /// Returns the ports on the path of this label's stage, in order.
-    pub(super) fn of(&self, label: Label) -> &[Passed] {
-        let label = usize::from(label);
-        &self.passed[self.first[label] as usize..self.first[label + 1] as usize]
-    }
-
-    /// Creates a row of counts with an entry for each port and one for the end of each path.
-    pub(super) fn row(&self) -> Vec<u64> {
-        vec![0; self.passed.len() + self.first.len() - 1]
-    }
-
-    /// Returns the entries of one path in such a row.
-    pub(super) fn places(&self, label: Label) -> Range<usize> {
-        let label = usize::from(label);
-        self.first[label] as usize + label..self.first[label + 1] as usize + label + 1
-    }
 }
 
 /// The path of a VC's RM cells through a stage.
@@ -206,8 +169,8 @@ pub(super) struct Plan {
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
     /// By link and label; empty for transparent ports.
     pub(super) stages: TiVec<LinkIndex, TiVec<Label, Stage>>,
-    /// By link: the transparent ports on the paths of its stages.
-    pub(super) passed: TiVec<LinkIndex, PassedPorts>,
+    /// By link and label: the transparent ports on the path of a stage, in order.
+    pub(super) passed: TiVec<LinkIndex, TiVec<Label, Vec<Passed>>>,
     pub(super) controls: bool,
     pub(super) marks: bool,
     /// By link and label: the path of RM cells, if there are any; empty if no VC's rate is controlled.
@@ -243,7 +206,7 @@ impl Plan {
             stages: TiVec::with_capacity(network.links.len()),
             passed: TiVec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
-            marks: network.links.keys().any(|link| rate_control.marks(link)),
+            marks: network.links.keys().any(|link| rate_control.marks_above(link).is_some()),
             rm_ways: TiVec::with_capacity(network.links.len()),
             lanes: TiVec::new(),
             rm_event_lanes: 0,
@@ -311,18 +274,18 @@ impl Plan {
         // No stage begins at a transparent port.
         let vcs = if self.roles[start] == Role::Transparent { 0 } else { routing.next[start].len() };
         let mut stages = TiVec::with_capacity(vcs);
-        let mut passed_ports = PassedPorts { first: vec![0], passed: Vec::new() };
+        let mut all_passed = TiVec::with_capacity(vcs);
         let mut rm_ways = TiVec::with_capacity(if self.controls { vcs } else { 0 });
         for label in routing.next[start].keys().take(vcs) {
             let (mut link, mut at) = (start, label);
-            let mut lead = Span(0);
+            let (mut lead, mut passed) = (Span(0), Vec::new());
             let vc = routing.vcs[start][label];
             let mut rm_way = RmWay { vc, passes: Vec::new(), end: None };
             let end = loop {
                 lead = lead + times[link].cell_time + times[link].delay;
                 if rate_control.ends(vc, link) {
                     let lane = rm_event_lane((lead, true));
-                    rm_way.end = Some(RmEnd { lead, link, passed: passed_ports.under_way(), lane });
+                    rm_way.end = Some(RmEnd { lead, link, passed: passed.len(), lane });
                 }
                 rm_way.passes.extend(rate_control.allocator_at(link, at).map(|place| {
                     let lane = rm_event_lane((lead, false));
@@ -339,7 +302,7 @@ impl Plan {
                         link = next;
                         at = label;
                         match self.roles[link] {
-                            Role::Transparent => passed_ports.passed.push(Passed { link, label, lead }),
+                            Role::Transparent => passed.push(Passed { link, label, lead }),
                             Role::Contended(port) => {
                                 // Not a method: the lanes are borrowed.
                                 if let Some(&Some((memory, place))) = self.in_memory.get(link) {
@@ -358,13 +321,13 @@ impl Plan {
                 }
             };
             stages.push(Stage { lead, end });
-            passed_ports.end_way();
+            all_passed.push(passed);
             if self.controls {
                 rm_ways.push(rate_control.home(vc).map(|_| rm_way));
             }
         }
         self.stages.push(stages);
-        self.passed.push(passed_ports);
+        self.passed.push(all_passed);
         if self.controls {
             self.rm_ways.push(rm_ways);
         }

@@ -11,16 +11,15 @@ use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
 use super::output::{Output, Timing};
 use super::output_buffer::OutputBuffer;
 use super::plan::{MemoryPlace, MemoryPlan, NicIndex, PortIndex, Role, Stage, StageEnd};
-use super::port_plan::{PortBuilder, PortMode, PortOptions, PortPlan};
+use super::port_plan::{PortBuilder, PortPlan};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
-use crate::cancellation::{CancellationToken, Interrupted, all};
+use crate::cancellation::{Interrupted, all};
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::network::Vc;
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
-use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
 use crate::tie::{ServiceOrder, TieBreaker};
@@ -37,24 +36,18 @@ struct Draft {
 
 impl PortBuilder<'_> {
     /// Builds all contended ports and the links into them.
-    pub(super) fn ports(
-        &self,
-        options: PortOptions,
-        rate_control: &mut RateControl,
-        token: &CancellationToken<'_>,
-    ) -> Result<PortSet, Interrupted> {
+    pub(super) fn ports(&self) -> Result<PortSet, Interrupted> {
         let mut set = PortSet::default();
         for &link in &self.plan.contended {
             if let Some((memory, place)) = self.plan.in_memory(link) {
                 if place == MemoryPlace::default() {
-                    self.add_memory(&mut set, memory, options, rate_control, token)?;
+                    self.add_memory(&mut set, memory)?;
                 } else {
                     self.add_port_of_memory(&mut set, memory, place);
                 }
                 continue;
             }
-            let draft = self.draft(link, options, rate_control, token)?;
-            self.add_port(&mut set, link, draft, options);
+            self.add_port(&mut set, link, self.draft(link)?);
         }
         // The next port may be any port, so all must exist before.
         for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
@@ -74,52 +67,31 @@ impl PortBuilder<'_> {
     }
 
     /// Returns, by contended port, whether cells from other contended ports arrive there in streams.
-    pub(super) fn takes_cells(
-        &self,
-        mode: PortMode,
-        rate_control: &mut RateControl,
-        token: &CancellationToken<'_>,
-    ) -> Result<TiVec<PortIndex, bool>, Interrupted> {
-        let options = PortOptions { mode, is_looked_at: false };
-        let draft = |&link| self.draft(link, options, rate_control, token);
-        let takes = all(self.plan.contended.iter().map(draft).map(|draft| Ok(draft?.plan != PortPlan::Trains)))?;
-        Ok(takes.into())
+    pub(super) fn takes_cells(&self) -> Result<TiVec<PortIndex, bool>, Interrupted> {
+        Ok(all(self.plan.contended.iter().map(|&link| Ok(self.draft(link)?.plan != PortPlan::Trains)))?.into())
     }
 
-    fn draft(
-        &self,
-        link: LinkIndex,
-        options: PortOptions,
-        rate_control: &mut RateControl,
-        token: &CancellationToken<'_>,
-    ) -> Result<Draft, Interrupted> {
-        let &Self { network, routing, .. } = self;
-        token.tick(routing.vcs[link].len() + self.plan.upstream.of(link).len())?;
+    fn draft(&self, link: LinkIndex) -> Result<Draft, Interrupted> {
+        let Self { network, routing, .. } = self;
+        self.token.tick(routing.vcs[link].len() + self.plan.upstream.of(link).len())?;
         let port = &network.links[link];
-        let marks_above = rate_control.allocator(link).and_then(|allocator| allocator.marks_above());
         let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
         policy.at_port(&PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
         // With a single queue, cells leave in the order of arrival, whatever the scheduler.
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
-        let timing = self.timing(link, marks_above);
+        let timing = self.timing(link);
         let is_plain = queues.is_none()
             && !timing.notes
             && !timing.serve_first
             && policy.overflow() != Overflow::PushOutFront
             && policy.follower().is_none()
             && !routing.merging[link].contains(&true);
-        let (plan, reason) = self.port_plan(link, &timing, is_plain, options);
+        let (plan, reason) = self.port_plan(link, &timing, is_plain);
         Ok(Draft { policy, queues, timing, plan, reason })
     }
 
-    fn add_port(
-        &self,
-        set: &mut PortSet,
-        link: LinkIndex,
-        draft: Draft,
-        PortOptions { is_looked_at, .. }: PortOptions,
-    ) {
-        let &Self { network, routing, .. } = self;
+    fn add_port(&self, set: &mut PortSet, link: LinkIndex, draft: Draft) {
+        let &Self { network, ref routing, is_looked_at, .. } = self;
         let Draft { policy, queues, timing, plan, reason } = draft;
         let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
         let Timing { cell_time, longest_lead, latest_start, every_cell_matters, .. } = timing;
@@ -172,22 +144,15 @@ impl PortBuilder<'_> {
     }
 
     /// Adds the first port of a memory, which settles all of them.
-    fn add_memory(
-        &self,
-        set: &mut PortSet,
-        memory: MemoryIndex,
-        options: PortOptions,
-        rate_control: &mut RateControl,
-        token: &CancellationToken<'_>,
-    ) -> Result<(), Interrupted> {
-        let &Self { network, routing, times, .. } = self;
+    fn add_memory(&self, set: &mut PortSet, memory: MemoryIndex) -> Result<(), Interrupted> {
+        let Self { network, routing, times, .. } = self;
         let MemoryPlan { ports, upstream, .. } = &self.plan.memories[memory];
         let config = &network.memories[memory];
         let classes = network.cell_classes(routing, config);
         let (mut built, mut vcs) = (TiVec::with_capacity(ports.len()), TiVec::new());
         let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
         for (place, &link) in ports.iter_enumerated() {
-            let Draft { policy, queues, timing, .. } = self.draft(link, options, rate_control, token)?;
+            let Draft { policy, queues, timing, .. } = self.draft(link)?;
             let Timing { cell_time, longest_lead, latest_start, marks_above, notes, .. } = timing;
             assert!(!routing.merging[link].contains(&true), "no VCs merge in a memory");
             least_lead = least_lead.min(timing.least_lead);
@@ -239,8 +204,8 @@ impl PortBuilder<'_> {
     }
 
     /// Returns the times that determine a port's behaviour.
-    fn timing(&self, index: LinkIndex, marks_above: Option<u32>) -> Timing {
-        let &Self { network, routing, times, plan, end, .. } = self;
+    fn timing(&self, index: LinkIndex) -> Timing {
+        let &Self { network, ref routing, ref times, ref plan, end, .. } = self;
         let cell_time = times[index].cell_time;
         let stages = &plan.stages[index];
         let of_rms = plan
@@ -265,7 +230,7 @@ impl PortBuilder<'_> {
                 .zip(&routing.merging[index])
                 .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
             serve_first: network.service_order == ServiceOrder::BeforeArrivals,
-            marks_above,
+            marks_above: self.rate_control.marks_above(index),
             notes: network.links[index].allocator.is_some(),
         }
     }
@@ -298,7 +263,7 @@ impl PortBuilder<'_> {
 
     /// Returns where a VC's cells go next from a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
-        let plan = self.plan;
+        let plan = &self.plan;
         let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());
         let (to, label) = match stage.end {
             StageEnd::Port { port, input, label } => match &links.ingress[port] {

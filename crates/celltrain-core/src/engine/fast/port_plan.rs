@@ -1,7 +1,7 @@
 //! Selects the implementation of each contended port, once before the run. `celltrain run FILE --explain-plan` prints
 //! it.
 
-use typed_index_collections::TiSlice;
+use typed_index_collections::TiVec;
 
 use super::contended_port::ContendedPort;
 use super::ingress::MOST_INPUTS;
@@ -73,50 +73,65 @@ pub(super) struct TrainPlan {
 
 impl TrainPlan {
     pub(super) fn of(buffer: &OutputBuffer, timing: &Timing) -> Self {
-        let sensitivity = buffer.keeps_vcs_apart();
+        let sensitivity = buffer.backlog_sensitivity();
+        let fills_exactly = sensitivity.is_some_and(|(sensitivity, _)| sensitivity == BacklogSensitivity::Exact);
         Self {
-            any_order: sensitivity.is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
+            any_order: sensitivity.is_some_and(|(_, is_one_a_vc)| is_one_a_vc)
+                && !fills_exactly
                 && timing.marks_above.is_none()
                 && !timing.notes
                 // Otherwise an arrival at an empty queue would precede the departure of its instant.
                 && !timing.serve_first,
-            fills_in_order: sensitivity == Some(BacklogSensitivity::Order),
-            fills_exactly: buffer.fills_exactly(),
+            fills_in_order: sensitivity == Some((BacklogSensitivity::Order, true)),
+            fills_exactly,
             interleaves: !buffer.keeps_queue && !timing.every_cell_matters,
             loses_in_rounds: buffer.admission.loses_single_cells() && !buffer.keeps_queue,
         }
     }
 }
 
+/// Everything from which the contended ports of a run are built.
 pub(super) struct PortBuilder<'a> {
     pub(super) network: &'a Network,
-    pub(super) routing: &'a Routing,
-    pub(super) times: &'a TiSlice<LinkIndex, LinkTimes>,
-    pub(super) plan: &'a Plan,
+    pub(super) routing: Routing,
+    pub(super) times: TiVec<LinkIndex, LinkTimes>,
+    pub(super) rate_control: RateControl,
+    pub(super) plan: Plan,
     pub(super) end: Time,
     pub(super) clock: Clock,
     /// The partition simulated here; `None` for the whole network.
     pub(super) partition: Option<Partition<'a>>,
-}
-
-#[derive(Clone, Copy, Default)]
-pub(super) struct PortOptions {
-    pub(super) mode: PortMode,
+    mode: PortMode,
     /// True if a probe looks at queues during the run.
     pub(super) is_looked_at: bool,
+    pub(super) token: &'a CancellationToken<'a>,
 }
 
-impl PortBuilder<'_> {
+impl<'a> PortBuilder<'a> {
+    /// Makes the plan of a run. `traced` has the ports whose range is read, if queues are looked at during the run.
+    pub(super) fn new(
+        network: &'a Network,
+        mode: PortMode,
+        traced: Option<&[LinkIndex]>,
+        partition: Option<Partition<'a>>,
+        token: &'a CancellationToken<'a>,
+    ) -> Result<Self, Interrupted> {
+        let clock = network.clock();
+        token.check()?;
+        let routing = network.routing();
+        let times = LinkTimes::of(network, clock);
+        let rate_control = RateControl::new(network, &routing, clock, token)?;
+        let partition_of = |node| partition.map_or(0, |partition| partition.partitioning.of(node));
+        token.check()?;
+        let plan = Plan::new(network, &routing, &rate_control, &times, partition_of, traced.unwrap_or_default());
+        let (end, is_looked_at) = (network.end(clock), traced.is_some());
+        Ok(Self { network, routing, times, rate_control, plan, end, clock, partition, mode, is_looked_at, token })
+    }
+
     /// Selects the implementation of a port. Single cells are faster if cells arrive or leave one by one, because a
     /// contended port feeds the port or follows it. Elsewhere trains stay whole. `is_plain` is true if the port is
     /// first in, first out, and a departure time is only a sum.
-    pub(super) fn port_plan(
-        &self,
-        link: LinkIndex,
-        timing: &Timing,
-        is_plain: bool,
-        PortOptions { mode, is_looked_at }: PortOptions,
-    ) -> (PortPlan, String) {
+    pub(super) fn port_plan(&self, link: LinkIndex, timing: &Timing, is_plain: bool) -> (PortPlan, String) {
         if let Some((memory, _)) = self.plan.in_memory(link) {
             return self.memory_plan(memory);
         }
@@ -127,7 +142,7 @@ impl PortBuilder<'_> {
         let is_last_behind_one = !timing.every_cell_matters && upstream.len() == 1;
         let at_once = is_last_behind_one
             && is_plain
-            && !is_looked_at
+            && !self.is_looked_at
             && self.brings_cells(upstream[0])
             && self.are_together(self.beginning(upstream[0]), link);
         let cells = match (at_once, is_plain) {
@@ -136,7 +151,7 @@ impl PortBuilder<'_> {
             _ => PortPlan::Queues,
         };
         let trains = PortPlan::Trains;
-        match mode {
+        match self.mode {
             PortMode::Trains => (trains, "forced for a test".into()),
             _ if upstream.len() > MOST_INPUTS => (trains, format!("more than {MOST_INPUTS} links feed it")),
             PortMode::Streams => (cells, "forced for a test".into()),
@@ -211,14 +226,9 @@ pub(in crate::engine) fn explain(
     network: &Network,
     token: &CancellationToken<'_>,
 ) -> Result<Vec<PortExplanation>, Interrupted> {
-    let clock = network.clock();
-    let routing = network.routing();
-    let times = LinkTimes::of(network, clock);
-    let mut rate_control = RateControl::new(network, &routing, clock, token)?;
-    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[]);
-    let end = network.end(clock);
-    let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, partition: None };
-    let PortSet { ports, plans, .. } = builder.ports(PortOptions::default(), &mut rate_control, token)?;
+    let builder = PortBuilder::new(network, PortMode::default(), None, None, token)?;
+    let PortSet { ports, plans, .. } = builder.ports()?;
+    let PortBuilder { plan, routing, .. } = builder;
     let explain = |link: LinkIndex| {
         let (code, details, why) = match plan.roles[link] {
             Role::Host(_) => ("host", Vec::new(), "frames leave a host whole and in order".to_string()),

@@ -2,13 +2,15 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::contended_port::{BufferView, ContendedPort};
+use super::contended_port::{ContendedPort, QueuePort};
 use super::fabric::Fabric;
-use super::memory_ports::{MemoryPort, MemoryPorts};
+use super::memory_ports::MemoryPorts;
 use super::plan::{Passed, PortIndex, Role, StageEnd};
+use super::port_queue::{PortEnd, PortQueue};
+use super::train_port::TrainPort;
 use super::{Engine, Outcome};
 use crate::cancellation::CancellationToken;
-use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::index::{LinkIndex, MemoryIndex, VcIndex};
 use crate::memory::{Memory, MemoryState};
 use crate::metrics::FinalState;
 use crate::port::{PortCounters, PortState};
@@ -29,26 +31,33 @@ impl Engine<'_> {
             match self.fabric.plan.roles[link] {
                 Role::Host(number) => self.nics[number].start_range(now),
                 Role::Shaped(_) => self.fabric.rate_control.port_mut(link).expect("its role says so").start_range(),
-                Role::Contended(number) => match self.in_memory_mut(number) {
-                    Some(port) => port.start_range(),
-                    None => self.ports[number].start_range(),
-                },
+                Role::Contended(number) => self.queue_mut(number).start_range(),
                 Role::Transparent => unreachable!("ports whose range is read count as contended"),
             }
         }
     }
 
-    /// Returns a port that is in a memory.
-    pub(super) fn in_memory(&self, port: PortIndex) -> Option<&MemoryPort> {
-        let (first, place) = self.ports[port].in_memory(port)?;
-        let ContendedPort::Memory(ports) = &self.ports[first] else { unreachable!("{HAS_THE_MEMORY}") };
-        Some(ports.port(place))
+    /// Returns the queue of a contended port.
+    pub(super) fn queue(&self, port: PortIndex) -> &dyn PortQueue {
+        let (unit, place) = self.ports[port].unit(port);
+        match &self.ports[unit] {
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => output,
+            ContendedPort::Stream(port) => &port.fifo,
+            &ContendedPort::AtOnce(port) => &self.at_once[port].fifo,
+            ContendedPort::Memory(ports) => ports.port(place),
+            ContendedPort::InMemory(..) => unreachable!("{HAS_THE_MEMORY}"),
+        }
     }
 
-    fn in_memory_mut(&mut self, port: PortIndex) -> Option<&mut MemoryPort> {
-        let (first, place) = self.ports[port].in_memory(port)?;
-        let ContendedPort::Memory(ports) = &mut self.ports[first] else { unreachable!("{HAS_THE_MEMORY}") };
-        Some(&mut ports.ports_mut()[place])
+    fn queue_mut(&mut self, port: PortIndex) -> &mut dyn PortQueue {
+        let (unit, place) = self.ports[port].unit(port);
+        match &mut self.ports[unit] {
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => output,
+            ContendedPort::Stream(port) => &mut port.fifo,
+            &mut ContendedPort::AtOnce(port) => &mut self.at_once[port].fifo,
+            ContendedPort::Memory(ports) => &mut ports.ports_mut()[place],
+            ContendedPort::InMemory(..) => unreachable!("{HAS_THE_MEMORY}"),
+        }
     }
 
     /// Returns the ports of a memory.
@@ -78,10 +87,7 @@ impl Engine<'_> {
                 let port = self.fabric.rate_control.port(link).expect("its role says so");
                 PortEnd { state: port.state(), leave_later: TiVec::new() }
             }
-            Role::Contended(number) => match self.in_memory(number) {
-                Some(port) => port.end(),
-                None => self.ports[number].end(&self.at_once),
-            },
+            Role::Contended(number) => self.queue(number).end(),
             Role::Transparent => {
                 let vcs = self.routing.vcs[link].len();
                 let (counters, waiting) = (ti_vec![PortCounters::default(); vcs], ti_vec![0; vcs]);
@@ -106,12 +112,12 @@ impl Engine<'_> {
                 continue;
             }
             for label in self.fabric.plan.stages[link].keys() {
-                let late = &self.fabric.late.counts[link][self.fabric.plan.passed[link].places(label)];
+                let late = &self.fabric.late.counts[link][label];
                 let PortEnd { state, leave_later } = &ends[link];
                 let forwarded = state.counters[label].forwarded;
                 // Cells whose departure is known.
                 let known = forwarded + leave_later.get(label).map_or(0, |&cells| u64::from(cells));
-                for (Passed { link, label, .. }, late) in self.fabric.plan.passed[link].of(label).iter().zip(late) {
+                for (Passed { link, label, .. }, late) in self.fabric.plan.passed[link][label].iter().zip(late) {
                     let passed = known - late;
                     let port = &mut ends[*link].state;
                     // Branches of a merge have the same label here.
@@ -160,19 +166,6 @@ impl Engine<'_> {
 
 const HAS_THE_MEMORY: &str = "the first port of a memory has it";
 
-pub(super) struct PortEnd {
-    pub(super) state: PortState,
-    /// By VC: waiting cells whose later departure is known. Empty if no departure is known in advance.
-    pub(super) leave_later: TiVec<Label, u32>,
-}
-
-impl PortEnd {
-    /// Creates the state of a port from which all waiting cells leave later, in order.
-    pub(super) fn in_order(state: PortState) -> Self {
-        Self { leave_later: state.waiting.clone(), state }
-    }
-}
-
 /// A probe's view of the queues at an instant at which every port is settled.
 pub(super) struct Seen<'a> {
     engine: &'a Engine<'a>,
@@ -187,13 +180,6 @@ impl Seen<'_> {
     fn shaped(&self, link: LinkIndex) -> &ShapedPort {
         self.engine.fabric.rate_control.port(link).expect("its role says so")
     }
-
-    fn contended(&self, port: PortIndex) -> BufferView<'_> {
-        match self.engine.in_memory(port) {
-            Some(port) => port.view(),
-            None => self.engine.ports[port].view(&self.engine.at_once),
-        }
-    }
 }
 
 impl Queues for Seen<'_> {
@@ -201,7 +187,7 @@ impl Queues for Seen<'_> {
         match self.role(link) {
             Role::Host(number) => self.engine.nics[number].state(self.now).waiting.iter().sum(),
             Role::Shaped(_) => self.shaped(link).occupancy(),
-            Role::Contended(number) => self.contended(number).occupancy,
+            Role::Contended(number) => self.engine.queue(number).view().occupancy,
             Role::Transparent => 0,
         }
     }
@@ -210,7 +196,7 @@ impl Queues for Seen<'_> {
         match self.role(link) {
             Role::Host(number) => self.engine.nics[number].range(self.now),
             Role::Shaped(_) => self.shaped(link).buffer().range(),
-            Role::Contended(number) => self.contended(number).range,
+            Role::Contended(number) => self.engine.queue(number).view().range,
             Role::Transparent => unreachable!("ports whose range is read count as contended"),
         }
     }
@@ -219,7 +205,7 @@ impl Queues for Seen<'_> {
         match self.role(link) {
             Role::Host(number) => into.extend(self.engine.nics[number].state(self.now).waiting),
             Role::Shaped(_) => into.extend(self.shaped(link).per_vc()),
-            Role::Contended(number) => into.extend(self.contended(number).per_vc),
+            Role::Contended(number) => into.extend(self.engine.queue(number).view().per_vc),
             Role::Transparent => into.extend(self.engine.routing.vcs[link].iter().map(|_| 0)),
         }
     }

@@ -95,7 +95,7 @@ impl RmEvents {
     pub(super) fn leaves(&mut self, cell: RmDeparture, plan: &Plan, horizon: Time, late: &mut Late) -> bool {
         let RmDeparture { link, label, start } = cell;
         let end = plan.rm_end(link, label);
-        let (passed, behind) = late.counts[link][plan.passed[link].places(label)].split_at_mut(end.passed);
+        let (passed, behind) = late.counts[link][label].split_at_mut(end.passed);
         // It never reaches the ports after the end of its loop.
         for late in behind {
             *late += 1;
@@ -105,7 +105,7 @@ impl RmEvents {
             self.left[link][label] += 1;
             return true;
         }
-        for (late, port) in passed.iter_mut().zip(plan.passed[link].of(label)) {
+        for (late, port) in passed.iter_mut().zip(&plan.passed[link][label]) {
             *late += u64::from(start + port.lead > horizon);
         }
         if horizon < late.end {
@@ -119,8 +119,8 @@ impl RmEvents {
     pub(super) fn move_horizon(&mut self, plan: &Plan, before: Time, horizon: Time, late: &mut Late) {
         self.under_way.retain(|&RmDeparture { link, label, start }| {
             let end = plan.rm_end(link, label);
-            let counts = &mut late.counts[link][plan.passed[link].places(label)][..end.passed];
-            for (late, port) in counts.iter_mut().zip(plan.passed[link].of(label)) {
+            let counts = &mut late.counts[link][label][..end.passed];
+            for (late, port) in counts.iter_mut().zip(&plan.passed[link][label]) {
                 let arrival = start + port.lead;
                 *late = *late - u64::from(arrival > before) + u64::from(arrival > horizon);
             }

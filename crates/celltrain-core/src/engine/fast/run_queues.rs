@@ -7,12 +7,12 @@ use typed_index_collections::TiVec;
 
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-pub use crate::scheduler::waiting::ReportGranularity;
+pub(super) use crate::scheduler::waiting::ReportGranularity;
 use crate::scheduler::waiting::{Counts, Queue, Sent, WaitingRuns};
 use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service};
 
 /// Runs of cells waiting in several queues.
-pub struct RunQueues {
+pub(super) struct RunQueues {
     /// Number of each VC's queue, by label.
     queue_of: TiVec<Label, usize>,
     all: Vec<Queue>,
@@ -23,7 +23,7 @@ pub struct RunQueues {
 
 impl RunQueues {
     /// Creates the queues of a scheduler, all empty.
-    pub fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
+    pub(super) fn new(Service { queues, queue_of, scheduler }: Service) -> Self {
         let none = Run { last: Cell::NONE, cells: 0 };
         let queue = Queue { cells: 0, front: none, behind: VecDeque::new(), unreported: 0 };
         Self { queue_of, all: vec![queue; queues], scheduler, sent: Vec::new() }
@@ -31,7 +31,7 @@ impl RunQueues {
 
     /// Appends cells to their VC's queue.
     #[inline]
-    pub fn push(&mut self, run: Run) {
+    pub(super) fn push(&mut self, run: Run) {
         let number = self.queue_of[run.last.label()];
         let queue = &mut self.all[number];
         queue.cells += run.cells;
@@ -46,14 +46,14 @@ impl RunQueues {
     }
 
     /// Passes a cell of a VC through the empty queues; it is sent before another cell arrives.
-    pub fn bypass_queue(&mut self, label: Label) {
+    pub(super) fn bypass_queue(&mut self, label: Label) {
         self.scheduler.serve_alone(self.queue_of[label], self.all.len());
     }
 
     /// Sends the next `cells` cells, subtracts them from the counts and reports them in order. At least that many must
     /// wait. With [`ReportGranularity::Each`], all earlier departures must have been reported.
     #[inline]
-    pub fn serve(
+    pub(super) fn serve(
         &mut self,
         cells: u32,
         counts: &mut Counts,
@@ -68,42 +68,35 @@ impl RunQueues {
     }
 
     /// Reports the sent cells of runs of which other cells still wait.
-    pub fn report_parts(&mut self, mut report: impl FnMut(Run)) {
+    pub(super) fn report_parts(&mut self, mut report: impl FnMut(Run)) {
         for Queue { front, unreported, .. } in self.all.iter_mut().filter(|queue| queue.unreported > 0) {
             report(Run { last: front.last.not_last(), cells: std::mem::take(unreported) });
         }
     }
 
     /// Returns how sensitive the scheduler is to the order and time in which empty queues fill.
-    pub fn backlog_sensitivity(&self) -> BacklogSensitivity {
+    pub(super) fn backlog_sensitivity(&self) -> BacklogSensitivity {
         self.scheduler.backlog_sensitivity()
     }
 
     /// Returns whether no two VCs share a queue.
-    pub fn one_a_vc(&self) -> bool {
+    pub(super) fn one_a_vc(&self) -> bool {
         self.queue_of.iter().copied().eq(0..self.all.len())
     }
 
     /// Returns the number of cells waiting in the queue of a VC.
-    pub fn ahead(&self, label: Label) -> u32 {
+    pub(super) fn ahead(&self, label: Label) -> u32 {
         self.all[self.queue_of[label]].cells
     }
 
     /// Returns a lower bound on the number of cells sent up to and including the next one that ends a frame. There must
     /// be waiting cells.
-    pub fn least_to_an_end(&self) -> u32 {
+    pub(super) fn least_to_an_end(&self) -> u32 {
         if self.all.len() > FEW {
             return 1;
         }
         let waiting = self.all.iter().filter(|queue| queue.cells > 0);
         waiting.map(|queue| queue.front.cells).min().unwrap_or(1)
-    }
-
-    /// Returns the waiting cells, queue by queue.
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = Cell> {
-        let runs = |queue: &Queue| std::iter::once(queue.front).chain(queue.behind.clone());
-        self.all.iter().filter(|queue| queue.cells > 0).flat_map(runs).flat_map(Run::iter)
     }
 }
 

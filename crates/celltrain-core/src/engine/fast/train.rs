@@ -75,7 +75,8 @@ impl Train {
     /// Appends `later` if it continues this train at the same period. Returns whether it was appended.
     #[inline]
     pub(super) fn absorbs(&mut self, later: &Train) -> bool {
-        let goes_on = self.goes_on_with(later);
+        // RM cells have numbers of their own, so two different ones are never equal.
+        let goes_on = self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next;
         if goes_on {
             self.cells += later.cells;
             self.ends_frame = later.ends_frame;
@@ -89,13 +90,6 @@ impl Train {
         self.cells -= back;
         self.ends_frame = false;
         back
-    }
-
-    /// Returns whether a later train of the same frame continues this one at the same period.
-    #[inline]
-    fn goes_on_with(&self, later: &Train) -> bool {
-        // RM cells have numbers of their own, so two different ones are never equal.
-        self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next
     }
 }
 

@@ -1,14 +1,15 @@
 //! Ports that share a memory: admission by the memory, and cells that it removes from other ports.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
+use crate::engine::predictions::LossRecorder;
 use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::memory::{
-    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, Pauses, PolicyScope, QueueConfig, QueueEnd,
+    CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, Pauses, PolicyScope, QueueConfig,
     QueueIndex, Refusal, Removal, Side,
 };
 use crate::network::{LinkTimes, Network, Routing};
@@ -107,32 +108,7 @@ pub(super) struct SharedMemory<'a> {
     /// Pause frames that the engine has not sent yet.
     pause_frames: Vec<PauseChange>,
     /// Records the cells that are lost, for predictions.
-    pub(super) recorder: Option<Recorder>,
-}
-
-/// Records which of the cells that arrive at a memory are lost.
-#[derive(Default)]
-pub(super) struct Recorder {
-    /// By arrival: true if the cell was lost on arrival or removed later.
-    pub(super) drops: Vec<bool>,
-    /// Numbers of the cells that wait in each queue, in order.
-    waiting: BTreeMap<QueueIndex, VecDeque<usize>>,
-}
-
-impl Recorder {
-    fn arrive(&mut self) -> usize {
-        self.drops.push(false);
-        self.drops.len() - 1
-    }
-
-    fn remove(&mut self, queue: QueueIndex, end: QueueEnd) {
-        let waiting = self.waiting.entry(queue).or_default();
-        let number = match end {
-            QueueEnd::Head => waiting.pop_front(),
-            QueueEnd::Tail => waiting.pop_back(),
-        };
-        self.drops[number.expect("the cell was recorded when it entered")] = true;
-    }
+    pub(super) recorder: Option<LossRecorder>,
 }
 
 /// The result of making room for an arriving cell.
@@ -254,13 +230,9 @@ impl<'a> SharedMemory<'a> {
     ) -> Room {
         let class = self.classes.get(link, cell.label());
         self.memory.arrive(class, now);
-        let number = self.recorder.as_mut().map_or(0, Recorder::arrive);
         let room = self.place(ports, link, cell, now, emit);
-        if let Some((recorder, queue)) = self.recorder.as_mut().zip(class.egress) {
-            match room {
-                Room::Found => recorder.waiting.entry(queue).or_default().push_back(number),
-                Room::NotFound(_) | Room::FrameCut => recorder.drops[number] = true,
-            }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.arrive(class.egress, room == Room::Found);
         }
         room
     }
@@ -364,8 +336,8 @@ impl<'a> SharedMemory<'a> {
     pub(super) fn leave(&mut self, link: LinkIndex, cell: Cell, now: Time, mut emit: impl FnMut(AtMemory<'_>)) {
         let class = self.classes.get(link, cell.label());
         self.memory.leave(class, now);
-        if let Some((recorder, queue)) = self.recorder.as_mut().zip(class.egress) {
-            recorder.waiting.entry(queue).or_default().pop_front();
+        if let Some(recorder) = &mut self.recorder {
+            recorder.leave(class.egress);
         }
         if let Some(cut) = self.cut_frames.get_mut(&(link, cell.label())).filter(|_| !cell.is_rm()) {
             // Cells of a VC leave in order.

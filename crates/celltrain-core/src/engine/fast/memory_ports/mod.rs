@@ -7,7 +7,6 @@
 
 mod calendar;
 mod port;
-mod recorder;
 
 use typed_index_collections::{TiSlice, TiVec};
 
@@ -16,6 +15,7 @@ use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
 use super::output::Arrival;
 use super::plan::MemoryPlace;
 use crate::cell::{Cell, Run};
+use crate::engine::predictions::LossRecorder;
 use crate::events::Loss;
 use crate::index::{Label, LinkIndex};
 use crate::memory::{
@@ -28,7 +28,6 @@ use crate::port::admission::Verdict;
 use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
-use recorder::Recorder;
 
 /// Returns whether the fast engine runs the memories of a network: no pause stops a link, and a batch has a place for
 /// the cells of all inputs of each switch with a memory.
@@ -63,7 +62,7 @@ struct Switch {
     /// Arrivals noted for the allocators of ports, and not yet taken.
     arrivals: Vec<(LinkIndex, Arrival)>,
     /// Records the cells that are lost, for predictions.
-    recorder: Option<Recorder>,
+    recorder: Option<LossRecorder>,
 }
 
 /// A VC that crosses the memory.
@@ -188,12 +187,12 @@ impl MemoryPorts {
 
     /// Starts to record which of the cells that arrive are lost.
     pub(super) fn record(&mut self) {
-        self.switch.recorder = Some(Recorder::default());
+        self.switch.recorder = Some(LossRecorder::default());
     }
 
     /// Returns the record: by arrival, true if the cell was lost.
     pub(super) fn take_record(&mut self) -> Vec<bool> {
-        self.switch.recorder.take().map(Recorder::into_losses).unwrap_or_default()
+        self.switch.recorder.take().map(LossRecorder::into_losses).unwrap_or_default()
     }
 
     /// Gives the policy of a pool predictions: by arrival, true if Longest Queue Drop loses the cell.

@@ -5,9 +5,8 @@ use std::collections::VecDeque;
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
-use crate::engine::fast::contended_port::BufferView;
 use crate::engine::fast::egress::Egress;
-use crate::engine::fast::results::PortEnd;
+use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue};
 use crate::index::{Label, LinkIndex};
 use crate::memory::{CellClass, QueueEnd};
 use crate::policy::BufferPolicy;
@@ -209,22 +208,23 @@ impl MemoryPort {
         }
     }
 
-    pub(in crate::engine::fast) fn start_range(&mut self) {
-        self.tracker.start_range(self.occupancy);
-    }
-
     /// Returns `Y_i`, the waiting cells of each VC.
     pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
         &self.counts.per_vc
     }
+}
 
-    /// Returns what probes see, with the counts up to date.
-    pub(in crate::engine::fast) fn view(&self) -> BufferView<'_> {
+/// The counts must be up to date.
+impl PortQueue for MemoryPort {
+    fn view(&self) -> BufferView<'_> {
         BufferView { occupancy: self.occupancy, range: self.tracker.range(self.occupancy), per_vc: self.per_vc() }
     }
 
-    /// Returns the state at the horizon, with the counts up to date.
-    pub(in crate::engine::fast) fn end(&self) -> PortEnd {
+    fn start_range(&mut self) {
+        self.tracker.start_range(self.occupancy);
+    }
+
+    fn end(&self) -> PortEnd {
         let state = PortState {
             counters: self.admission.counters(&self.counts.per_vc).collect(),
             waiting: self.counts.per_vc.clone(),

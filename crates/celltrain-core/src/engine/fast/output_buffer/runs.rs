@@ -10,7 +10,11 @@ impl OutputBuffer {
     #[inline]
     pub fn fate(&mut self, cell: Cell) -> FrameOutcome {
         if self.admission.take_start(cell.label()) {
-            self.judge_frame(cell);
+            if self.admits_all() {
+                self.admission.pass_frame(cell.label());
+            } else {
+                self.judge_frame(cell);
+            }
         }
         self.admission.fate(cell)
     }
@@ -21,7 +25,9 @@ impl OutputBuffer {
     pub fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
         self.admission.on_run(run);
-        self.count_in(run);
+        if self.keeps_queue {
+            self.count_in(run);
+        }
         self.occupancy += run.cells;
         self.tracker.include(range);
         self.defer_dequeue(gone);

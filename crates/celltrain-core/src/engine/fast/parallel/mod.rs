@@ -21,19 +21,18 @@ use super::fabric::{Delivery, Fabric, schedule_lane};
 use super::links::NEVER;
 use super::links::StreamIndex;
 use super::plan::LaneIndex;
-use super::results::PortEnd;
+use super::port_queue::PortEnd;
 use super::train::Arriving;
-use super::{Advance, Engine, Outcome, Plan, PortBuilder, PortMode, Progress};
+use super::{Advance, Engine, Outcome, PortBuilder, PortMode, Progress};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
 use crate::end_systems::partition::{EndMessages, Ends};
-use crate::index::{FlowIndex, LinkIndex, MemoryIndex};
+use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex};
 use crate::memory::MemoryState;
 use crate::metrics::RunResult;
-use crate::network::{LinkTimes, Network};
+use crate::network::Network;
 use crate::probe::Nothing;
-use crate::rate_control::RateControl;
 use crate::units::{Span, Time};
 pub(super) use partitioning::{Partition, Partitioning};
 use routes::{Frames, Routes};
@@ -129,16 +128,8 @@ fn partitioning(
     if options.threads < 2 {
         return Ok(None);
     }
-    let clock = network.clock();
-    let routing = network.routing();
-    let times = LinkTimes::of(network, clock);
-    let mut rate_control = RateControl::new(network, &routing, clock, token)?;
-    let plan = Plan::new(network, &routing, &rate_control, &times, |_| 0, &[]);
-    token.check()?;
-    let end = network.end(clock);
-    let builder = PortBuilder { network, routing: &routing, times: &times, plan: &plan, end, clock, partition: None };
-    let takes_cells = builder.takes_cells(mode, &mut rate_control, token)?;
-    Partitioning::new(network, &plan, &times, &takes_cells, options, token)
+    let builder = PortBuilder::new(network, mode, None, None, token)?;
+    Partitioning::new(network, &builder.plan, &builder.times, &builder.takes_cells()?, options, token)
 }
 
 /// The messages from one partition to another at the end of a window.
@@ -323,7 +314,10 @@ impl Engine<'_> {
         let mut cells = &messages.cells[..];
         for (stream, count) in messages.streams.drain(..) {
             let (of_stream, rest) = cells.split_at(count);
-            self.arrive(stream, of_stream);
+            let mut downstream = self.downstream().0;
+            for &Arriving { time, cell } in of_stream {
+                downstream.push(stream, time, cell);
+            }
             cells = rest;
         }
         messages.cells.clear();
@@ -393,7 +387,7 @@ fn simulated_by(network: &Network, partition: Partition<'_>) -> Ends {
 struct EndedPartition {
     ports: TiVec<LinkIndex, PortEnd>,
     memories: TiVec<MemoryIndex, MemoryState>,
-    late: TiVec<LinkIndex, Vec<u64>>,
+    late: TiVec<LinkIndex, TiVec<Label, Box<[u64]>>>,
     end_systems: EndSystems,
     edge: Edge,
 }

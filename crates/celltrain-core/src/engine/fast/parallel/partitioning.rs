@@ -28,7 +28,7 @@ pub(in crate::engine::fast) struct Partitioning {
 }
 
 #[derive(Clone, Copy)]
-pub(in crate::engine::fast) struct Partition<'p> {
+pub(in crate::engine) struct Partition<'p> {
     pub(in crate::engine::fast) partitioning: &'p Partitioning,
     pub(in crate::engine::fast) number: u32,
 }

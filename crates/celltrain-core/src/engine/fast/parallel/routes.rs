@@ -71,8 +71,8 @@ impl Routes {
             }
         });
         let flows = network.flows.iter_enumerated().map(|(number, flow)| (number, flow.data_vc));
-        let at_work = |port: PortIndex| engine.ports[port].at_work(port);
-        let ports: BTreeSet<PortIndex> = engine.ports.keys().filter(sends_elsewhere).map(at_work).collect();
+        let unit = |port: PortIndex| engine.ports[port].unit(port).0;
+        let ports: BTreeSet<PortIndex> = engine.ports.keys().filter(sends_elsewhere).map(unit).collect();
         Self {
             ports: ports.into_iter().collect(),
             streams: streams.map(|(number, stream)| (number, partition_of_port(stream.port))).collect(),

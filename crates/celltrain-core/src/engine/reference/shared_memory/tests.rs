@@ -1,5 +1,6 @@
 use super::*;
-use crate::engine::Engine;
+use crate::cancellation::CancellationToken;
+use crate::engine::{Engine, explain_plan};
 use crate::events::{Event, Observer};
 use crate::index::{FlowIndex, NodeIndex};
 use crate::memory::longest_queue_drop::Variant;
@@ -15,7 +16,7 @@ use crate::probe::Probe;
 use crate::tcp::{TcpConfig, TcpOptions};
 use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::{TrafficConfig, constant_rate};
-use crate::units::{Bytes, Duration};
+use crate::units::{BitRate, Bytes, Duration};
 
 /// A switch whose inputs each send one-cell packets at line rate to an output, all outputs of which share a memory.
 /// `outputs`: by input, the number of its output.
@@ -37,20 +38,24 @@ fn star(outputs: &[usize], slow: &str, duration: &str) -> Network {
         .collect();
     let mut network = Network::new(graph, duration.parse().unwrap());
     for (i, &output) in outputs.iter().enumerate() {
-        let path = vec![inputs[i], ports[output]];
-        let back = path.iter().rev().map(|&link| Graph::way_back(link)).collect();
-        let [data_vc, ack_vc] =
-            [path, back].map(|path| network.vcs.push_and_get_key(Vc { name: format!("vc{i}"), path, ..Vc::default() }));
-        network.flows.push(Flow {
-            name: format!("flow{i}"),
-            data_vc,
-            ack_vc,
-            start: Duration::default(),
-            tcp: TcpConfig::Vanilla(TcpOptions::default()),
-            traffic: TrafficConfig::ConstantRate(constant_rate::Config { rate: fast, packet: Bytes { bytes: 1 } }),
-        });
+        add_flow(&mut network, i, vec![inputs[i], ports[output]], fast);
     }
     network
+}
+
+/// Adds flow `i`, which sends one-cell packets.
+fn add_flow(network: &mut Network, i: usize, path: Vec<LinkIndex>, rate: BitRate) {
+    let back = path.iter().rev().map(|&link| Graph::way_back(link)).collect();
+    let [data_vc, ack_vc] =
+        [path, back].map(|path| network.vcs.push_and_get_key(Vc { name: format!("vc{i}"), path, ..Vc::default() }));
+    network.flows.push(Flow {
+        name: format!("flow{i}"),
+        data_vc,
+        ack_vc,
+        start: Duration::default(),
+        tcp: TcpConfig::Vanilla(TcpOptions::default()),
+        traffic: TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1 } }),
+    });
 }
 
 /// Puts ports into a memory with one pool, without reserves, and a queue of priority 0 for each port.
@@ -128,6 +133,20 @@ fn a_memory_of_one_port_is_its_buffer() {
             assert_eq!(memory.max_used_cells, own.ports[N_SOURCE_BOTTLENECK].max_queue_cells, "{name}");
         }
     }
+}
+
+#[test]
+fn the_ports_of_a_memory_are_settled_together_in_the_fast_engine() {
+    let mut network = star(&[0, 1, 0], "50Mbps", "1ms");
+    let ports = outputs_of(&network);
+    share(&mut network, ports.clone(), 100, complete_sharing::Config {});
+    let explained = explain_plan(&network, &CancellationToken::never()).unwrap();
+    for port in &explained {
+        assert_eq!(port.code == "memory", ports.contains(&port.link), "{port:?}");
+    }
+    let why = &explained[usize::from(ports[0])].why;
+    assert_eq!(why, "it shares memory memory, whose 2 ports are settled together");
+    assert!(run(&network).memories.iter().all(|memory| memory.max_used_cells > 0));
 }
 
 #[test]
@@ -398,17 +417,7 @@ fn ring(duration: &str) -> Network {
     for i in 0..3 {
         let to = (i + 2) % 3;
         let path = vec![hosts[i], between[i], between[(i + 1) % 3], Graph::way_back(hosts[to])];
-        let back = path.iter().rev().map(|&link| Graph::way_back(link)).collect();
-        let [data_vc, ack_vc] =
-            [path, back].map(|path| network.vcs.push_and_get_key(Vc { name: format!("vc{i}"), path, ..Vc::default() }));
-        network.flows.push(Flow {
-            name: format!("flow{i}"),
-            data_vc,
-            ack_vc,
-            start: Duration::default(),
-            tcp: TcpConfig::Vanilla(TcpOptions::default()),
-            traffic: TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: Bytes { bytes: 1 } }),
-        });
+        add_flow(&mut network, i, path, rate);
     }
     for (i, &switch) in switches.iter().enumerate() {
         let outputs = network.links.iter_enumerated().filter(|(_, link)| link.from == switch);

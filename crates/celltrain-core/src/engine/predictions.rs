@@ -1,0 +1,70 @@
+//! The losses of Longest Queue Drop, from which policies of memories take their predictions.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::cancellation::Interrupted;
+use crate::index::MemoryIndex;
+use crate::memory::{PoolConfig, PoolIndex, QueueEnd, QueueIndex, longest_queue_drop};
+use crate::network::Network;
+
+/// Returns the predictions that pools of a network need. `record` runs a network and returns the losses of a memory.
+pub(super) fn predictions(
+    network: &Network,
+    mut record: impl FnMut(&Network, MemoryIndex) -> Result<Vec<bool>, Interrupted>,
+) -> Result<Vec<(MemoryIndex, PoolIndex, Vec<bool>)>, Interrupted> {
+    let needs = |pool: &PoolConfig| pool.policy.needs_predictions();
+    let mut predictions = Vec::new();
+    for (number, memory) in network.memories.iter_enumerated() {
+        for pool in memory.pools.keys().filter(|&pool| needs(&memory.pools[pool])) {
+            let mut network = network.clone();
+            let pools = network.memories.iter_mut().flat_map(|memory| &mut memory.pools);
+            for pool in pools.filter(|pool| needs(pool)) {
+                pool.policy = longest_queue_drop::Config::default().into();
+            }
+            predictions.push((number, pool, record(&network, number)?));
+        }
+    }
+    Ok(predictions)
+}
+
+/// Records which of the cells that arrive at a memory are lost.
+#[derive(Default)]
+pub(super) struct LossRecorder {
+    /// By arrival: true if the cell was lost on arrival or removed later.
+    losses: Vec<bool>,
+    /// By queue on the egress side: the arrivals of the cells that wait, in order.
+    waiting: BTreeMap<QueueIndex, VecDeque<usize>>,
+}
+
+impl LossRecorder {
+    /// Records an arrival: whether the cell enters, and its queue.
+    pub(super) fn arrive(&mut self, queue: Option<QueueIndex>, enters: bool) {
+        let number = self.losses.len();
+        self.losses.push(queue.is_some() && !enters);
+        if let Some(queue) = queue.filter(|_| enters) {
+            self.waiting.entry(queue).or_default().push_back(number);
+        }
+    }
+
+    /// Records the departure of the first cell of a queue.
+    pub(super) fn leave(&mut self, queue: Option<QueueIndex>) {
+        if let Some(waiting) = queue.and_then(|queue| self.waiting.get_mut(&queue)) {
+            waiting.pop_front();
+        }
+    }
+
+    /// Records that a waiting cell is removed.
+    pub(super) fn remove(&mut self, queue: QueueIndex, end: QueueEnd) {
+        let waiting = self.waiting.entry(queue).or_default();
+        let number = match end {
+            QueueEnd::Head => waiting.pop_front(),
+            QueueEnd::Tail => waiting.pop_back(),
+        };
+        self.losses[number.expect("the cell was recorded when it entered")] = true;
+    }
+
+    /// Returns, by arrival, whether the cell was lost.
+    pub(super) fn into_losses(self) -> Vec<bool> {
+        self.losses
+    }
+}
