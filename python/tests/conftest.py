@@ -125,13 +125,18 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seeds
 
 
-@pytest.fixture
-def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
+def replace_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replaces the PDF of each figure with its first bytes: embedding fonts takes half the time of a report."""
     from celltrain.drawing.figure import Drawing
 
     drawn = Drawing._drawn
     monkeypatch.setattr(Drawing, "_drawn", lambda self, kind: b"%PDF-" if kind == "pdf" else drawn(self, kind))
+
+
+@pytest.fixture
+def without_pdf(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes figures without the content of their PDF files."""
+    replace_pdf(monkeypatch)
 
 
 @pytest.fixture
