@@ -8,6 +8,7 @@ mod beginning;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
+mod marks;
 mod memories;
 mod stand;
 mod steps;
@@ -199,6 +200,49 @@ fn any_steps_and_injections_are_the_same_run_where_ports_share_memories() {
 }
 
 #[test]
+fn both_engines_agree_where_ports_mark_packets() {
+    agree_with(draw::any_network(), cases() / 4, RngSeed::Fixed(22), marks::add, |network| compare_on(&network));
+}
+
+#[test]
+fn both_engines_agree_where_the_ports_of_a_mesh_mark_packets() {
+    agree_with(draw::meshes::meshes(), cases() / 15, RngSeed::Fixed(23), marks::add, |network| compare_on(&network));
+}
+
+#[test]
+fn both_engines_agree_where_ports_of_memories_mark_packets() {
+    let both = |network: &mut Network, rng: &mut Stream| {
+        memories::add(network, rng);
+        marks::add(network, rng);
+    };
+    agree_with(draw::any_network(), cases() / 6, RngSeed::Fixed(24), both, |network| compare_on(&network));
+}
+
+#[test]
+fn any_steps_and_injections_are_the_same_run_where_ports_mark_packets() {
+    agree_with(draw::any_network(), cases() / 15, RngSeed::Fixed(25), marks::add, steps::agree_on);
+}
+
+#[test]
+fn drawn_ports_mark_packets_of_all_kinds() {
+    let config = Config { rng_seed: RngSeed::Fixed(26), failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    let mut drawn: BTreeMap<&str, u64> = marks::KINDS.iter().map(|&kind| (kind, 0)).collect();
+    for seed in 0..200 {
+        let scenario = draw::any_network().new_tree(&mut runner).expect("a scenario is drawn").current();
+        let mut network = build::network(&scenario, scenario.seed);
+        let mut rng = Stream::new(seed, "additions");
+        memories::add(&mut network, &mut rng);
+        marks::add(&mut network, &mut rng);
+        for kind in marks::kinds(&network) {
+            *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += 1;
+        }
+    }
+    let rare: Vec<_> = drawn.iter().filter(|&(_, &times)| times < 10).collect();
+    assert!(rare.is_empty(), "too rarely drawn: {rare:?} of {drawn:?}");
+}
+
+#[test]
 fn a_topology_is_the_same_run_as_the_general_network_it_stands_for() {
     let config = Config { cases: 60, rng_seed: RngSeed::Fixed(10), failure_persistence: None, ..Config::default() };
     let same = TestRunner::new(config).run(&(draw::any_topology(), 1..1000u64), |(topology, seed)| {
@@ -296,19 +340,36 @@ fn agree_with_memories(
     rng_seed: RngSeed,
     check: fn(Network) -> Result<(), String>,
 ) {
+    agree_with(scenarios, cases, rng_seed, memories::add, check);
+}
+
+/// Checks networks to which `add` has added what scenarios do not draw.
+fn agree_with(
+    scenarios: impl Strategy<Value = Scenario>,
+    cases: u32,
+    rng_seed: RngSeed,
+    add: fn(&mut Network, &mut Stream),
+    check: fn(Network) -> Result<(), String>,
+) {
     let config =
         Config { cases, rng_seed, failure_persistence: None, max_shrink_iters: shrinking(), ..Config::default() };
     let outcome = TestRunner::new(config).run(&(scenarios, any::<u64>()), |(scenario, seed)| {
         let mut network = build::network(&scenario, scenario.seed);
-        memories::add(&mut network, &mut Stream::new(seed, "memories"));
+        add(&mut network, &mut Stream::new(seed, "memories"));
         check(network).map_err(TestCaseError::fail)
     });
     match outcome {
         Ok(()) => {}
         Err(TestError::Fail(difference, (scenario, seed))) => {
             let mut network = build::network(&scenario, scenario.seed);
-            memories::add(&mut network, &mut Stream::new(seed, "memories"));
-            panic!("the engines differ: {difference}\n\n{}\n{:#?}", text(&scenario), network.memories)
+            add(&mut network, &mut Stream::new(seed, "memories"));
+            let markings: Vec<_> =
+                network.links.iter().filter_map(|link| Some((&link.name, link.marking.as_ref()?))).collect();
+            panic!(
+                "the engines differ: {difference}\n\n{}\n{:#?}\n{markings:?}\nseed {seed}",
+                text(&scenario),
+                network.memories
+            )
         }
         Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
     }

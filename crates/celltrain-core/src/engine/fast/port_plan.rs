@@ -76,7 +76,7 @@ impl TrainPlan {
         let sensitivity = buffer.keeps_vcs_apart();
         Self {
             any_order: sensitivity.is_some_and(|sensitivity| sensitivity != BacklogSensitivity::Exact)
-                && timing.marks_above.is_none()
+                && !timing.marks()
                 && !timing.notes
                 // Otherwise an arrival at an empty queue would precede the departure of its instant.
                 && !timing.serve_first,

@@ -7,6 +7,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use crate::cell::{Cell, FrameNumber};
 use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::marking::Counted;
 use crate::memory::{
     CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, Pauses, PolicyScope, QueueConfig, QueueEnd,
     QueueIndex, Refusal, Removal, Side,
@@ -241,6 +242,11 @@ impl<'a> SharedMemory<'a> {
             Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
         }
         self.emit_pauses(now, &mut emit);
+    }
+
+    /// Returns the cells by which a port marks a packet.
+    pub(super) fn counted(&self, of: Counted, link: LinkIndex, cell: Cell, at_port: u32) -> u32 {
+        self.memory.counted(of, self.classes.get(link, cell.label()), at_port)
     }
 
     /// Finds a place for an arriving cell, and removes others if the policy decides to.
