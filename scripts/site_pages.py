@@ -130,16 +130,16 @@ def api() -> str:
     tables = [name for name in names if name not in (*errors, *ANSWERS)]
     blocks = (
         ("Calls", "autofunction", CALLS, ""),
-        ("Answers", "autoclass", ANSWERS, "Only calls create these objects."),
+        ("Answers", "autoclass", ANSWERS, "You get these objects as results of calls; you cannot create them yourself."),
         ("Errors and warnings", "autoexception", errors, "See [when each is raised](errors.md)."),
         (
             "Tables of a scenario",
             "autoclass",
             tables,
-            "Each table of [scenario files](scenarios.md) has a class. That page has units, defaults and ranges.",
+            "Each table of a [scenario file](scenarios.md) has a class. The page on scenario files gives units, defaults and ranges.",
         ),
     )
-    lines = ["# Python", "", "These are the contents of `import celltrain`. Tests run its examples."]
+    lines = ["# Python", "", "This page documents the contents of `import celltrain`. Tests run its examples."]
     for title, directive, listed, text in blocks:
         lines += ["", f"## {title}", *(["", text] if text else []), "", "```{eval-rst}"]
         for name in listed:

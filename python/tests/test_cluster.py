@@ -1,4 +1,4 @@
-"""Sweeps on a Dask cluster: machines come, go and are killed, and no run is lost or stored twice."""
+"""Sweeps on a Dask cluster: machines join, leave and are killed, and no run is lost or stored twice."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ NOTHING = {1: (0.0, 20.0), 2: (0.0, 20.0)}
 
 
 def scenario(changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Returns a scenario, changed by dotted paths: 192-cell packets of ten hosts meet at a buffer of 256 cells."""
+    """Returns a scenario, changed by dotted paths: ten hosts send packets of 192 cells to a buffer of 256 cells."""
     table: dict[str, Any] = {
         "duration": "4s",
         "topology": {"n_source": {"sources": 10, "link_delay": "1ms"}},

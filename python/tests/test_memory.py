@@ -51,7 +51,7 @@ path = "topology.star.hosts"
 values = {hosts}
 """
 
-#: Runs each run in its own process, and kills the one with seed 2.
+#: Executes each run in its own process, and kills the process of the run with seed 2.
 KILLED = """
 import os, signal
 from celltrain.running import local

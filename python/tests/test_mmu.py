@@ -1,4 +1,4 @@
-"""Thresholds of switches: the published ones follow from their configurations, to the cell."""
+"""Thresholds of switches: the published values follow from the configurations, exact to the cell."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from celltrain.mmu.reading import Source
 from celltrain.mmu.simulation import scenario, simulate
 from celltrain.model.measures import EVENTS
 
-#: The engine has memories that ports share.
+#: True if the engine supports memories that ports share.
 HAS_MEMORIES = "memories" in EVENTS
 DATA = Path(__file__).parent / "mmu"
 
@@ -204,7 +204,7 @@ def test_a_file_is_read_as_python_reads_it(tmp_path):
 
 
 def test_a_scenario_fills_groups_in_turn_up_to_their_headroom():
-    """Sources send a cell each 10 ns, and each starts when the one before it has filled its group and its headroom."""
+    """Sources send a cell every 10 ns. Each starts when the previous one has filled its group and its headroom."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
     assert [flow["start"] for flow in table["flow"].values()] == ["0ns", f"{10 * (142285 + 2853 + 100)}ns"]
@@ -216,7 +216,7 @@ def test_a_scenario_fills_groups_in_turn_up_to_their_headroom():
 
 
 def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
-    """Without the memory: an endless buffer takes the cells."""
+    """Without the memory, a practically infinite buffer accepts the cells."""
     limits = calculated(tomahawk5(TH5[0]), "th5").rows[0].limits
     table = scenario(limits, groups=2)
     del table["switch"], table["vc"]
@@ -224,7 +224,7 @@ def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
     with pytest.warns(ct.CelltrainWarning, match="carried nothing"):
         result = ct.run(ct.Scenario.model_validate(table))
     sent = {port["name"]: port["forwarded_cells"] for port in result.to_dict()["ports"]}
-    # The last cells are under way.
+    # The last cells are still on the link.
     fills = [cells + 2853 + 100 for cells in limits.in_turn(2)]
     assert [sent["source1->switch"], sent["source2->switch"]] == pytest.approx(fills, abs=3)
 
@@ -233,7 +233,7 @@ def test_the_sources_of_that_scenario_send_the_cells_that_fill_the_groups():
 @pytest.mark.skipif(not HAS_MEMORIES, reason="this core has no shared memories")
 @pytest.mark.parametrize("row", TH5, ids=lambda row: f"{row['topology']}-{row['section']}")
 def test_the_published_thresholds_are_those_of_a_run(row):
-    """A source fills one group after the other; the events of the memory say where each pauses and is full."""
+    """Sources fill the groups one after another. The memory's events show when each pauses and is full."""
     turns = [int(one["pfc_cells"]) for one in IN_TURN if one["topology"] == row["topology"]] or [int(row["pfc_cells"])]
     simulated = simulate(calculated(tomahawk5(row), "th5", in_turn=len(turns)))
     group, queue = simulated.fills[0], simulated.fills[-1]

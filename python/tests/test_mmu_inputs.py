@@ -103,7 +103,7 @@ def switch(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def device(tmp_path: Path) -> Path:
-    """A folder as SONiC has it for a type of switches, with the template of the buffers rendered."""
+    """A folder like SONiC's for a type of switch, with the buffer template rendered."""
     folder = tmp_path / "device"
     folder.mkdir()
     (folder / "buffers_defaults_lt2.j2").write_text(json.dumps(POOLS, indent=4)[1:-2] + ",\n")
@@ -115,7 +115,7 @@ def device(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def toml(switch: Path, celltrain: Command) -> Path:
-    """The configuration file that `celltrain import sonic` makes."""
+    """The configuration file written by `celltrain import sonic`."""
     path = switch.parent / "switch.toml"
     assert celltrain("import", "sonic", switch, "--out", path).code == 0
     return path
@@ -299,7 +299,7 @@ def test_a_fault_in_a_configuration_database_is_named_with_its_line(table, words
     for command in (("import", "sonic", switch), ("mmu", "thresholds", switch)):
         answer = celltrain(*command)
         if command[0] == "import" and answer.code == 0:
-            # The size of the memory is not looked at before thresholds are calculated.
+            # The import does not check the size of the memory. It is checked when thresholds are calculated.
             continue
         is_refused(answer, words)
         if "BUFFER_POOL" in table:
@@ -364,7 +364,7 @@ def test_a_fault_in_a_configuration_file_is_named_with_its_line(old, new, words,
     if words:
         is_refused(answer, words)
     else:
-        # The name of the hardware says it too.
+        # The hardware name also identifies the chip.
         assert answer.code == 0
 
 
@@ -411,7 +411,7 @@ def test_two_topologies_in_one_folder_are_refused(device, celltrain):
 
 @dataclass
 class Ran:
-    """The part of a run's result that a comparison reads."""
+    """The part of a run's result that the comparison uses."""
 
     events: dict[str, pa.Table]
     fingerprint: str = "same"
@@ -419,7 +419,7 @@ class Ran:
 
 @pytest.mark.parametrize("late", [0, 1])
 def test_runs_are_compared_with_the_arithmetic(late, toml, celltrain, monkeypatch):
-    """A run that pauses a cell late is a difference. `test_mmu.py` has runs of the engines."""
+    """A run that pauses one cell too late counts as a difference. `test_mmu.py` runs the engines."""
 
     def run(model, *, events=None):
         is_group = "ingress" in str(model)

@@ -278,7 +278,7 @@ def test_ten_million_points_are_not_built():
             ['plan.toml:4: series.record[0] = "qeue" must be one of "queue"', "plan.toml:3: series lacks step"],
         ),
         # Regression: a bad step and a bad series used to be detected only after the runs had started. The step caused
-        # an internal error; the series gave parts without a column.
+        # an internal error; the series gave results without a column.
         (
             '[series]\nrecord = ["queue"]\nstep = "1ps"',
             ['plan.toml:5: series.step = "1ps" is too short: a run of 10s may have 1000000 samples after the first'],

@@ -1,4 +1,4 @@
-"""Running plans into stores: all missing runs and no others are run, however often a sweep is stopped."""
+"""Sweeps: they run exactly the missing runs of a plan, however often they are stopped."""
 
 from __future__ import annotations
 

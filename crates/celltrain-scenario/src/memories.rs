@@ -1,4 +1,4 @@
-//! Memories that ports of a switch share: their tables, and what they mean for a layout.
+//! Resolves the tables of memories that ports of a switch share, for a layout.
 
 use std::collections::BTreeSet;
 
@@ -168,7 +168,7 @@ impl<'a> Resolver<'a> {
         MemoryConfig { name, cells, ports, pools, queues, frames, policies_see, pauses }
     }
 
-    /// Returns the links that any of these names or patterns selects.
+    /// Returns the links that match any of these names or patterns.
     fn matching(&self, links: &[LinkIndex], patterns: &[String], kind: &str, scope: &mut Scope<'_>) -> Vec<LinkIndex> {
         let name = |link: LinkIndex| self.layout.graph.links[link].name.as_str();
         for (number, pattern) in patterns.iter().enumerate() {
@@ -185,7 +185,7 @@ impl<'a> Resolver<'a> {
         links.iter().copied().filter(|&link| patterns.iter().any(|pattern| matches(pattern, name(link)))).collect()
     }
 
-    /// Checks an entry of `queue`. Returns its meaning, unless its pool is unknown.
+    /// Checks an entry of `queue` and resolves it, unless its pool is unknown.
     fn rule(
         &self,
         options: &'a QueueOptions,
@@ -246,7 +246,7 @@ impl<'a> Resolver<'a> {
         pairs
     }
 
-    /// Gives every pool its cells, and checks that they fit into the memory.
+    /// Assigns cells to every pool, and checks that they fit into the memory.
     fn pools(&self, queues: &TiVec<QueueIndex, QueueConfig>, scope: &mut Scope<'_>) -> TiVec<PoolIndex, PoolConfig> {
         let all = u64::from(self.options.cells);
         for side in [Side::Egress, Side::Ingress] {
@@ -315,7 +315,7 @@ impl<'a> Resolver<'a> {
         self.options.pool.iter().enumerate().map(pool).collect()
     }
 
-    /// Adds up the cells that a side takes of the memory.
+    /// Adds up the cells of the memory that a side uses.
     fn taken(&self, side: Side, queues: &TiVec<QueueIndex, QueueConfig>) -> Taken {
         let mut taken = Taken::default();
         for (number, pool) in self.options.pool.values().enumerate().filter(|(_, pool)| pool.side == side) {
@@ -456,12 +456,12 @@ fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope:
     }
 }
 
-/// The cells that a side takes of a memory.
+/// Cells of a memory that a side uses.
 #[derive(Default)]
 struct Taken {
     reserves: u64,
     headrooms: u64,
-    /// Those of the pools that have a number of cells.
+    /// Cells of the pools whose size is set.
     pools: u64,
 }
 
@@ -469,7 +469,7 @@ fn sum(cells: impl Iterator<Item = u32>) -> u64 {
     cells.fold(0, |sum: u64, cells| sum.saturating_add(cells.into()))
 }
 
-/// An entry of `queue` with its meaning.
+/// A resolved entry of `queue`.
 struct Rule<'a> {
     /// Number of its pool.
     pool: usize,
@@ -491,7 +491,7 @@ fn side_name(side: Side) -> &'static str {
     }
 }
 
-/// Returns K as the policies of the ports of a memory see it.
+/// Returns the buffer size K that the policies of a memory's ports use.
 pub(crate) fn capacity(memory: &MemoryConfig) -> u32 {
     match memory.policies_see {
         PolicyScope::Port => memory.cells,

@@ -16,7 +16,7 @@ use crate::topology::Layout;
 
 /// The tables that apply to the parts of a layout, looked up once.
 pub struct Tables<'a> {
-    /// By flow: its own options.
+    /// For each flow, its own options.
     pub flows: TiVec<FlowIndex, Option<&'a FlowOptions>>,
     /// For each VC, its own options and the name of their table.
     pub vcs: TiVec<VcIndex, Option<(&'a str, &'a VcOptions)>>,

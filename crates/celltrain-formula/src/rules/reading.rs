@@ -55,7 +55,7 @@ impl Texts<'_> {
 /// Values of a constant that differs from VC to VC.
 struct ByVc {
     register: u8,
-    /// One value per VC, by label; empty while the VCs are not known.
+    /// One value per VC, by label; empty until the VCs are known.
     values: Vec<f64>,
 }
 

@@ -8,10 +8,10 @@ use crate::scope::Scope;
 
 /// The largest cells of known switches have 4096 bytes.
 const MAX_SIZE: u64 = 65_536;
-/// A cell must hold a trailer of AAL5.
+/// A cell must have room for the AAL5 trailer.
 const MIN_PAYLOAD: u64 = 8;
 
-/// Checks the format, and that services defined for cells of ATM have such cells.
+/// Checks the cell format, and that services defined for ATM cells have such cells.
 pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) {
     let (size, payload) = (scenario.cell.size, scenario.cell.payload);
     if !(MIN_PAYLOAD..=MAX_SIZE).contains(&size.bytes) {

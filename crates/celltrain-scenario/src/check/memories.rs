@@ -41,7 +41,7 @@ pub(super) fn check(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Returns the smallest K of the ports of a table that are in a memory.
+/// Returns the smallest buffer size K of a table's ports that are in a memory.
 pub(super) fn shared_capacity(resolved: &ResolvedScenario<'_>, table: &str) -> Option<u32> {
     let ports = resolved.tables.ports.iter_enumerated();
     let own = ports.filter(|(_, own)| own.is_some_and(|(name, _)| name == table)).map(|(port, _)| port);

@@ -26,7 +26,7 @@ const MAX_SDU: u64 = 65_535;
 const MAX_PACKET: u64 = 65_507;
 /// Almost two years at OC-3.
 const MAX_FILE: u64 = 1 << 50;
-/// A shorter time probably has a wrong unit.
+/// A shorter time is probably a mistake in the unit.
 const MIN_BURST: Duration = Duration::from_microseconds(1);
 
 /// Checks the settings that need no layout. Returns whether the frame sizes of all flows are known.

@@ -1,4 +1,4 @@
-//! Memories that ports share: the network that a scenario means, and the faults of its tables.
+//! Memories that ports share: the networks built from scenarios, and the faults of tables.
 
 use celltrain_core::aal5::CellFormat;
 use celltrain_core::engine::Engine;
@@ -37,7 +37,7 @@ fn memory(network: &Network) -> &MemoryConfig {
     &network.memories[MemoryIndex::new(0)]
 }
 
-/// Returns the faults of tables after a star, without the file's name.
+/// Returns the faults of the scenario with a star and these tables, without the file name.
 fn faults(tables: &str) -> Vec<String> {
     let faults = messages(&format!("{STAR}{tables}"));
     faults.into_iter().map(|fault| fault.trim_start_matches("test.toml:").to_string()).collect()
@@ -93,7 +93,8 @@ policy.static_thresholds = {}
     let memory = memory(&network);
     assert_eq!(memory.policies_see, PolicyScope::Memory);
     let cells: Vec<(&str, u32)> = memory.pools.iter().map(|pool| (pool.name.as_str(), pool.cells)).collect();
-    // Priorities 0 and 3 each have a reserve of 10 at the port to host4. Priority 3 of four inputs has 5 and 20.
+    // At the port to host4, priorities 0 and 3 each have a reserve of 10. Priority 3 of each of four inputs has 5 and
+    // 20.
     assert_eq!(cells, [("lossless", 300), ("lossy", 600), ("out", 980)]);
     let queue = |link: &str, priority, pool: &str| {
         let mut found = memory.queues.iter().filter(|queue| {

@@ -275,7 +275,7 @@ pub(crate) fn plain_tcp(name: &str) -> TcpConfig {
 
 /// Bits per second. There are few rates, so that ties are common. Two of them share no time unit with the others.
 const RATES: &[u64] = &[155_520_000, 155_520_000, 155_520_000, 77_760_000, 149_760_000, 34_368_000];
-/// Mostly multiples of each other.
+/// Most are multiples of each other.
 const FEW_RATES: &[u64] = &[155_520_000, 155_520_000, 77_760_000, 77_760_000, 34_368_000];
 /// Rates equal to, faster than, or slower than a trunk.
 const CROWDING_RATES: &[u64] = &[155_520_000, 155_520_000, 622_080_000, 77_760_000, 149_760_000];
@@ -286,7 +286,7 @@ const STARTS: &[u64] = &[0, 0, 0, 3, 500];
 /// Size beyond the largest frame, in cells; `None` for an infinite buffer.
 const BUFFERS: &[Option<u32>] =
     &[None, Some(100_000), Some(5_000), Some(1_000), Some(300), Some(88), Some(48), Some(13), Some(1), Some(0)];
-/// Larger ones more often.
+/// Larger buffers are drawn more often.
 const LARGE_BUFFERS: &[Option<u32>] = &[None, None, None, Some(100_000), Some(5_000), Some(1_000), Some(88), Some(1)];
 /// Capacity used for policies that require one, if the buffer is infinite.
 const HUGE: u32 = 1_000_000;

@@ -13,7 +13,7 @@ use celltrain_core::rng::Stream;
 use celltrain_core::scheduler::SchedulerConfig;
 use typed_index_collections::TiVec;
 
-/// Kinds of memories, of their parts, and of what can happen to their cells.
+/// Kinds of memories, of their parts, and of events in them.
 pub(crate) const KINDS: &[&str] = &[
     "complete_sharing", "static_thresholds", "dynamic_threshold", "longest_queue_drop", "harmonic", "abm",
     "abm_occamy", "occamy", "credence", "formula", "egress pool", "ingress pool", "reserve", "lossless group",
@@ -47,7 +47,7 @@ pub(crate) fn kinds(network: &Network, result: &RunResult) -> Vec<(&'static str,
     kinds
 }
 
-/// Gives one or two memories to most switches, with pools and queues of all kinds.
+/// Adds one or two memories to most switches, with pools and queues of all kinds.
 pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
     let routing = network.routing();
     let priorities = 1 + rng.below(3);
@@ -81,7 +81,7 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
 fn memory(network: &Network, routing: &Routing, ports: Vec<LinkIndex>, rng: &mut Stream) -> MemoryConfig {
     let most = [12, 100, 2000][rng.below(3) as usize];
     let cells = 1 + rng.below(most);
-    // Virtual queues must hold as many cells as the real one.
+    // A virtual queue must always have as many cells as the real one, so no cell may be pushed out.
     let follows_cells = ports.iter().any(|&port| {
         let link = &network.links[port];
         link.policy.build(link.buffer, &network.vc_names(routing, port)).follower().is_some()

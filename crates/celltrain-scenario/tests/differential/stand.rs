@@ -45,8 +45,8 @@ fn share(config: &Config) -> Option<u8> {
     share.try_into().ok()
 }
 
-/// A policy that always admits below its limit. Above it, it refuses tagged frames and VCs with more admissions than
-/// the mean; other frames are refused depending on chance and time.
+/// A policy that always admits below its limit. Above its limit, it refuses tagged frames and frames of VCs with more
+/// admissions than the mean. It refuses other frames at random, and at certain times.
 struct In {
     limit: u32,
     admitted: Vec<u32>,

@@ -87,7 +87,7 @@ struct ReportedEvents {
     running: BTreeSet<(FlowIndex, u8)>,
     /// Outcomes of frames, by VC and number.
     frames: BTreeMap<(VcIndex, FrameNumber), FrameRecord>,
-    /// Counters of the queues of memories, of which events tell refused cells and pauses.
+    /// Counters of the queues of memories. Events report the refused cells and the pauses.
     at_memories: BTreeMap<(MemoryIndex, QueueIndex), QueueCounters>,
     /// Events that the fast engine also emits.
     ends: Vec<(Time, Event)>,

@@ -85,8 +85,8 @@ fn is_unknown(name: &str, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> bool {
     true
 }
 
-/// Checks that every flow has a unique name, joins two hosts, and has a possible path. Returns the positions of flows
-/// without faults.
+/// Checks that every flow has a unique name, connects two hosts, and has a possible path. Returns the positions of
+/// flows without faults.
 fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize> {
     let mut list = scope.at("flows");
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
@@ -125,7 +125,7 @@ fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize
     sound
 }
 
-/// Checks that a flow joins two hosts.
+/// Checks that a flow connects two hosts.
 fn ends(flow: &FlowConfig, nodes: &Nodes<'_>, scope: &mut Scope<'_>) {
     for (key, name) in [("from", &flow.from), ("to", &flow.to)] {
         let mut scope = scope.at(key);
