@@ -76,6 +76,7 @@ from .model.types import CompleteSharing as CompleteSharing
 from .model.types import Congestion as Congestion
 from .model.types import CongestionFormula as CongestionFormula
 from .model.types import ConstantRate as ConstantRate
+from .model.types import Counted as Counted
 from .model.types import Credence as Credence
 from .model.types import DelayedAcks as DelayedAcks
 from .model.types import Dfba as Dfba
@@ -84,6 +85,7 @@ from .model.types import DoubleEpd as DoubleEpd
 from .model.types import DropFromFront as DropFromFront
 from .model.types import DuplicateAcks as DuplicateAcks
 from .model.types import DynamicThreshold as DynamicThreshold
+from .model.types import Ecn as Ecn
 from .model.types import Edge as Edge
 from .model.types import EdgeDiscard as EdgeDiscard
 from .model.types import EdgeFrontDrop as EdgeFrontDrop
@@ -117,6 +119,8 @@ from .model.types import Internetwork as Internetwork
 from .model.types import Link as Link
 from .model.types import LongestQueueDrop as LongestQueueDrop
 from .model.types import LongestQueueDropVariant as LongestQueueDropVariant
+from .model.types import MarkedAt as MarkedAt
+from .model.types import Marking as Marking
 from .model.types import MaxMin as MaxMin
 from .model.types import MeasureOptions as MeasureOptions
 from .model.types import MemoryFormula as MemoryFormula

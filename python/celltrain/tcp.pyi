@@ -5,6 +5,7 @@ from celltrain.model.types import Congestion as Congestion
 from celltrain.model.types import CongestionFormula as CongestionFormula
 from celltrain.model.types import DelayedAcks as DelayedAcks
 from celltrain.model.types import DuplicateAcks as DuplicateAcks
+from celltrain.model.types import Ecn as Ecn
 from celltrain.model.types import EstimateForgotten as EstimateForgotten
 from celltrain.model.types import FormulaStart as FormulaStart
 from celltrain.model.types import NewReno as NewReno

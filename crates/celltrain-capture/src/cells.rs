@@ -133,7 +133,7 @@ impl Cells {
             *blocks = SackBlocks::NONE;
         }
         let is_damaged = matches!(event.step, SegmentStep::Sent { is_damaged: true, .. });
-        let frame = Frame { connection: event.flow.number(), number: event.frame.number(), carries };
+        let frame = Frame { connection: event.flow.number(), number: event.frame.number(), ecn: event.ecn, carries };
         let on_the_way = OnTheWay { frame, is_damaged, cells: 0, is_whole: false };
         self.frames.insert((event.vc, event.frame), on_the_way);
     }

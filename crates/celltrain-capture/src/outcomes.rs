@@ -175,6 +175,7 @@ fn pools_by_queue(memory: &MemoryConfig) -> TiVec<QueueIndex, (String, u32)> {
 
 #[cfg(test)]
 mod tests {
+    use celltrain_core::events::EcnBits;
     use celltrain_core::tcp::Segment;
 
     use super::*;
@@ -182,7 +183,11 @@ mod tests {
 
     fn packet(number: u32) -> Waiting {
         let carries = Carries::Data(Segment { seq: 0, len: 1 });
-        Waiting::settled(number.into(), Place::Sender, Frame { connection: 0, number, carries })
+        Waiting::settled(
+            number.into(),
+            Place::Sender,
+            Frame { connection: 0, number, ecn: EcnBits::default(), carries },
+        )
     }
 
     fn of(number: u32) -> (VcIndex, FrameNumber) {

@@ -6,11 +6,11 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::aal5::CellFormat;
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{Event, FrameStep, Observer};
+use celltrain_core::events::{EcnBits, Event, FrameStep, Observer};
 use celltrain_core::index::{FlowIndex, LinkIndex, NodeIndex, VcIndex};
 use celltrain_core::network::{Flow, Link, Network, NodeKind, Routing};
 use celltrain_core::probe::Probe;
-use celltrain_core::tcp::Segment;
+use celltrain_core::tcp::{Ecn, Segment};
 use celltrain_core::units::{Clock, Time};
 
 use crate::cells::Cells;
@@ -94,7 +94,9 @@ impl<'a> Watch<'a> {
             let (bytes, _) = flow.frame(&network.aal5);
             let segment = Segment { seq: 0, len: u32::try_from(bytes).unwrap_or(u32::MAX) };
             let carries = data(segment, flow.traffic.packets().is_none());
-            capture.fits(&Frame { connection: number, number: 0, carries }).map_err(|error| error.to_string())?;
+            capture
+                .fits(&Frame { connection: number, number: 0, ecn: EcnBits::default(), carries })
+                .map_err(|error| error.to_string())?;
         }
         let looks = if kind.of_cells() {
             Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, chosen.vcs, circuits)))
@@ -150,7 +152,12 @@ impl Observer for Watch<'_> {
             (Looks::AtHosts(packets), Event::Segment(event)) if in_window && packets.flows[event.flow] => {
                 let (at, carries, leaves) = seen(&event);
                 if packets.ends[usize::from(at == Place::Receiver)] {
-                    let frame = Frame { connection: event.flow.number(), number: event.frame.number(), carries };
+                    let frame = Frame {
+                        connection: event.flow.number(),
+                        number: event.frame.number(),
+                        ecn: event.ecn,
+                        carries,
+                    };
                     let packet = Waiting::settled(time_ns, at, frame);
                     let of = leaves.then_some((event.vc, event.frame));
                     self.write(|looks, capture| looks.packet(packet, of, capture));
@@ -265,6 +272,7 @@ fn at_hosts(
                 mss: options.mss.bytes,
                 receive_window: options.receive_window.bytes,
                 selective: flow.tcp.selective(),
+                ecn: flow.tcp.options().ecn == Ecn::On,
             }),
         }
     };

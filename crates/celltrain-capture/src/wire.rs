@@ -8,13 +8,14 @@
 use std::array;
 
 use celltrain_core::aal5::{Aal5Options, Encapsulation};
-use celltrain_core::events::{SegmentEvent, SegmentStep};
+use celltrain_core::events::{EcnBits, SegmentEvent, SegmentStep};
 use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence, window_scale};
 use etherparse::TcpOptionElement::{
     MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, WindowScale,
 };
 use etherparse::{
-    IpHeaders, Ipv4Extensions, Ipv4Header, PacketBuilder, PacketBuilderStep, TcpHeader, TcpOptionElement, UdpHeader,
+    IpEcn, IpHeaders, Ipv4Extensions, Ipv4Header, PacketBuilder, PacketBuilderStep, TcpHeader, TcpOptionElement,
+    UdpHeader,
 };
 
 use crate::codec::{aal5, llc_snap};
@@ -56,6 +57,8 @@ pub struct Tcp {
     pub receive_window: u64,
     /// True if the ends exchange selective acknowledgements.
     pub selective: bool,
+    /// True if they use explicit congestion notification.
+    pub ecn: bool,
 }
 
 /// The labels of a VC at its two hosts.
@@ -94,6 +97,8 @@ pub struct Frame {
     pub connection: u32,
     /// Number of the frame within its VC.
     pub number: u32,
+    /// What its headers say of congestion.
+    pub ecn: EcnBits,
     /// Its content.
     pub carries: Carries,
 }
@@ -146,7 +151,7 @@ impl Wire {
             if let Some(Tcp { mss, .. }) = connection.tcp {
                 let len = u32::try_from(mss).unwrap_or(u32::MAX);
                 let carries = Carries::Data(Segment { seq: 0, len });
-                wire.packet(&Frame { connection: number, number: 0, carries })?;
+                wire.packet(&Frame { connection: number, number: 0, ecn: EcnBits::default(), carries })?;
             }
         }
         Ok(wire)
@@ -207,7 +212,9 @@ impl Wire {
         // RFC 7323 (2.2): the window of a SYN is not scaled.
         let acknowledgement = (step == Step::SynAck).then(|| sequence_number(0));
         let header = header(INITIAL, acknowledgement, window_field(tcp.receive_window));
-        self.tcp(&frame, TcpHeader { syn: true, ..header }, &options, &[])
+        // RFC 3168 (6.1.1): a SYN asks with both flags, and the answer has one.
+        let header = TcpHeader { syn: true, ece: tcp.ecn, cwr: tcp.ecn && step == Step::Syn, ..header };
+        self.tcp(&frame, header, &options, &[])
     }
 
     /// Returns the AAL5 frame around a packet: whole cells.
@@ -220,7 +227,8 @@ impl Wire {
 
     fn tcp(&self, frame: &Frame, header: TcpHeader, options: &[TcpOptionElement], payload: &[u8]) -> Vec<u8> {
         let (ip, [source_port, destination_port]) = self.ip(frame);
-        let mut header = TcpHeader { source_port, destination_port, ..header };
+        let (ece, cwr) = (header.ece || frame.ecn.echo, header.cwr || frame.ecn.reduced);
+        let mut header = TcpHeader { source_port, destination_port, ece, cwr, ..header };
         header.set_options(options).expect("three blocks fit the options of a header");
         let mut packet = Vec::new();
         ip.tcp_header(header).write_to_vec(&mut packet, payload).expect("the length was checked");
@@ -256,6 +264,11 @@ impl Wire {
         let header = Ipv4Header {
             identification: self.identification(frame),
             dont_fragment: true,
+            ecn: match frame.ecn {
+                EcnBits { marked: true, .. } => IpEcn::CongestionExperienced,
+                EcnBits { capable: true, .. } => IpEcn::Ect0,
+                _ => IpEcn::NotEct,
+            },
             time_to_live: 64,
             source: address(from),
             destination: address(to),
@@ -299,7 +312,7 @@ pub(crate) fn like(connection: u32, step: Step) -> Frame {
         Step::Syn | Step::Ack => Carries::Data(Segment { seq: 0, len: 0 }),
         Step::SynAck => Carries::Ack(Ack { ack: 0, window: 0 }, SackBlocks::NONE),
     };
-    Frame { connection, number: 0, carries }
+    Frame { connection, number: 0, ecn: EcnBits::default(), carries }
 }
 
 /// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves that end.

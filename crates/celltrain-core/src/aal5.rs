@@ -162,8 +162,17 @@ pub struct FrameLog<B> {
 pub struct Frame<B> {
     /// Its length in cells.
     pub cells: u32,
+    /// True if a switch has marked it: the mark of its last cell (ITU-T I.363.5).
+    pub marked: bool,
     /// Its contents.
     pub body: B,
+}
+
+impl<B> Frame<B> {
+    /// Creates a frame that no switch has marked.
+    pub fn new(cells: u32, body: B) -> Self {
+        Self { cells, marked: false, body }
+    }
 }
 
 impl<B> Default for FrameLog<B> {

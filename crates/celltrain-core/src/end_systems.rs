@@ -96,10 +96,14 @@ pub(crate) enum Body {
     Data {
         flow: FlowIndex,
         segment: Segment,
+        /// True if the sender has reduced its window because of a mark (CWR).
+        reduced: bool,
     },
     Ack {
         flow: FlowIndex,
         ack: Ack,
+        /// True if the receiver reports a mark (ECE).
+        echoes: bool,
     },
     Packet {
         flow: FlowIndex,
@@ -177,8 +181,18 @@ impl EndSystems {
                 }
                 None
             }
-            Reassembled::Whole(frame) => Some(frame),
+            Reassembled::Whole(frame) => {
+                if run.last.efci() {
+                    self.vcs.mark(vc, frame);
+                }
+                Some(frame)
+            }
         }
+    }
+
+    /// Marks a frame of `vc` in transit: a switch has marked its last cell, and an edge device takes the frame.
+    pub(crate) fn mark(&mut self, vc: VcIndex, frame: FrameNumber) {
+        self.vcs.mark(vc, frame);
     }
 
     /// Delivers a complete frame of `vc` at the instant its last cell arrives.
@@ -193,24 +207,30 @@ impl EndSystems {
         let sender = self.vcs.sender_of(vc, number);
         let log = &mut self.vcs.get_mut(sender).log;
         log.forget_before(number);
-        let body = log.frame(number).body;
+        let Frame { body, marked, .. } = log.frame(number);
         emit::ended(sender, number, &body, now, observer);
         match body {
-            Body::Data { flow, segment } => {
+            Body::Data { flow, segment, reduced } => {
                 let before = emit::before(&self.flows[flow], observer);
                 let connection = &mut self.flows[flow];
                 connection.sees(Seen::Segment, now, segment.seq);
+                if let Some(earlier) = connection.receiver.acknowledge_before(marked) {
+                    self.acknowledge(flow, earlier, now, observer, out);
+                }
+                let connection = &mut self.flows[flow];
+                connection.receiver.on_mark(marked, reduced);
                 let ack = connection.receiver.on_segment(segment);
-                self.emit_arrived((flow, number), segment, before, now, observer);
+                self.emit_arrived((flow, number), (segment, marked), before, now, observer);
                 if let Some(ack) = ack {
                     self.acknowledge(flow, ack, now, observer, out);
                 }
                 self.emit_timers(flow, before, now, observer);
             }
-            Body::Ack { flow, ack } => {
+            Body::Ack { flow, ack, echoes } => {
                 let before = emit::before(&self.flows[flow], observer);
                 let connection = &mut self.flows[flow];
                 connection.sees(Seen::Ack, now, ack.ack);
+                connection.sender.on_echo(echoes);
                 let mut reported = SackBlocks::NONE;
                 match self.vcs.blocks(sender) {
                     None => connection.sender.on_ack(ack, &SackBlocks::NONE, now),
@@ -220,7 +240,7 @@ impl EndSystems {
                         connection.sender.on_ack(ack, &reported, now);
                     }
                 }
-                self.emit_acknowledged((flow, number), (ack, reported), before, now, observer);
+                self.emit_acknowledged((flow, number), (ack, reported, echoes), before, now, observer);
                 let connection = &mut self.flows[flow];
                 if connection.sender.has_ended() {
                     match &mut connection.bursts {
@@ -382,8 +402,9 @@ impl EndSystems {
             // A window probe carries a byte; every other segment is full.
             let cells = if segment.len > 1 { cells } else { self.aal5.segment_cells(u64::from(segment.len)) };
             let lost = connection.loss.as_mut().is_some_and(|loss| loss.takes(segment, connection.sender.window()));
-            let body = if lost { Body::Damaged } else { Body::Data { flow, segment } };
-            let departure = self.vcs.put(vc, Frame { cells, body }, None);
+            let reduced = connection.sender.reports_reduction();
+            let body = if lost { Body::Damaged } else { Body::Data { flow, segment, reduced } };
+            let departure = self.vcs.put(vc, Frame::new(cells, body), None);
             leave(&mut self.processing, departure, now, out);
             emit::sent(connection, departure, (flow, segment, lost), &mut resent, now, observer);
         }
@@ -404,7 +425,7 @@ impl EndSystems {
         let connection = &mut self.flows[flow];
         let packets = connection.packets.as_mut().expect("who is due sends packets");
         let number = packets.counters.sent;
-        let frame = Frame { cells: connection.data_cells, body: Body::Packet { flow, number } };
+        let frame = Frame::new(connection.data_cells, Body::Packet { flow, number });
         packets.counters.sent += 1;
         let vc = connection.data_vc;
         let departure = self.vcs.put(vc, frame, None);
@@ -427,11 +448,12 @@ impl EndSystems {
         if let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) {
             cells = self.aal5.segment_cells(blocks.option_bytes());
         }
-        let frame = Frame { cells, body: Body::Ack { flow, ack } };
+        let echoes = connection.receiver.echoes_mark();
+        let frame = Frame::new(cells, Body::Ack { flow, ack, echoes });
         let vc = connection.ack_vc;
         let departure = self.vcs.put(vc, frame, blocks);
         leave(&mut self.processing, departure, now, out);
-        emit::ack_sent(&connection.sender, departure, (flow, ack, blocks), now, observer);
+        emit::ack_sent(connection, departure, (flow, ack, blocks), now, observer);
     }
 
     /// Returns the VC on which a frame was sent: `vc` itself, or one of the VCs merged into it.

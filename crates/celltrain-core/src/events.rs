@@ -62,6 +62,22 @@ pub struct SegmentEvent {
     pub step: SegmentStep,
     /// State of the sender afterwards; `None` without TCP.
     pub sender: Option<SenderState>,
+    /// What its headers say of congestion.
+    pub ecn: EcnBits,
+}
+
+/// The bits of a segment's or acknowledgement's headers for explicit congestion notification (RFC 3168); all false if the
+/// connection does not use it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EcnBits {
+    /// Its ends use ECN (ECT).
+    pub capable: bool,
+    /// A switch has marked it (CE).
+    pub marked: bool,
+    /// It reports a mark to the sender (ECE).
+    pub echo: bool,
+    /// It reports to the receiver that the sender has reduced its window (CWR).
+    pub reduced: bool,
 }
 
 /// What happens to a segment.
@@ -338,7 +354,7 @@ pub enum CellStep {
     Dropped,
     /// Its transmission begins.
     Departed,
-    /// The port marks it (EFCI) as it departs.
+    /// The port marks it (EFCI), as it arrives or as it departs.
     Marked,
     /// The network tags it on arrival (GFR).
     Tagged,

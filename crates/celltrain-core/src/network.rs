@@ -16,8 +16,10 @@ use crate::edge_device::EdgeConfig;
 use crate::gfr::Gfr;
 use crate::host::{HostOptions, ProcessingTimes};
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeIndex, VcIndex};
+use crate::marking::{Marker, MarkingConfig};
 use crate::memory::MemoryConfig;
 use crate::policy::{PolicyConfig, tail_drop};
+use crate::rng::Stream;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tcp::timers::DELAYED_ACK_TICK;
 use crate::tcp::{DelayedAcks, TcpConfig};
@@ -111,6 +113,8 @@ pub struct Link {
     pub scheduler: SchedulerConfig,
     /// Feedback to the sources of its ABR VCs.
     pub allocator: Option<AllocatorConfig>,
+    /// When it marks packets as a sign of congestion; `None` if it marks none.
+    pub marking: Option<MarkingConfig>,
     /// The packet buffer, if the link leads from an edge device into the ATM network.
     pub edge: Option<EdgeConfig>,
 }
@@ -270,6 +274,13 @@ impl Network {
     /// Returns the share of data cells in a flow's rate, which is below 1 only with ABR.
     pub fn data_share(&self, flow: &Flow) -> f64 {
         self.vcs[flow.data_vc].abr.as_ref().map_or(1.0, Parameters::data_share)
+    }
+
+    /// Creates the marker of a port, if it marks packets.
+    pub(crate) fn marker(&self, link: LinkIndex) -> Option<Marker> {
+        let Link { name, buffer, marking, .. } = &self.links[link];
+        let draws = || Stream::new(self.seed, &format!("port/{name}/marks"));
+        marking.as_ref().map(|marking| marking.build(*buffer, draws()))
     }
 
     /// Returns the VCs that cross a link, by label, in the form that the link's scheduler needs.
@@ -451,8 +462,8 @@ impl Graph {
             let name = format!("{}->{}", self.nodes[from].name, self.nodes[to].name);
             let policy = PolicyConfig::TailDrop(tail_drop::Config {});
             let scheduler = SchedulerConfig::default();
-            let (buffer, allocator, edge) = (None, None, None);
-            self.links.push(Link { name, from, to, rate, delay, buffer, policy, scheduler, allocator, edge });
+            let (buffer, allocator, marking, edge) = (None, None, None, None);
+            self.links.push(Link { name, from, to, rate, delay, buffer, policy, scheduler, allocator, marking, edge });
         }
         first
     }

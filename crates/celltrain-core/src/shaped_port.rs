@@ -213,7 +213,7 @@ impl ShapedPort {
                 };
                 if let Some(rm) = rm {
                     vc.rms_sent += 1;
-                    let number = vc.rms.push(Frame { cells: 1, body: rm });
+                    let number = vc.rms.push(Frame::new(1, rm));
                     // Rules 4 and 11.
                     let cell = Cell::rm(label, number).with_tag(rm.out_of_rate);
                     return Some((Run { last: cell, cells: 1 }, period));

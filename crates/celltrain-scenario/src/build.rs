@@ -74,6 +74,7 @@ impl<'a> ResolvedScenario<'a> {
                 link.policy = port.policy.clone();
                 link.scheduler = port.scheduler.clone();
                 link.allocator.clone_from(&port.allocator);
+                link.marking.clone_from(&port.marking);
             }
             if graph.nodes[link.to].kind != NodeKind::Host {
                 link.edge = tables.edges[link.from].cloned();

@@ -8,6 +8,7 @@ use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::edge_device::EdgeConfig;
 use celltrain_core::gfr::Gfr;
 use celltrain_core::host::HostOptions;
+use celltrain_core::marking::MarkingConfig;
 use celltrain_core::policy::PolicyConfig;
 use celltrain_core::scheduler::{Class, SchedulerConfig};
 use celltrain_core::tcp::{TcpConfig, TcpOptions};
@@ -115,6 +116,9 @@ pub struct PortConfig {
     /// Allocator of rates to the sources of ABR VCs; required if an ABR VC crosses the port.
     #[serde(default)]
     pub allocator: Option<AllocatorConfig>,
+    /// When it marks packets as a sign of congestion, for TCPs with `ecn = "on"`; no marks when absent.
+    #[serde(default)]
+    pub marking: Option<MarkingConfig>,
 }
 
 /// Places for waiting cells.

@@ -28,6 +28,7 @@ __all__ = [
     "Congestion",
     "CongestionFormula",
     "ConstantRate",
+    "Counted",
     "Credence",
     "DelayedAcks",
     "Dfba",
@@ -36,6 +37,7 @@ __all__ = [
     "DropFromFront",
     "DuplicateAcks",
     "DynamicThreshold",
+    "Ecn",
     "Edge",
     "EdgeDiscard",
     "EdgeFrontDrop",
@@ -69,6 +71,8 @@ __all__ = [
     "Link",
     "LongestQueueDrop",
     "LongestQueueDropVariant",
+    "MarkedAt",
+    "Marking",
     "MaxMin",
     "MeasureOptions",
     "MemoryFormula",
@@ -290,7 +294,7 @@ AfterIdle: TypeAlias = Literal["keep_window", "slow_start"]
 Backoff: TypeAlias = Literal["double", "none"]
 """Whether a timeout doubles the next one."""
 
-Congestion: TypeAlias = Literal["jacobson", "cubic", "formula"]
+Congestion: TypeAlias = Literal["jacobson", "cubic", "dctcp", "formula"]
 """Growth of cwnd in congestion avoidance, and its reduction after congestion."""
 
 DelayedAcks: TypeAlias = Literal["off", "200ms"]
@@ -298,6 +302,9 @@ DelayedAcks: TypeAlias = Literal["off", "200ms"]
 
 DuplicateAcks: TypeAlias = Literal["ignored", "grow_window"]
 """Effect of a duplicate acknowledgement on cwnd."""
+
+Ecn: TypeAlias = Literal["off", "on"]
+"""Whether marked packets reduce cwnd (explicit congestion notification)."""
 
 EstimateForgotten: TypeAlias = Literal["never", "at_fourth_timeout", "at_each_timeout"]
 """When timeouts make the sender forget its estimate of the round-trip time (A-63)."""
@@ -389,6 +396,9 @@ class TcpOptions(Model):
     duplicate_acks: DuplicateAcks = Field(
         default="ignored", description="Effect of a duplicate acknowledgement on cwnd."
     )
+    ecn: Ecn = Field(
+        default="off", description="Whether marked packets reduce cwnd (explicit congestion notification)."
+    )
     estimate_forgotten: EstimateForgotten = Field(
         default="never", description="When timeouts make the sender forget its estimate of the round-trip time (A-63)."
     )
@@ -402,6 +412,9 @@ class TcpOptions(Model):
         default=None,
         description="The initial ssthresh in bytes; the receive window when absent (A-25).",
         examples=["512B"],
+    )
+    initial_window: int = Field(
+        default=1, le=1000, ge=1, description="cwnd of a connection that has sent nothing, in segments."
     )
     lose_at_window: str | None = Field(
         default=None,
@@ -800,6 +813,39 @@ Shared: TypeAlias = Literal["shared"]
 
 Buffer: TypeAlias = Annotated[int, Field(ge=0)] | Infinite | Shared
 """Places for waiting cells."""
+
+MarkedAt: TypeAlias = Literal["enqueue", "dequeue"]
+"""The instant at which a packet is marked."""
+
+Counted: TypeAlias = Literal["port", "queue", "memory"]
+"""The cells on which marks depend."""
+
+
+class Marking(Model):
+    """When a port marks packets. With `k_min` alone it marks every packet that finds more cells waiting (a step)."""
+
+    at: MarkedAt = Field(
+        default="enqueue", description="Whether the queue is that which a packet finds on arrival or leaves behind."
+    )
+    k_max: Threshold | None = Field(
+        default=None,
+        description=(
+            "Every packet is marked while more cells than this wait; between the two, the probability rises from "
+            "0 to `p_max`. Equal to `k_min` when absent."
+        ),
+    )
+    k_min: Threshold = Field(
+        description="No packet is marked while no more cells than this wait (K with a step).",
+        examples=[0.8, "80%", 800, "buffer - 200 cells"],
+    )
+    of: Counted = Field(default="port", description="The cells that are counted.")
+    p_max: float = Field(default=1.0, le=1.0, ge=0.0, description="Probability of a mark just below `k_max`.")
+    weight: float = Field(
+        default=1.0,
+        le=1.0,
+        ge=0.0,
+        description="Weight of the newest value in the average of the queue; 1 for the queue itself.",
+    )
 
 
 class TailDrop(Model):
@@ -1386,6 +1432,10 @@ class Port(Model):
             'K: places for waiting cells, without the one in service; or "infinite"; or "shared" if the port is '
             "in a memory of its switch."
         ),
+    )
+    marking: Marking | None = Field(
+        default=None,
+        description='When it marks packets as a sign of congestion, for TCPs with `ecn = "on"`; no marks when absent.',
     )
     policy: Policy = Field(description="Policy that decides which frames it admits, and what it does when full.")
     scheduler: Scheduler = Field(default_factory=Fifo, description="Scheduler that selects the next cell to send.")
@@ -2168,6 +2218,7 @@ SUBJECTS = {
         "CongestionFormula",
         "DelayedAcks",
         "DuplicateAcks",
+        "Ecn",
         "EstimateForgotten",
         "FormulaStart",
         "NewReno",

@@ -3,6 +3,7 @@ mod watch;
 
 use std::io;
 
+use celltrain_core::events::EcnBits;
 use celltrain_core::rng::Stream;
 use celltrain_core::tcp::{Ack, SackBlocks, Segment, sequence};
 use etherparse::{TcpHeader, TcpOptionElement};
@@ -27,7 +28,7 @@ fn connection() -> Connection {
         receiver: End { host: 1, interface: Some(1) },
         data: Labels { first: Circuit { vpi: 0, vci: 32 }, last: Circuit { vpi: 1, vci: 0x1234 } },
         acks: Labels { first: Circuit { vpi: 2, vci: 40 }, last: Circuit { vpi: 0, vci: 41 } },
-        tcp: Some(Tcp { mss: MSS, receive_window: 600_000, selective: true }),
+        tcp: Some(Tcp { mss: MSS, receive_window: 600_000, selective: true, ecn: false }),
     }
 }
 
@@ -57,7 +58,7 @@ fn written(capture: Capture<Vec<u8>>) -> Vec<Packet> {
 }
 
 fn data(number: u32, seq: u64, len: u32) -> Frame {
-    Frame { connection: 0, number, carries: Carries::Data(Segment { seq, len }) }
+    Frame { connection: 0, number, ecn: EcnBits::default(), carries: Carries::Data(Segment { seq, len }) }
 }
 
 fn ack(number: u32, ack: u64, blocks: &[(u64, u64)]) -> Frame {
@@ -65,11 +66,11 @@ fn ack(number: u32, ack: u64, blocks: &[(u64, u64)]) -> Frame {
     for &(start, end) in blocks {
         list.push(start, end);
     }
-    Frame { connection: 0, number, carries: Carries::Ack(Ack { ack, window: 37_500 }, list) }
+    Frame { connection: 0, number, ecn: EcnBits::default(), carries: Carries::Ack(Ack { ack, window: 37_500 }, list) }
 }
 
 fn packet(number: u64, bytes: u64) -> Frame {
-    Frame { connection: 0, number: 7, carries: Carries::Packet { number, bytes } }
+    Frame { connection: 0, number: 7, ecn: EcnBits::default(), carries: Carries::Packet { number, bytes } }
 }
 
 fn seen(time_ns: u64, at: Place, frame: Frame) -> SeenFrame<'static> {
@@ -156,10 +157,28 @@ fn a_handshake_tells_segment_size_scale_and_selective_acknowledgements_and_says_
 
 #[test]
 fn a_handshake_offers_only_what_the_connection_has() {
-    let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false });
+    let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false, ecn: false });
     let capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { tcp, ..connection() });
     let packets = read(&capture.finish().expect("memory takes it")).packets;
     assert_eq!(transport(&packets[0].bytes)[20..], [2, 4, 2, 0]);
+}
+
+#[test]
+fn headers_carry_the_bits_of_explicit_congestion_notification() {
+    let tcp = Some(Tcp { mss: MSS, receive_window: 65535, selective: false, ecn: true });
+    let mut capture = capture(CaptureKind::Ip, Encapsulation::LlcSnap, Connection { tcp, ..connection() });
+    let capable = EcnBits { capable: true, ..EcnBits::default() };
+    for ecn in [capable, EcnBits { marked: true, ..capable }, EcnBits { reduced: true, ..capable }] {
+        let frame = Frame { ecn, ..data(0, 0, 512) };
+        capture.frame(&seen(5, Place::Sender, frame)).expect("memory takes it");
+    }
+    let echo = Frame { ecn: EcnBits { echo: true, ..EcnBits::default() }, ..ack(0, 512, &[]) };
+    capture.frame(&seen(6, Place::Receiver, echo)).expect("memory takes it");
+    let packets = read(&capture.finish().expect("memory takes it")).packets;
+    // The codepoint of the IP header, and the flags CWR, ECE and ACK, SYN and PSH of TCP's.
+    let bits: Vec<_> = packets.iter().map(|packet| (packet.bytes[1] & 3, transport(&packet.bytes)[13])).collect();
+    assert_eq!([bits[0], bits[2], bits[4]], [(0, 0xc2), (0, 0x52), (0, 0x10)], "the handshake");
+    assert_eq!(bits[6..], [(2, 0x10), (3, 0x10), (2, 0x90), (0, 0x50)]);
 }
 
 #[test]
@@ -415,7 +434,7 @@ fn what_has_no_bytes_is_refused_in_words() {
         let setting = setting(CaptureKind::Ip, Encapsulation::LlcSnap, connection);
         refusal(Capture::new(Vec::new(), &About::default(), setting))
     };
-    let tcp = Some(Tcp { mss: 65_488, receive_window: 65_535, selective: false });
+    let tcp = Some(Tcp { mss: 65_488, receive_window: 65_535, selective: false, ecn: false });
     assert_eq!(
         new(Connection { tcp, ..connection() }),
         "tcp1: its packets of 65528 bytes do not fit an AAL5 frame, which holds 65527"

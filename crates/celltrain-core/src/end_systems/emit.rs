@@ -5,12 +5,12 @@ use super::connection::Packets;
 use super::{Body, Connection, Departure, EndSystems};
 use crate::cell::FrameNumber;
 use crate::events::{
-    AckKind, ArrivalKind, Event, Failure, FrameEvent, FrameStep, Observer, SegmentEvent, SegmentStep, Timer,
+    AckKind, ArrivalKind, EcnBits, Event, Failure, FrameEvent, FrameStep, Observer, SegmentEvent, SegmentStep, Timer,
     TimerEvent, TimerStep,
 };
 use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::sender::SenderCounters;
-use crate::tcp::{Ack, SackBlocks, Segment, Sender};
+use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
 
 /// A snapshot of a connection, taken before an event.
@@ -50,13 +50,15 @@ impl EndSystems {
     pub(super) fn emit_arrived(
         &self,
         (flow, frame): FrameOf,
-        segment: Segment,
+        (segment, marked): (Segment, bool),
         before: Option<Before>,
         now: Time,
         observer: &mut impl Observer,
     ) {
         let Some(before) = before else { return };
         let Connection { sender, receiver, data_vc, .. } = &self.flows[flow];
+        let capable = sender.uses_ecn();
+        let ecn = EcnBits { capable, marked: capable && marked, ..EcnBits::default() };
         let kind = if receiver.counters().repeated_segments > before.repeated {
             ArrivalKind::Repeated
         } else if receiver.delivered() > before.delivered {
@@ -65,7 +67,7 @@ impl EndSystems {
             ArrivalKind::OutOfOrder
         };
         let step = SegmentStep::Arrived { segment, kind };
-        let event = SegmentEvent { flow, vc: *data_vc, frame, step, sender: Some(sender.state()) };
+        let event = SegmentEvent { flow, vc: *data_vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }
 
@@ -82,7 +84,8 @@ impl EndSystems {
             let Connection { data_vc, packets, .. } = &self.flows[flow];
             let bytes = packets.as_ref().map_or(0, |packets| packets.bytes);
             let step = SegmentStep::Arrived { segment: place_of(packet, bytes), kind: ArrivalKind::InOrder };
-            observer.on_event(now, Event::Segment(SegmentEvent { flow, vc: *data_vc, frame, step, sender: None }));
+            let ecn = EcnBits::default();
+            observer.on_event(now, Event::Segment(SegmentEvent { flow, vc: *data_vc, frame, step, sender: None, ecn }));
         }
     }
 
@@ -91,7 +94,7 @@ impl EndSystems {
     pub(super) fn emit_acknowledged(
         &self,
         (flow, frame): FrameOf,
-        (ack, blocks): (Ack, SackBlocks),
+        (ack, blocks, echo): (Ack, SackBlocks, bool),
         before: Option<Before>,
         now: Time,
         observer: &mut impl Observer,
@@ -104,7 +107,8 @@ impl EndSystems {
             std::cmp::Ordering::Less => AckKind::Old,
         };
         let step = SegmentStep::Acknowledged { ack, blocks, kind };
-        let event = SegmentEvent { flow, vc: *ack_vc, frame, step, sender: Some(sender.state()) };
+        let ecn = EcnBits { echo, ..EcnBits::default() };
+        let event = SegmentEvent { flow, vc: *ack_vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }
 
@@ -197,7 +201,8 @@ pub(super) fn sent<P: Observer>(
         } else {
             SegmentStep::Sent { segment, is_probe: sender.has_probed_with(segment), is_damaged }
         };
-        let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()) };
+        let ecn = EcnBits { capable: sender.uses_ecn(), reduced: sender.reports_reduction(), ..EcnBits::default() };
+        let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }
 }
@@ -214,14 +219,15 @@ pub(super) fn packet_sent<P: Observer>(
     if P::OBSERVES {
         let segment = place_of(number, packets.bytes);
         let step = SegmentStep::Sent { segment, is_probe: false, is_damaged: false };
-        observer.on_event(now, Event::Segment(SegmentEvent { flow, vc, frame, step, sender: None }));
+        let ecn = EcnBits::default();
+        observer.on_event(now, Event::Segment(SegmentEvent { flow, vc, frame, step, sender: None, ecn }));
     }
 }
 
 /// Reports a sent acknowledgement.
 #[inline]
 pub(super) fn ack_sent<P: Observer>(
-    sender: &Sender,
+    Connection { sender, receiver, .. }: &Connection,
     Departure { vc, frame, .. }: Departure,
     (flow, ack, blocks): (FlowIndex, Ack, Option<SackBlocks>),
     now: Time,
@@ -229,7 +235,8 @@ pub(super) fn ack_sent<P: Observer>(
 ) {
     if P::OBSERVES {
         let step = SegmentStep::AckSent { ack, blocks: blocks.unwrap_or(SackBlocks::NONE) };
-        let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()) };
+        let ecn = EcnBits { echo: receiver.echoes_mark(), ..EcnBits::default() };
+        let event = SegmentEvent { flow, vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
     }
 }

@@ -51,7 +51,7 @@ impl EndSystems {
     pub(crate) fn inject(&mut self, frame: InjectedFrame, now: Time, out: &mut Vec<Departure>) {
         let InjectedFrame { vc, cells, tag } = frame;
         self.outside.get_or_insert_default();
-        let departure = self.vcs.put(vc, Frame { cells, body: Body::Outside { tag } }, None);
+        let departure = self.vcs.put(vc, Frame::new(cells, Body::Outside { tag }), None);
         leave(&mut self.processing, departure, now, out);
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct EndMessages {
     frames: Vec<(VcIndex, Frame<Body>)>,
     /// The SACK blocks of the acknowledgements among these frames, in order for each VC.
     blocks: Vec<(VcIndex, Frame<SackBlocks>)>,
+    /// Frames among those sent earlier that a switch has marked, and that are delivered in the other partition.
+    marks: Vec<(VcIndex, FrameNumber)>,
     /// Observations at receiving ends, contiguous and in order for each flow.
     sights: Vec<(FlowIndex, Sight)>,
 }
@@ -61,9 +63,13 @@ impl EndSystems {
         }
     }
 
-    /// Discards all frames of a VC before this one, which is delivered in another partition.
-    pub(crate) fn forget_before(&mut self, vc: VcIndex, frame: FrameNumber) {
+    /// Adds the mark of a frame that is delivered in another partition, if it has one, and discards all frames of its VC
+    /// before it.
+    pub(crate) fn hand_over(&mut self, vc: VcIndex, frame: FrameNumber, messages: &mut EndMessages) {
         let sender = self.vcs.sender_of(vc, frame);
+        if self.vcs.get(sender).log.frame(frame).marked {
+            messages.marks.push((vc, frame));
+        }
         self.vcs.get_mut(sender).log.forget_before(frame);
     }
 
@@ -89,6 +95,9 @@ impl EndSystems {
     pub(crate) fn receive(&mut self, messages: &mut EndMessages, data_goes_first: &TiSlice<FlowIndex, bool>) {
         for (vc, frame) in messages.frames.drain(..) {
             self.vcs.get_mut(vc).log.push(frame);
+        }
+        for (vc, frame) in messages.marks.drain(..) {
+            self.vcs.mark(vc, frame);
         }
         for (vc, blocks) in messages.blocks.drain(..) {
             self.vcs.blocks(vc).expect("both ends exchange blocks").push(blocks);

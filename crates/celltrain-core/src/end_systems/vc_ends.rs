@@ -86,7 +86,7 @@ impl Vcs {
     #[inline]
     pub(super) fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {
         if let Some(log) = self.blocks(vc) {
-            log.push(Frame { cells: frame.cells, body: blocks.unwrap_or(SackBlocks::NONE) });
+            log.push(Frame::new(frame.cells, blocks.unwrap_or(SackBlocks::NONE)));
         }
         let VcEnds { link, label, branch, tagged, ref mut log, ref mut offered } = self.ends[vc];
         *offered += u64::from(frame.cells);
@@ -101,6 +101,12 @@ impl Vcs {
             Some(branches) if !branches.is_empty() => branches[usize::from(frame.branch())],
             _ => vc,
         }
+    }
+
+    /// Marks a frame in transit, as a switch has marked its last cell.
+    pub(super) fn mark(&mut self, vc: VcIndex, frame: FrameNumber) {
+        let sender = self.sender_of(vc, frame);
+        self.ends[sender].log.frame_mut(frame).marked = true;
     }
 
     /// Returns the number of cells in a frame that arrives at the end of `vc`.

@@ -23,6 +23,7 @@ use crate::edge_device::Packet;
 use crate::end_systems::{Delivered, Departure, EndSystems, InjectedFrame};
 use crate::events::CellStep;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::marking::Marker;
 use crate::memory::Memory;
 use crate::metrics::FinalState;
 use crate::network::{LinkTimes, Network, Next, Routing};
@@ -45,6 +46,7 @@ pub(super) struct Engine<'a> {
     times: TiVec<LinkIndex, LinkTimes>,
     ports: TiVec<LinkIndex, Port>,
     ties: TiVec<LinkIndex, TieBreaker>,
+    markers: TiVec<LinkIndex, Option<Marker>>,
     memories: SharedMemories<'a>,
     transmitting: TiVec<LinkIndex, bool>,
     /// By link: the priorities that pause frames have stopped, one bit each.
@@ -159,6 +161,7 @@ impl<'a> Engine<'a> {
             times: LinkTimes::of(network, clock),
             ports: all(network.links.iter_enumerated().map(port))?.into(),
             ties: network.links.iter_enumerated().map(ties).collect(),
+            markers: network.links.keys().map(|link| network.marker(link)).collect(),
             memories: SharedMemories::new(network, &routing),
             transmitting: ti_vec![false; network.links.len()],
             stopped: ti_vec![0; network.links.len()],
@@ -375,10 +378,15 @@ impl<'a> Engine<'a> {
 
     /// Offers a cell to a port that is not shaped.
     fn offer(&mut self, link: LinkIndex, cell: Cell, now: Time, probe: &mut impl Probe) {
+        self.event_sink(now, probe).cell(link, cell, CellStep::Arrived);
+        let marked = self.mark(link, cell, Marker::on_arrival);
+        if marked != cell {
+            self.event_sink(now, probe).cell(link, marked, CellStep::Marked);
+        }
+        let cell = marked;
         let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
         let mut event_sink =
             EventSink { now, probe, routing, end_systems, rate_control, reported_losses, refusal: None };
-        event_sink.cell(link, cell, CellStep::Arrived);
         if let Some(memory) = memories.of_port(link) {
             memory.offer(ports, link, cell, now, |event| event_sink.memory(cell, &event));
             return;
@@ -386,6 +394,17 @@ impl<'a> Engine<'a> {
         let port = &mut ports[link];
         let occupancy = port.occupancy();
         port.offer_observed(cell, now, |event| event_sink.port(link, cell, occupancy, &event));
+    }
+
+    /// Returns a cell as the port's marker leaves it, on arrival or at departure.
+    fn mark(&mut self, link: LinkIndex, cell: Cell, on: fn(&mut Marker, Cell, u32) -> Cell) -> Cell {
+        let Some(marker) = &mut self.markers[link] else { return cell };
+        let at_port = self.ports[link].occupancy();
+        let waiting = match self.memories.of_port(link) {
+            Some(shared) => shared.counted(marker.of, link, cell, at_port),
+            None => at_port,
+        };
+        on(marker, cell, waiting)
     }
 
     /// Lets the policies of memories act that are due.
@@ -476,6 +495,9 @@ impl<'a> Engine<'a> {
             if self.rate_control.port(port).is_some() {
                 for arrival in together {
                     self.event_sink(now, probe).cell(port, arrival.cell, CellStep::Arrived);
+                    if arrival.cell.last_cell() && arrival.cell.efci() {
+                        self.end_systems.mark(arrival.vc, arrival.cell.frame);
+                    }
                     let shaped = self.rate_control.port_mut(port).expect("it is a shaped port");
                     shaped.on_cells(Run { last: arrival.cell, cells: 1 });
                     self.emit_packet_outcomes(port, now, probe);
@@ -554,6 +576,11 @@ impl<'a> Engine<'a> {
                 }
                 _ => cell,
             };
+            let marked = self.mark(link, cell, Marker::on_departure);
+            if marked != cell {
+                self.event_sink(now, probe).cell(link, marked, CellStep::Marked);
+            }
+            let cell = marked;
             self.event_sink(now, probe).cell(link, cell, CellStep::Departed);
             self.transmitting[link] = true;
             self.events.push(Reverse(Event { time: sent, what: What::Sent(link), cell }));

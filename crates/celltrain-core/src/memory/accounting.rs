@@ -14,6 +14,7 @@ use super::{
     QueueIndex, QueueInfo, Side, Verdict, View,
 };
 use crate::index::{Label, LinkIndex};
+use crate::marking::Counted;
 use crate::rng::Stream;
 use crate::units::{Clock, Span, Time};
 
@@ -630,6 +631,15 @@ impl Memory {
     /// Returns whether the link that feeds a group is to stop.
     pub fn is_paused(&self, queue: QueueIndex) -> bool {
         self.queues[queue].paused
+    }
+
+    /// Returns the cells by which a port marks a packet of this class, while `at_port` cells wait at the port.
+    pub(crate) fn counted(&self, of: Counted, class: CellClass, at_port: u32) -> u32 {
+        match of {
+            Counted::Port => at_port,
+            Counted::Queue => class.egress.or(class.ingress).map_or(at_port, |queue| self.held(queue)),
+            Counted::Memory => self.seen_by_policies(),
+        }
     }
 
     /// Returns the counters of a queue.

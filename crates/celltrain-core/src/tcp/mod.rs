@@ -19,7 +19,7 @@ mod window_loss;
 
 pub use congestion::Congestion;
 pub use options::{
-    AfterIdle, Backoff, DelayedAcks, DuplicateAcks, EstimateForgotten, OfferedWindow, OutOfOrder, PartialAcks,
+    AfterIdle, Backoff, DelayedAcks, DuplicateAcks, Ecn, EstimateForgotten, OfferedWindow, OutOfOrder, PartialAcks,
     RttArithmetic, RttSampling, SlowStart, SsthreshArithmetic, SsthreshRule, TcpOptions, TickPhase, TimerRestart,
     WindowArithmetic, WindowGrowth,
 };

@@ -71,6 +71,11 @@ pub struct TcpOptions {
     /// Paces the sender: segments leave no closer together than one segment takes at this rate on the line, cell
     /// headers included. When absent, they leave as the windows allow.
     pub pacing_rate: Option<BitRate>,
+    /// cwnd of a connection that has sent nothing, in segments.
+    #[schemars(range(min = 1, max = 1000), extend("x-expect" = "a number of segments (1 to 1000)"))]
+    pub initial_window: u32,
+    /// Whether marked packets reduce cwnd (explicit congestion notification).
+    pub ecn: Ecn,
     /// For experiments: damages a segment in transit each time the window, min(cwnd, rwnd), reaches this many bytes.
     /// When absent, no segment is damaged.
     pub lose_at_window: Option<Bytes>,
@@ -106,6 +111,8 @@ impl Default for TcpOptions {
             congestion: Congestion::default(),
             formula: None,
             pacing_rate: None,
+            initial_window: 1,
+            ecn: Ecn::default(),
             lose_at_window: None,
         }
     }
@@ -321,6 +328,18 @@ pub enum OfferedWindow {
     LessKept,
 }
 
+/// Whether marked packets reduce cwnd (explicit congestion notification).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Ecn {
+    /// Marks have no effect.
+    #[default]
+    Off,
+    /// The receiver reports marks, and the sender reduces cwnd at most once per window (RFC 3168); `congestion =
+    /// "dctcp"` by the share of marked segments (RFC 8257).
+    On,
+}
+
 impl TcpOptions {
     /// Returns the inconsistencies between options.
     pub fn check(&self) -> Vec<Fault> {
@@ -347,6 +366,14 @@ impl TcpOptions {
         }
         if let Some(rate) = self.pacing_rate.filter(|rate| !(MIN_PACE..=MAX_PACE).contains(rate)) {
             refuse("pacing_rate", quoted(&rate), format!("is outside {MIN_PACE} to {MAX_PACE}"));
+        }
+        if !(1..=MAX_INITIAL_WINDOW).contains(&self.initial_window) {
+            let problem = format!("is outside 1 to {MAX_INITIAL_WINDOW} segments");
+            refuse("initial_window", self.initial_window.to_string(), problem);
+        }
+        if self.congestion.needs_exact_echo() && self.ecn == Ecn::Off {
+            let problem = format!("sees no marks; write ecn = \"on\" for congestion = \"{}\"", self.congestion.name());
+            refuse("ecn", "\"off\"".into(), problem);
         }
         match (self.congestion, &self.formula) {
             (Congestion::Formula, None) => {
@@ -413,6 +440,7 @@ impl TcpOptions {
 
 /// BSD's `tcp_backoff` table ends its doubling at 64.
 pub(super) const MAX_DOUBLINGS: u32 = 6;
+const MAX_INITIAL_WINDOW: u32 = 1000;
 /// The largest IPv4 datagram, 65535 bytes, less both headers.
 const MAX_MSS: u64 = 65_495;
 /// RFC 7323 (2.3): a window is below 2^30 bytes.

@@ -6,7 +6,7 @@
 //! only by the kept bytes, and only if `offered_window` requires it. With selective acknowledgements it reports
 //! the segments it keeps, the newest first (RFC 2018, 4).
 
-use super::options::{DelayedAcks, OfferedWindow, OutOfOrder};
+use super::options::{DelayedAcks, Ecn, OfferedWindow, OutOfOrder};
 use super::scoreboard::{MAX_BLOCKS, SackBlocks, insert};
 use super::{Ack, Segment, TcpConfig, window_scale};
 
@@ -28,7 +28,20 @@ pub struct Receiver {
     out_of_order: OutOfOrder,
     delayed_acks: DelayedAcks,
     ack_pending: bool,
+    echo: Echo,
+    /// True if acknowledgements report a mark.
+    echoes: bool,
     counters: ReceiverCounters,
+}
+
+/// How the receiver reports marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Echo {
+    Never,
+    /// From the first mark until the sender has reduced its window (RFC 3168, 6.1.3).
+    UntilReduced,
+    /// As the segments that an acknowledgement covers were marked (RFC 8257, 3.2).
+    Exactly,
 }
 
 /// Counters of a receiver.
@@ -60,6 +73,12 @@ impl Receiver {
             out_of_order: options.out_of_order,
             delayed_acks: options.delayed_acks,
             ack_pending: false,
+            echo: match options.ecn {
+                Ecn::Off => Echo::Never,
+                Ecn::On if options.congestion.needs_exact_echo() => Echo::Exactly,
+                Ecn::On => Echo::UntilReduced,
+            },
+            echoes: false,
             counters: ReceiverCounters::default(),
         }
     }
@@ -93,6 +112,27 @@ impl Receiver {
             return None;
         }
         Some(self.acknowledge())
+    }
+
+    /// Returns the acknowledgement that must precede a segment, marked or not, because the segments that it covers were
+    /// not marked alike (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
+    pub fn acknowledge_before(&mut self, marked: bool) -> Option<Ack> {
+        (self.echo == Echo::Exactly && self.ack_pending && marked != self.echoes).then(|| self.acknowledge())
+    }
+
+    /// Records whether the segment that arrives is marked, and whether its sender has reduced the window because of a
+    /// mark. Called before [`Receiver::on_segment`].
+    pub fn on_mark(&mut self, marked: bool, reduced: bool) {
+        self.echoes = match self.echo {
+            Echo::Never => false,
+            Echo::UntilReduced => marked || (self.echoes && !reduced),
+            Echo::Exactly => marked,
+        };
+    }
+
+    /// Returns whether an acknowledgement sent now reports a mark (ECE).
+    pub fn echoes_mark(&self) -> bool {
+        self.echoes
     }
 
     /// Handles a tick of the 200 ms delayed-acknowledgement timer. Returns the waiting acknowledgement, if any.

@@ -10,12 +10,17 @@
 //! at 250           it is 250 ms since the start; otherwise no time passes
 //! tick 2           the retransmission clock ticks twice
 //! receive 3        segment 3 reaches the receiver, whoever sent it
+//! receive 3 marked the same; a switch has marked it (CE)
+//! receive 3 reduced the same; its sender reports that it has reduced the window (CWR)
+//! ack 3 echo       an acknowledgement that reports a mark (ECE) reaches the sender
 //! delayed tick     the receiver's delayed-acknowledgement timer ticks
 //! > 0              the sender sends segment 0
 //! > 4 again        the sender sends segment 4, which it sent before
+//! > 4 reduced      the sender sends segment 4, and reports that it has reduced the window
 //! > probe 4        the sender sends one byte of segment 4 into a closed window
 //! < ack 3          the receiver acknowledges the first three segments
 //! < ack 3 sack 5   the same with a block
+//! < ack 3 echo     the same, and it reports a mark
 //! = cwnd 2         a variable's value: cwnd, ssthresh (segments), rto (ticks); how often: fast_retransmits, timeouts
 //! ```
 //!
@@ -112,7 +117,17 @@ impl Player {
     fn happen(&mut self, words: &[&str]) -> Result<(), String> {
         let mss = self.options.mss.bytes;
         let ack = match words {
-            ["receive", segment] => {
+            ["receive", segment, flags @ ..] => {
+                let marked = match flags {
+                    [] => false,
+                    ["marked"] => true,
+                    ["reduced"] => false,
+                    _ => return Err(format!("{flags:?} is not `marked` or `reduced`")),
+                };
+                if let Some(earlier) = self.receiver.acknowledge_before(marked) {
+                    self.acknowledged(earlier)?;
+                }
+                self.receiver.on_mark(marked, flags == ["reduced"]);
                 let len = u32::try_from(mss).map_err(|e| e.to_string())?;
                 let segment = Segment { seq: number(segment)? * mss, len };
                 let seq = through_number(segment.seq, self.receiver.delivered());
@@ -121,17 +136,24 @@ impl Player {
             ["delayed", "tick"] => self.receiver.on_delayed_ack_tick(),
             words => return self.happen_to_sender(words),
         };
-        if let Some(ack) = ack {
-            let (ack, blocks) = as_read(ack, &self.receiver.blocks(), ack.ack);
-            let mut line = format!("< ack {}", ack.ack / mss);
-            for ((start, end), which) in blocks.iter().zip(0..) {
-                let (first, last) = (start / mss, end / mss - 1);
-                let sack = if which == 0 { " sack" } else { "" };
-                let to = if first == last { String::new() } else { format!("-{last}") };
-                write!(line, "{sack} {first}{to}").map_err(|e| e.to_string())?;
-            }
-            self.sent.push(line);
+        ack.map_or(Ok(()), |ack| self.acknowledged(ack))
+    }
+
+    /// Notes an acknowledgement that the receiver sends.
+    fn acknowledged(&mut self, ack: Ack) -> Result<(), String> {
+        let mss = self.options.mss.bytes;
+        let (ack, blocks) = as_read(ack, &self.receiver.blocks(), ack.ack);
+        let mut line = format!("< ack {}", ack.ack / mss);
+        for ((start, end), which) in blocks.iter().zip(0..) {
+            let (first, last) = (start / mss, end / mss - 1);
+            let sack = if which == 0 { " sack" } else { "" };
+            let to = if first == last { String::new() } else { format!("-{last}") };
+            write!(line, "{sack} {first}{to}").map_err(|e| e.to_string())?;
         }
+        if self.receiver.echoes_mark() {
+            line.push_str(" echo");
+        }
+        self.sent.push(line);
         Ok(())
     }
 
@@ -144,6 +166,10 @@ impl Player {
                 let mss = self.options.mss.bytes;
                 let ack = number(segments)? * mss;
                 let window = u16::try_from(window >> scale).map_err(|e| e.to_string())?;
+                let (rest, echoes) = match rest {
+                    [rest @ .., "echo"] => (rest, true),
+                    rest => (rest, false),
+                };
                 let mut blocks = SackBlocks::default();
                 match rest {
                     [] => {}
@@ -157,6 +183,7 @@ impl Player {
                 }
                 let (ack, blocks) = as_read(Ack { ack, window }, &blocks, self.una);
                 self.una = self.una.max(ack.ack);
+                self.sender.on_echo(echoes);
                 self.sender.on_ack(ack, &blocks, self.now);
             }
             ["at", milliseconds] => self.now = Time(number(milliseconds)?),
@@ -189,7 +216,8 @@ impl Player {
             }
             assert_eq!(u64::from(segment.len), mss, "only full segments are sent (A-17)");
             let again = if self.sender.counters().retransmitted_segments > retransmitted { " again" } else { "" };
-            self.sent.push(format!("> {}{again}", segment.seq / mss));
+            let reduced = if self.sender.reports_reduction() { " reduced" } else { "" };
+            self.sent.push(format!("> {}{again}{reduced}", segment.seq / mss));
         }
     }
 }
@@ -250,6 +278,18 @@ const SITUATIONS: &[&str] = &[
     "delayed_acks",
 ];
 
+/// Situations tested with marks in the scripts `ecn_SITUATION` and `dctcp_SITUATION`.
+const MARKED: &[(&str, &str)] = &[
+    ("ecn", "halves_once_per_window"),
+    ("ecn", "receiver_echoes_until_reduced"),
+    ("ecn", "loss_and_mark_in_one_window"),
+    ("ecn", "cubic"),
+    ("ecn", "timeout"),
+    ("dctcp", "reduces_by_half_of_alpha"),
+    ("dctcp", "receiver_echoes_exactly"),
+    ("dctcp", "loss_halves"),
+];
+
 /// Situations tested for CUBIC in the scripts `cubic_SITUATION`, in addition to a single loss under every variant.
 const CUBIC: &[&str] = &[
     "concave_then_convex", "grows_as_reno_in_short_round_trips", "adds_a_segment_a_round_trip_once_back",
@@ -265,6 +305,7 @@ fn every_variant_has_a_script_for_every_situation_and_so_has_cubic() {
     let cubic = Some("set congestion cubic");
     cells.extend(TcpConfig::NAMES.iter().map(|&variant| ((variant, format!("cubic_{variant}_single_loss")), cubic)));
     cells.extend(CUBIC.iter().map(|situation| (("", format!("cubic_{situation}")), cubic)));
+    cells.extend(MARKED.iter().map(|(kind, situation)| (("", format!("{kind}_{situation}")), Some("set ecn on"))));
     let mut missing = Vec::new();
     for ((variant, name), setting) in cells {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tcp").join(format!("{name}.script"));
@@ -324,6 +365,18 @@ fn a_script_with_blocks_that_does_not_hold_fails() {
     assert!(play(&format!("{newest_first}< ack 1 sack 3-6\nreceive 8\n< ack 1 sack 3-6 8")).is_err());
     assert!(play("set variant sack\nstart\n> 0\nack 0 sack").is_ok(), "no block at all");
     assert!(play("set variant sack\nstart\n> 0\nack 0 lack 2").is_err());
+}
+
+#[test]
+fn a_script_with_marks_that_does_not_hold_fails() {
+    let play_on = |rest: &str| play(&format!("set ecn on\n{rest}"));
+    assert!(play_on("receive 0 marked\n< ack 1 echo").is_ok());
+    assert!(play_on("receive 0 marked\n< ack 1").is_err(), "an echo not written down");
+    assert!(play_on("receive 0\n< ack 1 echo").is_err(), "no mark arrived");
+    assert!(play("receive 0 marked\n< ack 1 echo").is_err(), "the connection does not use ECN");
+    assert!(play_on("start\n> 0\nack 1 echo\n> 1 reduced\n> 2").is_ok());
+    assert!(play_on("start\n> 0\nack 1 echo\n> 1\n> 2").is_err(), "a report not written down");
+    assert!(play_on("receive 0 lost\n< ack 1").is_err(), "an unknown flag");
 }
 
 #[test]

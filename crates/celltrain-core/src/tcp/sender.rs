@@ -2,14 +2,15 @@
 //!
 //! Source: `docs/mechanisms.md` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows.
 //! Independent of the engine: the caller reports events and requests segments.
-//! Departures: a window probe carries one byte; every other segment is full, even the last of a file.
+//! Departures: a window probe carries one byte; every other segment is full, even the last of a file. A loss
+//! reduces the window even if a mark has reduced it in the same window of data (RFC 3168, 6.1.2, has one reduction).
 
 use super::congestion::Windows;
 use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, Timer};
 use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
 use super::timers::{Countdown, RetransmissionTimer, SegmentTimers};
-use super::{Ack, AfterIdle, Backoff, DuplicateAcks, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
+use super::{Ack, AfterIdle, Backoff, DuplicateAcks, Ecn, RttSampling, Segment, TcpConfig, TimerRestart, window_scale};
 use crate::units::{Clock, Span, Time};
 
 /// A sender with unlimited data or a fixed number of bytes.
@@ -46,6 +47,7 @@ pub struct Sender {
     backoff: Backoff,
     restart: TimerRestart,
     duplicate_acks: DuplicateAcks,
+    marks: Option<Marks>,
     counters: SenderCounters,
 }
 
@@ -91,6 +93,21 @@ struct Timing {
     until: u64,
     ticks: u32,
     sent: Time,
+}
+
+/// Marks that acknowledgements report (explicit congestion notification).
+#[derive(Clone, Copy, Debug, Default)]
+struct Marks {
+    /// True if the acknowledgement being processed reports a mark.
+    echoed: bool,
+    /// `snd_max` when the window was last reduced. A mark reduces it again only if an acknowledgement exceeds this.
+    reduced_at: u64,
+    /// True if the next new segment reports the reduction (CWR).
+    to_report: bool,
+    /// True if the last segment sent reports it.
+    reports: bool,
+    /// `snd_nxt` at the last time when a window had been acknowledged.
+    window_end: u64,
 }
 
 /// The pacing state of a rate-limited sender.
@@ -155,6 +172,7 @@ impl Sender {
             backoff: options.backoff,
             restart: options.timer_restart,
             duplicate_acks: options.duplicate_acks,
+            marks: (options.ecn == Ecn::On).then(Marks::default),
             counters: SenderCounters::default(),
         }
     }
@@ -162,7 +180,8 @@ impl Sender {
     /// Starts at `offset`: everything before it was sent and acknowledged.
     #[must_use]
     pub fn starting_at(self, offset: u64) -> Self {
-        Self { snd_una: offset, snd_nxt: offset, snd_max: offset, ..self }
+        let marks = self.marks.map(|marks| Marks { reduced_at: offset, window_end: offset, ..marks });
+        Self { marks, snd_una: offset, snd_nxt: offset, snd_max: offset, ..self }
     }
 
     /// Spaces segments at least `interval` apart.
@@ -216,6 +235,25 @@ impl Sender {
     /// Returns when to call `next_segment` again, if the last call held back a segment only because of the pace.
     pub fn next_departure(&self, now: Time) -> Option<Time> {
         self.pace.filter(|pace| pace.waiting && pace.next > now).map(|pace| pace.next)
+    }
+
+    /// Returns whether the connection uses explicit congestion notification.
+    pub fn uses_ecn(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    /// Records whether the acknowledgement that is processed next reports a mark (ECE).
+    #[inline]
+    pub fn on_echo(&mut self, echoed: bool) {
+        if let Some(marks) = &mut self.marks {
+            marks.echoed = echoed;
+        }
+    }
+
+    /// Returns whether the last segment sent reports that the window was reduced because of a mark (CWR).
+    #[inline]
+    pub fn reports_reduction(&self) -> bool {
+        self.marks.is_some_and(|marks| marks.reports)
     }
 
     /// Processes an acknowledgement and its blocks (empty unless the ends exchange them).
@@ -382,6 +420,10 @@ impl Sender {
     fn send(&mut self, seq: u64, now: Time) -> Segment {
         let segment = Segment { seq, len: self.mss };
         let again = seq < self.snd_max;
+        if let Some(marks) = &mut self.marks {
+            // RFC 3168 (6.1.2): the first new segment after the reduction.
+            marks.reports = !again && std::mem::take(&mut marks.to_report);
+        }
         self.counters.segments_sent += 1;
         self.counters.retransmitted_segments += u64::from(segment.end() <= self.snd_max);
         if self.timing.is_none() && (!again || self.sampling == RttSampling::IncludeRetransmissions) {
@@ -417,6 +459,9 @@ impl Sender {
     /// Sends one byte. As in 4.3BSD, it counts as sent but `snd_nxt` does not move: the next segment includes it again.
     fn probe(&mut self) -> Segment {
         self.counters.segments_sent += 1;
+        if let Some(marks) = &mut self.marks {
+            marks.reports = false;
+        }
         self.snd_max = self.snd_max.max(self.snd_una + 1);
         Segment { seq: self.snd_una, len: 1 }
     }
@@ -451,6 +496,7 @@ impl Sender {
             self.board.forget_before(ack);
         }
         self.tell_control(now);
+        let reports_mark = self.reduce_if_marked(acked);
         let flight = self.flight(&self.board);
         let progress = self.recovery.on_new_ack(&flight, acked, &mut self.windows);
         if ack == self.snd_max {
@@ -458,7 +504,7 @@ impl Sender {
         } else if self.restart == TimerRestart::EveryNewAck && progress != Progress::Resend(Timer::Keep) {
             self.restart_timer();
         }
-        if progress == Progress::Grow {
+        if progress == Progress::Grow && !reports_mark {
             self.windows.on_new_ack(now, acked as f64 / f64::from(self.mss));
         }
         if let Progress::Resend(_) = progress {
@@ -474,6 +520,31 @@ impl Sender {
         }
     }
 
+    /// Reduces the windows if the acknowledgement, of `acked` new bytes, reports a mark and they have not been reduced
+    /// for this window (RFC 3168, 6.1.2). Returns whether it reports one; cwnd does not grow then.
+    fn reduce_if_marked(&mut self, acked: u64) -> bool {
+        let Some(marks) = &mut self.marks else { return false };
+        let echoed = marks.echoed;
+        self.windows.on_echo(acked as f64 / f64::from(self.mss), echoed);
+        if self.snd_una > marks.window_end {
+            self.windows.on_window_acknowledged();
+            marks.window_end = self.snd_nxt;
+        }
+        if echoed && self.snd_una > marks.reduced_at {
+            marks.to_report = true;
+            self.windows.on_mark();
+            self.note_reduction();
+        }
+        echoed
+    }
+
+    /// Notes that the windows were reduced: marks on what is outstanding do not reduce them again.
+    fn note_reduction(&mut self) {
+        if let Some(marks) = &mut self.marks {
+            marks.reduced_at = self.snd_max;
+        }
+    }
+
     fn on_duplicate_ack(&mut self, news: bool, now: Time) {
         self.tell_control(now);
         if self.duplicate_acks == DuplicateAcks::GrowWindow {
@@ -485,18 +556,21 @@ impl Sender {
             Reaction::GoBack => {
                 self.counters.fast_retransmits += 1;
                 self.windows.after_loss();
+                self.note_reduction();
                 self.cause = Cause::DuplicateAcks;
                 self.go_back();
             }
             Reaction::Resend => {
                 self.counters.fast_retransmits += 1;
                 self.windows.after_loss();
+                self.note_reduction();
                 self.timing = None;
                 self.restart_timer();
                 self.pending = Pending::Resend;
                 self.cause = Cause::DuplicateAcks;
             }
         }
+        self.reduce_if_marked(0);
         self.chosen = self.recovery.chooses();
     }
 
@@ -508,6 +582,7 @@ impl Sender {
         }
         self.tell_control(now);
         self.windows.on_timeout(self.outstanding());
+        self.note_reduction();
         let flight = self.flight(&self.board);
         self.recovery.on_timeout(&flight);
         self.chosen = false;

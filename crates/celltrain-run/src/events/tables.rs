@@ -3,8 +3,8 @@
 use std::ops::Deref;
 
 use celltrain_core::events::{
-    AckKind, ArrivalKind, CellEvent, CellStep, FrameEvent, FrameStep, Judged, MemoryEvent, MemoryRefusal, MemoryStep,
-    RateEvent, Rule, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
+    AckKind, ArrivalKind, CellEvent, CellStep, EcnBits, FrameEvent, FrameStep, Judged, MemoryEvent, MemoryRefusal,
+    MemoryStep, RateEvent, Rule, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
 };
 use celltrain_core::memory::Side;
 use celltrain_core::tcp::sender::Cause;
@@ -81,6 +81,17 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
         "bytes",
         "the place of the next byte that the receiver expects; of ACKs alone",
         Count(|row| ack(&row.event).map(|ack| ack.ack)),
+    ),
+    column(
+        "ecn",
+        "",
+        "what its headers say of congestion: marked (CE), echo (ECE) or reduced (CWR)",
+        Word(|row| match row.event.ecn {
+            EcnBits { marked: true, .. } => "marked",
+            EcnBits { echo: true, .. } => "echo",
+            EcnBits { reduced: true, .. } => "reduced",
+            _ => "",
+        }),
     ),
     column(
         "cwnd",

@@ -8,6 +8,7 @@ use celltrain_core::abr::allocator::AllocatorConfig;
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::error::Fault;
 use celltrain_core::index::{FlowIndex, LinkIndex};
+use celltrain_core::marking::{Counted, MarkingConfig};
 use celltrain_core::network::NodeKind;
 use celltrain_core::policy::{Overflow, PerVc};
 use celltrain_core::scheduler::{Class, SchedulerConfig};
@@ -273,6 +274,11 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
             let problem = format!("has its own queues, but {link} merges VCs into one queue; leave it out there");
             scope.at("scheduler").at(port.scheduler.name()).once(|scope| scope.refuse(problem));
         }
+        if port.marking.is_some() {
+            let problem =
+                format!("marks packets, but {link} merges VCs, which no port that marks can do; leave it out");
+            scope.at("marking").once(|scope| scope.refuse(problem));
+        }
         let mut policy = port.policy.build(Some(1), &[]);
         let reason = match policy.overflow() {
             Overflow::PushOutFront => Some("takes cells out of waiting frames"),
@@ -407,6 +413,22 @@ fn of_vcs(config: &PortConfig, capacity: Option<u32>, link: &str, vcs: &[&str], 
     }
 }
 
+/// Checks when a port marks packets. `shared` is K of its memory, if it is in one.
+fn check_marking(marking: &MarkingConfig, port: &PortConfig, shared: Option<u32>, scope: &mut Scope<'_>) {
+    for fault in marking.check(port.buffer.cells().or(shared)) {
+        scope.refuse_setting(fault);
+    }
+    if marking.of != Counted::Port && shared.is_none() {
+        let problem = "counts cells of a memory, but the port has a buffer of its own; write \"port\", or buffer = \
+                       \"shared\" and a memory of the switch";
+        scope.at("of").refuse(problem);
+    }
+    if matches!(port.allocator, Some(AllocatorConfig::Efci(_))) {
+        let problem = "marks packets with the bit that allocator.efci sets in every cell (EFCI); leave one of them out";
+        scope.refuse(problem);
+    }
+}
+
 /// Checks that every VC that crosses a port has a value for each of these settings. Returns whether this is true.
 fn have_values(settings: &[(&str, &PerVc)], link: &str, vcs: &[&str], scope: &mut Scope<'_>) -> bool {
     let mut all = true;
@@ -454,6 +476,9 @@ pub(super) fn settings(config: &PortConfig, shared: Option<u32>, largest_frame: 
         refuse("allocator", allocator.name(), allocator.check(capacity));
     }
     refuse("scheduler", config.scheduler.name(), config.scheduler.config().check());
+    if let Some(marking) = &config.marking {
+        check_marking(marking, config, shared, &mut scope.at("marking"));
+    }
     let mut built = config.policy.build(Some(1), &[]);
     let reason = match built.overflow() {
         Overflow::PushOutFront => Some("pushes out the cell that is first in the only one"),

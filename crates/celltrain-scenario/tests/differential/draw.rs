@@ -541,6 +541,9 @@ fn tcp(sizes: Sizes) -> BoxedStrategy<TcpConfig> {
             if options.get("congestion") == Some(&json!("formula")) {
                 options.insert("formula".into(), Draws::new(seed(&drawn)).control(mss));
             }
+            if options.get("congestion") == Some(&json!("dctcp")) {
+                options.insert("ecn".into(), json!("on"));
+            }
             options.insert("mss".into(), size(mss));
             options.insert("receive_window".into(), size(window.max(mss)));
             options.insert("timer_granularity".into(), json!(Duration::from_milliseconds(tick)));
@@ -686,7 +689,8 @@ impl Port {
                 let buffer = limit.map_or(Buffer::Infinite(Infinite::Infinite), Buffer::Cells);
                 let allocator =
                     self.allocator.as_ref().map(|(name, drawn)| named(&ALLOCATORS, name, drawn, limit.unwrap_or(HUGE)));
-                return PortConfig { buffer, policy, scheduler: scheduler.unwrap_or_default(), allocator };
+                let scheduler = scheduler.unwrap_or_default();
+                return PortConfig { buffer, policy, scheduler, allocator, marking: None };
             }
         }
         panic!("{name}: its settings need more than their ranges to be sound");

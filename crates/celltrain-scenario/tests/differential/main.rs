@@ -8,6 +8,7 @@ mod beginning;
 pub(crate) mod compare;
 mod count;
 pub(crate) mod draw;
+mod marks;
 mod memories;
 mod stand;
 mod steps;
@@ -148,17 +149,17 @@ fn any_steps_and_injections_are_the_same_run_where_ports_are_crowded() {
 
 #[test]
 fn both_engines_agree_where_ports_share_memories() {
-    check_with_memories(draw::any_network(), cases() / 3, RngSeed::Fixed(18), compare);
+    check_with(draw::any_network(), cases() / 3, RngSeed::Fixed(18), memories::add, compare);
 }
 
 #[test]
 fn both_engines_agree_where_the_ports_of_a_mesh_share_memories() {
-    check_with_memories(draw::meshes::meshes(), cases() / 15, RngSeed::Fixed(19), compare);
+    check_with(draw::meshes::meshes(), cases() / 15, RngSeed::Fixed(19), memories::add, compare);
 }
 
 #[test]
 fn events_add_up_to_results_where_ports_share_memories() {
-    check_with_memories(draw::any_network(), cases() / 2, RngSeed::Fixed(22), watch::adds_up);
+    check_with(draw::any_network(), cases() / 2, RngSeed::Fixed(22), memories::add, watch::adds_up);
 }
 
 #[test]
@@ -167,7 +168,7 @@ fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
     let mut drawn: BTreeMap<&str, u64> = memories::KINDS.iter().map(|&kind| (kind, 0)).collect();
     for seed in 0..200 {
         let scenario = draw::any_network().new_tree(&mut runner).expect("a scenario is drawn").current();
-        let network = Drawn { scenario, memories: Some(seed) }.network();
+        let network = Drawn { scenario, added: Some((memories::add, seed)) }.network();
         for (kind, times) in memories::kinds(&network, &Engine::Fast.run_to_end(&network)) {
             *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += times;
         }
@@ -178,7 +179,50 @@ fn drawn_memories_are_of_all_kinds_and_come_to_their_limits() {
 
 #[test]
 fn any_steps_and_injections_are_the_same_run_where_ports_share_memories() {
-    check_with_memories(draw::any_network(), cases() / 15, RngSeed::Fixed(20), steps::agree);
+    check_with(draw::any_network(), cases() / 15, RngSeed::Fixed(20), memories::add, steps::agree);
+}
+
+#[test]
+fn both_engines_agree_where_ports_mark_packets() {
+    check_with(draw::any_network(), cases() / 4, RngSeed::Fixed(22), marks::add, compare);
+}
+
+#[test]
+fn both_engines_agree_where_the_ports_of_a_mesh_mark_packets() {
+    check_with(draw::meshes::meshes(), cases() / 15, RngSeed::Fixed(23), marks::add, compare);
+}
+
+#[test]
+fn both_engines_agree_where_ports_of_memories_mark_packets() {
+    let both = |network: &mut Network, rng: &mut Stream| {
+        memories::add(network, rng);
+        marks::add(network, rng);
+    };
+    check_with(draw::any_network(), cases() / 6, RngSeed::Fixed(24), both, compare);
+}
+
+#[test]
+fn any_steps_and_injections_are_the_same_run_where_ports_mark_packets() {
+    check_with(draw::any_network(), cases() / 15, RngSeed::Fixed(25), marks::add, steps::agree);
+}
+
+#[test]
+fn drawn_ports_mark_packets_of_all_kinds() {
+    let config = Config { rng_seed: RngSeed::Fixed(26), failure_persistence: None, ..Config::default() };
+    let mut runner = TestRunner::new(config);
+    let mut drawn: BTreeMap<&str, u64> = marks::KINDS.iter().map(|&kind| (kind, 0)).collect();
+    for seed in 0..200 {
+        let scenario = draw::any_network().new_tree(&mut runner).expect("a scenario is drawn").current();
+        let mut network = build::network(&scenario, scenario.seed);
+        let mut rng = Stream::new(seed, "additions");
+        memories::add(&mut network, &mut rng);
+        marks::add(&mut network, &mut rng);
+        for kind in marks::kinds(&network) {
+            *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += 1;
+        }
+    }
+    let rare: Vec<_> = drawn.iter().filter(|&(_, &times)| times < 10).collect();
+    assert!(rare.is_empty(), "too rarely drawn: {rare:?} of {drawn:?}");
 }
 
 #[test]
@@ -255,12 +299,13 @@ fn agree_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: Rn
 type Check = fn(&Network) -> Result<(), String>;
 
 fn check_on(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed, check: Check) {
-    check_drawn(scenarios.prop_map(|scenario| Drawn { scenario, memories: None }), cases, rng_seed, check);
+    check_drawn(scenarios.prop_map(|scenario| Drawn { scenario, added: None }), cases, rng_seed, check);
 }
 
-/// Checks networks whose switches were given memories.
-fn check_with_memories(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed, check: Check) {
-    let drawn = (scenarios, any::<u64>()).prop_map(|(scenario, seed)| Drawn { scenario, memories: Some(seed) });
+/// Checks networks to which `add` adds what scenarios do not draw.
+fn check_with(scenarios: impl Strategy<Value = Scenario>, cases: u32, rng_seed: RngSeed, add: Add, check: Check) {
+    let drawn =
+        (scenarios, any::<u64>()).prop_map(move |(scenario, seed)| Drawn { scenario, added: Some((add, seed)) });
     check_drawn(drawn, cases, rng_seed, check);
 }
 
@@ -270,9 +315,11 @@ fn check_drawn(drawn: impl Strategy<Value = Drawn>, cases: u32, rng_seed: RngSee
     match outcome {
         Ok(()) => {}
         Err(TestError::Fail(difference, drawn)) => panic!(
-            "the engines differ: {difference}\n\nSave this in {FOLDER}, under a name that says what it shows:\n\n{}\n{:#?}",
+            "the engines differ: {difference}\n\nSave this in {FOLDER}, under a name that says what it shows:\n\n{}\n{:#?}\n\
+             with {:?}",
             text(&drawn.scenario),
-            drawn.network().memories
+            drawn.network().memories,
+            drawn.added
         ),
         Err(TestError::Abort(reason)) => panic!("gave up: {reason}"),
     }
@@ -282,15 +329,18 @@ fn check_drawn(drawn: impl Strategy<Value = Drawn>, cases: u32, rng_seed: RngSee
 #[derive(Clone, Debug)]
 struct Drawn {
     scenario: Scenario,
-    /// The seed of its memories, if it has any.
-    memories: Option<u64>,
+    /// What is added that scenarios do not draw, and its seed.
+    added: Option<(Add, u64)>,
 }
+
+/// Adds random parts to a network.
+type Add = fn(&mut Network, &mut Stream);
 
 impl Drawn {
     fn network(&self) -> Network {
         let mut network = build::network(&self.scenario, self.scenario.seed);
-        if let Some(seed) = self.memories {
-            memories::add(&mut network, &mut Stream::new(seed, "memories"));
+        if let Some((add, seed)) = self.added {
+            add(&mut network, &mut Stream::new(seed, "memories"));
         }
         network
     }

@@ -188,6 +188,7 @@ impl QueuePort {
                 output.catch_up(now);
             }
             output.note(Run { last: cell, cells: 1 }, now, Span(0));
+            let cell = output.mark_arrival(cell);
             let mut depart = |run, start, _| egress.send_run(run, start, downstream);
             let start = if is_first && is_last && output.may_bypass_queue(now, cell) {
                 output.bypass_queue(now, cell, &mut depart)

@@ -115,6 +115,9 @@ impl Fabric {
             }
             StageEnd::Shaped { lane, link, vc } => {
                 if run.last.last_cell() {
+                    if run.last.efci() {
+                        self.end_systems.mark(vc, run.last.frame);
+                    }
                     self.carry(lane, Delivery { time: last, link, vc, frame: run.last.frame, cells: run.cells });
                 }
                 None

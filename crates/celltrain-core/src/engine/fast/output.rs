@@ -8,6 +8,7 @@ use super::output_buffer::OutputBuffer;
 use super::port_queue::{BufferView, PortEnd, PortQueue};
 use super::run_queues::ReportGranularity;
 use crate::cell::{Cell, Run};
+use crate::marking::Marker;
 use crate::units::{Span, Time};
 
 /// The part of a contended port that handles cells after their arrival.
@@ -27,6 +28,7 @@ pub(super) struct Output {
     pub(super) reports_each: bool,
     /// For a port that marks cells: cells that have left, marked or not, with their starts.
     gone: Vec<(Cell, Time)>,
+    marker: Option<Marker>,
     /// Arrivals that have been recorded but not yet taken.
     pub(super) arrivals: Vec<Arrival>,
 }
@@ -51,8 +53,17 @@ pub(super) struct Timing {
     pub(super) serve_first: bool,
     /// Data cells that start while more than this many cells wait are marked (EFCI); `None` if none is marked.
     pub(super) marks_above: Option<u32>,
+    /// True if the port has a [`Marker`].
+    pub(super) marks_packets: bool,
     /// True if arrivals are recorded, because the port has an allocator.
     pub(super) notes: bool,
+}
+
+impl Timing {
+    /// Returns whether a cell may be marked.
+    pub(super) fn marks(&self) -> bool {
+        self.marks_above.is_some() || self.marks_packets
+    }
 }
 
 /// Cells that have arrived, for the port's allocator.
@@ -70,15 +81,16 @@ impl<F: FnMut(Run, Time, Span)> Depart for F {}
 
 impl Output {
     /// If `reports_each`, each start is reported from the beginning.
-    pub(super) fn new(buffer: OutputBuffer, timing: Timing, reports_each: bool) -> Self {
+    pub(super) fn new(buffer: OutputBuffer, timing: Timing, marker: Option<Marker>, reports_each: bool) -> Self {
         Self {
-            defers_order: buffer.defers_order() || timing.marks_above.is_some(),
-            may_bypass_queue: timing.marks_above.is_none() && !buffer.merges(),
+            defers_order: buffer.defers_order() || timing.marks(),
+            may_bypass_queue: !timing.marks() && !buffer.merges(),
             buffer,
             next_start: Time::default(),
             timing,
             reports_each,
             gone: Vec::new(),
+            marker,
             arrivals: Vec::new(),
         }
     }
@@ -117,8 +129,8 @@ impl Output {
     /// Sends the cells whose transmission starts before `until`.
     #[inline]
     pub(super) fn serve_before(&mut self, until: Time) {
-        if let Some(most) = self.timing.marks_above {
-            self.mark_before(until, most);
+        if self.timing.marks() {
+            self.mark_before(until);
             return;
         }
         let waiting = self.buffer.ready();
@@ -132,13 +144,28 @@ impl Output {
         }
     }
 
-    /// Sends the cells one by one, and marks those that leave more than `most` cells behind.
-    fn mark_before(&mut self, until: Time, most: u32) {
+    /// Sends the cells one by one, and marks those that leave too many cells behind.
+    fn mark_before(&mut self, until: Time) {
         while self.next_start < until {
-            let Some(cell) = self.buffer.take() else { break };
-            let marked = !cell.is_rm() && self.buffer.occupancy > most;
-            self.gone.push((if marked { cell.with_efci(true) } else { cell }, self.next_start));
+            let Some(mut cell) = self.buffer.take() else { break };
+            let waiting = self.buffer.occupancy;
+            if !cell.is_rm() && self.timing.marks_above.is_some_and(|most| waiting > most) {
+                cell = cell.with_efci(true);
+            }
+            if let Some(marker) = &mut self.marker {
+                cell = marker.on_departure(cell, waiting);
+            }
+            self.gone.push((cell, self.next_start));
             self.next_start += self.timing.cell_time;
+        }
+    }
+
+    /// Returns an arriving cell as the port's marker leaves it.
+    #[inline]
+    pub(super) fn mark_arrival(&mut self, cell: Cell) -> Cell {
+        match &mut self.marker {
+            Some(marker) => marker.on_arrival(cell, self.buffer.occupancy),
+            None => cell,
         }
     }
 

@@ -206,7 +206,10 @@ impl Plan {
             stages: TiVec::with_capacity(network.links.len()),
             passed: TiVec::with_capacity(network.links.len()),
             controls: network.vcs.iter().any(|vc| vc.abr.is_some()),
-            marks: network.links.keys().any(|link| rate_control.marks_above(link).is_some()),
+            marks: network
+                .links
+                .iter_enumerated()
+                .any(|(number, link)| rate_control.marks_above(number).is_some() || link.marking.is_some()),
             rm_ways: TiVec::with_capacity(network.links.len()),
             lanes: TiVec::new(),
             rm_event_lanes: 0,

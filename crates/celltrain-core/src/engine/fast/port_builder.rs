@@ -83,6 +83,7 @@ impl PortBuilder<'_> {
         let is_plain = queues.is_none()
             && !timing.notes
             && !timing.serve_first
+            && !timing.marks_packets
             && policy.overflow() != Overflow::PushOutFront
             && policy.follower().is_none()
             && !routing.merging[link].contains(&true);
@@ -115,10 +116,13 @@ impl PortBuilder<'_> {
         let (ingress, port) = match plan {
             PortPlan::Trains => {
                 let buffer = buffer(policy, queues);
-                let is_read = is_looked_at || timing.marks_above.is_some();
+                let is_read = is_looked_at || timing.marks();
                 let buffer = if is_read { buffer } else { buffer.without_queue() };
                 let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), every_cell_matters)));
-                (ingress, ContendedPort::Trains(TrainPort::new(buffer, ties, vcs, at_node, timing)))
+                (
+                    ingress,
+                    ContendedPort::Trains(TrainPort::new(buffer, network.marker(link), ties, vcs, at_node, timing)),
+                )
             }
             PortPlan::Stream => {
                 let first = first_stream(&mut set.links);
@@ -127,7 +131,7 @@ impl PortBuilder<'_> {
             }
             PortPlan::Queues => {
                 let first = first_stream(&mut set.links);
-                let output = Output::new(buffer(policy, queues), timing, true);
+                let output = Output::new(buffer(policy, queues), timing, network.marker(link), true);
                 let port = QueuePort { ingress: cells(first, ties, at_node), output, egress: egress() };
                 (Ingress::Streams(first), ContendedPort::Queues(port))
             }
@@ -167,7 +171,7 @@ impl PortBuilder<'_> {
                 routing.vcs[link].keys().map(class).collect(),
                 (policy, self.draws("port", &network.links[link].name, "policy")),
                 queues,
-                marks_above,
+                (marks_above, network.marker(link)),
                 Egress { hops: TiVec::new(), to_hosts },
             ));
         }
@@ -231,6 +235,7 @@ impl PortBuilder<'_> {
                 .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
             serve_first: network.service_order == ServiceOrder::BeforeArrivals,
             marks_above: self.rate_control.marks_above(index),
+            marks_packets: network.links[index].marking.is_some(),
             notes: network.links[index].allocator.is_some(),
         }
     }

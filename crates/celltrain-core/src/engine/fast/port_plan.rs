@@ -78,7 +78,7 @@ impl TrainPlan {
         Self {
             any_order: sensitivity.is_some_and(|(_, is_one_a_vc)| is_one_a_vc)
                 && !fills_exactly
-                && timing.marks_above.is_none()
+                && !timing.marks()
                 && !timing.notes
                 // Otherwise an arrival at an empty queue would precede the departure of its instant.
                 && !timing.serve_first,

@@ -15,6 +15,7 @@ use super::output_buffer::OutputBuffer;
 use super::port_plan::TrainPlan;
 use super::train::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
+use crate::marking::Marker;
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
 use crate::tie::TieBreaker;
@@ -58,9 +59,16 @@ const FEW: usize = 8;
 impl TrainPort {
     /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the order of its
     /// inputs.
-    pub(super) fn new(buffer: OutputBuffer, ties: TieBreaker, vcs: usize, at_node: Vec<u32>, timing: Timing) -> Self {
+    pub(super) fn new(
+        buffer: OutputBuffer,
+        marker: Option<Marker>,
+        ties: TieBreaker,
+        vcs: usize,
+        at_node: Vec<u32>,
+        timing: Timing,
+    ) -> Self {
         let plan = TrainPlan::of(&buffer, &timing);
-        let output = Output::new(buffer, timing, false);
+        let output = Output::new(buffer, timing, marker, false);
         Self {
             plan,
             stretch: Vec::new(),
@@ -129,6 +137,7 @@ impl TrainPort {
 
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
+        let cell = self.output.mark_arrival(cell);
         if let Some(start) = self.output.offer(now, cell, depart) {
             self.depart_one(cell, start, depart);
         }
@@ -170,17 +179,15 @@ impl TrainPort {
             self.output.report_departures(depart);
         }
         self.output.buffer.now = now;
+        let marks = self.output.timing.marks();
         match self.output.buffer.fate(run.last) {
-            FrameOutcome::Refused => {
+            // A marker counts refused packets, too.
+            FrameOutcome::Refused if !self.output.timing.marks_packets => {
                 self.output.buffer.admission.refuse(run);
                 return;
             }
-            FrameOutcome::Admitted
-                if self.output.timing.marks_above.is_none() && self.admit_together(now, period, run, depart) =>
-            {
-                return;
-            }
-            FrameOutcome::Admitted | FrameOutcome::CellByCell => {}
+            FrameOutcome::Admitted if !marks && self.admit_together(now, period, run, depart) => return,
+            _ => {}
         }
         let mut at = now;
         for cell in run.iter() {

@@ -8,6 +8,7 @@ use crate::cell::{Cell, FrameNumber};
 use crate::engine::predictions::LossRecorder;
 use crate::events::{Judged, Loss, MemoryEvent, MemoryStep};
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::marking::Counted;
 use crate::memory::{
     CellClasses, FrameAdmission, Memory, MemoryConfig, Offer, PauseChange, Pauses, PolicyScope, QueueConfig,
     QueueIndex, Refusal, Removal, Side,
@@ -217,6 +218,11 @@ impl<'a> SharedMemory<'a> {
             Verdict::DiscardHeld(_) | Verdict::PushOut => unreachable!("no VCs merge, and the verdict is final"),
         }
         self.emit_pauses(now, &mut emit);
+    }
+
+    /// Returns the cells by which a port marks a packet.
+    pub(super) fn counted(&self, of: Counted, link: LinkIndex, cell: Cell, at_port: u32) -> u32 {
+        self.memory.counted(of, self.classes.get(link, cell.label()), at_port)
     }
 
     /// Finds a place for an arriving cell, and removes others if the policy decides to.

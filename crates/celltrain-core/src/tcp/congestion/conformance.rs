@@ -19,6 +19,8 @@ enum Operation {
     RoundTrip(u64),
     FastRetransmit,
     Timeout,
+    /// An acknowledgement reports a mark.
+    Mark,
     /// A new size of the receiver's window, in segments.
     Receiver(u16),
 }
@@ -30,6 +32,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
         4 => (0u64..500).prop_map(Operation::RoundTrip),
         1 => Just(Operation::FastRetransmit),
         1 => Just(Operation::Timeout),
+        1 => Just(Operation::Mark),
         1 => (0u16..300).prop_map(Operation::Receiver),
     ];
     prop::collection::vec(operation, 0..400)
@@ -51,6 +54,11 @@ fn apply(windows: &mut Windows, now: &mut Time, operation: Operation) {
             windows.cwnd = windows.ssthresh;
         }
         Operation::Timeout => windows.on_timeout(windows.window()),
+        Operation::Mark => {
+            windows.on_echo(1.0, true);
+            windows.on_window_acknowledged();
+            windows.on_mark();
+        }
         Operation::Receiver(segments) => windows.rwnd = f64::from(segments),
     }
 }
@@ -81,6 +89,10 @@ proptest! {
                         prop_assert!(windows.ssthresh < window.max(2.1), "{name}: {window} to {}", windows.ssthresh);
                     }
                     Operation::Timeout => prop_assert_eq!(windows.cwnd, 1.0, "{}", name),
+                    Operation::Mark => {
+                        prop_assert!(windows.ssthresh < window.max(2.1), "{name}: {window} to {}", windows.ssthresh);
+                        prop_assert_eq!(windows.cwnd, windows.ssthresh, "{}", name);
+                    }
                     Operation::Pass(_) | Operation::RoundTrip(_) | Operation::Receiver(_) => {
                         prop_assert_eq!((windows.cwnd, windows.ssthresh), (cwnd, ssthresh), "{}", name);
                     }

@@ -5,6 +5,7 @@
 //! `docs/models/`. Its name in scenarios, its Python access and the shared tests then exist automatically.
 
 pub mod cubic;
+pub mod dctcp;
 pub mod formula;
 pub mod jacobson;
 
@@ -22,6 +23,8 @@ registry! {
         /// cwnd is a cubic function of the time since the last loss and is reduced to 0.7 of its value by congestion
         /// (RFC 9438).
         cubic: Cubic,
+        /// cwnd shrinks by half the share of marked segments (RFC 8257); it needs `ecn = "on"`.
+        dctcp: Dctcp,
         /// cwnd follows your own formulas (`formula` of the TCP).
         formula: Formula,
     }
@@ -29,6 +32,13 @@ registry! {
     /// Creates the control of a connection that has sent nothing. Times are on `clock`.
     pub fn control(self, options: &TcpOptions, clock: Clock) -> Box<dyn CongestionControl> {
         |type Control| Box::new(Control::new(options, clock))
+    }
+}
+
+impl Congestion {
+    /// Returns whether the control needs to know of each segment whether it was marked.
+    pub fn needs_exact_echo(self) -> bool {
+        self == Self::Dctcp
     }
 }
 
@@ -40,6 +50,19 @@ pub trait CongestionControl: Send {
 
     /// Returns the fraction of a window that remains after congestion, above 0 and below 1.
     fn decrease(&self, window: f64) -> f64;
+
+    /// Returns the fraction of a window that remains after a mark.
+    fn decrease_after_mark(&self, window: f64) -> f64 {
+        self.decrease(window)
+    }
+
+    /// Records an acknowledgement of `acked` segments, which reports a mark or not.
+    fn on_echo(&mut self, acked: f64, marked: bool) {
+        let _ = (acked, marked);
+    }
+
+    /// Reports that everything sent before the last call has been acknowledged: about a round trip has passed.
+    fn on_window_acknowledged(&mut self) {}
 
     /// Records the round-trip time of a segment that was sent only once.
     fn on_round_trip(&mut self, took: Span) {
@@ -166,7 +189,7 @@ impl Windows {
         let segments = |bytes: u64| bytes as f64 / options.mss.bytes as f64;
         let control = options.congestion.control(options, clock);
         Self {
-            cwnd: 1.0,
+            cwnd: options.initial_window.into(),
             ssthresh: options.initial_ssthresh.map_or(rwnd, |bytes| segments(bytes.bytes)),
             rwnd,
             growth: options.window_growth,
@@ -292,6 +315,26 @@ impl Windows {
         let set = self.asked(Event::FastRetransmit, 0.0);
         self.ssthresh = self.least_two(set.ssthresh.unwrap_or_else(|| window * self.control.decrease(window)));
         self.control.on_fast_retransmit(window);
+    }
+
+    /// Reduces both windows because of a mark (RFC 3168, 6.1.2; RFC 8257, 3.3).
+    pub fn on_mark(&mut self) {
+        let window = self.window();
+        let set = self.asked(Event::FastRetransmit, 0.0);
+        let remaining = || window * self.control.decrease_after_mark(window);
+        self.ssthresh = self.least_two(set.ssthresh.unwrap_or_else(remaining));
+        self.control.on_fast_retransmit(window);
+        self.cwnd = self.ssthresh;
+    }
+
+    /// Records an acknowledgement of `acked` segments, which reports a mark or not.
+    pub fn on_echo(&mut self, acked: f64, marked: bool) {
+        self.control.on_echo(acked, marked);
+    }
+
+    /// Reports that a window has been acknowledged.
+    pub fn on_window_acknowledged(&mut self) {
+        self.control.on_window_acknowledged();
     }
 
     /// Rounds a new ssthresh as `arithmetic` requires, with a minimum of two segments.

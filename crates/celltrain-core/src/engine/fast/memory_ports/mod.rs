@@ -248,12 +248,16 @@ impl Switch {
     #[inline(always)]
     fn start(&mut self, place: MemoryPlace, now: Time, downstream: &mut Downstream<'_>) {
         let port = &mut self.ports[place];
-        let Some(cell) = port.take() else {
+        let Some(mut cell) = port.take() else {
             port.is_busy = false;
             return;
         };
         let class = port.class(cell.label());
         self.memory.leave(class, now);
+        if let Some(marker) = &mut port.marker {
+            let waiting = self.memory.counted(marker.of, class, port.occupancy);
+            cell = marker.on_departure(cell, waiting);
+        }
         if let Some(recorder) = &mut self.recorder {
             recorder.leave(class.egress);
         }
@@ -265,7 +269,7 @@ impl Switch {
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell) {
         let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
-        let cell = cell.relabelled(label);
+        let mut cell = cell.relabelled(label);
         if is_noted {
             let arrival = Arrival { run: Run { last: cell, cells: 1 }, first: now, period: Span(0) };
             self.arrivals.push((self.ports[place].link(), arrival));
@@ -275,6 +279,10 @@ impl Switch {
             return;
         }
         let port = &mut self.ports[place];
+        if let Some(marker) = &mut port.marker {
+            let waiting = self.memory.counted(marker.of, class, port.occupancy);
+            cell = marker.on_arrival(cell, waiting);
+        }
         let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
             // A VC may hold more than X, which is the cells of one pool.

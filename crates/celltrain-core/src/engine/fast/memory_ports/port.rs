@@ -8,6 +8,7 @@ use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
 use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue};
 use crate::index::{Label, LinkIndex};
+use crate::marking::Marker;
 use crate::memory::{CellClass, QueueEnd};
 use crate::policy::BufferPolicy;
 use crate::port::admission::{Admission, is_of_frame};
@@ -28,6 +29,7 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) counts_vcs: bool,
     /// Data cells that start while more cells wait are marked (EFCI).
     pub(super) marks_above: Option<u32>,
+    pub(super) marker: Option<Marker>,
     waiting: Waiting,
     tracker: QueueTracker,
     pub(super) counts: Counts,
@@ -57,7 +59,7 @@ impl MemoryPort {
         classes: TiVec<Label, CellClass>,
         (policy, rng): (Box<dyn BufferPolicy>, Stream),
         queues: Option<Service>,
-        marks_above: Option<u32>,
+        (marks_above, marker): (Option<u32>, Option<Marker>),
         egress: Egress,
     ) -> Self {
         let vcs = classes.len();
@@ -66,6 +68,7 @@ impl MemoryPort {
             is_busy: false,
             counts_vcs: policy.reads_counts(),
             marks_above,
+            marker,
             waiting: match queues {
                 Some(service) => Waiting::Scheduled(Box::new(CellQueues::new(service))),
                 None => Waiting::Fifo(VecDeque::new()),

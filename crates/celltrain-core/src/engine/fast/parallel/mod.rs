@@ -280,8 +280,9 @@ impl Engine<'_> {
             let Some(first) = lanes[lane].get(FOR_ANOTHER) else { continue };
             next = next.min(first.time);
             for delivery in lanes[lane].drain(FOR_ANOTHER..) {
-                end_systems.forget_before(delivery.vc, delivery.frame);
-                peers.outgoing(to).deliveries.push((lane, delivery));
+                let messages = peers.outgoing(to);
+                end_systems.hand_over(delivery.vc, delivery.frame, &mut messages.of_ends);
+                messages.deliveries.push((lane, delivery));
             }
         }
         for &(stream, to) in &routes.streams {

@@ -1,0 +1,226 @@
+//! Marking: a congested port marks packets instead of losing them (explicit congestion notification, ECN).
+//!
+//! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM Transactions on
+//! Networking 1(4), 1993, for the average and the probability; RFC 3168 and RFC 8257 for marks. `k_min`, `k_max`, `p_max`
+//! and `w` are the first source's `min_th`, `max_th`, `max_p` and `w_q`.
+//! Departures: the mark of a packet is that of its last cell, as ITU-T I.363.5 has it for EFCI in AAL5, so a port decides
+//! once for each packet, when its last cell arrives or leaves. Queues are counted in cells. The probability is not spread
+//! over the packets since the last mark, and the average does not fall while the queue is empty. A packet is never lost
+//! in place of a mark, whether or not its end systems use ECN.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::Cell;
+use crate::error::Fault;
+use crate::rng::Stream;
+use crate::threshold::Threshold;
+
+/// When a port marks packets. With `k_min` alone it marks every packet that finds more cells waiting (a step).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Marking")]
+pub struct MarkingConfig {
+    /// No packet is marked while no more cells than this wait (K with a step).
+    pub k_min: Threshold,
+    /// Every packet is marked while more cells than this wait; between the two, the probability rises from 0 to `p_max`.
+    /// Equal to `k_min` when absent.
+    #[serde(default)]
+    pub k_max: Option<Threshold>,
+    /// Probability of a mark just below `k_max`.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub p_max: f64,
+    /// Weight of the newest value in the average of the queue; 1 for the queue itself.
+    #[serde(default = "one")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub weight: f64,
+    /// Whether the queue is that which a packet finds on arrival or leaves behind.
+    #[serde(default)]
+    pub at: MarkedAt,
+    /// The cells that are counted.
+    #[serde(default)]
+    pub of: Counted,
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+/// The instant at which a packet is marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum MarkedAt {
+    /// When its last cell arrives, by the cells that it finds.
+    #[default]
+    Enqueue,
+    /// When its last cell starts to leave, by the cells that it leaves behind.
+    Dequeue,
+}
+
+/// The cells on which marks depend.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Counted {
+    /// Those waiting at the port.
+    #[default]
+    Port,
+    /// Those waiting at the port with the cell's priority. The port must be in a memory.
+    Queue,
+    /// Those in the memory that the port shares.
+    Memory,
+}
+
+impl MarkingConfig {
+    /// Returns a step at `k_min`, on the queue that a packet finds.
+    pub fn step(k_min: Threshold) -> Self {
+        Self { k_min, k_max: None, p_max: 1.0, weight: 1.0, at: MarkedAt::Enqueue, of: Counted::Port }
+    }
+
+    /// Returns its faults, for a buffer or memory of `capacity` cells (`None`: infinite).
+    pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
+        let mut faults = self.k_min.check("k_min", capacity);
+        faults.extend(self.k_max.into_iter().flat_map(|k_max| k_max.check("k_max", capacity)));
+        let cells = |threshold: Threshold| threshold.cells(capacity.unwrap_or(u32::MAX));
+        if let Some(k_max) = self.k_max.filter(|&k_max| faults.is_empty() && cells(k_max) < cells(self.k_min)) {
+            let problem = format!("is below k_min, {} cells", cells(self.k_min));
+            faults.push(Fault::new("k_max", k_max.written(), problem));
+        }
+        for (key, share, range, is_in_range) in [
+            ("p_max", self.p_max, "from 0 to 1", (0.0..=1.0).contains(&self.p_max)),
+            ("weight", self.weight, "above 0 and at most 1", self.weight > 0.0 && self.weight <= 1.0),
+        ] {
+            if !is_in_range {
+                faults.push(Fault::new(key, share.to_string(), format!("is not {range}")));
+            }
+        }
+        faults
+    }
+
+    /// Creates the marker of a port, for a buffer or memory of `capacity` cells. Marks with a probability are drawn from
+    /// `rng`.
+    pub(crate) fn build(&self, capacity: Option<u32>, rng: Stream) -> Marker {
+        let cells = |threshold: Threshold| threshold.cells(capacity.unwrap_or(u32::MAX));
+        let k_min = cells(self.k_min);
+        Marker {
+            k_min,
+            k_max: self.k_max.map_or(k_min, cells),
+            p_max: self.p_max,
+            weight: self.weight,
+            at: self.at,
+            of: self.of,
+            average: 0.0,
+            rng,
+        }
+    }
+}
+
+/// Marks the packets of a port.
+#[derive(Clone, Debug)]
+pub(crate) struct Marker {
+    k_min: f64,
+    k_max: f64,
+    p_max: f64,
+    weight: f64,
+    at: MarkedAt,
+    /// The cells that its caller counts.
+    pub(crate) of: Counted,
+    average: f64,
+    rng: Stream,
+}
+
+impl Marker {
+    /// Returns an arriving cell, marked if it ends a packet that is marked on arrival. `waiting` cells wait already.
+    #[inline]
+    pub(crate) fn on_arrival(&mut self, cell: Cell, waiting: u32) -> Cell {
+        if self.at == MarkedAt::Enqueue { self.mark(cell, waiting) } else { cell }
+    }
+
+    /// Returns a cell that starts to leave, marked if it ends a packet that is marked then. `waiting` cells stay behind.
+    #[inline]
+    pub(crate) fn on_departure(&mut self, cell: Cell, waiting: u32) -> Cell {
+        if self.at == MarkedAt::Dequeue { self.mark(cell, waiting) } else { cell }
+    }
+
+    fn mark(&mut self, cell: Cell, waiting: u32) -> Cell {
+        if cell.is_rm() || !cell.last_cell() {
+            return cell;
+        }
+        // With a weight of 1 this is the queue itself, exactly.
+        self.average += self.weight * (f64::from(waiting) - self.average);
+        let marks = if self.average > self.k_max {
+            true
+        } else if self.average > self.k_min {
+            self.rng.unit() < self.p_max * (self.average - self.k_min) / (self.k_max - self.k_min)
+        } else {
+            false
+        };
+        if marks { cell.with_efci(true) } else { cell }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cell::tests::cell;
+
+    fn marker(config: &MarkingConfig) -> Marker {
+        config.build(Some(1000), Stream::new(1, "test"))
+    }
+
+    fn last() -> Cell {
+        cell(0, 7, true)
+    }
+
+    #[test]
+    fn a_step_marks_the_last_cell_of_a_packet_that_finds_more_than_k() {
+        let mut marker = marker(&MarkingConfig::step(65.into()));
+        assert!(!marker.on_arrival(last(), 65).efci());
+        assert!(marker.on_arrival(last(), 66).efci());
+        assert!(!marker.on_arrival(last(), 0).efci(), "the queue alone decides");
+        assert!(!marker.on_departure(last(), 66).efci(), "it marks on arrival");
+        assert!(!marker.on_arrival(cell(0, 7, false), 66).efci());
+    }
+
+    #[test]
+    fn at_departure_it_counts_the_cells_that_stay() {
+        let mut marker = marker(&MarkingConfig { at: MarkedAt::Dequeue, ..MarkingConfig::step(65.into()) });
+        assert!(!marker.on_arrival(last(), 66).efci());
+        assert!(marker.on_departure(last(), 66).efci() && !marker.on_departure(last(), 65).efci());
+    }
+
+    #[test]
+    fn the_probability_rises_from_k_min_to_k_max() {
+        let config = MarkingConfig { k_max: Some(300.into()), p_max: 0.2, ..MarkingConfig::step(100.into()) };
+        // 10,000 draws at probability p have a standard deviation of at most 40.
+        for (waiting, expected) in [(100, 0), (150, 500), (200, 1000), (300, 2000), (301, 10_000)] {
+            let mut marker = marker(&config);
+            let marked = (0..10_000).filter(|_| marker.on_arrival(last(), waiting).efci()).count();
+            assert!(marked.abs_diff(expected) < 150, "{marked} at {waiting}");
+            assert!(!matches!(expected, 0 | 10_000) || marked == expected);
+        }
+    }
+
+    #[test]
+    fn the_average_moves_by_its_weight_at_each_packet() {
+        let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
+        // 100 cells: 25, 43.75; then none: 32.8.
+        let marked = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());
+        assert_eq!((marked, marker.average), ([false, true, false], 32.8125));
+    }
+
+    #[test]
+    fn values_out_of_range_are_refused() {
+        let step = || MarkingConfig::step(100.into());
+        for (config, keys) in [
+            (step(), vec![]),
+            (MarkingConfig::step(1001.into()), vec!["k_min"]),
+            (MarkingConfig { k_max: Some(99.into()), ..step() }, vec!["k_max"]),
+            (MarkingConfig { p_max: 1.1, weight: 0.0, ..step() }, vec!["p_max", "weight"]),
+            (MarkingConfig { p_max: f64::NAN, ..step() }, vec!["p_max"]),
+        ] {
+            let found: Vec<_> = config.check(Some(1000)).into_iter().map(|fault| fault.key).collect();
+            assert_eq!(found, keys);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! DCTCP: cwnd shrinks by half the share of marked segments, at most once per window.
+//!
+//! Source: RFC 8257, whose alpha, M and g are used; Alizadeh and others, "Data center TCP (DCTCP)", ACM SIGCOMM 2010.
+//! Departures: M is a share of segments, not of bytes; all segments but window probes are full.
+
+use super::jacobson::Jacobson;
+use super::{CongestionControl, NewAck};
+use crate::tcp::options::TcpOptions;
+use crate::units::Clock;
+
+/// g: the weight of a window in the estimate (RFC 8257, 3.3: 1/16).
+const G: f64 = 1.0 / 16.0;
+
+/// DCTCP. Growth, and the reduction after a loss, are Jacobson's (RFC 8257, 3.3 and 3.5).
+#[derive(Debug)]
+pub struct Dctcp {
+    usual: Jacobson,
+    /// DCTCP.Alpha: the estimated share of marked segments.
+    alpha: f64,
+    /// Segments acknowledged in this window, and those of them that were marked.
+    acked: f64,
+    marked: f64,
+}
+
+impl CongestionControl for Dctcp {
+    fn on_new_ack(&mut self, ack: NewAck) -> f64 {
+        self.usual.on_new_ack(ack)
+    }
+
+    fn decrease(&self, window: f64) -> f64 {
+        self.usual.decrease(window)
+    }
+
+    fn decrease_after_mark(&self, _window: f64) -> f64 {
+        1.0 - self.alpha / 2.0
+    }
+
+    fn on_echo(&mut self, acked: f64, marked: bool) {
+        self.acked += acked;
+        if marked {
+            self.marked += acked;
+        }
+    }
+
+    fn on_window_acknowledged(&mut self) {
+        if self.acked > 0.0 {
+            let m = self.marked / self.acked;
+            self.alpha = self.alpha * (1.0 - G) + G * m;
+        }
+        (self.acked, self.marked) = (0.0, 0.0);
+    }
+}
+
+impl Dctcp {
+    /// Creates the control of a connection with these options.
+    pub fn new(options: &TcpOptions, clock: Clock) -> Self {
+        // RFC 8257, 3.3: the estimate starts at 1.
+        Self { usual: Jacobson::new(options, clock), alpha: 1.0, acked: 0.0, marked: 0.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns alpha after windows of ten segments, of which these many are marked.
+    fn alpha(windows: &[u32]) -> f64 {
+        let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
+        for &marked in windows {
+            (0..10).for_each(|segment| control.on_echo(1.0, segment < marked));
+            control.on_window_acknowledged();
+        }
+        control.alpha
+    }
+
+    #[test]
+    fn alpha_starts_at_one_and_moves_by_a_sixteenth_of_the_difference() {
+        assert_eq!(alpha(&[]), 1.0);
+        assert_eq!(alpha(&[10, 10]), 1.0);
+        assert_eq!(alpha(&[0]), 0.9375);
+        assert_eq!(alpha(&[5]), 1.0 - 0.5 / 16.0);
+        assert!((alpha(&[3; 400]) - 0.3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_window_without_acknowledgements_leaves_it() {
+        let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
+        control.on_window_acknowledged();
+        assert_eq!(control.alpha, 1.0);
+    }
+
+    #[test]
+    fn a_mark_takes_half_of_alpha_and_a_loss_half() {
+        let mut control = Dctcp::new(&TcpOptions::default(), Clock::exact(1));
+        assert_eq!((control.decrease_after_mark(100.0), control.decrease(100.0)), (0.5, 0.5));
+        control.alpha = 0.2;
+        assert_eq!((control.decrease_after_mark(100.0), control.decrease(100.0)), (0.9, 0.5));
+    }
+}

@@ -1,0 +1,121 @@
+"""Explicit congestion notification: marks at ports and memories, TCPs that react, DCTCP against its published theory."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from scipy.optimize import brentq
+
+import celltrain as ct
+
+#: Bits of a packet, which is one cell, and packets that the links and the ends' round trip hold without a queue.
+PACKET = 12_000
+BANDWIDTH_DELAY = 1e10 * 100e-6 / PACKET
+
+
+def scenario(
+    sources: int = 2, k: Any = "65 cells", seed: int = 1, tcp: dict[str, Any] | None = None, **port: Any
+) -> ct.Scenario:
+    options = {
+        "mss": "1452B",
+        "receive_window": "4MB",
+        "timer_granularity": "1ms",
+        "minimum_rto": 10,
+        "initial_rto": "1s",
+        "ecn": "on",
+        "congestion": "dctcp",
+        "window_growth": "capped",
+    }
+    return ct.Scenario.model_validate(
+        {
+            "duration": "300ms",
+            "seed": seed,
+            "cell": {"size": "1500B"},
+            "aal5": {"encapsulation": "vc_mux"},
+            "topology": {"n_source": {"sources": sources, "link_rate": "10Gbps", "link_delay": "15466ns"}},
+            "tcp": {"newreno": options | (tcp or {})},
+            "host": {"start_spread": "1ms"},
+            "port": {"bottleneck": {"buffer": 4000, "policy": {"tail_drop": {}}, "marking": {"k_min": k}, **port}},
+        }
+    )
+
+
+def queue(network: ct.Scenario) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Returns the queue every 5 us from 0.1 s on, with its least and largest lengths since the sample before."""
+    table = ct.run(network, trace="queue", step="5us", ports="bottleneck").series["queue"].to_pandas()
+    table = table[table.time_s > 0.1]
+    return tuple(table[f"queue_cells{which}"].to_numpy() for which in ("", "_least", "_largest"))
+
+
+def amplitude(network: ct.Scenario) -> float:
+    """Returns the mean of largest minus least queue over the cycles between upward crossings of the mean."""
+    length, least, largest = queue(network)
+    mean = length.mean()
+    starts = np.flatnonzero((length[:-1] < mean) & (length[1:] >= mean))
+    cycles = [(a, b) for a, b in itertools.pairwise(starts) if b - a >= 8]
+    return float(np.mean([largest[a:b].max() - least[a:b].min() for a, b in cycles]))
+
+
+def published_amplitude(sources: int, k: int) -> float:
+    """Alizadeh and others (2010), equations 4 to 8, with alpha solved exactly: N (W* + 1) alpha / 2."""
+    window = (BANDWIDTH_DELAY + k) / sources
+    marked = (2 * window + 1) / (window + 1) ** 2
+    alpha = float(brentq(lambda alpha: alpha**2 * (1 - alpha / 4) - marked, 0, 2))
+    return sources * (window + 1) * alpha / 2
+
+
+@pytest.mark.parametrize("k", [40, 65])
+@pytest.mark.parametrize("sources", [10, 40])
+def test_the_queue_of_dctcp_oscillates_as_published(sources: int, k: int) -> None:
+    measured = np.mean([amplitude(scenario(sources, f"{k} cells", seed=seed)) for seed in (1, 2)])
+    assert measured == pytest.approx(published_amplitude(sources, k), rel=0.10)
+
+
+def test_a_seventh_of_the_bandwidth_delay_product_keeps_the_link_of_two_connections_busy() -> None:
+    assert queue(scenario(2, k="12 cells"))[1].min() > 0
+    assert queue(scenario(2, k="2 cells"))[1].min() == 0
+
+
+def test_without_marks_the_buffer_fills_and_with_marks_nothing_is_lost() -> None:
+    reno = {"congestion": "jacobson"}
+    marked, unmarked = (ct.run(scenario(tcp=reno | {"ecn": ecn})).ports.to_pylist()[0] for ecn in ("on", "off"))
+    assert marked["max_queue_cells"] < unmarked["max_queue_cells"] == 4000
+    assert marked["lost_cells"] == 0 < unmarked["lost_cells"]
+
+
+def test_events_show_marks_echoes_and_reductions(tmp_path: Path) -> None:
+    result = ct.run(scenario().replace(duration="5ms"), events=ct.Events(tmp_path, kinds=["segments", "cells"]))
+    segments = pq.read_table(tmp_path / "segments.parquet").to_pandas()
+    found = Counter(zip(segments.event, segments.ecn, strict=True))
+    assert found["arrived", "marked"] > 0
+    # Without loss every marked segment is echoed once, exactly.
+    assert found["ack_sent", "echo"] == found["arrived", "marked"]
+    assert found["sent", "reduced"] > 0
+    cells = pq.read_table(tmp_path / "cells.parquet").to_pandas()
+    assert (cells.event == "marked").sum() >= found["arrived", "marked"]
+    assert result.fingerprint == ct.run(scenario().replace(duration="5ms"), engine="reference").fingerprint
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"k": "4001 cells"}, "k_min"),
+        ({"marking": {"k_min": "80 cells", "k_max": "79 cells"}}, "is below k_min, 80 cells"),
+        ({"marking": {"k_min": "80 cells", "p_max": 1.5}}, "p_max = 1.5"),
+        ({"marking": {"k_min": "80 cells", "weight": 0.0}}, "is not above 0 and at most 1"),
+        ({"marking": {"k_min": "80 cells", "of": "memory"}}, "counts cells of a memory"),
+        ({"allocator": {"efci": {"threshold": "80 cells"}}}, "leave one of them out"),
+        ({"tcp": {"ecn": "off"}}, 'write ecn = "on" for congestion = "dctcp"'),
+        ({"tcp": {"initial_window": 0}}, "initial_window"),
+    ],
+)
+def test_marks_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ct.ScenarioError) as refused:
+        ct.run(scenario(**changes))
+    assert words in str(refused.value)
