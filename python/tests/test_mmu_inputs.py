@@ -171,7 +171,7 @@ def test_one_port_group_and_queue_can_be_chosen(toml, celltrain):
 
 
 def test_a_switch_with_two_speeds_three_pools_and_unusual_alphas(tmp_path, celltrain):
-    """Two memories: 40 ports of 400 Gb/s, 20 of 800 Gb/s and two of 10 Gb/s, which pause nobody."""
+    """Two memories: 40 ports of 400 Gb/s, 20 of 800 Gb/s and two of 10 Gb/s without lossless groups."""
     names = [f"Ethernet{8 * number}" for number in range(62)]
     speeds = dict(zip(names, [400000] * 40 + [800000] * 20 + [10000] * 2, strict=True))
     table = {
