@@ -253,32 +253,12 @@ def _read(path: Path, file: str) -> Any:
     if form is None:
         raise InputError.of_file(file, f"is not a graph in a known format; its name must end in {' or '.join(FORMATS)}")
     text = read_text(path, what="graph")
-    if form == "GraphML" and "<!DOCTYPE" in text:
-        # It can declare entities, which can expand exponentially or include other files.
-        problem = "has a document type (<!DOCTYPE ...>), which a graph does not need: delete it"
-        raise InputError.of_file(file, problem)
     try:
-        graph = nx.parse_graphml(text) if form == "GraphML" else None
-        if graph is None:
-            data = json_of(text)
-            key = "links" if isinstance(data, dict) and "links" in data else "edges"
-            lists = [data.get(name) if isinstance(data, dict) else None for name in ("nodes", key)]
-            nodes, edges = (
-                [row for row in (one if isinstance(one, list) else ()) if isinstance(row, dict)] for one in lists
-            )
-            if lists != [nodes, edges]:
-                problem = "is not a node-link graph: a table with the lists nodes, and links or edges, of tables"
-                raise InputError.of_file(file, problem)
-        else:
-            every = list(ET.fromstring(text.encode()).iter())
-            nodes, edges = ([one.attrib for one in every if one.tag.endswith(kind)] for kind in ("}node", "}edge"))
-        _check_ids(nodes, edges, file)
-        if graph is None:
-            # In a multigraph, repeated edges are kept; their keys do not matter.
-            edges = [{name: value for name, value in edge.items() if name != "key"} for edge in edges]
-            graph = nx.node_link_graph({**data, "multigraph": True, "edges": edges}, edges="edges")
-    except (InputError, UnreadableError) as error:
-        raise error if isinstance(error, InputError) else InputError.of_file(file, error.problem) from None
+        graph = _graphml(nx, text, file) if form == "GraphML" else _node_link(nx, json_of(text), file)
+    except InputError:
+        raise
+    except UnreadableError as error:
+        raise InputError.of_file(file, error.problem) from None
     # networkx raises a dozen kinds of exceptions for invalid files.
     except Exception as error:
         reason = " ".join(str(error).split()) or type(error).__name__
@@ -293,10 +273,36 @@ def _read(path: Path, file: str) -> Any:
     return graph
 
 
-def _check_ids(nodes: Sequence[Mapping[str, Any]], edges: Sequence[Mapping[str, Any]], file: str) -> None:
+def _graphml(nx: Any, text: str, file: str) -> Any:
+    if "<!DOCTYPE" in text:
+        # It can declare entities, which can expand exponentially or include other files.
+        problem = "has a document type (<!DOCTYPE ...>), which a graph does not need: delete it"
+        raise InputError.of_file(file, problem)
+    elements = list(ET.fromstring(text.encode()).iter())
+    nodes, edges = ([one.attrib for one in elements if one.tag.endswith(kind)] for kind in ("}node", "}edge"))
+    _check_ids(nodes, edges, file)
+    return nx.parse_graphml(text)
+
+
+def _node_link(nx: Any, data: Any, file: str) -> Any:
+    root: dict[str, Any] = data if isinstance(data, dict) else {}
+    lists: list[Any] = [root.get("nodes"), root.get("links", root.get("edges"))]
+    if not all(isinstance(one, list) and all(isinstance(row, dict) for row in one) for one in lists):
+        problem = "is not a node-link graph: a table with the lists nodes, and links or edges, of tables"
+        raise InputError.of_file(file, problem)
+    nodes, edges = lists
+    _check_ids(nodes, edges, file)
+    # In a multigraph, repeated edges are kept; their keys do not matter.
+    edges = [{name: value for name, value in edge.items() if name != "key"} for edge in edges]
+    return nx.node_link_graph({**data, "multigraph": True, "edges": edges}, edges="edges")
+
+
+def _check_ids(nodes: Sequence[Any], edges: Sequence[Any], file: str) -> None:
     """Refuses repeated node ids and edges to unknown nodes, which networkx accepts."""
     ids = Counter(one.get("id") if isinstance(one.get("id"), str | int) else None for one in nodes)
-    problems = [f"has {times} nodes with the id {described(one)}" for one, times in ids.items() if one and times > 1]
+    problems = [
+        f"has {times} nodes with the id {described(one)}" for one, times in ids.items() if times > 1 and one is not None
+    ]
     problems += ["has a node without an id, which is a text or a whole number"] if None in ids else []
     for edge in edges:
         ends = edge.get("source"), edge.get("target")
