@@ -174,7 +174,10 @@ class CellOptions(Model):
 
     payload: str | None = Field(
         default=None,
-        description="Bytes of it that carry a frame. When absent, 48 of the 53 bytes of ATM, and all of any other size.",
+        description=(
+            "Bytes of a cell that carry a frame. When absent, 48 of the 53 bytes of an ATM cell, or all bytes of "
+            "a cell of another size."
+        ),
         examples=["512B"],
     )
     size: str = Field(
@@ -1326,9 +1329,9 @@ class Fifo(Model):
 
 
 class StrictPriority(Model):
-    """Strict priority: cells of class `cbr` are sent before those of `vbr`, and those before cells of `ubr`; each
-    class is first in, first out. A cell in service is not interrupted. It has no parameters: the class is a
-    setting of the VC.
+    """Strict priority: cells of class `cbr` are sent before those of `vbr`, and cells of `vbr` before those of
+    `ubr`. Each class is first in, first out. A cell in service is not interrupted. It has no parameters: the
+    class is a setting of the VC.
     """
 
 
@@ -1484,7 +1487,9 @@ class DynamicThreshold(Model):
     """
 
     alpha: float = Field(default=1.0, ge=0.0, description="Alpha of queues without their own.")
-    arriving_cell: ArrivingCell = Field(default="not_counted", description="Selects if the arriving cell counts in Q.")
+    arriving_cell: ArrivingCell = Field(
+        default="not_counted", description="Selects whether the arriving cell counts in Q."
+    )
 
 
 LongestQueueDropVariant: TypeAlias = Literal["tail_lowest", "head_highest"]
@@ -1530,7 +1535,8 @@ class Abm(Model):
 
 
 class AbmOccamy(Model):
-    """ABM as the baseline of Occamy: queues count that hold 0.9 of their threshold, at updates in intervals.
+    """ABM as the baseline of Occamy: queues that hold 0.9 of their threshold count, and counts are updated in
+    intervals.
 
     Source: the simulation of Occamy (2025); Addanki and others, SIGCOMM 2022, equation 1.
     """
@@ -1553,7 +1559,7 @@ class Occamy(Model):
     burst: int = Field(default=1, ge=1, description="Cells that can be expelled at once after a pause.")
     rate: str | None = Field(
         default=None,
-        description="Rate of the line that the expelled cells would fill; that of the fastest port when absent.",
+        description="Rate of the line that the expelled cells would fill; the rate of the fastest port when absent.",
         examples=["155.52Mbps"],
     )
 
@@ -1576,11 +1582,10 @@ class MemoryFormula(Model):
     """
 
     admit: str = Field(
-        description="Where this condition holds, a cell may enter if the pool has a place: `q_i + 1 <= alpha * (B - Q)`."
+        description="A cell may enter if this condition holds and the pool has a place: `q_i + 1 <= alpha * (B - Q)`."
     )
     constants: dict[str, FormulaStart] = Field(
-        default_factory=dict,
-        description="Names for what stays the same during a run: a number, or a formula of constants.",
+        default_factory=dict, description="Constants, by name: each a number or a formula of constants."
     )
 
 
@@ -1621,15 +1626,15 @@ class PoolOptions(Model):
         default=None,
         ge=0,
         description=(
-            "B: cells of its shared part. When absent, all cells of the memory that reserves, headrooms and other"
-            " pools of its side leave."
+            "B: cells of its shared part. When absent, all cells of the memory that are not used by reserves, "
+            "headrooms and other pools of its side."
         ),
     )
     headroom: int | None = Field(
         default=None,
         ge=0,
         description=(
-            "Cells that the headrooms of its groups take together at most. Each group has its own headroom when absent."
+            "Maximum number of cells in the headrooms of all its groups. Each group has its own headroom when absent."
         ),
     )
     policy: MemoryPolicy = Field(description="Decides which cells enter its shared part.")
@@ -1684,10 +1689,8 @@ class MemoryOptions(Model):
     """A memory that output ports of one switch share."""
 
     cells: int = Field(ge=1, description="Cells that fit into it, reserves and headrooms included.")
-    frames: FrameAdmission = Field(
-        default="cells", description="How a frame whose first cell finds no place is treated."
-    )
-    pauses: Pauses = Field(default="counted", description="What pauses of lossless groups do.")
+    frames: FrameAdmission = Field(default="cells", description="Treatment of a frame whose first cell finds no place.")
+    pauses: Pauses = Field(default="counted", description="Effect of the pauses of lossless groups.")
     policies_see: PolicyScope = Field(default="port", description="The buffer that the policies of the ports see.")
     pool: dict[str, PoolOptions] = Field(description="Its pools by name, at least one.")
     ports: tuple[str, ...] = Field(
@@ -1706,7 +1709,7 @@ class MemoryOptions(Model):
 
 
 class OwnSwitch(Model):
-    """What a switch has of its own."""
+    """Settings of an individual switch."""
 
     memories: dict[str, MemoryOptions] = Field(
         default_factory=dict, description="Several memories by name, each shared by some of its output ports."
