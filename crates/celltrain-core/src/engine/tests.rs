@@ -222,9 +222,20 @@ fn engines_agree_under_every_policy_and_scheduler_and_where_vcs_merge() {
         let port = &network.links[N_SOURCE_BOTTLENECK];
         let what = format!("{} and {}, {} merges", port.policy.name(), port.scheduler.name(), network.merges.len());
         assert!(expected.cells.lost + expected.cells.discarded > 0, "{what}");
+        let recorder = || {
+            let choice = SeriesChoice { queue: true, ..SeriesChoice::default() };
+            Recorder::new(choice, vec![N_SOURCE_BOTTLENECK], Duration::from_microseconds(50), &network)
+        };
+        let ranges = |recorder: Recorder| (recorder.queue_cells_least, recorder.queue_cells_largest);
+        let mut by_reference = recorder();
+        Engine::Reference.record(&network, &mut by_reference);
+        let expected_ranges = ranges(by_reference);
         for mode in [PortMode::Trains, PortMode::Streams] {
             let result = Engine::Fast.run_by(mode, &network, &mut Nothing, |_| true).unwrap();
             assert_eq!(result, expected, "{what}, {mode:?}");
+            let mut watched = recorder();
+            Engine::Fast.run_by(mode, &network, &mut watched, |_| true).unwrap();
+            assert_eq!(ranges(watched), expected_ranges, "{what}, {mode:?}");
         }
     }
 }

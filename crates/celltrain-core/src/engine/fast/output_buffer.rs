@@ -297,7 +297,7 @@ impl OutputBuffer {
 
     /// Updates the per-VC counts with all departures since the last call, and calls `report(run, after)` for each
     /// departed run. `after` is the number of these cells that left before the run's first cell
-    /// ([`ReportGranularity::Each`]) or before its last ([`ReportGranularity::Runs`]).
+    /// (`ReportGranularity::Each`) or before its last (`ReportGranularity::Runs`).
     #[inline]
     pub fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
         let gone = std::mem::take(&mut self.deferred_dequeues);
