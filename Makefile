@@ -42,7 +42,7 @@ out/demo/report.txt: .make/built $(SOURCES)
 	@COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
-test: lint ## lints, types, Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
+test: $(DEV) ## Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
 	$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000) cargo test --workspace --quiet $(if $(NIGHTLY),-- --include-ignored)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
 	$(if $(NIGHTLY),$(BIN)/python scripts/instruction_guard.py)

@@ -78,9 +78,10 @@ def build() -> Programs:
     """Writes the copy and builds its test programs; skips without cargo."""
     if shutil.which("cargo") is None:
         pytest.skip("cargo is needed")
-    packages = [f"--package={crate}" for crate in ("celltrain-core", *sorted({*PAGES.values()}))]
     with alone():
         _write(_files())
+        # With the whole workspace, the dependencies have the features with which `cargo test` has compiled them.
+        packages = ("--workspace", "--exclude", "celltrain-py")
         built = cargo("test", "--locked", *packages, "--lib", "--test", "adding", "--no-run", "--message-format=json")
     messages = [json.loads(line) for line in built.splitlines() if line.startswith("{")]
     return Programs(
@@ -105,14 +106,8 @@ def alone() -> Iterator[None]:
 
 def cargo(*arguments: str) -> str:
     """Runs cargo in the copy; offline if the crates have been downloaded."""
-    environment = {
-        **os.environ,
-        # `cargo test` has already compiled the dependencies in this folder.
-        "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target")),
-        # Optimise for compile time, not for run time.
-        "CARGO_PROFILE_DEV_OPT_LEVEL": "0",
-        "CARGO_PROFILE_DEV_DEBUG": "0",
-    }
+    # `cargo test` has already compiled the dependencies in this folder.
+    environment = {**os.environ, "CARGO_TARGET_DIR": os.environ.get("CARGO_TARGET_DIR", str(ROOT / "target"))}
     command = ["cargo", *arguments]
     ended = subprocess.run(command, cwd=COPY, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, f"{' '.join(command)}\n{ended.stdout}\n{ended.stderr}"
@@ -173,6 +168,9 @@ def _files() -> dict[str, str]:
         rest = rest.replace(statement, f'if !crate::planted::is_on("{number}") {{ {statement} }}', 1)
         files[name] = before + function + rest
     files[f"{core}/lib.rs"] += SWITCH
+    # Optimise for compile time, not for run time. The dependencies are compiled as for the project's own tests.
+    for crate in ("celltrain-core", "celltrain-formula"):
+        files["Cargo.toml"] += f"\n[profile.dev.package.{crate}]\nopt-level = 0\n"
     return files
 
 

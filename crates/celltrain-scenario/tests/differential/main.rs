@@ -280,9 +280,9 @@ fn a_drawn_scenario_is_sound_and_its_text_is_the_same_scenario() {
 /// Every feature must occur in at least one of this many scenarios.
 const RAREST: u32 = 100;
 
-/// Returns the number of random scenarios. The nightly job and campaigns use more.
+/// Returns the number of random scenarios. The jobs for each change, the nightly job and campaigns use more.
 fn cases() -> u32 {
-    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(500)
+    std::env::var("CELLTRAIN_DIFFERENTIAL").ok().and_then(|n| n.parse().ok()).unwrap_or(250)
 }
 
 fn config(cases: u32, rng_seed: RngSeed) -> Config {
