@@ -110,12 +110,13 @@ impl MarkingConfig {
             at: self.at,
             of: self.of,
             average: 0.0,
+            every_cell: false,
             rng,
         }
     }
 }
 
-/// Marks the packets of a port.
+/// Marks the packets or cells of a port.
 #[derive(Clone, Debug)]
 pub(crate) struct Marker {
     k_min: f64,
@@ -126,10 +127,23 @@ pub(crate) struct Marker {
     /// The cells that its caller counts.
     pub(crate) of: Counted,
     average: f64,
+    /// True if every data cell is marked, not only the last one of a packet.
+    every_cell: bool,
     rng: Stream,
 }
 
 impl Marker {
+    /// Creates the marker of a port whose allocator marks data cells that leave more than `most` cells behind (EFCI).
+    pub(crate) fn of_every_cell(most: u32) -> Self {
+        let config = MarkingConfig { at: MarkedAt::Dequeue, ..MarkingConfig::step(most.into()) };
+        Self { every_cell: true, ..config.build(None, Stream::new(0, "no marks are drawn")) }
+    }
+
+    /// Returns the instant at which it marks.
+    pub(crate) fn at(&self) -> MarkedAt {
+        self.at
+    }
+
     /// Returns an arriving cell, marked if it ends a packet that is marked on arrival. `waiting` cells wait already.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell, waiting: u32) -> Cell {
@@ -143,7 +157,7 @@ impl Marker {
     }
 
     fn mark(&mut self, cell: Cell, waiting: u32) -> Cell {
-        if cell.is_rm() || !cell.last_cell() {
+        if cell.is_rm() || !(self.every_cell || cell.last_cell()) {
             return cell;
         }
         // With a weight of 1 this is the queue itself, exactly.
@@ -195,9 +209,9 @@ mod tests {
         // 10,000 draws at probability p have a standard deviation of at most 40.
         for (waiting, expected) in [(100, 0), (150, 500), (200, 1000), (300, 2000), (301, 10_000)] {
             let mut marker = marker(&config);
-            let marked = (0..10_000).filter(|_| marker.on_arrival(last(), waiting).efci()).count();
-            assert!(marked.abs_diff(expected) < 150, "{marked} at {waiting}");
-            assert!(!matches!(expected, 0 | 10_000) || marked == expected);
+            let marks = (0..10_000).filter(|_| marker.on_arrival(last(), waiting).efci()).count();
+            assert!(marks.abs_diff(expected) < 150, "{marks} at {waiting}");
+            assert!(!matches!(expected, 0 | 10_000) || marks == expected);
         }
     }
 
@@ -205,8 +219,8 @@ mod tests {
     fn the_average_moves_by_its_weight_at_each_packet() {
         let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
         // 100 cells: 25, 43.75; then none: 32.8.
-        let marked = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());
-        assert_eq!((marked, marker.average), ([false, true, false], 32.8125));
+        let marks = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());
+        assert_eq!((marks, marker.average), ([false, true, false], 32.8125));
     }
 
     #[test]

@@ -119,9 +119,8 @@ impl Player {
         let ack = match words {
             ["receive", segment, flags @ ..] => {
                 let marked = match flags {
-                    [] => false,
                     ["marked"] => true,
-                    ["reduced"] => false,
+                    [] | ["reduced"] => false,
                     _ => return Err(format!("{flags:?} is not `marked` or `reduced`")),
                 };
                 if let Some(earlier) = self.receiver.acknowledge_before(marked) {

@@ -8,7 +8,7 @@ use super::output_buffer::OutputBuffer;
 use super::port_queue::{BufferView, PortEnd, PortQueue};
 use super::run_queues::ReportGranularity;
 use crate::cell::{Cell, Run};
-use crate::marking::Marker;
+use crate::marking::{MarkedAt, Marker};
 use crate::units::{Span, Time};
 
 /// The part of a contended port that handles cells after their arrival.
@@ -51,10 +51,8 @@ pub(super) struct Timing {
     pub(super) every_cell_matters: bool,
     /// True if the departure at an instant precedes its arrivals.
     pub(super) serve_first: bool,
-    /// Data cells that start while more than this many cells wait are marked (EFCI); `None` if none is marked.
-    pub(super) marks_above: Option<u32>,
-    /// True if the port has a [`Marker`].
-    pub(super) marks_packets: bool,
+    /// When cells are marked, if the port marks any.
+    pub(super) marks: Option<MarkedAt>,
     /// True if arrivals are recorded, because the port has an allocator.
     pub(super) notes: bool,
 }
@@ -62,7 +60,7 @@ pub(super) struct Timing {
 impl Timing {
     /// Returns whether a cell may be marked.
     pub(super) fn marks(&self) -> bool {
-        self.marks_above.is_some() || self.marks_packets
+        self.marks.is_some()
     }
 }
 
@@ -149,9 +147,6 @@ impl Output {
         while self.next_start < until {
             let Some(mut cell) = self.buffer.take() else { break };
             let waiting = self.buffer.occupancy;
-            if !cell.is_rm() && self.timing.marks_above.is_some_and(|most| waiting > most) {
-                cell = cell.with_efci(true);
-            }
             if let Some(marker) = &mut self.marker {
                 cell = marker.on_departure(cell, waiting);
             }

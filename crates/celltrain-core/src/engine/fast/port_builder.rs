@@ -17,6 +17,7 @@ use super::train_port::TrainPort;
 use crate::cancellation::{Interrupted, all};
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
+use crate::marking::Marker;
 use crate::network::Vc;
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
@@ -83,7 +84,7 @@ impl PortBuilder<'_> {
         let is_plain = queues.is_none()
             && !timing.notes
             && !timing.serve_first
-            && !timing.marks_packets
+            && !timing.marks()
             && policy.overflow() != Overflow::PushOutFront
             && policy.follower().is_none()
             && !routing.merging[link].contains(&true);
@@ -119,10 +120,7 @@ impl PortBuilder<'_> {
                 let is_read = is_looked_at || timing.marks();
                 let buffer = if is_read { buffer } else { buffer.without_queue() };
                 let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), every_cell_matters)));
-                (
-                    ingress,
-                    ContendedPort::Trains(TrainPort::new(buffer, network.marker(link), ties, vcs, at_node, timing)),
-                )
+                (ingress, ContendedPort::Trains(TrainPort::new(buffer, self.marker(link), ties, vcs, at_node, timing)))
             }
             PortPlan::Stream => {
                 let first = first_stream(&mut set.links);
@@ -131,7 +129,7 @@ impl PortBuilder<'_> {
             }
             PortPlan::Queues => {
                 let first = first_stream(&mut set.links);
-                let output = Output::new(buffer(policy, queues), timing, network.marker(link), true);
+                let output = Output::new(buffer(policy, queues), timing, self.marker(link), true);
                 let port = QueuePort { ingress: cells(first, ties, at_node), output, egress: egress() };
                 (Ingress::Streams(first), ContendedPort::Queues(port))
             }
@@ -147,6 +145,11 @@ impl PortBuilder<'_> {
         set.plans.push((plan, reason));
     }
 
+    /// Creates the marker of a port, if it or its allocator marks.
+    fn marker(&self, link: LinkIndex) -> Option<Marker> {
+        self.network.marker(link).or_else(|| self.rate_control.marks_above(link).map(Marker::of_every_cell))
+    }
+
     /// Adds the first port of a memory, which settles all of them.
     fn add_memory(&self, set: &mut PortSet, memory: MemoryIndex) -> Result<(), Interrupted> {
         let Self { network, routing, times, .. } = self;
@@ -157,7 +160,7 @@ impl PortBuilder<'_> {
         let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
         for (place, &link) in ports.iter_enumerated() {
             let Draft { policy, queues, timing, .. } = self.draft(link)?;
-            let Timing { cell_time, longest_lead, latest_start, marks_above, notes, .. } = timing;
+            let Timing { cell_time, longest_lead, latest_start, notes, .. } = timing;
             assert!(!routing.merging[link].contains(&true), "no VCs merge in a memory");
             least_lead = least_lead.min(timing.least_lead);
             every_cell_matters |= timing.every_cell_matters;
@@ -171,7 +174,7 @@ impl PortBuilder<'_> {
                 routing.vcs[link].keys().map(class).collect(),
                 (policy, self.draws("port", &network.links[link].name, "policy")),
                 queues,
-                (marks_above, network.marker(link)),
+                self.marker(link),
                 Egress { hops: TiVec::new(), to_hosts },
             ));
         }
@@ -234,8 +237,7 @@ impl PortBuilder<'_> {
                 .zip(&routing.merging[index])
                 .any(|(stage, merges)| !merges && matches!(stage.end, StageEnd::Port { .. })),
             serve_first: network.service_order == ServiceOrder::BeforeArrivals,
-            marks_above: self.rate_control.marks_above(index),
-            marks_packets: network.links[index].marking.is_some(),
+            marks: self.marker(index).map(|marker| marker.at()),
             notes: network.links[index].allocator.is_some(),
         }
     }

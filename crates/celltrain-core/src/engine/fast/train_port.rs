@@ -15,7 +15,7 @@ use super::output_buffer::OutputBuffer;
 use super::port_plan::TrainPlan;
 use super::train::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
-use crate::marking::Marker;
+use crate::marking::{MarkedAt, Marker};
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
 use crate::tie::TieBreaker;
@@ -181,8 +181,8 @@ impl TrainPort {
         self.output.buffer.now = now;
         let marks = self.output.timing.marks();
         match self.output.buffer.fate(run.last) {
-            // A marker counts refused packets, too.
-            FrameOutcome::Refused if !self.output.timing.marks_packets => {
+            // A marker also counts packets that are refused on arrival.
+            FrameOutcome::Refused if self.output.timing.marks != Some(MarkedAt::Enqueue) => {
                 self.output.buffer.admission.refuse(run);
                 return;
             }

@@ -27,8 +27,6 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(super) is_busy: bool,
     /// True if every cell is counted by VC, because a policy reads these counts; otherwise they are made when needed.
     pub(super) counts_vcs: bool,
-    /// Data cells that start while more cells wait are marked (EFCI).
-    pub(super) marks_above: Option<u32>,
     pub(super) marker: Option<Marker>,
     waiting: Waiting,
     tracker: QueueTracker,
@@ -59,7 +57,7 @@ impl MemoryPort {
         classes: TiVec<Label, CellClass>,
         (policy, rng): (Box<dyn BufferPolicy>, Stream),
         queues: Option<Service>,
-        (marks_above, marker): (Option<u32>, Option<Marker>),
+        marker: Option<Marker>,
         egress: Egress,
     ) -> Self {
         let vcs = classes.len();
@@ -67,7 +65,6 @@ impl MemoryPort {
             occupancy: 0,
             is_busy: false,
             counts_vcs: policy.reads_counts(),
-            marks_above,
             marker,
             waiting: match queues {
                 Some(service) => Waiting::Scheduled(Box::new(CellQueues::new(service))),
@@ -128,10 +125,7 @@ impl MemoryPort {
             // Cells of a VC leave in order.
             self.cut_frames[cell.label()].retain(|&frame| frame >= cell.frame);
         }
-        Some(match self.marks_above {
-            Some(most) if !cell.is_rm() && self.occupancy > most => cell.with_efci(true),
-            _ => cell,
-        })
+        Some(cell)
     }
 
     #[inline]
