@@ -141,7 +141,7 @@ def test_goodput_over_time_has_a_panel_for_each_mechanism_and_a_line_for_each_vc
     run = ct.reproduce(COMCOM, tables=["peer-to-peer"], seeds=1, overrides={"duration": "60ms"})
     [spec] = [figure for figure in run.paper.figures if figure["id"] == "peer-to-peer-goodput"]
     spec = {**spec, "step": "20ms"}
-    figure = figures.goodput(figures.Source(paper=run.paper, scored=run.scored, spec=spec))
+    figure = figures.over_time(figures.Source(paper=run.paper, scored=run.scored, spec=spec))
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"mechanism {panel['mechanism']}" for panel in spec["panels"]]
     for axes in figure.axes:

@@ -145,7 +145,7 @@ def steps(path: str) -> list[str]:
     """Returns the possible next steps of a path, followed by `.` if they lead to a table, or by `=` if to a value.
 
     >>> steps("port.bottleneck")
-    ['allocator=', 'allocator.', 'buffer=', 'policy=', 'policy.', 'scheduler=', 'scheduler.']
+    ['allocator=', 'allocator.', 'buffer=', 'marking.', 'policy=', 'policy.', 'scheduler=', 'scheduler.']
     """
     place = _alternatives(_place(path))
     names = {name for one in place for name in one.get("properties", {})}
