@@ -30,9 +30,9 @@ INK = "#222222"
 MARKERS = "osD^vPX"
 GREY = "#8A929B"
 PALE = "#B8BEC6"
-#: Subtitles of figures.
+#: Colour of subtitles.
 SOFT = "#555555"
-#: Losses of all flows.
+#: Colour of losses, whatever the flow.
 LOSS = "#B00000"
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -387,7 +387,7 @@ def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title:
 
 
 def thinned(figure: Figure) -> Figure:
-    """Removes labelled ticks of x axes, from right to left, until no labels touch. Keeps axes with rotated labels."""
+    """Removes labelled ticks of x axes, from right to left, until no labels touch. Skips axes with rotated labels."""
     from matplotlib.ticker import FixedLocator
 
     figure.draw_without_rendering()

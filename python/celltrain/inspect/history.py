@@ -247,7 +247,7 @@ class Fates:
         return Rows("memories", self.memories, [at]) if is_same else None
 
     def others(self, port: str, event: str, start: float, end: float) -> Any:
-        """Returns the indices of the same event at a port in a time span."""
+        """Returns the indices of this kind of event at a port in a time span."""
         return np.flatnonzero((self.event == event) & (self.port == port) & (self.time >= start) & (self.time <= end))
 
 
@@ -387,7 +387,7 @@ class EventRuns:
         ports: Sequence[str] | None = None,
         share: tuple[float, float],
     ) -> dict[str, pa.Table]:
-        """Returns the events in a time span. Cancels the run after it: a shorter duration would affect the clock."""
+        """Returns the events in a time span. Cancels the run after that: a shorter duration would affect the clock."""
         import pyarrow as pa
 
         outer, own = current(), Cancel()

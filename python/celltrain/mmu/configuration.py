@@ -1,6 +1,6 @@
 """The buffer configuration of a switch: pools, profiles, and the profile of every priority group and queue.
 
-It is read from a file of its own, which `celltrain import sonic` writes, or from a folder with files of SONiC.
+The configuration is read from a TOML file, which `celltrain import sonic` writes, or from a folder with files of SONiC.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Ports(Table):
     cable: str | None = None
     """Length of the cable, such as 5m."""
     pause: tuple[Annotated[int, Ge(0), Le(MOST_GROUP)], ...] | None = None
-    """Priorities that may pause the sender; None if they are those whose profile has headroom."""
+    """Priorities that may pause the sender; None for the priorities whose profile has headroom."""
     groups: dict[str, str] = Field(default_factory=dict)
     """Profile of each priority group, such as `3-4`."""
     queues: dict[str, str] = Field(default_factory=dict)
@@ -147,10 +147,10 @@ def load(path: str | os.PathLike[str] | Loaded, *, cable: str | None = None) -> 
 
     Args:
         path: The file or folder; a configuration that was read before is returned as it is.
-        cable: Length of the cables that a folder does not have, such as `5m`.
+        cable: Length of the cables, such as `5m`, if a folder does not give it.
 
     Raises:
-        InputError: If it cannot be used; lists every fault.
+        InputError: If the configuration cannot be used; lists every fault.
     """
     if isinstance(path, Loaded):
         return path

@@ -152,7 +152,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 def replacing(path: Path, *, kept: tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
     """Opens a temporary file; once complete, it gets the name `path` and replaces the file of that name.
 
-    It is also kept if the block raises one of the exceptions in `kept`.
+    The file also gets this name if the block raises one of the exceptions in `kept`.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     created = False

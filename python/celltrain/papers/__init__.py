@@ -64,7 +64,7 @@ def reproduce(
     Raises:
         InputError: If there is no such paper, table or network, or too few seeds or threads.
         ScenarioError: If a scenario is invalid with the overrides.
-        CancelledError: If `cancel` ended it before the first run.
+        CancelledError: If `cancel` ended the call before the first run.
     """
     paper = load(paper_id, overrides=overrides)
     return run(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
@@ -97,7 +97,7 @@ def study(
     Raises:
         InputError: If there is no such study or table, or too few seeds or threads.
         ScenarioError: If a scenario is invalid with the overrides.
-        CancelledError: If `cancel` ended it before the first run.
+        CancelledError: If `cancel` ended the call before the first run.
     """
     paper = load(study_id, kind=STUDY, overrides=overrides)
     return run(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
@@ -198,7 +198,7 @@ def _run(
             Run(case=cases[number], seed=seed, key=f"{number}/{seed}", measures=measures[number])
             for number, seed in planned
         ]
-        # In one chunk, so that no thread waits for the others.
+        # Submit a single chunk, so that no thread waits for the others.
         execute(runs, worker, take, chunk_runs=len(runs))
     except (KeyboardInterrupt, CancelledError):
         return records, True

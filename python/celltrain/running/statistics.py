@@ -227,7 +227,10 @@ def explained(levels: Ints, values: Floats, count: int) -> float:
 
 
 def pareto_front(x: Floats, y: Floats) -> Flags:
-    """Marks the Pareto front: no other is as good in both and better in one. Larger is better; NaN is never on it."""
+    """Marks the points on the Pareto front: no other point is as good in both and better in one.
+
+    Larger is better. A point with NaN is never on the front.
+    """
     front = np.zeros(len(x), dtype=np.bool_)
     good = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if not len(good):
