@@ -77,7 +77,7 @@ impl MarkingConfig {
         Self { k_min, k_max: None, p_max: 1.0, weight: 1.0, at: MarkedAt::Enqueue, of: Counted::Port }
     }
 
-    /// Returns its faults, for a buffer or memory of `capacity` cells (`None`: infinite).
+    /// Returns the faults of the settings, for a buffer or memory of `capacity` cells (`None`: infinite).
     pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let mut faults = self.k_min.check("k_min", capacity);
         faults.extend(self.k_max.into_iter().flat_map(|k_max| k_max.check("k_max", capacity)));
@@ -123,7 +123,7 @@ pub(crate) struct Marker {
     p_max: f64,
     weight: f64,
     at: MarkedAt,
-    /// The cells that its caller counts.
+    /// The cells that the caller counts.
     pub(crate) of: Counted,
     average: f64,
     rng: Stream,
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn the_average_moves_by_its_weight_at_each_packet() {
         let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
-        // 100 cells: 25, 43.75; then none: 32.8.
+        // The average is 25 and then 43.75 while 100 cells wait, and 32.8 when none wait.
         let marked = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());
         assert_eq!((marked, marker.average), ([false, true, false], 32.8125));
     }

@@ -10,7 +10,7 @@ use crate::units::Time;
 /// An injected frame that has arrived complete at the host where its VC ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// When its last cell arrived.
+    /// Time at which its last cell arrived.
     pub time: Time,
     /// The VC on which it was injected.
     pub vc: VcIndex,

@@ -431,7 +431,7 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
     near(result.fairness.unwrap(), 0.9);
     // 1070 packets of 12 cells in a tenth of a second, in which 36,679.245 cells fit.
     near(result.efficiency, 1070.0 * 12.0 * 424.0 / 15.552e6);
-    // Each wants less than its fair share, so each gets all it wants.
+    // Each flow wants less than its fair share, so each gets all it wants.
     let parts = [FIRST, SECOND].map(|flow| result.flows[flow].goodput_mbps / result.flows[flow].max_min_mbps);
     near(result.fairness_max_min.unwrap(), jain(&parts).unwrap());
     assert!(result.fairness_max_min.unwrap() > 0.9999, "{:?}", result.fairness_max_min);

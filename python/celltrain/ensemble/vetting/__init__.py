@@ -90,10 +90,10 @@ def vet(
         of each check. `metrics`: by name, `mean` with `low` and `high` of its 95 % interval (Student's t, over the
         seeds; None for a single seed). `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and
         so on are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this
-        policy minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries almost
-        nothing. `tcp`: the TCP of each scenario. `ranking`: a text for each measure in which another TCP reverses the
-        ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `artifacts`: `policy` as
-        JSON, `table` as Markdown, `warnings`, and `failures` of runs.
+        policy minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries
+        almost nothing. `tcp`: the TCP of each scenario. `ranking`: a text for each measure in which another TCP
+        reverses the ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `artifacts`:
+        `policy` as JSON, `table` as Markdown, `warnings`, and `failures` of runs.
 
     Raises:
         InputError: With every fault of the policy and its place; also for invalid options.

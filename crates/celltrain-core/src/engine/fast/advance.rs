@@ -72,8 +72,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Passes a frame to its host's port at `now`, which the run must have reached, after everything else that happens
-    /// then.
+    /// Passes a frame to its host's port at `now`, after everything else that happens then. The run must have reached
+    /// `now`.
     pub(in crate::engine) fn inject(
         &mut self,
         frame: InjectedFrame,
@@ -87,7 +87,7 @@ impl Engine<'_> {
             self.nics[exit.nic].begin_phase(now, Phase::Timers);
         }
         self.depart(now, Phase::Timers);
-        // The host may take time to process it.
+        // If the host takes time to process the frame, its tick must be scheduled.
         self.schedule_ticks();
         // A shaped port may send at once.
         self.advance(Advance::to(now), probe, &Progress::default(), token)

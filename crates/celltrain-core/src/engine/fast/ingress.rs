@@ -18,11 +18,11 @@ pub(super) struct CellIngress {
     at_node: Vec<u32>,
     /// The first arrival that matters elsewhere, among the cells in flight after the latest batch.
     pub(super) next_to_matter: Option<Time>,
-    /// Everything before is settled.
+    /// Everything before this instant is settled.
     reached: Time,
     /// Duration in which all inputs together cannot bring more cells than a batch holds.
     most_in_one_go: Span,
-    /// True if cells that do not end a frame also have an effect elsewhere.
+    /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
 }
 

@@ -151,7 +151,7 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records.
+    /// Gives policies of memories the losses of Longest Queue Drop, which are recorded in a separate run.
     fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let predictions = predictions(self.network, |network, memory| {
             let mut recorded = Engine::new(network, mode, None, None, token)?;
@@ -269,7 +269,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Settles the port from `since` up to an instant that it returns, without a check for cancellation.
+    /// Settles the port from `since` up to an instant, without a check for cancellation. Returns that instant.
     #[inline]
     fn work_in_one_go(&mut self, port: PortIndex, since: Time, until: Time) -> Time {
         let link = self.fabric.plan.contended[port];

@@ -19,7 +19,7 @@ pub(super) struct Nic {
     cell_time: Span,
     /// Time when the last queued cell will have been sent.
     free_at: Time,
-    /// When the latest frames were queued, by instant and phase, and how many cells waited then, including theirs.
+    /// Instant and phase in which the latest frames were queued, and the number of cells waiting then, with theirs.
     joined: Time,
     phase: Phase,
     waiting: u32,

@@ -18,10 +18,10 @@ use crate::rate_control::RateControl;
 use crate::scheduler::BacklogSensitivity;
 use crate::units::{Clock, Time};
 
-/// How the implementation of contended ports is selected.
+/// Rule by which the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortMode {
-    /// The one expected to be faster.
+    /// The implementation that is expected to be faster.
     #[default]
     Planned,
     /// Trains everywhere, for tests and measurements.
@@ -51,7 +51,7 @@ pub(super) enum PortPlan {
     Memory,
 }
 
-/// How a port of trains may process several cells at once.
+/// Ways in which a port of trains may process several cells at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
 pub(super) struct TrainPlan {
