@@ -100,7 +100,7 @@ struct Timing {
 struct Marks {
     /// True if the acknowledgement being processed reports a mark.
     echoed: bool,
-    /// `snd_max` when the window was last reduced. A mark reduces it again only if an acknowledgement exceeds this value.
+    /// `snd_max` when the window was last reduced. A mark does so again only if an acknowledgement exceeds this value.
     reduced_at: u64,
     /// True if the next new segment reports the reduction (CWR).
     to_report: bool,
