@@ -123,7 +123,7 @@ pub(crate) struct Marker {
     p_max: f64,
     weight: f64,
     at: MarkedAt,
-    /// The cells that the caller counts.
+    /// The cells that its caller counts.
     pub(crate) of: Counted,
     average: f64,
     rng: Stream,
