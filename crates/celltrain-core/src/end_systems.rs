@@ -83,7 +83,7 @@ struct Collection {
 /// Counts of a VC's cells at both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VcCounters {
-    /// Cells that its source sent.
+    /// Cells that the VC's source sent.
     pub offered: u64,
     /// Cells that reached the host at the VC's end, whether or not their frame was complete.
     pub delivered: u64,

@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn the_average_moves_by_its_weight_at_each_packet() {
         let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
-        // The average is 25 and then 43.75 while 100 cells wait, and 32.8 when none wait.
+        // 100 cells: 25, 43.75; then none: 32.8.
         let marked = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());
         assert_eq!((marked, marker.average), ([false, true, false], 32.8125));
     }

@@ -253,7 +253,7 @@ class Drawing:
     """A figure with its title and caption."""
 
     name: str
-    """Name of its files."""
+    """Name of the figure's files."""
     title: str
     caption: str
     figure: Figure

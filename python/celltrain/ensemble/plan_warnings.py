@@ -93,7 +93,7 @@ def check_warnings(plans: Mapping[str, Plan], thresholds: Sequence[str] = ()) ->
 
 
 def tried(plan: Plan) -> list[str]:
-    """Returns warnings about axes that seem to change nothing in a few short pairs of runs that differ only there."""
+    """Returns warnings about axes that seem to change nothing: tries short pairs of runs that differ in one axis."""
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
         outcomes = []

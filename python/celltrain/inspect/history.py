@@ -209,7 +209,7 @@ class Fates:
     def __init__(self, frames: pa.Table, memories: pa.Table | None = None) -> None:
         self.frames = frames
         self.memories = memories
-        #: Place of the event by which a shared memory first refused a cell of a frame, by VC and number.
+        #: Index of the event in which a shared memory first refused a cell of a frame, by VC and frame number.
         self.at_memory: dict[tuple[str, int], int] = {}
         if memories is not None:
             refused = np.flatnonzero(texts(memories, "event") == "refused")

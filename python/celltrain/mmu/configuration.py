@@ -29,7 +29,7 @@ _SERIES = re.compile(r"(?P<stem>\D*)(?P<first>\d{1,6}) to (?P=stem)(?P<last>\d{1
 
 
 class Pool(Table):
-    """A share of the packet memory. Sizes are those of all memories of the switch together."""
+    """A share of the packet memory. Sizes are totals over all memories of the switch."""
 
     type: Literal["ingress", "egress"]
     size: Positive

@@ -1,6 +1,6 @@
 """Files of SONiC: `config_db.json`, rendered `buffers_defaults_*.j2`, `pg_profile_lookup.ini` and `port_config.ini`.
 
-Their formats are those of sonic-net/SONiC (doc/qos) and sonic-net/sonic-buildimage. Numbers in them are texts.
+The formats are defined in sonic-net/SONiC (doc/qos) and sonic-net/sonic-buildimage. Numbers in the files are texts.
 """
 
 from __future__ import annotations

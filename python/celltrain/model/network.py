@@ -54,9 +54,9 @@ class Route:
 
     name: str
     links: tuple[int, ...]
-    """The links it crosses, as indices into the list of links."""
+    """The links that the flow crosses, as indices into the list of links."""
     max_min_mbps: float
-    """Its max-min fair goodput."""
+    """The flow's max-min fair goodput."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -208,7 +208,7 @@ class _Parcel:
 
     Attributes:
         content: The pickled chunk, compressed.
-        runs: Number of its runs.
+        runs: Number of runs in the chunk.
         alone: True for a single run that may have killed its worker.
         dropped: Number of times the cluster has dropped it.
     """

@@ -161,7 +161,7 @@ impl Receiver {
         self.ack_pending
     }
 
-    /// Returns its counters.
+    /// Returns the receiver's counters.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters
     }

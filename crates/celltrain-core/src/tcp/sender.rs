@@ -328,12 +328,12 @@ impl Sender {
         self.windows.replaced_results()
     }
 
-    /// Returns its counters.
+    /// Returns the sender's counters.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }
 
-    /// Returns its state.
+    /// Returns the sender's state.
     pub fn state(&self) -> SenderState {
         let flight = self.snd_max - self.snd_una;
         SenderState { cwnd: self.cwnd(), ssthresh: self.ssthresh(), flight, rto: self.rto() }

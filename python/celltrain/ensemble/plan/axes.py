@@ -136,7 +136,7 @@ class Varied:
 
     @property
     def unit(self) -> str:
-        """The unit of its values; empty if they have none."""
+        """The unit of the setting's values; empty if they have none."""
         return self.key.unit if self.key.quantity is None else self.key.quantity.unit
 
 

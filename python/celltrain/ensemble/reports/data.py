@@ -157,7 +157,7 @@ class Data:
     Attributes:
         name: Name of the plan.
         version: Version of celltrain that made the store.
-        profile: Profile of its build.
+        profile: Build profile of that version.
         plan: The plan as written.
         axes: The axes.
         measures: The measures, with units and meanings.

@@ -12,9 +12,9 @@ use crate::units::{Span, Time};
 /// scenario's rule decides ties.
 pub(super) struct CellIngress {
     ties: TieBreaker,
-    /// The first of its streams, which are consecutive.
+    /// The first of the port's streams, which are consecutive.
     first_stream: StreamIndex,
-    /// The numbers of its links at the node, by which ties are decided.
+    /// The numbers of the port's links at the node. They decide ties.
     at_node: Vec<u32>,
     /// The first arrival that matters elsewhere, among the cells in flight after the latest batch.
     pub(super) next_to_matter: Option<Time>,

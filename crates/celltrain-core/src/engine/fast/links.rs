@@ -261,7 +261,7 @@ impl Stream {
         matches!(self.way, Way::Trains(_))
     }
 
-    /// Adds a train. Returns the arrival of the cell that may now be the first one here that matters elsewhere.
+    /// Adds a train. Returns the arrival of the cell that may now be the stream's first with an effect elsewhere.
     #[inline]
     pub(super) fn join(&mut self, next: &mut Time, train: Train) -> Option<Time> {
         let Way::Trains(trains) = &mut self.way else { unreachable!("only streams of trains are joined by trains") };

@@ -31,7 +31,7 @@ pub(super) struct Nic {
 
 struct ByVc {
     offered: TiVec<Label, u64>,
-    /// Frames of which cells may still wait, in order.
+    /// Frames that may still have waiting cells, in order.
     frames: VecDeque<Queued>,
 }
 

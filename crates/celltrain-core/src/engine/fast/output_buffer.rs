@@ -314,7 +314,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Reports the departed cells of runs of which other cells still wait.
+    /// Reports the departed cells of runs that also have waiting cells.
     pub fn report_parts(&mut self, report: impl FnMut(Run)) {
         if let Some(queues) = &mut self.queues {
             queues.report_parts(report);

@@ -249,7 +249,7 @@ impl Plan {
         *self.in_memory.get(link)?
     }
 
-    /// Returns where a VC's RM cells leave it, which must be in this stage.
+    /// Returns the place at which a VC's RM cells leave the VC. It must be in this stage.
     pub(super) fn rm_end(&self, link: LinkIndex, label: Label) -> RmEnd {
         let way = self.rm_ways[link][label].as_ref();
         way.and_then(|way| way.end).expect("RM cells leave their VC in this stage")

@@ -217,7 +217,7 @@ pub struct PortExplanation {
     pub details: Vec<&'static str>,
     /// The reason for choosing it.
     pub why: String,
-    /// The names of the ports and hosts that its cells reach next.
+    /// The names of the ports and hosts that the port's cells reach next.
     pub feeds: Vec<String>,
 }
 

@@ -27,9 +27,9 @@ mod interleaving;
 pub(super) struct TrainPort {
     pub(super) output: Output,
     ties: TieBreaker,
-    /// The trains on its input links, borrowed from [`super::links::Links`] while the port is processed.
+    /// The trains on the port's input links, borrowed from [`super::links::Links`] while the port is processed.
     pub(super) ingress: Box<TrainIngress>,
-    /// The numbers of its links at the node, by which ties are decided.
+    /// The numbers of the port's links at the node. They decide ties.
     at_node: Vec<u32>,
     /// The lists here are empty between calls, and are stored only to reuse their memory.
     together: Vec<(u32, Cell)>,

@@ -118,7 +118,7 @@ enum Room {
     /// The cell has a place in the memory, and is counted there.
     Found,
     NotFound(Refusal),
-    /// A cell of its own frame was removed, and the port's policy refuses the rest of that frame.
+    /// A cell of the same frame was removed, and the port's policy refuses the rest of the frame.
     FrameCut,
 }
 

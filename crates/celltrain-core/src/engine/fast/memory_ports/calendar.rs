@@ -11,7 +11,7 @@ use crate::units::{Span, Time};
 /// A port that starts a cell is free a cell time later. So ports of one rate become free in the order in which they
 /// start, and the list of each rate stays sorted.
 pub(super) struct Calendar {
-    /// By place: the list of its rate.
+    /// By place: the index in `rates` of the port's rate.
     rate_of: TiVec<MemoryPlace, u32>,
     rates: Vec<Rate>,
 }

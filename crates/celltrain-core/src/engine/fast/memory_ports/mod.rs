@@ -69,10 +69,10 @@ struct Switch {
 #[derive(Clone, Copy)]
 pub(super) struct ArrivingVc {
     pub(super) place: MemoryPlace,
-    /// Its label at its port.
+    /// The VC's label at its port.
     pub(super) label: Label,
     pub(super) class: CellClass,
-    /// True if its arrivals are noted, because the port has an allocator.
+    /// True if the VC's arrivals are noted, because the port has an allocator.
     pub(super) is_noted: bool,
 }
 
@@ -103,7 +103,7 @@ enum Room {
     /// The cell has a place in the memory, and is counted there.
     Found,
     NotFound,
-    /// A cell of its own frame was removed, and the port's policy refuses the rest of that frame.
+    /// A cell of the same frame was removed, and the port's policy refuses the rest of the frame.
     FrameCut,
 }
 

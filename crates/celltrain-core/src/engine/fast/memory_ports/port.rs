@@ -48,7 +48,7 @@ pub(in crate::engine::fast) struct MemoryPort {
 enum Waiting {
     /// First in, first out.
     Fifo(VecDeque<Cell>),
-    /// As a scheduler decides.
+    /// In the order that a scheduler decides.
     Scheduled(Box<CellQueues>),
 }
 
