@@ -135,7 +135,7 @@ class Grid:
         return len(GAP) * (len(columns) - 1) + (len(INDENT) if self.groups else 0)
 
     def _bounds(self, column: int) -> tuple[int, int]:
-        """Returns the least width of a column that breaks only very long words, and its full width."""
+        """Returns the minimum width of a column if only very long words are broken, and its full width."""
         cells = [row[column] for row in self.rows]
         words = self.heads[column].split()
         words += [word for cell in cells for word in cell.split()] if column in self.left else []

@@ -119,7 +119,7 @@ def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cance
 
     No flow can gain rate without taking it from a flow with an equal or smaller rate. Shares count application data
     only; traffic without TCP needs at most its mean rate. A share is the most that the flow's application can receive
-    over its part of the link; `efficiency` divides by it.
+    over its part of the link; `efficiency` divides by this share.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.

@@ -119,7 +119,7 @@ def read(
 
     Args:
         scenario: The scenario.
-        settings: Values that replace its own, by path; they are appended to its name.
+        settings: Values that replace the scenario's own, by path; they are appended to the scenario's name.
         option: The option that set `settings`, for messages.
     """
     try:
@@ -359,7 +359,7 @@ def to_toml(scenario: Scenario, *, head: str = "") -> str:
 
 
 def _tables(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
-    """Writes each table, its own values first."""
+    """Writes each table: its own values first, then the tables inside it."""
     own = {key: value for key, value in _in_order(table) if not isinstance(value, dict)}
     inner = {key: value for key, value in _in_order(table) if isinstance(value, dict)}
     lines = [f"{toml_key(key)} = {toml_value(value)}\n" for key, value in own.items()]

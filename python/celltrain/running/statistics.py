@@ -300,9 +300,9 @@ def ks(positions: Sequence[float]) -> float | None:
 def ks_probability(scaled: float, n: int) -> float:
     """Returns the probability that `ks` of n independent uniform draws is at least this large.
 
-    The result is exact (Smirnov) for distances of 0.5 or more, which only one side can reach. For smaller distances it is
-    Kolmogorov's limit with the correction of Stephens (1970). The error of this limit is below 0.005 for results below
-    0.2, and below 0.04 for others.
+    The result is exact (Smirnov) for distances of 0.5 or more, which only one side can reach. For smaller distances it
+    is Kolmogorov's limit with the correction of Stephens (1970). The error of this limit is below 0.005 for results
+    below 0.2, and below 0.04 for others.
 
     >>> round(ks_probability(1.36, 50), 3)
     0.043

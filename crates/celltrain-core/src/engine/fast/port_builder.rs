@@ -147,7 +147,7 @@ impl PortBuilder<'_> {
         set.plans.push((plan, reason));
     }
 
-    /// Adds the first port of a memory, which settles all the memory's ports.
+    /// Adds the first port of a memory, which settles all of them.
     fn add_memory(&self, set: &mut PortSet, memory: MemoryIndex) -> Result<(), Interrupted> {
         let Self { network, routing, times, .. } = self;
         let MemoryPlan { ports, upstream, .. } = &self.plan.memories[memory];
