@@ -101,7 +101,7 @@ def lost_frames(sent: Any, arrived: Any) -> Any:
 
 #: Size of a diagram in inches: readable in a column of 8 cm as well as on a screen.
 SIZE = (4.8, 3.9)
-#: Number of marks above which they are drawn as an image within the figure.
+#: Above this number, marks are drawn as an image within the figure.
 MOST_MARKS = 4000
 
 

@@ -150,7 +150,7 @@ def brief(name: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-#: Number of marks above which they are drawn as an image within the figure; as vectors each would take a hundred bytes.
+#: Above this number, marks are drawn as an image within the figure: as vectors, each would take a hundred bytes.
 MOST_MARKS = 1500
 #: Resolution of such an image in dots per inch, by format. A page contains each SVG twice, in two widths, so SVG has
 #: screen resolution to save space.

@@ -73,7 +73,7 @@ class History:
         segments: Events of segments, of this flow and others.
         timers: Events of timers, of this flow and others.
         has_tcp: True if the flow retransmits lost data.
-        gone: VC and number of frames known to be lost, although no later frame of their VC arrived to show it.
+        gone: VC and frame number of each frame known to be lost although no later frame of the VC arrived to show it.
         is_whole: True if the tables cover the whole run.
     """
 

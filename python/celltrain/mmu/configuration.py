@@ -33,7 +33,7 @@ class Pool(Table):
 
     type: Literal["ingress", "egress"]
     size: Positive
-    """Bytes."""
+    """Size in bytes."""
     xoff: Count = 0
     """Bytes of headroom that all lossless groups share; 0 if each has a headroom of its own."""
     mode: Literal["dynamic", "static"] = "dynamic"
@@ -68,7 +68,7 @@ class Ports(Table):
     names: tuple[str, ...]
     """Names of ports; `Ethernet0 to Ethernet504 by 8` is a series of names."""
     speed: Positive | None = None
-    """Mb/s."""
+    """Speed in Mb/s."""
     cable: str | None = None
     """Length of the cable, such as 5m."""
     pause: tuple[Annotated[int, Ge(0), Le(MOST_GROUP)], ...] | None = None

@@ -65,7 +65,7 @@ class Means(Intervals):
     """Standard deviation, n - 1 in the denominator; NaN below two values."""
 
     def of(self, groups: Ints) -> Means:
-        """Selects groups by their places."""
+        """Selects groups by their indices."""
         return Means(**{name: column[groups] for name, column in vars(self).items()})
 
 
