@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: A time after the end of any run.
 NEVER = float("inf")
-#: Seconds after the instant for which segments are recorded in the first attempt: longer than most timeouts.
+#: Seconds after the instant that the first attempt records: longer than most timeouts.
 _REACH = Fraction(30)
 #: Maximum duration of the losses, in seconds, for which frames of all VCs are recorded.
 _ALL_VCS = 1.0

@@ -63,7 +63,7 @@ class Limits:
     pause: int | None = None
     """Last cell before the sender is paused; None without headroom."""
     resume: int | None = None
-    """Number of cells below the threshold at which the sender may resume."""
+    """Distance below the threshold, in cells, at which the sender may resume."""
     headroom: int | None = None
     drop: int | None = None
     """First cell lost; None if no cell is lost, or if the rule is not known."""

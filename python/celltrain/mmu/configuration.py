@@ -50,7 +50,7 @@ class Profile(Table):
     xon: Count | None = None
     """Bytes below which a paused group resumes."""
     xon_offset: Count | None = None
-    """Bytes below the threshold at which a paused group resumes."""
+    """Distance below the threshold, in bytes, at which a paused group resumes."""
     dynamic_th: Annotated[int, Ge(-10), Le(10)] | None = None
     """Binary logarithm of alpha."""
     static_th: Count | None = None

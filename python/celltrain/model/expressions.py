@@ -254,7 +254,7 @@ COMBINE: dict[str, Callable[[NDArray[np.float64]], float]] = {
 
 
 def climb(series: Series, flow: str) -> float:
-    """Returns the growth of cwnd in its linear increase, in segments per second: the mean over climbs that are long enough."""
+    """Returns the linear growth of cwnd in segments per second: the mean over all climbs that are long enough."""
     time, window = series["time_s"], _window(series, flow, "cwnd_segments")
     ssthresh = _window(series, flow, "ssthresh_segments")
     # A climb lasts while cwnd is at or above ssthresh, ssthresh does not change and cwnd does not shrink.

@@ -187,7 +187,7 @@ def replace(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file that the user names for writing; follows a link. The file must be regular or new; raises `OutputError`."""
+    """Opens a file that the user names for writing; follows a link. The file must be regular or new (`OutputError`)."""
     target = Path(path)
     with writing(path):
         if target.exists() and not target.is_file() and not target.is_dir():

@@ -81,7 +81,7 @@ class Kind:
     name: str
     meaning: str
     engines: list[str]
-    """The engines that report it."""
+    """The engines that report events of this kind."""
     columns: tuple[Measure, ...]
 
 

@@ -414,7 +414,7 @@ def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
 
 
 def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
-    """Yields every claim: whether it holds in our runs, on how many single seeds, and in print."""
+    """Yields every claim: whether it holds in our runs, for how many single seeds, and in print."""
     held = sum(claim.holds for claim in reproduction.claims)
     # A study follows no text.
     text = "" if reproduction.paper.kind is STUDY else "of the text "

@@ -18,7 +18,7 @@ use crate::end_systems::{Delivered, InjectedFrame};
 use crate::probe::{NetworkView, Probe};
 use crate::units::{Span, Time};
 
-/// An event is a frame at a host, or a batch of cells at a port. For long batches the token is also checked in between,
+/// An event is a frame at a host, or a batch of cells at a port. For long batches the token is also checked in between;
 /// see [`super::contended_port::ContendedPort::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which is cheaper than counting each one.

@@ -8,7 +8,7 @@ use crate::cell::{Cell, Run};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// The streams of a port. It collects the cells that arrive before an instant in batches, ordered by arrival. The
+/// The streams of a port. The cells that arrive before an instant are collected in batches, ordered by arrival. The
 /// scenario's rule decides ties.
 pub(super) struct CellIngress {
     ties: TieBreaker,

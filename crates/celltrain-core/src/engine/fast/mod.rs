@@ -93,8 +93,8 @@ pub(super) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Creates the engine at the start of a run. `traced` has the ports whose range is read, if queues are looked at
-    /// during the run. `partition` is `None` for the whole network.
+    /// Creates the engine at the start of a run. If queues are looked at during the run, `traced` has the ports whose
+    /// ranges are read. `partition` is `None` for the whole network.
     pub(in crate::engine) fn new(
         network: &'a Network,
         mode: PortMode,

@@ -1,5 +1,5 @@
 //! Selects the implementation of each contended port, once before the run. `celltrain run FILE --explain-plan` prints
-//! it.
+//! the selection.
 
 use typed_index_collections::TiVec;
 
@@ -108,7 +108,7 @@ pub(super) struct PortBuilder<'a> {
 }
 
 impl<'a> PortBuilder<'a> {
-    /// Makes the plan of a run. `traced` has the ports whose range is read, if queues are looked at during the run.
+    /// Makes the plan of a run. If queues are looked at during the run, `traced` has the ports whose ranges are read.
     pub(super) fn new(
         network: &'a Network,
         mode: PortMode,

@@ -159,7 +159,7 @@ impl TrainIngress {
         }
     }
 
-    /// Takes the cells of the first input that arrive before `until`, which must be at least one. Returns them and
+    /// Takes the cells of the first input that arrive before `until`. There must be at least one. Returns the cells and
     /// their period.
     #[inline(always)]
     pub(super) fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {

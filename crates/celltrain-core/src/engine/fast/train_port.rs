@@ -57,8 +57,8 @@ const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 const FEW: usize = 8;
 
 impl TrainPort {
-    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the order of its
-    /// inputs.
+    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the order
+    /// of its inputs.
     pub(super) fn new(
         buffer: OutputBuffer,
         marker: Option<Marker>,

@@ -475,8 +475,9 @@ fn groups_that_wait_at_a_port_that_sends_are_not_deadlocked() {
     assert_eq!(deadlock(led_to, |_| true), Some(vec![(link(1), 3), (link(2), 3)]), "the way to the cycle is not in it");
 }
 
-/// Cells of the shared part of one of two memories of a Tomahawk 5, from the bytes of a configuration, as read off the
-/// tests of sonic-mgmt (`qos_params.th5.yaml`): each port has two reserves and 70 cells of its queues.
+/// Returns the cells in the shared part of one of a Tomahawk 5's two memories, from the bytes of a configuration. The
+/// rule was read off the tests of sonic-mgmt (`qos_params.th5.yaml`): each port has two reserves and 70 cells of its
+/// queues.
 fn tomahawk_5(pool_bytes: u32, xoff_bytes: u32, ports: u32, reserve: u32) -> u32 {
     pool_bytes / 508 - xoff_bytes / 508 - ports * (2 * reserve + 70)
 }
