@@ -187,7 +187,10 @@ def replace(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file that the user names for writing; follows a link. The file must be regular or new (`OutputError`)."""
+    """Opens a file that the user names for writing, or the target of a link.
+
+    Raises `OutputError` unless the file is regular or new.
+    """
     target = Path(path)
     with writing(path):
         if target.exists() and not target.is_file() and not target.is_dir():

@@ -359,8 +359,8 @@ impl<'a> SharedMemory<'a> {
         self.pause_frames.drain(..).map(frame).collect()
     }
 
-    /// Returns the paused groups that hold cells, as links and priorities, each with the output ports at which its cells
-    /// wait.
+    /// Returns the paused groups that hold cells, as links and priorities, each with the output ports at which its
+    /// cells wait.
     pub(super) fn paused_groups(&self, ports: &TiSlice<LinkIndex, Port>) -> BTreeMap<PausedGroup, BTreeSet<LinkIndex>> {
         let mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>> = BTreeMap::new();
         for &port in &self.config.ports {
