@@ -187,7 +187,7 @@ impl Engine<'_> {
     }
 }
 
-/// Updates which of these cells wait at their port, after the horizon has moved from `before`.
+/// Updates which of the held-back cells wait at their port after the horizon has moved from `before`.
 fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: HeldBack, before: Time) {
     if let Role::Contended(number) = plan.roles[held.link]
         && let ContendedPort::Trains(port) = &mut ports[number]

@@ -164,7 +164,7 @@ pub(super) struct Plan {
     pub(super) hosts: TiVec<NicIndex, LinkIndex>,
     pub(super) contended: TiVec<PortIndex, LinkIndex>,
     pub(super) memories: TiVec<MemoryIndex, MemoryPlan>,
-    /// By link: the memory of its port, and its place there. Empty if there are no memories.
+    /// By link: the memory of the link's port, and the port's place in it. Empty if there are no memories.
     in_memory: TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>>,
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
     /// By link and label; empty for transparent ports.
@@ -244,7 +244,7 @@ impl Plan {
         plan
     }
 
-    /// Returns the memory of a port, and its place there.
+    /// Returns the memory of a port, and the port's place in it.
     pub(super) fn in_memory(&self, link: LinkIndex) -> Option<(MemoryIndex, MemoryPlace)> {
         *self.in_memory.get(link)?
     }
@@ -337,7 +337,7 @@ impl Plan {
     }
 }
 
-/// Returns, by link, the memory of its port and its place there.
+/// Returns, by link, the memory of the link's port, and the port's place in it.
 fn in_memory(network: &Network) -> TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>> {
     let links = if network.memories.is_empty() { 0 } else { network.links.len() };
     let mut in_memory = ti_vec![None; links];

@@ -23,7 +23,7 @@ use crate::units::Time;
 
 /// An event at a memory, or at one of its ports.
 pub(super) enum AtMemory<'a> {
-    /// An event of the port of this link, with the cells that waited there.
+    /// An event at the port of a link, with the number of cells that waited at the port.
     Port(LinkIndex, u32, PortEvent<'a>),
     /// An event of the memory.
     Memory(MemoryEvent),
