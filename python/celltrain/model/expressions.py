@@ -110,7 +110,7 @@ def problem(text: str, outline: Mapping[str, Any]) -> str:
     try:
         measure(text, outline)
     except NoValueError:
-        # With placeholder numbers, a divisor may be zero or a value may be missing; a real run may have both.
+        # With placeholder numbers a divisor may be zero, or a value missing, unlike in a real run.
         return ""
     except MeasureError as error:
         return str(error)

@@ -187,7 +187,7 @@ def replace(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file that the user names for writing, or the target of a link.
+    """Opens a file that the user names for writing. If it is a link, opens its target.
 
     Raises `OutputError` unless the file is regular or new.
     """

@@ -1,4 +1,4 @@
-"""Scenarios and plans: files of users, and by name shipped files, which are compiled into the extension module."""
+"""Scenarios and plans: users' files, and shipped files by name. Shipped files are part of the extension module."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class Claim:
     Attributes:
         reason: Theory from which a study derives the claim; empty for a paper.
         published_holds: Verdict on the printed numbers; None if the paper prints none.
-        seeds_share: Share of the seeds for which the claim holds alone; None if its rows have no seed in common.
+        seeds_share: Share of single seeds for which the claim holds; None if its rows have no seed in common.
         seeds: Number of seeds common to all its rows.
     """
 

@@ -25,7 +25,7 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Name of the axis of scenarios: of what is compared, or of a condition if policies are compared within each scenario.
+#: Name of the compared axis if scenarios are compared, or of the condition if policies are compared in each scenario.
 SCENARIO = "scenario"
 
 SEED = Column("seed", "uint64", "1", "seed of every random choice of the run")

@@ -87,7 +87,7 @@ impl Engine<'_> {
             self.nics[exit.nic].begin_phase(now, Phase::Timers);
         }
         self.depart(now, Phase::Timers);
-        // If the host takes time to process the frame, its tick must be scheduled.
+        // If the host takes time to process the frame, a tick must be scheduled.
         self.schedule_ticks();
         // A shaped port may send at once.
         self.advance(Advance::to(now), probe, &Progress::default(), token)

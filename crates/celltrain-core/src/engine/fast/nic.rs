@@ -19,7 +19,7 @@ pub(super) struct Nic {
     cell_time: Span,
     /// Time when the last queued cell will have been sent.
     free_at: Time,
-    /// Instant and phase in which the latest frames were queued, and the number of cells waiting then, with theirs.
+    /// Instant and phase in which the latest frames were queued, and the cells waiting then, including theirs.
     joined: Time,
     phase: Phase,
     waiting: u32,
