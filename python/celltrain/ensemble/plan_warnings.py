@@ -120,7 +120,7 @@ def tried(plan: Plan) -> list[str]:
 
 
 def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
-    """Warns of thresholds that stay constant while the buffer changes; for plans, suggests `[[paired]]`."""
+    """Returns warnings about thresholds that stay constant while the buffer changes; plans may use `[[paired]]`."""
     # Only axes of ports can change buffers.
     if not any(axis.path.startswith("port.") for axis in plan.axes):
         return []
