@@ -3,8 +3,8 @@
     python scripts/prose.py              the density of each kind of file; exit code 1 above the limit
     python scripts/prose.py FILE...      every hit in these files, with its line
 
-Prose is Markdown outside code and tables, comments, and Python docstrings. docs/design/libraries.md says why this is not
-Vale. A hit is a hint: rewrite the sentence, not the pattern.
+Prose means comments, Python docstrings, and Markdown outside code and tables. docs/design/libraries.md says why this is
+not Vale. A hit is a hint: rewrite the sentence, not the pattern.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ import lazy_loader
 # The first use of a name imports its module, which `__init__.pyi` declares.
 _attribute, _, _stubbed = lazy_loader.attach_stub(__name__, __file__)
 
-#: Submodules: a scenario's classes, grouped by subject or all of them, errors, and thresholds of switches.
+#: Submodules: the classes of a scenario (by subject, and all of them in `models`), errors, and thresholds of switches.
 _SUBMODULES = ("abr", "errors", "mmu", "models", "policies", "tcp", "topologies")
 #: The classes that completion lists under `celltrain`; the others are listed in the submodules.
 _LISTED = ("CelltrainError", "CelltrainWarning", "Epd", "InputError", "Port", "Scenario", "SelectiveDrop", "TailDrop")

@@ -1,4 +1,4 @@
-"""The compiled core, private: text crosses as JSON, arrays as numpy, and long work releases the interpreter.
+"""The compiled core, which is private. Text is passed as JSON, arrays as numpy, and long work releases the GIL.
 
 docs/design/bridge.md describes every call.
 """
@@ -13,7 +13,7 @@ class Build(TypedDict):
     profile: str
 
 class Cancel:
-    """Ends the calls it is given to, from any thread."""
+    """A handle that ends the calls that received it, from any thread."""
 
     def __init__(self) -> None: ...
     def cancel(self) -> None: ...
@@ -21,7 +21,7 @@ class Cancel:
     def cancelled(self) -> bool: ...
 
 class AwaitedAtExit:
-    """Work on a daemon thread that the process finishes before it exits, in a `with` statement."""
+    """Work on a daemon thread that the process finishes before it exits. Used in a `with` statement."""
 
     def __init__(self) -> None: ...
     def __enter__(self) -> None: ...
@@ -62,7 +62,7 @@ class Scenario:
     ) -> tuple[str, dict[str, Any] | None]: ...
 
 class View:
-    """The buffer as a Python policy sees it when it is asked; what it is shown changes with the next frame."""
+    """The buffer as a Python policy sees it while it decides about a frame. The values change with the next frame."""
 
     @property
     def X(self) -> int: ...

@@ -169,7 +169,7 @@ class ScenarioError(InputError):
             return cls.from_core(json.loads(text)["faults"])
         except json.JSONDecodeError:
             pass
-        # An option: `step = "5" is no time`, or `"sw9" is not a port` without the name of the option.
+        # The text is about an option: `step = "5" is no time`, or without the option's name, `"sw9" is not a port`.
         option = re.match(r'(?:(\w+) = )?("(?:[^"\\]|\\.)*") (.*)', text, re.DOTALL)
         if option is None:
             return cls([Fault.of(text)])

@@ -20,7 +20,7 @@ def end_at_once() -> None:
     """Makes Ctrl-C end the process with a message and exit code 130; nothing is lost. Ignored signals stay ignored."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end)
-        # Registered first, so called last: Ctrl-C while the interpreter shuts down would kill the process.
+        # Registered first, this runs last: Ctrl-C while the interpreter shuts down would otherwise kill the process.
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 

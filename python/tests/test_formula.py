@@ -51,7 +51,7 @@ def test_every_mistake_is_refused_with_its_key(celltrain, tmp_path, formula, wor
 
 
 def test_a_wrong_constant_is_reported_once(celltrain, tmp_path):
-    """Regression: formulas that used the constant were reported, too, and even first."""
+    """Regression: formulas that used the wrong constant were reported as well, even before the constant itself."""
     for wrong in (
         '{ admit = "X <= B + c", constants = { A = "B / 2", B = -inf }, state = { c = "B + A" } }',
         '{ admit = "X <= R", constants = { R = true } }',

@@ -45,7 +45,7 @@ pub struct Departure {
     pub label: Label,
     /// The frame's number within its VC.
     pub frame: FrameNumber,
-    /// Its length.
+    /// The frame's length in cells.
     pub cells: u32,
     /// True if all its cells are tagged (CLP = 1).
     pub tagged: bool,
@@ -83,7 +83,7 @@ struct Collection {
 /// Counts of a VC's cells at both ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VcCounters {
-    /// Cells that its source sent.
+    /// Cells that the VC's source sent.
     pub offered: u64,
     /// Cells that reached the host at the VC's end, whether or not their frame was complete.
     pub delivered: u64,
@@ -414,7 +414,7 @@ impl EndSystems {
         }
         let departure = connection.sender.next_departure(now);
         if departure.is_some() && departure != connection.departure {
-            // Any departure recorded earlier has passed, because the pace advances only when a segment leaves.
+            // Any departure recorded earlier has passed, because the pacing time moves on only when a segment is sent.
             connection.departure = departure;
             self.departures.extend(departure.map(|time| Reverse((time, flow))));
         }

@@ -77,7 +77,7 @@ impl MarkingConfig {
         Self { k_min, k_max: None, p_max: 1.0, weight: 1.0, at: MarkedAt::Enqueue, of: Counted::Port }
     }
 
-    /// Returns its faults, for a buffer or memory of `capacity` cells (`None`: infinite).
+    /// Returns the faults of the settings, for a buffer or memory of `capacity` cells (`None`: infinite).
     pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         let mut faults = self.k_min.check("k_min", capacity);
         faults.extend(self.k_max.into_iter().flat_map(|k_max| k_max.check("k_max", capacity)));

@@ -118,7 +118,8 @@ impl Clock {
         Clock { units_per_second, exact: true, cell_bits: CELL_BITS }
     }
 
-    /// Returns the same clock with units `times` times shorter, if it is exact and the result is not too fine.
+    /// Returns the same clock with units `times` times shorter; returns it unchanged if it is not exact or the result
+    /// would be too fine.
     #[must_use]
     pub fn finer(self, times: u64) -> Clock {
         match self.units_per_second.checked_mul(times) {

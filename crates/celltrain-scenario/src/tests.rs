@@ -132,7 +132,7 @@ fn every_policy_is_named_where_there_is_none() {
 
 #[test]
 fn a_network_that_is_too_large_is_refused() {
-    // The network is refused before layout, and in the second round once it is built.
+    // In the first round the network is refused before layout, in the second only once it is built.
     for is_built in [false, true] {
         let fits = |candidate: Candidate<'_>| match candidate {
             Candidate::Planned(size) if !is_built => Err(format!("{} nodes are too many", size.nodes)),

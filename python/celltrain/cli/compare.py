@@ -1,4 +1,4 @@
-"""`celltrain compare` compares scenarios run with the same seeds, `celltrain vet` a policy with the classics."""
+"""`celltrain compare` compares scenarios run with the same seeds; `celltrain vet` compares a policy with others."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def _show(entry: Entry, *, whole: bool) -> None:
 
 
 def _markdown(page: str) -> RenderableType:
-    """Returns a page for a terminal, whose tables wrap long words instead of cutting them off."""
+    """Renders a page for a terminal. Its tables wrap long words instead of cutting them off."""
     from rich.markdown import Markdown, TableElement
     from rich.table import Table
 

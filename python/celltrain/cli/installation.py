@@ -1,7 +1,7 @@
 """Commands about the installation: `doctor` examines it, `bench` measures both engines, `lab` opens the lab's page.
 
-`bench` runs the scenarios of `celltrain-bench` in the group `whole`. Each has a process of its own, to measure its peak
-memory.
+`bench` runs the scenarios of `celltrain-bench` in the group `whole`. Each scenario has a process of its own, so that
+its peak memory can be measured.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def thresholds(
 
 
 def _simulate(found: Thresholds, output: shell.Output) -> int:
-    """Prints the cells of the arithmetic and those of runs."""
+    """Prints the thresholds in cells, from the arithmetic and from runs."""
     from celltrain.mmu.simulation import simulate
 
     with shell.waiting("filling groups and queues") as tell:

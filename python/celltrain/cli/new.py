@@ -29,9 +29,9 @@ from celltrain.model.policy_files import is_policy_file
 from celltrain.model.scenario import read, save, table, to_toml
 from celltrain.text import among, shown
 
-#: In place of a file: the buffer configuration of a switch with SONiC.
+#: Word in place of a file name, to import the buffer configuration of a switch with SONiC.
 SONIC = "sonic"
-#: Arguments that apply to it.
+#: Arguments that apply to `sonic`.
 OF_SONIC = {"file", "folder", "generation", "cable", "out", "as_json"}
 #: Options of graphs.
 OF_GRAPHS = inspect.signature(import_graph).parameters.keys() - {"path"}

@@ -1,4 +1,4 @@
-"""Options that commands share, by groups in the help: scenario, ensemble, output; and their completion in a shell.
+"""Options that commands share, in the groups of the help (scenario, ensemble, output), and their shell completion.
 
 `celltrain --install-completion` sets completion up.
 """
@@ -110,7 +110,7 @@ def listed(texts: list[str] | None) -> list[str] | None:
 def completer(
     names: Callable[[], Iterable[str]], *, several: bool = False, files: bool = False
 ) -> Callable[[str], list[str]]:
-    """Returns a completion of names: of the last of `several` separated by commas, or also of TOML `files`."""
+    """Returns a function that completes names: the last of `several` separated by commas, or also TOML `files`."""
 
     def complete(incomplete: str) -> list[str]:
         before, comma, last = incomplete.rpartition(",") if several else ("", "", incomplete)

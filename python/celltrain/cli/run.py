@@ -136,8 +136,8 @@ def run(
         log = Events(events, kinds=named, ports=port, vcs=vc, flows=flow, window=window)
     if pcap is not None:
         kind = pcap_kind or "ip"
-        # Packets are captured at hosts, so --port does not apply to them. It is accepted because it also selects
-        # series.
+        # Packets are captured at hosts, so --port does not apply to them. The option is accepted because it also
+        # selects series.
         at_ports = port if kind.endswith("cells") else None
         capture = Capture(pcap, kind=kind, at=pcap_at, ports=at_ports, vcs=vc, flows=flow, window=window)
     scenario = shell.scenario(file, settings)

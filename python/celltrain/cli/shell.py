@@ -52,7 +52,7 @@ T = TypeVar("T")
 def command(function: Callable[P, int | None]) -> Callable[P, None]:
     """Turns a function into a command with an exit code: the one it returns, or the code of its exception.
 
-    Parameters that are `Several` options become these options.
+    A parameter annotated with `Several` becomes the options listed there.
     """
     about, examples, hints = described(function)
     own, several = [], {}
@@ -231,7 +231,7 @@ class Output:
 
 
 _TABLE = {"csv": (Csv, None), "as_json": (Json, False)}
-#: The output of a command that prints an answer, a table as well, or a table for documents as well.
+#: Output of commands that print an answer, an answer and a table, or an answer and a table also for documents.
 Answer = Annotated[Output, Several(Output.of, {"as_json": (Json, False)})]
 Table = Annotated[Output, Several(Output.of, _TABLE)]
 Document = Annotated[Output, Several(Output.of, {**_TABLE, "md": (Markdown, False), "tex": (Latex, False)})]

@@ -87,7 +87,7 @@ _WHERE = {
     "scheduler_file": (_option(Path | None, "FILE", "Run on the Dask cluster whose scheduler wrote this file."), None),
     "dask_timeout": (_option(str, "TIME", "How long to wait for the scheduler, such as 60s; a day at most."), "5s"),
 }
-#: Where runs are done: threads of this machine, or a cluster.
+#: Worker for the runs: threads of this machine, or a cluster.
 Where = Annotated[AbstractContextManager[Any], options.Several(_worker, _WHERE)]
 
 
@@ -176,7 +176,7 @@ def tune(
     _refuse_csv(output, "search", dry_run=dry_run)
     what = TunePlan.load(plan, settings=single(settings))
     if not dry_run:
-        # Without what the report needs, fail now rather than after an hour.
+        # The report needs matplotlib: if it is missing, fail now rather than after an hour.
         require_matplotlib()
         with FigureStyle.of("page", style).applied():
             environment("tune")
@@ -329,7 +329,7 @@ def _finish(folder: Path, last: Progress, output: shell.Output) -> int:
 
 
 def blocks(store: Store) -> Iterator[Block]:
-    """Yields a table of a small store: by point, the mean of each measure and half the width of its 95 % interval."""
+    """Yields a table of a small store: each point's means of the measures, with half their 95 % intervals."""
     from celltrain.ensemble import plan_warnings
     from celltrain.ensemble.reports.data import of_store
 

@@ -395,7 +395,7 @@ def _judgements(ax: Axes, judged: pa.Table, scale: float, top: float) -> float:
 
 
 def _cell_losses(ax: Axes, table: pa.Table, x: Any, total: Any, *, with_refused: bool) -> None:
-    """Marks lost cells by cause, usually the most frequent first, so that its marks do not cover the others."""
+    """Marks lost cells by cause, usually the most frequent cause first, so that its marks do not cover the others."""
     events, reasons = texts(table, "event"), texts(table, "reason")
     lost = events == "lost"
     causes = {
@@ -430,7 +430,7 @@ class _Visit:
 
     @property
     def left(self) -> float | None:
-        """Time until which the cell waited."""
+        """Time at which the cell stopped waiting."""
         return self.lost if self.departed is None and self.admitted is not None else self.departed
 
 

@@ -101,7 +101,7 @@ def lost_frames(sent: Any, arrived: Any) -> Any:
 
 #: Size of a diagram in inches: readable in a column of 8 cm as well as on a screen.
 SIZE = (4.8, 3.9)
-#: Number of marks above which they are drawn as an image within the figure.
+#: Above this number, marks are drawn as an image within the figure.
 MOST_MARKS = 4000
 
 
@@ -114,7 +114,7 @@ class Events:
     facts: Mapping[str, Any]
 
     def rows(self, kind: str, span: tuple[float, float] | None = None, **wanted: str) -> pa.Table | None:
-        """Returns rows of a kind in a time span with these texts; None if there are none, or none were recorded."""
+        """Returns rows of a kind with these texts in a time span; None if there are none, or none were recorded."""
         try:
             table = rows_of(within(self.log[kind], span), **wanted)
         except NotTracedError:
@@ -122,7 +122,7 @@ class Events:
         return table if len(table) else None
 
     def axes(self, ax: Axes | None, *what: str, size: tuple[float, float] = SIZE) -> Axes:
-        """Adds a title to the axes, new ones if None: what is drawn, the run, and its TCP."""
+        """Adds a title to the axes, or to new ones if None: what is drawn, the run, and its TCP. Returns the axes."""
         ax = new_axes(figsize=size) if ax is None else ax
         tcp = self.facts.get("tcp")
         lines = [", ".join(what), self.title, f"TCP: {tcp}" if tcp else ""]

@@ -30,9 +30,9 @@ INK = "#222222"
 MARKERS = "osD^vPX"
 GREY = "#8A929B"
 PALE = "#B8BEC6"
-#: Subtitles of figures.
+#: Colour of subtitles.
 SOFT = "#555555"
-#: Losses of all flows.
+#: Colour of losses, whatever the flow.
 LOSS = "#B00000"
 STYLE: dict[str, Any] = {
     "svg.fonttype": "none",
@@ -150,7 +150,7 @@ def brief(name: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-#: Number of marks above which they are drawn as an image within the figure; as vectors each would take a hundred bytes.
+#: Above this number, marks are drawn as an image within the figure: as vectors, each would take a hundred bytes.
 MOST_MARKS = 1500
 #: Resolution of such an image in dots per inch, by format. A page contains each SVG twice, in two widths, so SVG has
 #: screen resolution to save space.
@@ -253,7 +253,7 @@ class Drawing:
     """A figure with its title and caption."""
 
     name: str
-    """Name of its files."""
+    """Name of the figure's files."""
     title: str
     caption: str
     figure: Figure
@@ -387,7 +387,7 @@ def legend_below(figure: Figure, grid: Sequence[Axes], look: FigureStyle, title:
 
 
 def thinned(figure: Figure) -> Figure:
-    """Removes labelled ticks of x axes, from right to left, until no labels touch. Keeps axes with rotated labels."""
+    """Removes labelled ticks of x axes, from right to left, until no labels touch. Skips axes with rotated labels."""
     from matplotlib.ticker import FixedLocator
 
     figure.draw_without_rendering()

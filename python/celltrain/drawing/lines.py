@@ -99,7 +99,7 @@ class Effect:
 
     across: Scale
     places: NDArray[np.float64]
-    """Positions of the means. They differ from those of `across` if means are over ranges of values."""
+    """Positions of the means. They differ from the positions in `across` if means are over ranges of values."""
     means: Group
     behind: tuple[NDArray[np.float64], NDArray[np.float64]] | None
     """Points that the means are computed from, drawn in a pale colour."""

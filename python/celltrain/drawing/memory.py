@@ -14,27 +14,27 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Most queues with an area of their own, and the colour of the others together.
+#: Maximum number of queues with an area of their own, and the colour of the area for the others.
 _MOST_QUEUES = len(COLOURS)
 _REST = "#DDDDDD"
-#: Share of the memory that a queue with an area of its own once held: thinner areas cannot be seen.
+#: A queue has an area of its own if it once held this share of the memory: thinner areas cannot be seen.
 _THIN = 0.01
-#: Most thresholds with a line of their own.
+#: Maximum number of thresholds with lines of their own.
 _MOST_THRESHOLDS = 4
-#: Most characters of a queue's name in the legend.
+#: Maximum length of a queue's name in the legend.
 _LONGEST = 24
-#: A memory of more than this multiple of all that was ever in it is not drawn whole.
+#: A memory that is larger than this multiple of its largest content is not drawn whole.
 _VISIBLE = 4
 
 
 @dataclass(frozen=True, kw_only=True)
 class Block:
-    """A memory and its queues among the recorded ones."""
+    """A memory, and the places of its queues among the recorded ones."""
 
     name: str
     cells: int
     queues: Sequence[int]
-    """Places of its queues. If both sides count its cells, those of the egress side."""
+    """Places of the memory's queues; if both sides count its cells, only those of the egress side."""
     labels: Sequence[str]
 
 
@@ -46,9 +46,9 @@ def of(
     Args:
         answer: The answer of the run.
         recorded: Names of the recorded queues.
-        held: Cells of each, by instant.
+        held: Cells in each recorded queue, by instant.
         name: The memory; the one that was fullest when None.
-        side: The side whose queues are meant; egress when None, if the memory counts there.
+        side: The side whose queues are drawn; when None, egress if the memory counts cells there.
     """
     names = [row["name"] for row in answer["memories"]]
     if name is not None:
@@ -62,7 +62,7 @@ def of(
 
 
 def _queues_of(name: str, memories: Sequence[str], queues: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Returns the queues of a memory. One memory's name may begin like another's."""
+    """Returns the queues of a memory. The name of one memory may begin with the name of another."""
 
     def memory_of(queue: Mapping[str, Any]) -> str:
         return max((one for one in memories if queue["name"].startswith(f"{one}/")), key=len)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from celltrain.drawing.diagrams import Diagrams
 
 
-#: Line styles of flows, the next one each time the colours repeat.
+#: Line styles of flows. Each time the colours repeat, the next style is used.
 _DASHES = ("-", (0, (4, 1.5)), (0, (1, 1)))
 
 

@@ -26,7 +26,7 @@ MAP = "viridis"
 MAPS_ACROSS = 2
 #: Maximum number of cells with numbers, and the width of a digit relative to the font size.
 MOST_CELLS, DIGIT = 90, 0.62
-#: Number of dots below which they are drawn large.
+#: Below this number, dots are drawn large.
 FEW_DOTS = 400
 
 

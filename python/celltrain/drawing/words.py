@@ -113,7 +113,7 @@ def setting(path: str) -> str:
 
 
 def settings(names: Sequence[str], paths: Sequence[str]) -> list[str]:
-    """Shortens axes named by their path to its last step, unless two would have the same name.
+    """Shortens names of axes that are paths to the last step of the path, unless two names would then be the same.
 
     >>> settings(["port.bottleneck.buffer", "Z"], ["port.bottleneck.buffer", "port.bottleneck.policy.fba.z"])
     ['buffer', 'Z']

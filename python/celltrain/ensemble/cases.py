@@ -88,7 +88,7 @@ def execute(
     recording: Recording | None = None,
     chunk_runs: int | None = None,
 ) -> None:
-    """Runs every run on a worker, and passes the rows to `take` on the calling thread as they arrive.
+    """Executes all runs on a worker, and passes the rows to `take` on the calling thread as they arrive.
 
     Args:
         runs: The runs. A worker may iterate over them on another thread.

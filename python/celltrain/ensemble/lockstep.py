@@ -6,8 +6,8 @@ flow delivers less than a hundredth of its max-min fair share, although this sha
 timers expired. All seeds may then show the same coincidence; `lock_step_warning` reports it, and suggests settings that
 break the lock-step.
 
-Only scenarios are checked in which starvation has no other likely cause: all flows are TCP and have data from their
-start, all start in the first half of the run, and no scheduler prefers a VC.
+The check covers only scenarios in which starvation has no other likely cause: all flows are TCP and have data from
+their start, all start in the first half of the run, and no scheduler prefers a VC.
 
 Source: docs/design/lock-step.md; docs/mechanisms.md, A-03, A-60, A-61 and A-62; Floyd and Jacobson (1991) for random times.
 """
@@ -124,7 +124,7 @@ def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[floa
 
 
 def in_step(scenario: Mapping[str, Any]) -> Step | None:
-    """Returns what is in step in a scenario; None if more than ties is random, or starvation may have another cause."""
+    """Returns the flows in step; None if more than the order of ties is random, or starvation may have other causes."""
     reading = Reading.of_table(scenario, "scenario")
     full = reading.scenario
     if full is None or any(True for _ in drawn(full)) or not _all_alike(full):

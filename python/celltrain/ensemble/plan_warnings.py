@@ -52,7 +52,7 @@ MOST_READ, MOST_REPORTED = 200, 5
 #: Time limits in seconds for all trial runs of a plan, and for each of them.
 TRIED_SECONDS, TRY_SECONDS = 10.0, 2.0
 
-# Of plans.
+# Warnings about plans.
 
 
 def of_plan(plan: Plan) -> list[str]:
@@ -93,7 +93,7 @@ def check_warnings(plans: Mapping[str, Plan], thresholds: Sequence[str] = ()) ->
 
 
 def tried(plan: Plan) -> list[str]:
-    """Returns warnings about axes that seem to change nothing, from a few short pairs of runs that differ in one axis."""
+    """Returns warnings about axes that seem to change nothing: tries short pairs of runs that differ in one axis."""
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
         outcomes = []
@@ -120,7 +120,7 @@ def tried(plan: Plan) -> list[str]:
 
 
 def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
-    """Returns warnings about thresholds that stay constant while the buffer changes; plans can use `[[paired]]`."""
+    """Returns warnings about thresholds that stay constant while the buffer changes; plans may use `[[paired]]`."""
     # Only axes of ports can change buffers.
     if not any(axis.path.startswith("port.") for axis in plan.axes):
         return []
@@ -172,7 +172,7 @@ def networks(paths: Mapping[str, str]) -> Iterator[str]:
         )
 
 
-# Of stores.
+# Warnings about stores.
 
 
 def of_store(store: Store) -> list[str]:
@@ -316,7 +316,7 @@ def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterat
         yield seeds_hardly_matter(int(seeds.max()), len(found), total, _point(plan, found[0]), tcps(plan), "points")
 
 
-# Of runs in general.
+# Tests on the results of runs.
 
 
 def equal_pairs(keys: NDArray[np.int64], prints: NDArray[np.int64]) -> int:
@@ -370,7 +370,7 @@ def narrow(measures: Sequence[str], mean: NDArray[np.float64], sd: NDArray[np.fl
         return np.asarray(~(sd[rows] > NARROW * np.abs(mean[rows])).any(axis=0))
 
 
-# The texts.
+# The texts of the warnings.
 
 
 def carried_nothing(name: str, count: int, runs: int) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 #: A time after the end of any run.
 NEVER = float("inf")
-#: Seconds after the instant for which segments are recorded in the first attempt: longer than most timeouts.
+#: Seconds after the instant that the first attempt records: longer than most timeouts.
 _REACH = Fraction(30)
 #: Maximum duration of the losses, in seconds, for which frames of all VCs are recorded.
 _ALL_VCS = 1.0
@@ -73,7 +73,7 @@ class History:
         segments: Events of segments, of this flow and others.
         timers: Events of timers, of this flow and others.
         has_tcp: True if the flow retransmits lost data.
-        gone: VC and number of frames known to be lost, although no later frame of their VC arrived to show it.
+        gone: VC and frame number of each frame known to be lost although no later frame of the VC arrived to show it.
         is_whole: True if the tables cover the whole run.
     """
 
@@ -209,7 +209,7 @@ class Fates:
     def __init__(self, frames: pa.Table, memories: pa.Table | None = None) -> None:
         self.frames = frames
         self.memories = memories
-        #: Place of the event by which a shared memory first refused a cell of a frame, by VC and number.
+        #: Index of the event in which a shared memory first refused a cell of a frame, by VC and frame number.
         self.at_memory: dict[tuple[str, int], int] = {}
         if memories is not None:
             refused = np.flatnonzero(texts(memories, "event") == "refused")
@@ -247,7 +247,7 @@ class Fates:
         return Rows("memories", self.memories, [at]) if is_same else None
 
     def others(self, port: str, event: str, start: float, end: float) -> Any:
-        """Returns the indices of the same event at a port in a time span."""
+        """Returns the indices of this kind of event at a port in a time span."""
         return np.flatnonzero((self.event == event) & (self.port == port) & (self.time >= start) & (self.time <= end))
 
 
@@ -387,7 +387,7 @@ class EventRuns:
         ports: Sequence[str] | None = None,
         share: tuple[float, float],
     ) -> dict[str, pa.Table]:
-        """Returns the events in a time span. Cancels the run after it: a shorter duration would affect the clock."""
+        """Returns the events in a time span. Cancels the run after that: a shorter duration would affect the clock."""
         import pyarrow as pa
 
         outer, own = current(), Cancel()

@@ -150,7 +150,7 @@ def _free(towards: Sequence[Any], count: int) -> list[float]:
         counts[int(np.argmax(gaps / (np.array(counts) + 1)))] += 1
     found = []
     for start, gap, own in zip(angles, gaps, counts, strict=True):
-        # Hosts of a switch at an end are behind it.
+        # If the switch is at an end of the network, its hosts are drawn behind it.
         wide = min(gap, 1.2 * np.pi)
         found += [start + (gap - wide) / 2 + wide * (place + 1) / (own + 1) for place in range(own)]
     return found

@@ -81,7 +81,7 @@ def loss(row: Mapping[str, Any], what: str) -> str:
 
 
 def pool(row: Mapping[str, Any]) -> str:
-    """Returns a sentence on the pool, the queue and the threshold by which a shared memory had no place for a cell."""
+    """Returns a sentence on the pool, the queue and the threshold that left no place for a cell in a shared memory."""
     what = "priority group" if row["side"] == "ingress" else "queue"
     queue = f"the {what} of priority {row['priority']} at {shown(row['port'])}"
     threshold = row.get("threshold")
@@ -169,7 +169,7 @@ class Sentence:
         time: Time described by the sentence.
         is_needed: True to keep the sentence if there is only room for some sentences.
         group: Number of a series of losses, whose sentences are kept together.
-        place: Position in the group: 0 for the first loss, to which the others refer, 1 for the rule that caused it.
+        place: Position in the group: 0 for the first loss, to which the other sentences refer, 1 for its cause.
     """
 
     text: str

@@ -23,7 +23,7 @@ from celltrain.model.arguments import checked
 from celltrain.model.grids import Card, Carded, Grid
 from celltrain.text import shown
 
-#: Groups that may be filled one after the other.
+#: Maximum number of groups that are filled one after the other.
 MOST_IN_TURN = 10_000
 
 
@@ -58,15 +58,15 @@ class Limits:
     alpha: Fraction | None
     """None with a static threshold."""
     share: int
-    """Cells of the pool that it gets."""
+    """Cells of the pool that the group or queue gets."""
     counts_arriving_cell: bool
     pause: int | None = None
     """Last cell before the sender is paused; None without headroom."""
     resume: int | None = None
-    """Cells below the threshold at which the sender may go on."""
+    """Distance below the threshold, in cells, at which the sender may resume."""
     headroom: int | None = None
     drop: int | None = None
-    """First cell lost; None if it loses none, or if the rule is not known."""
+    """First cell lost; None if no cell is lost, or if the rule is not known."""
 
     @property
     def is_limited(self) -> bool:
@@ -108,8 +108,8 @@ class Limits:
 def share_of(free: int, alpha: Fraction, *, counts_arriving_cell: bool) -> int:
     """Returns the cells that a group gets of free cells.
 
-    A cell is admitted while the group, with the cell, has at most alpha times the free cells: those without the cell if
-    `counts_arriving_cell`, else those before it.
+    A cell is admitted if the group, including the cell, then has at most alpha times the free cells. They are counted
+    after the cell has taken its place if `counts_arriving_cell`, otherwise before.
 
     >>> share_of(13071, Fraction(1), counts_arriving_cell=False), share_of(216871, Fraction(1), counts_arriving_cell=True)
     (6536, 108435)
@@ -137,7 +137,7 @@ class Row:
 
     @property
     def port(self) -> str:
-        """The first port, and the number of others."""
+        """The first port, and the number of other ports."""
         count = len(self.ports)
         return f"{shown(self.ports[0]) if count else 'no port'}{f' and {count - 1} more' if count > 1 else ''}"
 
@@ -197,7 +197,7 @@ class Thresholds(Carded):
         return pa.Table.from_pylist([row.to_dict() for row in self.rows]).to_pandas()
 
     def grid(self) -> Grid:
-        """Returns the table for people."""
+        """Returns the table to print."""
         heads = ["ports", "group or queue", "pause", "ingress drop", "egress drop", "headroom", "partial"]
         grid = Grid(heads=heads, left=(0, 1), keys=2)
         for row in self.rows:
@@ -398,7 +398,7 @@ class Division:
         if pool.type == "ingress":
             if rule.includes_headroom and headroom:
                 steps.append(Step(cells=-headroom, words=f"less headroom ({pool.xoff:,} bytes)"))
-            # If the memories cannot have equal ports, the one with the fewest shared cells is described.
+            # If the ports do not divide evenly among the memories, describe the memory with the fewest shared cells.
             memories = range(chip.memory.count)
             taken = (list(self._taken(name, number, has_headroom=bool(headroom))) for number in memories)
             steps += min(taken, key=lambda steps: sum(step.cells for step in steps))
@@ -410,7 +410,7 @@ class Division:
         counts: dict[str, int] = {}
         before, ports_in_memory = 0, 0
         for ports in self.switch.port:
-            # Ports take turns: the port of number n is in the memory n modulo their number.
+            # Ports are assigned to the memories in turn: port n is in memory n modulo the number of memories.
             count = len(list(names_of(ports)))
             in_memory = len(range((memory - before) % self.chip.memory.count, count, self.chip.memory.count))
             before, ports_in_memory = before + count, ports_in_memory + in_memory

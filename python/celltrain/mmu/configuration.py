@@ -1,6 +1,6 @@
 """The buffer configuration of a switch: pools, profiles, and the profile of every priority group and queue.
 
-It is read from a file of its own, which `celltrain import sonic` writes, or from a folder with files of SONiC.
+The configuration is read from a TOML file, which `celltrain import sonic` writes, or from a folder with files of SONiC.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SERIES = re.compile(r"(?P<stem>\D*)(?P<first>\d{1,6}) to (?P=stem)(?P<last>\d{1
 
 
 class Pool(Table):
-    """A share of the packet memory. Sizes are those of all memories of the switch together."""
+    """A share of the packet memory. Sizes are totals over all memories of the switch."""
 
     type: Literal["ingress", "egress"]
     size: Positive
-    """Bytes."""
+    """Size in bytes."""
     xoff: Count = 0
     """Bytes of headroom that all lossless groups share; 0 if each has a headroom of its own."""
     mode: Literal["dynamic", "static"] = "dynamic"
@@ -50,7 +50,7 @@ class Profile(Table):
     xon: Count | None = None
     """Bytes below which a paused group resumes."""
     xon_offset: Count | None = None
-    """Bytes below the threshold at which a paused group resumes."""
+    """Distance below the threshold, in bytes, at which a paused group resumes."""
     dynamic_th: Annotated[int, Ge(-10), Le(10)] | None = None
     """Binary logarithm of alpha."""
     static_th: Count | None = None
@@ -68,11 +68,11 @@ class Ports(Table):
     names: tuple[str, ...]
     """Names of ports; `Ethernet0 to Ethernet504 by 8` is a series of names."""
     speed: Positive | None = None
-    """Mb/s."""
+    """Speed in Mb/s."""
     cable: str | None = None
     """Length of the cable, such as 5m."""
     pause: tuple[Annotated[int, Ge(0), Le(MOST_GROUP)], ...] | None = None
-    """Priorities that may pause the sender; None if they are those whose profile has headroom."""
+    """Priorities that may pause the sender; None for the priorities whose profile has headroom."""
     groups: dict[str, str] = Field(default_factory=dict)
     """Profile of each priority group, such as `3-4`."""
     queues: dict[str, str] = Field(default_factory=dict)
@@ -147,10 +147,10 @@ def load(path: str | os.PathLike[str] | Loaded, *, cable: str | None = None) -> 
 
     Args:
         path: The file or folder; a configuration that was read before is returned as it is.
-        cable: Length of the cables that a folder does not have, such as `5m`.
+        cable: Length of the cables, such as `5m`, if a folder does not give it.
 
     Raises:
-        InputError: If it cannot be used; lists every fault.
+        InputError: If the configuration cannot be used; lists every fault.
     """
     if isinstance(path, Loaded):
         return path

@@ -23,9 +23,9 @@ from celltrain.model.grids import Card, Carded, Grid
 from celltrain.model.shipped import read_text
 from celltrain.text import among, shortened, shown
 
-#: Values of a file: an alias can name a table again and again.
+#: Maximum number of values in a file, as aliases can repeat a table many times.
 MOST_VALUES = 200_000
-#: Levels of tables and lists.
+#: Maximum number of levels of tables and lists.
 MOST_DEPTH = 20
 _PROFILE = re.compile(r"\d+_\d+m")
 _TEST = re.compile(r"(pcbb_)?xo(ff|n)_\d+|lossy_queue_\d+|hdrm_pool_size|wm_\w+")
@@ -33,11 +33,11 @@ _TEST = re.compile(r"(pcbb_)?xo(ff|n)_\d+|lossy_queue_\d+|hdrm_pool_size|wm_\w+"
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """A number of the file, and the one that follows from the configuration."""
+    """A number in the file, and the number that follows from the configuration."""
 
     line: int
     key: str
-    """Its path in the file."""
+    """Path of the number in the file."""
     expected: int
     calculated: int | None
     """None if the configuration has no such group, queue or headroom."""
@@ -117,7 +117,7 @@ def check(
         section: Section of the file, such as `topo-ft2-64`. By default its only one.
 
     Raises:
-        InputError: If one of the two cannot be used.
+        InputError: If the configuration or the test file cannot be used.
         MissingExtraError: If PyYAML is not installed.
     """
     loaded = load(configuration)
@@ -188,7 +188,7 @@ def _section(root: Document, chip: Generation, wanted: str | None) -> tuple[str,
     chips = root.tables.get("qos_params", root).tables
     inner = chips[chip.short].tables if chip.short in chips else None
     if inner is None:
-        # A file of one chip, of sections, or of the tests of one section.
+        # The file may be of one chip, with sections, or with the tests of a single section.
         sections = dict(_sections("", root))
     else:
         sections = {name: one for name, one in inner.items() if dict(_sections(name, one))}
@@ -256,7 +256,7 @@ def _agree(rows: list[Row]) -> bool:
 
 
 def _entries(section: Document, calculator: Calculator, name: str) -> Iterator[Entry]:
-    """Yields the entries of a section: the tests of each profile, and those of all profiles."""
+    """Yields the entries of a section: the tests of each profile, and the tests for all profiles."""
     for key, table in section.tables.items():
         if _PROFILE.fullmatch(key):
             for test, one in table.tables.items():

@@ -1,4 +1,4 @@
-"""Generations of switch chips: how each divides its packet memory. One file a generation, in `generations/`."""
+"""Generations of switch chips: how each divides its packet memory. `generations/` has a file for each."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class GroupRule(Table):
     drop: Count
     """Number of the first cell lost, counted from the last cell of the headroom."""
     headroom_test: Literal["in turn", "together"]
-    """How the published test of the headroom pool fills the groups: one after the other, or all to the same level."""
+    """Order in which the published test of the headroom pool fills groups: one by one, or all to the same level."""
 
 
 class ThresholdRule(Table):
@@ -83,7 +83,7 @@ class Generation(Table):
 
     name: str
     short: str
-    """Its name in the test files of sonic-mgmt."""
+    """Name of the generation in the test files of sonic-mgmt."""
     switches: tuple[str, ...]
     """Parts of the names of switches and chips that are of this generation."""
     memory: Memory
@@ -94,14 +94,14 @@ class Generation(Table):
     """None if the rule of lossy queues is not confirmed."""
 
     def cells(self, size: int, *, rounding: Rounding, of_all: bool = False) -> int:
-        """Returns bytes as cells: of one memory if the bytes are a share of all memories, else of the cell's size."""
+        """Converts bytes to cells. If the bytes are of all memories (`of_all`), returns the cells of one memory."""
         unit = self.memory.cell_bytes * (self.memory.count if of_all else 1)
         return size // unit if rounding == "down" else -(-size // unit)
 
 
 @cache
 def known() -> dict[str, Generation]:
-    """Returns all generations that come with celltrain, by their file's name."""
+    """Returns all generations that come with celltrain, by the name of their file."""
     return {path.stem: _read(path) for path in sorted(FOLDER.glob("*.toml"))}
 
 

@@ -17,12 +17,12 @@ from celltrain.text import among, described, nearest
 
 T = TypeVar("T", bound="Table")
 
-#: Faults of a file that are reported.
+#: Maximum number of faults that are reported for a file.
 MOST_FAULTS = 100
 
 
 class Table(BaseModel):
-    """A table of a file, without other keys, and without values of another type."""
+    """A table of a file. Unknown keys and values of another type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -70,7 +70,7 @@ def read_toml(path: Path, *, what: str) -> tuple[dict[str, Any], Source]:
 def table_of(kind: type[T], table: Mapping[str, Any], source: Source) -> T:
     """Returns the model of a table; raises `InputError` with every key and value that is wrong."""
     try:
-        # Strictly, a list is a tuple only in JSON.
+        # In strict mode, pydantic accepts a list as a tuple only in JSON.
         return kind.model_validate_json(json.dumps(table))
     except ValidationError as error:
         raise InputError([_fault(one, kind, source) for one in error.errors()[:MOST_FAULTS]]) from None

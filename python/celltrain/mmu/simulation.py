@@ -31,21 +31,21 @@ PRIORITY = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Fill:
-    """A group or queue that a run filled, with the cells of the arithmetic and those of the run."""
+    """A group or queue that a run filled, with the numbers of cells from the arithmetic and from the run."""
 
     port: str
-    """The first port of these settings."""
+    """The first port with these settings."""
     group: str | None
     queue: str | None
     turn: int
-    """Its place in the order of groups."""
+    """Place of the group in the order of filling."""
     pause: int | None
     pause_simulated: int | None
     full: int
-    """Cells that it holds when the first cell is lost."""
+    """Cells that the group or queue holds when its first cell is lost."""
     full_simulated: int | None
     engines_agree: bool
-    """True if both engines gave the same run."""
+    """True if both engines gave the same result."""
 
     @property
     def agrees(self) -> bool:
@@ -55,7 +55,7 @@ class Fill:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Simulated(Carded):
-    """The groups and queues of a switch that runs filled."""
+    """The groups and queues of a switch, each filled in a run."""
 
     switch: str
     fills: tuple[Fill, ...]
@@ -77,7 +77,7 @@ class Simulated(Carded):
         return pa.Table.from_pylist(self.to_dict()["fills"]).to_pandas()
 
     def grid(self) -> Grid:
-        """Returns the table for people."""
+        """Returns the table to print."""
         heads = ["port", "group or queue", "turn", "pause", "simulated", "full", "simulated", "agrees"]
         grid = Grid(heads=heads, left=(0, 1, 7), keys=3)
         for fill in self.fills:
@@ -114,10 +114,10 @@ def is_filled(row: Row) -> bool:
 
 
 def filled(row: Row) -> Iterator[Fill]:
-    """Runs the scenario that fills the group or queue of a row, and yields each."""
+    """Runs the scenario that fills the groups or the queue of a row, and yields the result for each."""
     limits, groups = row.limits, max(len(row.in_turn), 1)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        # That nothing is delivered is the purpose of the run.
+        # The run delivers nothing on purpose.
         warnings.simplefilter("ignore", CelltrainWarning)
         model = Scenario.model_validate(scenario(limits, groups=groups))
         # Events of memories come from the reference engine.
@@ -149,8 +149,8 @@ def filled(row: Row) -> Iterator[Fill]:
 def scenario(limits: Limits, *, groups: int = 1) -> dict[str, Any]:
     """Returns the tables of a scenario in which sources fill groups, or queues, one after the other.
 
-    The source of the next group starts when the group has taken all cells that it can. Pauses are counted and stop
-    nothing.
+    The source of each group starts when the group before has taken all the cells that it can. Pauses are counted, but
+    stop no source.
 
     Args:
         limits: The thresholds that the arithmetic gives.

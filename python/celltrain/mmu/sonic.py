@@ -1,6 +1,6 @@
 """Files of SONiC: `config_db.json`, rendered `buffers_defaults_*.j2`, `pg_profile_lookup.ini` and `port_config.ini`.
 
-Their formats are those of sonic-net/SONiC (doc/qos) and sonic-net/sonic-buildimage. Numbers in them are texts.
+The formats are defined in sonic-net/SONiC (doc/qos) and sonic-net/sonic-buildimage. Numbers in the files are texts.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from celltrain.model.shipped import read_text
 from celltrain.text import among
 
 CONFIG, LOOKUP, PORTS = "config_db.json", "pg_profile_lookup.ini", "port_config.ini"
-#: Priorities of priority groups and numbers of queues.
+#: Largest priority of a priority group, and largest number of a queue.
 MOST_GROUP, MOST_QUEUE = 7, 19
-#: Ports of a switch.
+#: Maximum number of ports of a switch.
 MOST_PORTS = 4096
 #: Keys of entries of the tables that are read.
 KEYS = {
@@ -33,14 +33,14 @@ KEYS = {
 #: Keys that do not change a threshold, and tables about buffers that are not read.
 OTHER_KEYS = {"headroom_type", "packet_discard_action", "NULL"}
 OTHER_TABLES = ("BUFFER_PORT_INGRESS_PROFILE_LIST", "BUFFER_PORT_EGRESS_PROFILE_LIST")
-#: Priorities that pause their sender if no table says which.
+#: Priorities that pause their sender if no table specifies them.
 LOSSLESS = (3, 4)
-#: Profiles of priority groups and queues if no table names them, as SONiC's own template has them.
+#: Profiles of priority groups and queues if no table names them, as in SONiC's own template.
 LOSSY_GROUPS = {"0": "ingress_lossy_profile"}
 QUEUES = {"0-2": "egress_lossy_profile", "3-4": "egress_lossless_profile", "5-6": "egress_lossy_profile"}
 #: The pool of the lossless groups that SONiC makes from `pg_profile_lookup.ini`.
 LOSSLESS_POOL = "ingress_lossless_pool"
-#: Length of a cable that is not there.
+#: Cable length of a port without a cable.
 NO_CABLE = "0m"
 
 
@@ -53,12 +53,12 @@ class Tables:
         self.places: dict[str, Place] = {}
         self.faults: list[Fault] = []
         self.lookup: dict[str, dict[str, Any]] = {}
-        #: Ports without a row of headroom for their speed and cable, by these.
+        #: Ports without a row of headroom for their speed and cable, by speed and cable.
         self.lacking: dict[str, list[str]] = {}
         self._files: dict[tuple[str, str], tuple[str, str]] = {}
 
     def read(self) -> None:
-        """Reads every file that is known by its name; `config_db.json` goes before the others."""
+        """Reads every file that is known by its name; `config_db.json` takes precedence over the others."""
         if not self.folder.is_dir():
             raise InputError.of_file(str(self.folder), "is not a folder; name one with files of SONiC")
         found = sorted(self.folder.iterdir(), key=lambda path: (path.name == CONFIG, path.name))
@@ -247,7 +247,7 @@ def _reference(text: str) -> str:
 
 
 def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
-    """Adds the ports, those with the same settings together."""
+    """Adds the ports, and groups those with the same settings."""
     ports = read.tables.get("PORT", {})
     settings = {name: _port(read, name, entry, cable) for name, entry in ports.items()}
     without = [name for name, one in settings.items() if "cable" not in one]
@@ -342,7 +342,7 @@ def _add_lossless(read: Tables, table: dict[str, Any], port: str, one: dict[str,
 
 
 def _without_headroom(read: Tables) -> Iterator[str]:
-    """Yields a warning for each speed and cable that should have lossless groups, and has no row of headroom."""
+    """Yields a warning for each speed and cable that should have lossless groups but has no row of headroom."""
     for found, names in read.lacking.items():
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"{LOOKUP} has no row for {found}: no lossless groups for {names[0]}{others}; add one if they need them"

@@ -221,7 +221,7 @@ class Answer:
     """Base of the classes that only celltrain creates, as the results of its calls."""
 
     _call = ""
-    """The call."""
+    """The call that returns such an answer, for messages."""
 
     def __init__(self, *_: object, **__: object) -> None:
         name = type(self).__name__

@@ -61,8 +61,8 @@ class Model(BaseModel):
             with _refusing(type(self)):
                 super().__init__(**settings)
 
-        # Marks it as equivalent to BaseModel's constructor: pydantic then validates inner tables without calling it, so
-        # one error lists every fault.
+        # Marks this constructor as equivalent to BaseModel's: pydantic then validates inner tables without calling it,
+        # so one error lists every fault.
         __init__.__pydantic_base_init__ = True
 
         def __getattr__(self, name: str) -> Any:

@@ -46,7 +46,7 @@ class Cancel:
 
     @property
     def cancelled(self) -> bool:
-        """True if it was cancelled."""
+        """True if the handle was cancelled."""
         return self._handle.cancelled
 
     def __reduce__(self) -> NoReturn:
@@ -62,7 +62,7 @@ _CURRENT: ContextVar[Cancel | None] = ContextVar("celltrain_cancel", default=Non
 
 
 def current() -> _core.Cancel | None:
-    """Returns the core's handle of the call on this thread; None if it has none."""
+    """Returns the core's handle of the call on this thread; None if the call has none."""
     handle = _CURRENT.get()
     return None if handle is None else handle._handle
 

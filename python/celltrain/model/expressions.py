@@ -110,7 +110,7 @@ def problem(text: str, outline: Mapping[str, Any]) -> str:
     try:
         measure(text, outline)
     except NoValueError:
-        # With placeholder numbers, a divisor or a value may be missing.
+        # With placeholder numbers a divisor may be zero, or a value missing, unlike in a real run.
         return ""
     except MeasureError as error:
         return str(error)
@@ -228,7 +228,7 @@ def named(text: str, known: Sequence[str]) -> list[str]:
 
 
 def _variation(values: NDArray[np.float64]) -> float:
-    """Standard deviation over mean; undefined if the mean is 0."""
+    """Returns the standard deviation over the mean; undefined if the mean is 0."""
     mean = float(values.mean())
     if mean == 0:
         raise NoValueError("the mean is 0")
@@ -236,7 +236,7 @@ def _variation(values: NDArray[np.float64]) -> float:
 
 
 def _fairness(values: NDArray[np.float64]) -> float:
-    """Jain's index; undefined if all values are 0."""
+    """Returns Jain's index; undefined if all values are 0."""
     squares = float(values @ values)
     if squares == 0:
         raise NoValueError("all values are 0")
@@ -254,7 +254,7 @@ COMBINE: dict[str, Callable[[NDArray[np.float64]], float]] = {
 
 
 def climb(series: Series, flow: str) -> float:
-    """Growth of cwnd in its linear increase, in segments per second: the mean over all climbs that are long enough."""
+    """Returns the linear growth of cwnd in segments per second: the mean over all climbs that are long enough."""
     time, window = series["time_s"], _window(series, flow, "cwnd_segments")
     ssthresh = _window(series, flow, "ssthresh_segments")
     # A climb lasts while cwnd is at or above ssthresh, ssthresh does not change and cwnd does not shrink.
@@ -267,7 +267,7 @@ def climb(series: Series, flow: str) -> float:
 
 
 def mean_window(series: Series, flow: str) -> float:
-    """The mean of a flow's congestion window in its linear increase, in segments."""
+    """Returns the mean of a flow's congestion window in its linear increase, in segments."""
     window = _window(series, flow, "cwnd_segments")
     linear = window >= _window(series, flow, "ssthresh_segments")
     return float(window[linear].mean()) if linear.any() else 0.0

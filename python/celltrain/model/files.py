@@ -152,7 +152,7 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 def replacing(path: Path, *, kept: tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
     """Opens a temporary file; once complete, it gets the name `path` and replaces the file of that name.
 
-    It is also kept if the block raises one of the exceptions in `kept`.
+    The file also gets this name if the block raises one of the exceptions in `kept`.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     created = False
@@ -187,7 +187,10 @@ def replace(path: Path, content: str | bytes) -> None:
 
 @contextmanager
 def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """Opens a file that the user names for writing; follows a link. It must be regular or new. Raises `OutputError`."""
+    """Opens a file that the user names for writing. If it is a link, opens its target.
+
+    Raises `OutputError` unless the file is regular or new.
+    """
     target = Path(path)
     with writing(path):
         if target.exists() and not target.is_file() and not target.is_dir():

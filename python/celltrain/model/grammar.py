@@ -16,7 +16,7 @@ from typing import Any
 from celltrain import _core
 from celltrain.text import nearest
 
-#: Keeps what the scenario has.
+#: Value that keeps the scenario's own setting.
 AS_IS = "as-is"
 #: Advice on choices that exist in another form.
 OTHERWISE = {
@@ -112,7 +112,7 @@ def choice(text: str, tables: Sequence[str], kind: str, also: Sequence[str] = ()
 
 
 def misplaced(value: str, before: str) -> str:
-    """Returns a clause if a value seems to be part of the value before its comma; empty if not.
+    """Returns a clause if a value seems to belong to the value before the comma; empty if not.
 
     >>> misplaced("z=2", "fba:threshold=0.5"), misplaced("5*K", "formula:admit=X<0")
     ("has 'z=2' after a comma; separate settings by colons: fba:threshold=0.5:z=2", \

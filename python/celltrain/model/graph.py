@@ -1,7 +1,7 @@
 """Scenarios from graphs: GraphML, or JSON in node-link form, read by networkx.
 
 A node is a switch unless an attribute makes it a host. For a flow between switches, a host is added at each end. The core
-checks the scenario; its faults are named by the edge or the flow.
+checks the scenario; faults that it finds are reported under the name of the edge or the flow.
 """
 
 from __future__ import annotations
@@ -275,7 +275,7 @@ def _read(path: Path, file: str) -> Any:
 
 def _graphml(nx: Any, text: str, file: str) -> Any:
     if "<!DOCTYPE" in text:
-        # It can declare entities, which can expand exponentially or include other files.
+        # A document type can declare entities, which can expand exponentially or include other files.
         problem = "has a document type (<!DOCTYPE ...>), which a graph does not need: delete it"
         raise InputError.of_file(file, problem)
     elements = list(ET.fromstring(text.encode()).iter())

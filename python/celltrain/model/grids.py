@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 
-#: Between two columns.
+#: Space between two columns.
 GAP = "  "
 #: Longer words may be broken in headings and in columns of words.
 LONGEST_WORD = 24
@@ -80,7 +80,7 @@ class Grid:
             yield [(f"and {self.more:,} more", "")]
 
     def text(self, width: int | None = None) -> str:
-        """The table as plain text."""
+        """Returns the table as plain text."""
         return "\n".join("".join(piece for piece, _ in line).rstrip() for line in self.lines(width))
 
     def markdown(self) -> str:
@@ -131,11 +131,11 @@ class Grid:
         return sum(self._bounds(column)[0] for column in columns) + self._between(columns)
 
     def _between(self, columns: Sequence[int]) -> int:
-        """Width of gaps and indentation in a line."""
+        """Returns the width of gaps and indentation in a line."""
         return len(GAP) * (len(columns) - 1) + (len(INDENT) if self.groups else 0)
 
     def _bounds(self, column: int) -> tuple[int, int]:
-        """Returns the least width of a column that breaks only very long words, and its full width."""
+        """Returns the minimum width of a column if only very long words are broken, and its full width."""
         cells = [row[column] for row in self.rows]
         words = self.heads[column].split()
         words += [word for cell in cells for word in cell.split()] if column in self.left else []
@@ -310,9 +310,9 @@ def _row(cells: Iterable[str]) -> str:
 
 __all__ = ["Card", "Carded", "Grid"]
 
-#: Most rows shown of a table; a line below counts the others.
+#: Maximum number of rows of a table on a card; a line below counts the others.
 MOST_ROWS = 12
-#: Characters of a cell.
+#: Maximum length of a cell on a card.
 MOST_TEXT = 80
 # All notebooks keep inline styles, but few keep style sheets.
 _CARD = "font-size:.9em;line-height:1.45;max-width:62em"
@@ -367,7 +367,7 @@ class Carded:
 
     @abstractmethod
     def _card(self) -> Card:
-        """The card of this answer."""
+        """Returns the card of this answer."""
 
     def __str__(self) -> str:
         return self._card().text()

@@ -36,7 +36,7 @@ class Measure:
     heading: str = ""
     """Heading in printed tables."""
     printed: str = "never"
-    """When printed tables show it: `never`, `always`, if rows `differ`, or if some row has a value (`present`)."""
+    """Condition for printing the column: `never`, `always`, rows `differ`, or a value is `present` in some row."""
 
     @property
     def column(self) -> str:
@@ -81,7 +81,7 @@ class Kind:
     name: str
     meaning: str
     engines: list[str]
-    """The engines that report it."""
+    """The engines that report events of this kind."""
     columns: tuple[Measure, ...]
 
 

@@ -54,9 +54,9 @@ class Route:
 
     name: str
     links: tuple[int, ...]
-    """The links it crosses, as indices into the list of links."""
+    """The links that the flow crosses, as indices into the list of links."""
     max_min_mbps: float
-    """Its max-min fair goodput."""
+    """The flow's max-min fair goodput."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class Network:
     """The network the engines run."""
 
     name: str
-    """The scenario's."""
+    """Name of the scenario."""
     nodes: tuple[Node, ...]
     links: tuple[OneWayLink, ...]
     """The links in pairs, one for each direction."""
@@ -119,7 +119,7 @@ def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cance
 
     No flow can gain rate without taking it from a flow with an equal or smaller rate. Shares count application data
     only; traffic without TCP needs at most its mean rate. A share is the most that the flow's application can receive
-    over its part of the link; `efficiency` divides by it.
+    over its part of the link; `efficiency` divides by this share.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one.
@@ -127,7 +127,7 @@ def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cance
 
     Raises:
         ScenarioError: With every fault of the scenario.
-        CancelledError: When `cancel` ended it.
+        CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
     >>> lot = ct.Scenario(
@@ -141,7 +141,7 @@ def max_min_shares(scenario: Scenario | str | os.PathLike[str], *, cancel: Cance
     return {flow.name: flow.max_min_mbps for flow in network(scenario).flows}
 
 
-#: How each TCP variant recovers from losses, in a phrase short enough for a heading.
+#: The recovery from losses of each TCP variant, in a phrase short enough for a heading.
 RECOVERY = {
     "vanilla": "no fast retransmit",
     "tahoe": "fast retransmit, then slow start",
@@ -155,9 +155,9 @@ RECOVERY = {
 WITHOUT_TCP = ("constant_rate", "on_off")
 #: Default sizes of a TCP; a summary only shows others.
 MSS, WINDOW = "512B", "65535B"
-#: Maximum length of a TCP with its sizes, for a line of 80 characters.
+#: Maximum length of the description of a TCP with its sizes, for a line of 80 characters.
 MOST_WORDS = 75
-#: TCPs that a line names.
+#: Maximum number of TCPs that a line names.
 MOST_TCPS = 8
 #: Maximum number of flows with their own TCP that a summary lists.
 MOST_FLOWS = 3

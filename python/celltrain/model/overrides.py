@@ -123,7 +123,7 @@ def is_tcp(path: str) -> bool:
 def with_settings_of(scenario: Mapping[str, Any], path: str, table: Any) -> Any:
     """Completes a TCP's table with the settings of the scenario's own TCP.
 
-    All TCP variants have the same settings. A flow without its own TCP uses that of the scenario.
+    All TCP variants have the same settings. A flow without its own TCP uses the scenario's TCP.
 
     >>> wan = {"tcp": {"vanilla": {"mss": "1460B", "receive_window": "600000B"}}}
     >>> with_settings_of(wan, "tcp", {"sack": {"mss": "9180B"}})

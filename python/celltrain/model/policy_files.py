@@ -21,7 +21,7 @@ from celltrain.text import described, nearest, shown
 
 #: Form of the table in a policy file, for messages.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
-#: Name in messages of a policy that is not from a file.
+#: Name, in messages, of a policy that is not from a file.
 _NO_FILE = "policy"
 #: The page of the manual on Python policies.
 PYTHON_PAGE = "docs/python-policies.md"
@@ -74,7 +74,7 @@ class Policy:
         return read(path)
 
     def refused(self, fault: Fault, path: str) -> Fault:
-        """Turns a fault of a scenario with this policy at `path` into a fault of the policy's file."""
+        """If a scenario has this policy at `path`, turns a fault of the scenario into a fault in the policy's file."""
         if not f"{fault.key}.".startswith(f"{path}."):
             return fault
         parts = (self.prefix + fault.key.removeprefix(path).removeprefix(".")).rstrip(".").split(".")
@@ -103,7 +103,7 @@ class Table(dict[str, Any]):
 
 
 def refused(fault: Fault, path: str, setting: object) -> Fault | None:
-    """Turns a fault at or below `path` into a fault of the policy file that sets it; None if no file does."""
+    """Turns a fault at or below `path` into a fault in the policy file of the setting; None if it has no file."""
     if not isinstance(setting, Table) or not f"{fault.key}.".startswith(f"{path}.") or setting.policy.file == _NO_FILE:
         return None
     return setting.policy.refused(fault, path)

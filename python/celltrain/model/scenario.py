@@ -32,17 +32,17 @@ class Reading:
     handle: _core.Scenario | None = None
     """The scenario, read, checked and ready to run. None if it has faults."""
     faults: list[Fault]
-    """Everything that is wrong with it."""
+    """Everything that is wrong with the scenario."""
     warnings: list[str] = field(default_factory=list)
-    """Reasons to doubt its results."""
+    """Reasons to doubt the scenario's results."""
     memory_bytes: int | None = None
     """Memory that a run reserves; None if the scenario has faults."""
     does_not_fit: bool = False
-    """True if it needs more memory than is free; it may run on another machine, or later."""
+    """True if the scenario needs more memory than is free; it may run on another machine, or later."""
 
     @classmethod
     def of_core(cls, read: tuple[_core.Scenario | None, str]) -> Reading:
-        """Takes the core's answer."""
+        """Creates the verdict from the core's answer."""
         handle, text = read
         answer = json.loads(text)
         faults = [_with_advice(Fault(**fault)) for fault in answer.pop("faults")]
@@ -119,7 +119,7 @@ def read(
 
     Args:
         scenario: The scenario.
-        settings: Values that replace its own, by path; they are appended to its name.
+        settings: Values that replace the scenario's own, by path; they are appended to the scenario's name.
         option: The option that set `settings`, for messages.
     """
     try:
@@ -236,7 +236,7 @@ def load(
 
     Raises:
         ScenarioError: If the file has faults; lists all of them.
-        CancelledError: If `cancel` ended it.
+        CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
     >>> ct.load("lan-epd").port["bottleneck"].policy
@@ -258,7 +258,7 @@ def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None 
         cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
 
     Raises:
-        CancelledError: If `cancel` ended it.
+        CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(sources=5, link_delay="5us", buffer_cells=1000, policy=ct.Epd(threshold=1200))
@@ -359,7 +359,7 @@ def to_toml(scenario: Scenario, *, head: str = "") -> str:
 
 
 def _tables(table: dict[str, Any], path: tuple[str, ...]) -> list[str]:
-    """Writes each table, its own values first."""
+    """Writes each table: its own values first, then the tables inside it."""
     own = {key: value for key, value in _in_order(table) if not isinstance(value, dict)}
     inner = {key: value for key, value in _in_order(table) if isinstance(value, dict)}
     lines = [f"{toml_key(key)} = {toml_value(value)}\n" for key, value in own.items()]

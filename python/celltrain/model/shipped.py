@@ -1,4 +1,4 @@
-"""Scenarios and plans: users' files, and shipped ones by name, which are compiled into the extension module."""
+"""Scenarios and plans: users' files, and shipped files by name. Shipped files are part of the extension module."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def found(name: str | os.PathLike[str], kind: str, folder: Path | None = Path())
     Args:
         name: The name, with or without `.toml`.
         kind: `scenario` or `plan`.
-        folder: A file of this name in it takes precedence; None for no folder.
+        folder: A folder in which a file of this name takes precedence; None for no folder.
 
     >>> found("lan-epd", "scenario")[0], found("no-such-thing", "scenario")
     ('scenarios/lan-epd.toml', None)

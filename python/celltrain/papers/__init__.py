@@ -57,14 +57,14 @@ def reproduce(
         jobs: Number of threads; one for each core when None.
         progress: Called after every run.
         networks: Networks to run, such as `["LAN"]`; all of them when None.
-        overrides: Settings to change in every scenario, by dotted path, such as `{"switch.tie_order": "fixed"}`: what
-            if the paper's authors had chosen otherwise?
+        overrides: Settings to change in every scenario, by dotted path, such as `{"switch.tie_order": "fixed"}`, to see
+        how much a choice of the paper's authors matters.
         cancel: A handle that cancels the call from another thread; see `celltrain.Cancel`.
 
     Raises:
         InputError: If there is no such paper, table or network, or too few seeds or threads.
         ScenarioError: If a scenario is invalid with the overrides.
-        CancelledError: If `cancel` ended it before the first run.
+        CancelledError: If `cancel` ended the call before the first run.
     """
     paper = load(paper_id, overrides=overrides)
     return run(paper, tables=tables, networks=networks, seeds=seeds, jobs=jobs, progress=progress)
@@ -97,7 +97,7 @@ def study(
     Raises:
         InputError: If there is no such study or table, or too few seeds or threads.
         ScenarioError: If a scenario is invalid with the overrides.
-        CancelledError: If `cancel` ended it before the first run.
+        CancelledError: If `cancel` ended the call before the first run.
     """
     paper = load(study_id, kind=STUDY, overrides=overrides)
     return run(paper, tables=tables, networks=None, seeds=seeds, jobs=jobs, progress=progress)
@@ -198,7 +198,7 @@ def _run(
             Run(case=cases[number], seed=seed, key=f"{number}/{seed}", measures=measures[number])
             for number, seed in planned
         ]
-        # In one chunk, so that no thread waits for the others.
+        # Submit a single chunk, so that no thread waits for the others.
         execute(runs, worker, take, chunk_runs=len(runs))
     except (KeyboardInterrupt, CancelledError):
         return records, True

@@ -37,7 +37,7 @@ from celltrain.papers.paper import Number, Paper, PaperError, Row, Value, evalua
 from celltrain.papers.score import SLACK, Scored
 from celltrain.running.statistics import rank_correlation
 
-#: A test, an entry of `claims.toml`.
+#: A test: an entry of `claims.toml`.
 Entry = Mapping[str, Any]
 #: Result of a test: True if it passes, and the figures as evidence.
 Verdict = tuple[bool, str]
@@ -48,9 +48,9 @@ class Claim:
     """A claim and the verdict on it.
 
     Attributes:
-        reason: Theory from which a study expects it; empty for a paper.
+        reason: Theory from which a study derives the claim; empty for a paper.
         published_holds: Verdict on the printed numbers; None if the paper prints none.
-        seeds_share: Share of the seeds on which it holds separately; None if its rows have no seed in common.
+        seeds_share: Share of single seeds for which the claim holds; None if its rows have no seed in common.
         seeds: Number of seeds common to all its rows.
     """
 
@@ -82,7 +82,7 @@ class Point:
 
     @classmethod
     def of(cls, number: Number, value: float) -> Point:
-        """Makes a point of a number and a value."""
+        """Makes a point from a number and a value."""
         return cls(number.table, number.keys, number.quantity.name, value)
 
 
@@ -190,7 +190,7 @@ def _bound(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 def _trend(entry: Entry, points: Sequence[Point]) -> Verdict:
     groups, sign = _groups(entry, points), _sign(entry)
-    # Without variation in a group, its correlation is undefined and counts as none.
+    # If a group has no variation, its correlation is undefined and counts as zero.
     signed = [
         sign * (rank_correlation([_ordinal(p.keys[entry["key"]]) for p in group], [p.value for p in group]) or 0.0)
         for group in groups

@@ -135,8 +135,8 @@ class Source:
 def over_time(source: Source) -> Figure:
     """Draws congestion windows or goodputs over time, one panel per scenario, from separate runs.
 
-    Lines are those of the `flows`, or of the VCs of each of the `groups`, which maps labels to names as in a measure. A
-    goodput is the mean in each `step`; a dotted line shows the group's max-min fair goodput.
+    There is a line for each of the `flows`, or for each VC of the `groups`, a table that maps labels to names as in a
+    measure. A goodput is the mean in each `step`; a dotted line shows the group's max-min fair goodput.
     """
     spec, panels = source.spec, list(source.panels())
     is_goodput, rows, columns = spec["kind"] == "goodput", math.ceil(len(panels) / 2), min(len(panels), 2)

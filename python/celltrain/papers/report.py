@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 #: Number of seeds that a reproduction runs by default.
 USUAL_SEEDS = 30
-#: Most tolerances that the sentence on all numbers lists.
+#: Maximum number of tolerances that the sentence on all numbers lists.
 MOST_TOLERANCES = 4
 #: Columns that are meaningless with few seeds.
 OF_SEEDS = ("middle PIT", "expected", "KS", "p", "p by seeds")
@@ -414,7 +414,7 @@ def error_row(group: Mapping[str, Any], paper: Paper) -> list[str]:
 
 
 def _claims(reproduction: Reproduction, *, brief: bool) -> Iterator[Block]:
-    """Yields every claim: whether it holds in our runs, on how many single seeds, and in print."""
+    """Yields every claim: whether it holds in our runs, for how many single seeds, and in print."""
     held = sum(claim.holds for claim in reproduction.claims)
     # A study follows no text.
     text = "" if reproduction.paper.kind is STUDY else "of the text "
@@ -478,7 +478,7 @@ def seeds_table(reproduction: Reproduction) -> pa.Table:
 
 
 def _table(reproduction: Reproduction, content: list[dict[str, Any]], name: str) -> pa.Table:
-    """Makes a table with a column for each key. A key and a column with one name, such as the network, share it."""
+    """Makes a table with a column for each key, unless a key, such as the network, has a column with the same name."""
     paper, used = reproduction.paper, {key for scored in reproduction.scored for key in scored.number.row}
     columns = {one["name"]: Column(**one) for one in _tables()[name]}
     of_rows = {

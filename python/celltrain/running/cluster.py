@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: Target seconds per chunk: about a hundred times the cost of submitting it, and a short wait for the last chunks.
 CHUNK_SECONDS = 1.0
-#: Number of runs in the first chunks, before the duration of a run is known, and in any chunk at most.
+#: Number of runs in the first chunks, before the duration of a run is known, and the maximum for later chunks.
 FIRST_RUNS, MOST_RUNS = 4, 1024
 #: Chunks in flight per thread, so that no thread has to wait for work; and their minimum in total, so that an adaptive
 #: cluster scales up.
@@ -208,7 +208,7 @@ class _Parcel:
 
     Attributes:
         content: The pickled chunk, compressed.
-        runs: Number of its runs.
+        runs: Number of runs in the chunk.
         alone: True for a single run that may have killed its worker.
         dropped: Number of times the cluster has dropped it.
     """

@@ -87,7 +87,7 @@ def run(
 
     Raises:
         ScenarioError: If the scenario or an option is invalid; lists every fault.
-        CancelledError: If `cancel` ended it.
+        CancelledError: If `cancel` ended the call.
 
     >>> import celltrain as ct
     >>> lan = ct.n_source(

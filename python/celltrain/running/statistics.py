@@ -65,7 +65,7 @@ class Means(Intervals):
     """Standard deviation, n - 1 in the denominator; NaN below two values."""
 
     def of(self, groups: Ints) -> Means:
-        """Selects groups by their places."""
+        """Selects groups by their indices."""
         return Means(**{name: column[groups] for name, column in vars(self).items()})
 
 
@@ -227,7 +227,10 @@ def explained(levels: Ints, values: Floats, count: int) -> float:
 
 
 def pareto_front(x: Floats, y: Floats) -> Flags:
-    """Marks the Pareto front: no other is as good in both and better in one. Larger is better; NaN is never on it."""
+    """Marks the points on the Pareto front: no other point is as good in both and better in one.
+
+    Larger is better. A point with NaN is never on the front.
+    """
     front = np.zeros(len(x), dtype=np.bool_)
     good = np.flatnonzero(np.isfinite(x) & np.isfinite(y))
     if not len(good):
@@ -297,8 +300,9 @@ def ks(positions: Sequence[float]) -> float | None:
 def ks_probability(scaled: float, n: int) -> float:
     """Returns the probability that `ks` of n independent uniform draws is at least this large.
 
-    It is exact (Smirnov) from a distance of 0.5 on, which only one side can reach. Below, it is Kolmogorov's limit with
-    the correction of Stephens (1970). Its error is below 0.005 for results below 0.2, and below 0.04 for others.
+    The result is exact (Smirnov) for distances of 0.5 or more, which only one side can reach. For smaller distances it
+    is Kolmogorov's limit with the correction of Stephens (1970). The error of this limit is below 0.005 for results
+    below 0.2, and below 0.04 for others.
 
     >>> round(ks_probability(1.36, 50), 3)
     0.043

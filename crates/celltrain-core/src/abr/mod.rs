@@ -58,7 +58,7 @@ pub enum Rule {
     Unanswered,
     /// Rule 8: a backward RM cell returned with CI, so ACR falls by RDF.
     CongestionIndication,
-    /// Rule 8: a backward RM cell returned without CI and NI, so ACR rises by RIF.
+    /// Rule 8: a backward RM cell returned with neither CI nor NI, so ACR rises by RIF.
     Increase,
     /// Rule 9: a backward RM cell returned with an ER below the rate of rule 8.
     ExplicitRate,

@@ -20,16 +20,16 @@ pub struct Connection {
     pub(super) ack_vc: VcIndex,
     pub(super) data_cells: u32,
     pub(super) ack_cells: u32,
-    /// True if its ends exchange SACK blocks.
+    /// True if the two ends exchange SACK blocks.
     pub(super) selective: bool,
     /// Selects segments to damage in transit.
     pub(super) loss: Option<WindowLoss>,
     pub(super) start: Time,
     /// Time at which pacing allows the next segment, if that time is in the list of departures.
     pub(super) departure: Option<Time>,
-    /// Time at which its last byte was acknowledged.
+    /// Time at which the last byte was acknowledged.
     pub(super) ended: Option<Time>,
-    /// The files into which its stream is divided, if their delay is measured.
+    /// The files into which the stream is divided, if their delay is measured.
     pub(super) files: Option<Box<Files>>,
     /// Bursts of data over TCP, if the traffic consists of them.
     pub(super) bursts: Option<Box<Bursts>>,
@@ -83,7 +83,7 @@ pub(super) struct Bursts {
 /// Packets without feedback.
 pub(super) struct Packets {
     pub(super) emissions: Emissions,
-    /// Payload of each.
+    /// Payload of each packet.
     pub(super) bytes: u64,
     pub(super) counters: PacketCounters,
 }
@@ -95,7 +95,7 @@ pub struct PacketCounters {
     pub sent: u64,
     /// Whole packets received.
     pub delivered: u64,
-    /// Their payload bytes.
+    /// Payload bytes of the whole packets received.
     pub delivered_bytes: u64,
 }
 
@@ -171,7 +171,7 @@ impl Connection {
         }
     }
 
-    /// Returns the counters of its packets, if it does not use TCP.
+    /// Returns the counters of the connection's packets, if it does not use TCP.
     pub fn packets(&self) -> Option<PacketCounters> {
         self.packets.as_ref().map(|packets| packets.counters)
     }
@@ -182,12 +182,12 @@ impl Connection {
         self.receiver.delivered() + self.packets.as_ref().map_or(0, |packets| packets.counters.delivered_bytes)
     }
 
-    /// Returns the time from its start until its sender knew that the whole file had arrived.
+    /// Returns the time from the connection's start until the sender knew that the whole file had arrived.
     pub fn completion(&self) -> Option<Span> {
         self.ended.map(|ended| ended - self.start)
     }
 
-    /// Returns D for each complete file of its stream, in order; `None` if it is not measured.
+    /// Returns the delay D of each complete file of the stream, in order; `None` if delays are not measured.
     pub fn file_delays(&self) -> Option<&[Span]> {
         self.files.as_ref().map(|files| files.delays())
     }

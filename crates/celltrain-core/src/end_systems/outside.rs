@@ -10,7 +10,7 @@ use crate::units::Time;
 /// An injected frame that has arrived complete at the host where its VC ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivered {
-    /// When its last cell arrived.
+    /// Time at which the frame's last cell arrived.
     pub time: Time,
     /// The VC on which it was injected.
     pub vc: VcIndex,
@@ -23,7 +23,7 @@ pub struct Delivered {
 pub(crate) struct InjectedFrame {
     /// The VC on which it is sent.
     pub(crate) vc: VcIndex,
-    /// Number of its cells.
+    /// Number of the frame's cells.
     pub(crate) cells: u32,
     /// The tag that identifies it when it arrives.
     pub(crate) tag: u64,

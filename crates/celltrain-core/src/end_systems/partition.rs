@@ -84,7 +84,7 @@ impl EndSystems {
         self.flows[flow].sights.as_ref().is_some_and(|sights| !sights.is_empty())
     }
 
-    /// Sends its observations.
+    /// Adds the observations of a connection to the messages.
     pub(crate) fn add_observations(&mut self, flow: FlowIndex, messages: &mut EndMessages) {
         let sights = self.flows[flow].sights.as_mut().expect("its ends are simulated apart");
         messages.sights.extend(sights.drain(..).map(|sight| (flow, sight)));

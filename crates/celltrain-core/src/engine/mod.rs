@@ -45,9 +45,9 @@ impl Engine {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
 
-    /// Runs a network to its end, unless `keep_going` returns false. It is called every few milliseconds of work, also
-    /// while the engine is being built and the results are computed. Its argument is the share of the run that is done,
-    /// from 0 to 1. Once it has returned false it must not return true again.
+    /// Runs a network to its end, unless `keep_going` returns false. The engine calls `keep_going` every few
+    /// milliseconds of work, also while it is being built and while the results are computed. The argument is the share
+    /// of the run that is done, from 0 to 1. Once `keep_going` has returned false it must not return true again.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if `keep_going` returned false.
@@ -115,7 +115,7 @@ impl Engine {
         })
     }
 
-    /// Returns how many threads such a run uses.
+    /// Returns how many threads [`Engine::run_parallel`] uses.
     ///
     /// # Errors
     /// If it is interrupted.

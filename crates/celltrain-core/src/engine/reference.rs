@@ -180,7 +180,7 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records.
+    /// Gives policies of memories the losses of Longest Queue Drop, which are recorded in a separate run.
     fn predict(&mut self, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let predictions = predictions(self.network, |network, memory| {
             let mut run = Engine::new(network, token)?;
@@ -227,8 +227,8 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Passes a frame to its host's port at `now`, which the run must have reached, after everything else that happens
-    /// then.
+    /// Passes a frame to its host's port at `now`, after everything else that happens then. The run must have reached
+    /// `now`.
     pub(super) fn inject(&mut self, frame: InjectedFrame, now: Time, probe: &mut impl Probe) {
         self.end_systems.inject(frame, now, &mut self.now.departures);
         self.depart(now, probe);
@@ -396,7 +396,7 @@ impl<'a> Engine<'a> {
         port.offer_observed(cell, now, |event| event_sink.port(link, cell, occupancy, &event));
     }
 
-    /// Returns a cell as the port's marker leaves it, on arrival or at departure.
+    /// Passes a cell to the port's marker, on arrival or at departure. Returns the cell, perhaps marked.
     fn mark(&mut self, link: LinkIndex, cell: Cell, on: fn(&mut Marker, Cell, u32) -> Cell) -> Cell {
         let Some(marker) = &mut self.markers[link] else { return cell };
         let at_port = self.ports[link].occupancy();
@@ -407,7 +407,7 @@ impl<'a> Engine<'a> {
         on(marker, cell, waiting)
     }
 
-    /// Lets the policies of memories act that are due.
+    /// Lets the policies of memories act, if they are due.
     fn act_on_memories(&mut self, now: Time, probe: &mut impl Probe) {
         let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
         let mut event_sink =
@@ -421,11 +421,11 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Sends the pause frames of this instant to the ports that feed the groups.
+    /// Sends the pause frames of this instant to the ports that feed the paused or released groups.
     fn send_pauses(&mut self, now: Time) {
         for memory in &mut self.memories.memories {
             for (link, priority, stops) in memory.take_pause_frames() {
-                // The frame is as long as a cell, and the way back as long as the link.
+                // A pause frame is as long as a cell, and its way back is as long as the link.
                 let LinkTimes { cell_time, delay } = self.times[link];
                 let what = What::Pause { link, priority, stops };
                 self.events.push(Reverse(Event { time: now + cell_time + delay, what, cell: Cell::NONE }));

@@ -83,7 +83,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         probe: P,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
-        // Both give the same result.
+        // Both engines give the same result.
         let engine = if fast::supports(network) { engine } else { Engine::Reference };
         let running = match engine {
             Engine::Fast => {
@@ -278,14 +278,14 @@ pub enum SimulationError {
     },
     /// A VC that the network does not have.
     UnknownVc {
-        /// Its number.
+        /// The VC's number.
         vc: u32,
         /// Number of VCs in the network.
         vcs: usize,
     },
     /// A VC that starts at another host.
     NotFromHost {
-        /// Its name.
+        /// The VC's name.
         vc: String,
         /// The host's name.
         host: String,

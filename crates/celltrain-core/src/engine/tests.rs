@@ -49,7 +49,7 @@ fn the_zero_loss_queues_of_the_lan_are_exactly_those_of_96_1269() {
 fn a_single_segment_takes_the_time_its_hops_and_hosts_add_up_to() {
     // One segment per round trip: 12 cells onto the first link, one more cell time on each of the two later hops, and 5
     // us of delay on each hop; then the acknowledgement's cells back in the same way, and the time of each host. In
-    // units of 1/97.2 MHz: 265 a cell, 486 a delay.
+    // units of 1/97.2 MHz, a cell takes 265 and a delay 486.
     let cases = [(Encapsulation::LlcSnap, 2, 0), (Encapsulation::VcMux, 1, 0), (Encapsulation::LlcSnap, 2, 100)];
     for (encapsulation, ack_cells, processing_us) in cases {
         let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
@@ -442,7 +442,7 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
     near(result.fairness.unwrap(), 0.9);
     // 1070 packets of 12 cells in a tenth of a second, in which 36,679.245 cells fit.
     near(result.efficiency, 1070.0 * 12.0 * 424.0 / 15.552e6);
-    // Each wants less than its fair share, so each gets all it wants.
+    // Each flow wants less than its fair share, so each gets all it wants.
     let parts = [FIRST, SECOND].map(|flow| result.flows[flow].goodput_mbps / result.flows[flow].max_min_mbps);
     near(result.fairness_max_min.unwrap(), jain(&parts).unwrap());
     assert!(result.fairness_max_min.unwrap() > 0.9999, "{:?}", result.fairness_max_min);

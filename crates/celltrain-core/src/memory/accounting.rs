@@ -72,7 +72,7 @@ pub(crate) enum Attempt {
 #[derive(Clone, Copy)]
 enum Obstacle {
     Limit(Limit),
-    /// A waiting cell, which is to be removed.
+    /// A waiting cell must be removed first.
     Waiting(Removal),
 }
 

@@ -34,13 +34,13 @@ pub struct Receiver {
     counters: ReceiverCounters,
 }
 
-/// How the receiver reports marks.
+/// Way in which the receiver reports marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Echo {
     Never,
     /// From the first mark until the sender has reduced its window (RFC 3168, 6.1.3).
     UntilReduced,
-    /// As the segments that an acknowledgement covers were marked (RFC 8257, 3.2).
+    /// Exactly as the segments that an acknowledgement covers were marked (RFC 8257, 3.2).
     Exactly,
 }
 
@@ -114,8 +114,8 @@ impl Receiver {
         Some(self.acknowledge())
     }
 
-    /// Returns the acknowledgement that must precede a segment, marked or not, because the segments that it covers were
-    /// not marked alike (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
+    /// Returns the acknowledgement to send before a segment is processed, if the segment is marked and those that wait
+    /// for the acknowledgement are not, or the reverse (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
     pub fn acknowledge_before(&mut self, marked: bool) -> Option<Ack> {
         (self.echo == Echo::Exactly && self.ack_pending && marked != self.echoes).then(|| self.acknowledge())
     }
@@ -161,7 +161,7 @@ impl Receiver {
         self.ack_pending
     }
 
-    /// Returns its counters.
+    /// Returns the receiver's counters.
     pub fn counters(&self) -> ReceiverCounters {
         self.counters
     }

@@ -100,13 +100,13 @@ struct Timing {
 struct Marks {
     /// True if the acknowledgement being processed reports a mark.
     echoed: bool,
-    /// `snd_max` when the window was last reduced. A mark reduces it again only if an acknowledgement exceeds this.
+    /// `snd_max` when the window was last reduced. A mark does so again only if an acknowledgement exceeds this value.
     reduced_at: u64,
     /// True if the next new segment reports the reduction (CWR).
     to_report: bool,
-    /// True if the last segment sent reports it.
+    /// True if the last segment sent reports the reduction.
     reports: bool,
-    /// `snd_nxt` at the last time when a window had been acknowledged.
+    /// `snd_nxt` when a whole window was last acknowledged.
     window_end: u64,
 }
 
@@ -328,12 +328,12 @@ impl Sender {
         self.windows.replaced_results()
     }
 
-    /// Returns its counters.
+    /// Returns the sender's counters.
     pub fn counters(&self) -> SenderCounters {
         self.counters
     }
 
-    /// Returns its state.
+    /// Returns the sender's state.
     pub fn state(&self) -> SenderState {
         let flight = self.snd_max - self.snd_una;
         SenderState { cwnd: self.cwnd(), ssthresh: self.ssthresh(), flight, rto: self.rto() }
@@ -521,7 +521,7 @@ impl Sender {
     }
 
     /// Reduces the windows if the acknowledgement, of `acked` new bytes, reports a mark and they have not been reduced
-    /// for this window (RFC 3168, 6.1.2). Returns whether it reports one; cwnd does not grow then.
+    /// for this window (RFC 3168, 6.1.2). Returns whether it reports a mark; cwnd does not grow then.
     fn reduce_if_marked(&mut self, acked: u64) -> bool {
         let Some(marks) = &mut self.marks else { return false };
         let echoed = marks.echoed;

@@ -183,8 +183,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    /// Gives a constant or state that is a plain number the unit of the values it is added to or compared with. State
-    /// also gets the unit of its new values.
+    /// Infers units of plain numbers: a constant or a state variable gets the unit of the values that it is added to or
+    /// compared with. A state variable also gets the unit of its new values.
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
             self.vocabulary.words[word].kind = kind;

@@ -40,7 +40,7 @@ pub struct Log<'a> {
     cells: Rows<CellEvent>,
     rates: Rows<RateEvent>,
     memories: Rows<InPool>,
-    /// By memory and queue: the index of its pool, and the cells of its shared part.
+    /// By memory and queue: the index of the queue's pool, and the number of cells in the pool's shared part.
     pools: TiVec<MemoryIndex, TiVec<QueueIndex, (u32, u32)>>,
     sink: &'a mut dyn FnMut(Block) -> bool,
     has_failed: bool,

@@ -36,8 +36,8 @@ pub struct Config {
     /// `default`; `link_rate` for sources without an entry.
     #[serde(default)]
     pub access_rates: BTreeMap<String, BitRate>,
-    /// Propagation delays of these links, one way, in the same form, for unequal round trips; `link_delay` for sources
-    /// without an entry.
+    /// One-way propagation delays of the links between single sources and `sw1`, with keys as in `access_rates`.
+    /// Different delays give unequal round trips. Sources without an entry use `link_delay`.
     #[serde(default)]
     pub access_delays: BTreeMap<String, Duration>,
 }

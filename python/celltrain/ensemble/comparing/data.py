@@ -25,7 +25,7 @@ from celltrain.text import shown
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Name used if scenarios are compared, and for the condition if policies are compared within each scenario.
+#: Name of the compared axis if scenarios are compared, or of the condition if policies are compared in each scenario.
 SCENARIO = "scenario"
 
 SEED = Column("seed", "uint64", "1", "seed of every random choice of the run")
@@ -94,7 +94,7 @@ class Comparison:
     def table(self) -> pa.Table:
         """One row per name, combination and measure: mean, interval, and the paired difference from the first name.
 
-        `low` and `high` are the ends of the mean's 95 % interval (Student's); `difference_low` and `difference_high`
+        `low` and `high` are the ends of the mean's 95 % interval (Student's t); `difference_low` and `difference_high`
         are the ends of the interval of the difference. Missing numbers are null.
         """
         cases = np.arange(len(self.names) * len(self.settings))

@@ -74,7 +74,7 @@ class Plan(Grid, Planned):
 
     @classmethod
     def _read(cls, reader: Reader, *, check: bool = True, is_side: bool = False) -> Self:
-        """Checks a plan, or that of a scenario in a comparison. Refuses axes of a plan that take effect at no point."""
+        """Checks a plan, or the plan of a compared scenario. Refuses axes of a plan that take effect at no point."""
         measures, groups = reader.read().measures(), reader.groups()
         seeds, recording = reader.seeds(measures), reader.recording(measures)
         reader.size(groups, seeds.count)
@@ -156,7 +156,7 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
 
 
 def _traced(recording: Recording | None, scenario: _core.Scenario) -> tuple[list[Fault], list[tuple[str, str]]]:
-    """Returns the faults of the series to record for a scenario, and the series that would be empty."""
+    """Checks which series of a scenario are to be recorded. Returns faults, and the series that would be empty."""
     if recording is None:
         return [], []
     try:

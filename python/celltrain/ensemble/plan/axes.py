@@ -67,7 +67,7 @@ class Interval:
 
     @property
     def grid(self) -> Fraction | None:
-        """Difference between two values that can be drawn; None if every number, or on a logarithmic scale."""
+        """Difference between two values that can be drawn; None if every number can, or if the scale is logarithmic."""
         return Fraction(1) if self.whole and not self.log and self.step is None else self.step
 
     @property
@@ -136,7 +136,7 @@ class Varied:
 
     @property
     def unit(self) -> str:
-        """The unit of its values; empty if they have none."""
+        """The unit of the setting's values; empty if they have none."""
         return self.key.unit if self.key.quantity is None else self.key.quantity.unit
 
 
@@ -416,7 +416,7 @@ def _chosen(scenario: dict[str, Any], path: str, table: str) -> bool:
 
 
 def _kept(scenario: dict[str, Any], axis: Axis, lacking: tuple[str, str]) -> bool:
-    """Returns whether another table has the axis's only value already: a TCP named by text keeps other settings."""
+    """Returns whether the chosen table already has the axis's only value: a TCP named by text keeps other settings."""
     path, table = lacking
     parent, _, name = axis.path.removeprefix(f"{path}.{table}.").rpartition(".")
     other = ".".join(filter(None, (path, next(iter(_at(scenario, path)), ""), parent)))

@@ -198,7 +198,7 @@ class Document:
                 axes.update(zip(axes, made, strict=True))
 
     def _with_single_values(self) -> Mapping[str, Any]:
-        """Returns the scenario, in which axes with a single value have set settings of its TCP."""
+        """Returns the scenario after axes with a single value have set settings of its TCP."""
         made = {**self.scenario, "tcp": copy.deepcopy(self.scenario.get("tcp"))}
         axes, own = self.document.get("axes"), made["tcp"]
         for name, given in axes.items() if isinstance(axes, Mapping) and isinstance(own, Mapping) else ():

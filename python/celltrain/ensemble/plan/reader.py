@@ -204,7 +204,7 @@ class Reader(Document):
         yield Group(axes=tuple(axes))
 
     def _axis(self, name: str, form: forms.AxisForm, place: Place, *, alone: bool = True) -> Axis:
-        """Returns an axis with listed values or a range. If not `alone`, it may have a value twice."""
+        """Returns an axis with listed values or a range. Unless `alone`, a value may occur twice."""
         key, values, at = self.key(name, form.path, place), form.values, (*place, "values")
         ranged = [word for word in ("from", "to", "step", "count", "scale") if self.has(*place, word)]
         if values is None and ranged:
@@ -454,7 +454,7 @@ class Planned(ABC):
     @classmethod
     @checked(PlanError)
     def of_toml(cls, text: str, *, file: str = "plan", folder: str | os.PathLike[str] = ".") -> Self:
-        """Returns the plan in a text. `folder` contains the scenario that it names."""
+        """Returns the plan in a text. A scenario that the plan names is a file in `folder`, or a shipped one."""
         return cls._read(cls._reader.of_text(text, file, Path(folder)))
 
     @classmethod

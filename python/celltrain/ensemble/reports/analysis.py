@@ -23,7 +23,7 @@ MOST_COLOURS, MOST_PANELS = len(COLOURS), 6
 
 @dataclass(frozen=True, kw_only=True)
 class Front:
-    """Pareto front of each configuration: the points that no other point of it beats in two measures.
+    """Pareto front of each configuration: the points that no other point of the configuration beats in two measures.
 
     Attributes:
         measures: Indices of the measures.
@@ -214,7 +214,7 @@ class Baseline:
         return tuple(self.data.over(column, self.axis.levels, len(self.axis.values)) for column in self.values.T)
 
     def counts(self) -> Iterator[tuple[int, int, int, int, int]]:
-        """Yields each measure and value, with its points significantly above, significantly below, and with an interval."""
+        """Yields each measure and value with counts of points: significantly above, below, and with an interval."""
         for measure, means in enumerate(self.of_points):
             for level in self.others:
                 known = (self.axis.levels == level) & ~np.isnan(means.half)

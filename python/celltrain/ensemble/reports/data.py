@@ -47,7 +47,7 @@ class Axis:
         worded: Name for display.
         values: Distinct values: numbers in ascending order, words in the order of the plan.
         levels: Index of each point's value among the values.
-        sampled: True if the values were drawn at random, so that they form no grid.
+        sampled: True if the values were drawn at random, so that they do not form a grid.
         first: First of several axes that move together. Its values may be numbers.
     """
 
@@ -94,7 +94,7 @@ class Axis:
 
 
 def combination(axes: Sequence[Axis], label: Callable[[Axis, int], str]) -> Axis | None:
-    """Combines axes into one, whose values are the combinations with points. Returns None for no axes."""
+    """Combines axes into one whose values are the combinations that have points. Returns None for no axes."""
     if len(axes) < 2:
         return axes[0] if axes else None
     columns, levels = np.unique(np.stack([axis.levels for axis in axes]), axis=1, return_inverse=True)
@@ -157,7 +157,7 @@ class Data:
     Attributes:
         name: Name of the plan.
         version: Version of celltrain that made the store.
-        profile: Profile of its build.
+        profile: Build profile of that version.
         plan: The plan as written.
         axes: The axes.
         measures: The measures, with units and meanings.
@@ -283,7 +283,8 @@ class Data:
     def maps(self) -> tuple[Axis, Axis, Axis | None] | None:
         """Axes of the heat maps: horizontal, vertical, and for panels; None if there are fewer than two grid axes.
 
-        The first two are the numeric axes with most values. Of the rest, the axis with the largest effect has panels.
+        The first two are the numeric axes with most values. Of the rest, the axis with the largest effect determines
+        the panels.
         """
         if len(self.grids) < 2:
             return None
@@ -421,7 +422,7 @@ def _axes(manifest: Mapping[str, Any], columns: Sequence[Sequence[float | str]])
 
 
 def _sampled(plan: Mapping[str, Any]) -> set[str]:
-    """Returns the axes that form no grid: those of a sample, and those with many numbers in a list of points."""
+    """Returns the axes that do not form a grid: sampled axes, and axes with many numbers in a list of points."""
     listed = plan.get("points") or {"axes": {}, "rows": []}
     many = {
         name

@@ -75,7 +75,7 @@ class Store(Carded, Answer):
         """Opens the store in a folder for reading, like `Store.open`; raises `StoreError`."""
         vars(self).update(vars(type(self).open(path)))
 
-    # To read.
+    # Reading.
 
     @classmethod
     @checked(StoreError)
@@ -156,8 +156,8 @@ class Store(Carded, Answer):
     def summary(self, measures: Sequence[str] | None = None) -> pa.Table:
         """Returns one row per point and measure: mean, standard deviation, number, and the 95 % interval of the mean.
 
-        The interval is Student's; it is null for fewer than two values. A point with the same scenario as an earlier
-        point is left out, as its runs are stored with that point.
+        The interval is based on Student's t; it is null for fewer than two values. A point with the same scenario as an
+        earlier point is left out, as its runs are stored with that point.
         """
         return self.runs().summary(measures)
 
@@ -272,7 +272,7 @@ class Store(Carded, Answer):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Arrays are read again.
+        # A copy reads the arrays again.
         return {**vars(self), "_runs": None}
 
     def __repr__(self) -> str:
@@ -281,7 +281,7 @@ class Store(Carded, Answer):
     def _error(self, problem: str) -> StoreError:
         return StoreError.of_file(self.path, problem)
 
-    # To write.
+    # Writing.
 
     @classmethod
     @checked(StoreError)
@@ -309,7 +309,7 @@ class Store(Carded, Answer):
     def resume(cls, path: str | os.PathLike[str], plan: Plan) -> Store:
         """Returns a store to continue; raises `StoreError` if it is damaged, or of another plan or version.
 
-        If an earlier creation was killed or ran out of disk space, creates the store.
+        Creates the store if an earlier attempt to create it was killed or ran out of disk space.
         """
         folder = Path(path)
         try:

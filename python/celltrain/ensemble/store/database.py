@@ -152,7 +152,7 @@ class Database:
                     self._connection.execute("PRAGMA journal_mode = DELETE")
             self._connection.close()
 
-    # To read.
+    # Reading.
 
     def about(self) -> dict[str, Any]:
         """Returns the manifest: versions, plan, columns and measures."""
@@ -219,7 +219,7 @@ class Database:
             found.setdefault(point, {})[seed] = value
         return found
 
-    # To write.
+    # Writing.
 
     def add(
         self,

@@ -144,14 +144,14 @@ def _locked(file: IO[str]) -> bool:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of manifest, of stores or of searches. It records the version of celltrain and the plan of a folder.
+    """A kind of manifest: of stores, or of searches. It records the version of celltrain and the plan of a folder.
 
     Attributes:
         what: Name of the kind in messages.
         file: The file that contains the manifest.
         format: Format version of the folder. Other versions cannot be read.
         error: Type of the errors raised.
-        unseen: Where two plans differ if their documents are equal, for messages.
+        unseen: Description, for messages, of how two plans with equal documents can differ.
         needs: Additional keys of this kind of manifest, and their types.
         writer: Name of the process that writes such a folder, for messages.
         former: The manifest's file in earlier versions.

@@ -39,7 +39,7 @@ class Parameter(Varied):
         return written(number, self.key)
 
     def plain(self, number: Fraction) -> float:
-        """Returns a value as a number of Python, whole if the setting is."""
+        """Returns a value as a Python number: an integer if the setting is a whole number, otherwise a float."""
         return round(number) if self.key.whole else float(number)
 
 
@@ -105,7 +105,7 @@ class _TuneReader(Reader):
                 if name == other:
                     self.refuse(place, f"has the same name as the axis {other}; rename one")
                 elif f"{taken}.".startswith(f"{key.path}."):
-                    # An axis may set a table that contains the parameter, but nothing at or below its path.
+                    # An axis may set a table that contains the parameter, but nothing at or below the parameter's path.
                     self.refuse((*place, "path"), f"sets {taken}, which {other} also sets; leave one out", key.path)
             others[name] = key.path
             return Parameter(name=name, key=key, interval=interval)
@@ -300,7 +300,7 @@ class TunePlan(Planned):
         return self.runs("estimate", [(i, numbers) for i in everywhere], self.search)
 
     def runs(self, name: str, settings: Sequence[tuple[int, Numbers]], seeds: Seeds) -> Plan:
-        """Returns a sweep of settings, each of a configuration, with these seeds, as a list of points."""
+        """Returns a sweep with a point for each setting of a configuration, and with these seeds."""
         axes: dict[str, Any] = {}
         for axis in self.configurations.axes:
             axes[axis.name] = {"path": axis.path}

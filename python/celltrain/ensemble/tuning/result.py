@@ -36,7 +36,7 @@ MARKS = "D^vsPX"
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """A mean and half the width of its 95 % interval, which is NaN for fewer than two values."""
+    """A mean and half the width of its 95 % interval. The half width is NaN for fewer than two values."""
 
     mean: float
     half: Annotated[float, BeforeValidator(lambda half: math.nan if half is None else half)]
@@ -52,7 +52,7 @@ class Tried:
     """A trial with the few seeds of the search. The best trials look better than they really are.
 
     Attributes:
-        generation: Number of its generation, from 0.
+        generation: Number of the trial's generation, from 0.
         parameters: Values by name.
         means: Means of the objectives; None if the trial failed.
         error: The reason why the trial failed, or None.

@@ -87,13 +87,13 @@ def vet(
 
     Returns:
         A dict as printed by `celltrain vet --json`. `policy`: the name. `conformance`: `check`, `holds` and `evidence`
-        of each check. `metrics`: by name, `mean` with `low` and `high` of its 95 % interval (Student's over the seeds;
-        None for a single seed). `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and so on
-        are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this policy
-        minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries almost
-        nothing. `tcp`: the TCP of each scenario. `ranking`: a text for each measure in which another TCP reverses the
-        ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `artifacts`: `policy` as
-        JSON, `table` as Markdown, `warnings`, and `failures` of runs.
+        of each check. `metrics`: by name, `mean` with `low` and `high` of its 95 % interval (Student's t, over the
+        seeds; None for a single seed). `efficiency` and `fairness` are means over the scenarios, `lan-5.efficiency` and
+        so on are for one scenario. `beside`: the same for each other policy. `differences`: by other policy, this
+        policy minus the other, paired by seed. `remarks`: what to read first, for example that the policy carries
+        almost nothing. `tcp`: the TCP of each scenario. `ranking`: a text for each measure in which another TCP
+        reverses the ranking of this and another policy. `ranking_by_clocks`: the same for random clocks. `artifacts`:
+        `policy` as JSON, `table` as Markdown, `warnings`, and `failures` of runs.
 
     Raises:
         InputError: With every fault of the policy and its place; also for invalid options.
@@ -295,7 +295,7 @@ def _doubts(compared: Compared) -> Iterator[str]:
 def _estimates(
     compared: Mapping[str, Compared], place: int, *, of_differences: bool = False
 ) -> dict[str, dict[str, float | None]]:
-    """Returns means with intervals over all scenarios and in each: of a policy, or of the vetted policy minus it."""
+    """Returns means with intervals, over all scenarios and in each: of a policy, or of the vetted one minus it."""
     found = {}
     for number, share in enumerate(standard.MEASURES):
         if share in standard.SHARES:

@@ -18,7 +18,7 @@ use crate::end_systems::{Delivered, InjectedFrame};
 use crate::probe::{NetworkView, Probe};
 use crate::units::{Span, Time};
 
-/// An event is a frame at a host, or a batch of cells at a port. For long batches the token is also checked in between,
+/// An event is a frame at a host, or a batch of cells at a port. For long batches the token is also checked in between;
 /// see [`super::contended_port::ContendedPort::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which is cheaper than counting each one.
@@ -72,8 +72,8 @@ impl Engine<'_> {
         }
     }
 
-    /// Passes a frame to its host's port at `now`, which the run must have reached, after everything else that happens
-    /// then.
+    /// Passes a frame to its host's port at `now`, after everything else that happens then. The run must have reached
+    /// `now`.
     pub(in crate::engine) fn inject(
         &mut self,
         frame: InjectedFrame,
@@ -87,7 +87,7 @@ impl Engine<'_> {
             self.nics[exit.nic].begin_phase(now, Phase::Timers);
         }
         self.depart(now, Phase::Timers);
-        // The host may take time to process it.
+        // If the host takes time to process the frame, a tick must be scheduled.
         self.schedule_ticks();
         // A shaped port may send at once.
         self.advance(Advance::to(now), probe, &Progress::default(), token)
@@ -187,7 +187,7 @@ impl Engine<'_> {
     }
 }
 
-/// Updates which of these cells wait at their port, after the horizon has moved from `before`.
+/// Updates which of the held-back cells wait at their port after the horizon has moved from `before`.
 fn update_waiting(plan: &Plan, ports: &mut TiSlice<PortIndex, ContendedPort>, held: HeldBack, before: Time) {
     if let Role::Contended(number) = plan.roles[held.link]
         && let ContendedPort::Trains(port) = &mut ports[number]

@@ -21,14 +21,15 @@ pub(super) enum ContendedPort {
     Queues(QueuePort),
     /// Each cell is processed before it arrives, when the port upstream sends it.
     AtOnce(AtOnceIndex),
-    /// The first port of a memory, which has the work of all of them.
+    /// The first port of a memory, which does the work of all the memory's ports.
     Memory(Box<MemoryPorts>),
-    /// Another port of the memory whose first port this is, and its place there.
+    /// Another port of a memory: the memory's first port, and the place of this port in the memory.
     InMemory(PortIndex, MemoryPlace),
 }
 
 impl ContendedPort {
-    /// Returns the port that does the work of this one, whose number is `own`, and the place there if it is in a memory.
+    /// Returns the port that does the work of this port, whose number is `own`, and this port's place in its memory, if
+    /// it is in one.
     pub(super) fn unit(&self, own: PortIndex) -> (PortIndex, MemoryPlace) {
         match *self {
             ContendedPort::InMemory(first, place) => (first, place),
@@ -82,7 +83,7 @@ impl ContendedPort {
         Worked { reached, next_effect: effect_of_next.into_iter().chain(effect_of_waiting).min() }
     }
 
-    /// Takes the arrivals recorded for the port's allocator since the last call. `link` is the port's.
+    /// Takes the arrivals recorded for the port's allocator since the last call. `link` is the port's link.
     #[inline]
     pub(super) fn take_arrivals(&mut self, link: LinkIndex, mut note: impl FnMut(LinkIndex, Arrival)) {
         match self {
@@ -159,7 +160,7 @@ impl ContendedPort {
 }
 
 pub(super) struct Worked {
-    /// Everything before this is settled.
+    /// Everything before this instant is settled.
     pub(super) reached: Time,
     /// The earliest instant at which unsettled arrivals can have an effect elsewhere.
     pub(super) next_effect: Option<Time>,

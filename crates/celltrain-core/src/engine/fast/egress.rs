@@ -20,10 +20,10 @@ pub(super) struct Egress {
 /// The next hop of a VC's cells.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Hop {
-    /// Time from the start of a cell's transmission to its arrival there.
+    /// Time from the start of a cell's transmission to its arrival at the next hop.
     pub(super) lead: Span,
     pub(super) to: HopEnd,
-    /// The VC's label there.
+    /// The VC's label at the next hop.
     pub(super) label: Label,
 }
 
@@ -83,7 +83,7 @@ impl Egress {
     }
 }
 
-/// By label: the cells collected of the current frame, if any.
+/// By label: the collected cells of the current frame, if any.
 pub(super) struct PartialFrames(TiVec<Label, Run>);
 
 const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
@@ -107,7 +107,7 @@ impl PartialFrames {
         }
     }
 
-    /// Reports the cells collected of a VC.
+    /// Reports the collected cells of a VC.
     #[inline]
     pub(super) fn report(&mut self, label: Label, depart: &mut impl Depart) {
         let collected = std::mem::replace(&mut self.0[label], NOTHING);

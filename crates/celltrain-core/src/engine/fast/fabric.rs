@@ -25,7 +25,7 @@ pub(super) struct Delivery {
     pub(super) vc: VcIndex,
     /// Number of the frame in its VC's log.
     pub(super) frame: FrameNumber,
-    /// Number of its cells; 0 for a frame on its way to a host, because the log has it.
+    /// Number of the frame's cells; 0 for a frame on its way to a host, because the log has it.
     pub(super) cells: u32,
 }
 

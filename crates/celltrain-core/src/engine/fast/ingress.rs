@@ -8,21 +8,21 @@ use crate::cell::{Cell, Run};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// The streams of a port. It collects the cells that arrive before an instant in batches, ordered by arrival. The
+/// The streams of a port. The cells that arrive before an instant are collected in batches, ordered by arrival. The
 /// scenario's rule decides ties.
 pub(super) struct CellIngress {
     ties: TieBreaker,
-    /// The first of its streams, which are consecutive.
+    /// The first of the port's streams, which are consecutive.
     first_stream: StreamIndex,
-    /// The numbers of its links at the node, by which ties are decided.
+    /// The numbers of the port's links at the node. They decide ties.
     at_node: Vec<u32>,
     /// The first arrival that matters elsewhere, among the cells in flight after the latest batch.
     pub(super) next_to_matter: Option<Time>,
-    /// Everything before is settled.
+    /// Everything before this instant is settled.
     reached: Time,
     /// Duration in which all inputs together cannot bring more cells than a batch holds.
     most_in_one_go: Span,
-    /// True if cells that do not end a frame also have an effect elsewhere.
+    /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
 }
 

@@ -94,8 +94,8 @@ impl Links {
         arrival.max(free_at) + least_lead
     }
 
-    /// Adds a train to a stream. Returns the arrival of its first cell that may matter elsewhere earlier than all
-    /// previous cells.
+    /// Adds a train to a stream. Returns the arrival of the first cell that may have an effect elsewhere sooner than
+    /// all cells before it.
     #[inline(never)]
     pub(super) fn join_stream(&mut self, stream: StreamIndex, train: Train) -> Option<Time> {
         let place = &mut self.streams[stream];
@@ -111,7 +111,7 @@ impl Links {
         first
     }
 
-    /// Adds a cell to a stream. Returns its arrival if it may matter elsewhere earlier than all previous cells.
+    /// Adds a cell to a stream. Returns its arrival if it may have an effect elsewhere sooner than all cells before it.
     #[inline(always)]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) -> Option<Time> {
         let place = &mut self.streams[stream];
@@ -209,7 +209,7 @@ impl<T: Copy> Pipe<T> {
 pub(super) struct Stream {
     way: Way,
     pub(super) port: PortIndex,
-    /// True if cells that do not end a frame also have an effect elsewhere.
+    /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
     /// True if another partition simulates the port. Its cells are then stored for that partition and have no effect
     /// here.
@@ -222,7 +222,7 @@ const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "si
 enum Way {
     /// Single cells, after a contended port.
     Cells(Pipe<Arriving>),
-    /// As they were sent.
+    /// Trains, as they were sent.
     Trains(VecDeque<Train>),
 }
 
@@ -261,7 +261,7 @@ impl Stream {
         matches!(self.way, Way::Trains(_))
     }
 
-    /// Adds a train. Returns the arrival of the cell that may now be the first one here that matters elsewhere.
+    /// Adds a train. Returns the arrival of the cell that may now be the stream's first with an effect elsewhere.
     #[inline]
     pub(super) fn join(&mut self, next: &mut Time, train: Train) -> Option<Time> {
         let Way::Trains(trains) = &mut self.way else { unreachable!("only streams of trains are joined by trains") };

@@ -93,8 +93,8 @@ pub(super) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Creates the engine at the start of a run. `traced` has the ports whose range is read, if queues are looked at
-    /// during the run. `partition` is `None` for the whole network.
+    /// Creates the engine at the start of a run. If queues are looked at during the run, `traced` has the ports whose
+    /// ranges are read. `partition` is `None` for the whole network.
     pub(in crate::engine) fn new(
         network: &'a Network,
         mode: PortMode,
@@ -151,7 +151,7 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Gives policies of memories the losses of Longest Queue Drop, which a run of its own records.
+    /// Gives policies of memories the losses of Longest Queue Drop, which are recorded in a separate run.
     fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let predictions = predictions(self.network, |network, memory| {
             let mut recorded = Engine::new(network, mode, None, None, token)?;
@@ -269,7 +269,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Settles the port from `since` up to an instant that it returns, without a check for cancellation.
+    /// Settles the port from `since` up to an instant, without a check for cancellation. Returns that instant.
     #[inline]
     fn work_in_one_go(&mut self, port: PortIndex, since: Time, until: Time) -> Time {
         let link = self.fabric.plan.contended[port];

@@ -19,7 +19,7 @@ pub(super) struct Nic {
     cell_time: Span,
     /// Time when the last queued cell will have been sent.
     free_at: Time,
-    /// When the latest frames were queued, by instant and phase, and how many cells waited then, including theirs.
+    /// Instant and phase in which the latest frames were queued, and the cells waiting then, including theirs.
     joined: Time,
     phase: Phase,
     waiting: u32,
@@ -31,7 +31,7 @@ pub(super) struct Nic {
 
 struct ByVc {
     offered: TiVec<Label, u64>,
-    /// Frames of which cells may still wait, in order.
+    /// Frames that may still have waiting cells, in order.
     frames: VecDeque<Queued>,
 }
 

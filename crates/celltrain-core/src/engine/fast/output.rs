@@ -155,7 +155,7 @@ impl Output {
         }
     }
 
-    /// Returns an arriving cell as the port's marker leaves it.
+    /// Passes an arriving cell to the port's marker, if it has one. Returns the cell, perhaps marked.
     #[inline]
     pub(super) fn mark_arrival(&mut self, cell: Cell) -> Cell {
         match &mut self.marker {

@@ -37,8 +37,8 @@ pub struct OutputBuffer {
     awaiting_reassembly: TiVec<Label, Option<AwaitingReassembly>>,
     /// Queues that hold the waiting cells instead of `fifo`, if the port is not first in, first out.
     queues: Option<Box<RunQueues>>,
-    /// True if a cell needs more than being appended to `fifo`: VCs merge, there are several queues, or the policy
-    /// follows cells.
+    /// True if queuing a cell takes more than appending it to `fifo`: VCs merge, there are several queues, or the
+    /// policy follows cells.
     apart: bool,
     /// True if `fifo` and `counts` are maintained ([`OutputBuffer::without_queue`]).
     pub(super) keeps_queue: bool,
@@ -314,7 +314,7 @@ impl OutputBuffer {
         }
     }
 
-    /// Reports the departed cells of runs of which other cells still wait.
+    /// Reports the departed cells of runs that also have waiting cells.
     pub fn report_parts(&mut self, report: impl FnMut(Run)) {
         if let Some(queues) = &mut self.queues {
             queues.report_parts(report);

@@ -1,7 +1,7 @@
 //! The plan of a network, made before the run: the places where cells can wait, and the stages between these places.
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
-//! port is only a delay. This requires that a single link feeds it, which is not faster than its own, that no VCs merge
+//! port is only a delay. This requires that a single link feeds it, no faster than its own link, that no VCs merge
 //! there, that it has no allocator, that its buffer has a place, and that its policy admits every frame that finds it
 //! empty. All other ports are hosts' own ports, whose queues are computed arithmetically ([`super::nic`]), *shaped*
 //! ports ([`crate::shaped_port`]) or *contended* ports ([`super::contended_port`]).
@@ -27,7 +27,7 @@ indices! {
 
     PortIndex;
 
-    /// A port among those of its memory.
+    /// The place of a port among the ports of its memory.
     MemoryPlace;
 
     /// A lane: a queue of frames in transit.
@@ -96,7 +96,7 @@ pub(super) struct RmWay {
     pub(super) vc: VcIndex,
     /// The switches whose allocators write into backward RM cells.
     pub(super) passes: Vec<RmPass>,
-    /// The end of their loop, if it is on the path.
+    /// The end of the RM cells' loop, if it is on the path.
     pub(super) end: Option<RmEnd>,
 }
 
@@ -116,7 +116,7 @@ pub(super) struct RmEnd {
     /// Time from the start of transmission at the beginning of the stage to the arrival here.
     pub(super) lead: Span,
     pub(super) link: LinkIndex,
-    /// Number of transparent ports that they have passed.
+    /// Number of transparent ports that the RM cells have passed.
     pub(super) passed: usize,
     pub(super) lane: RmLaneIndex,
 }
@@ -124,13 +124,13 @@ pub(super) struct RmEnd {
 /// The ports of one memory. Admission at one of them depends on the others, so they are settled together: the first has
 /// the events of all, and cells for all of them come in on its inputs.
 pub(super) struct MemoryPlan {
-    /// Its ports, in order.
+    /// The memory's ports, in order.
     pub(super) ports: TiVec<MemoryPlace, LinkIndex>,
-    /// The first of them.
+    /// The first of the memory's ports.
     pub(super) lead: PortIndex,
-    /// The links that feed them, in order.
+    /// The links that feed the memory's ports, in order.
     pub(super) upstream: Vec<LinkIndex>,
-    /// The label that the first VC of each port has among the VCs of all of them.
+    /// The label that the first VC of each port has among the VCs of all the memory's ports.
     pub(super) first_labels: TiVec<MemoryPlace, Label>,
 }
 
@@ -164,7 +164,7 @@ pub(super) struct Plan {
     pub(super) hosts: TiVec<NicIndex, LinkIndex>,
     pub(super) contended: TiVec<PortIndex, LinkIndex>,
     pub(super) memories: TiVec<MemoryIndex, MemoryPlan>,
-    /// By link: the memory of its port, and its place there. Empty if there are no memories.
+    /// By link: the memory of the link's port, and the port's place in it. Empty if there are no memories.
     in_memory: TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>>,
     pub(super) shaped: TiVec<ShapedIndex, LinkIndex>,
     /// By link and label; empty for transparent ports.
@@ -175,7 +175,7 @@ pub(super) struct Plan {
     pub(super) marks: bool,
     /// By link and label: the path of RM cells, if there are any; empty if no VC's rate is controlled.
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
-    /// By lane: where its packets go, if that is a shaped port.
+    /// By lane: the shaped port to which its packets go, if they go to one.
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
     /// Number of lanes of RM events. Each is for RM cells from one port with the same lead.
     pub(super) rm_event_lanes: usize,
@@ -244,12 +244,12 @@ impl Plan {
         plan
     }
 
-    /// Returns the memory of a port, and its place there.
+    /// Returns the memory of a port, and the port's place in it.
     pub(super) fn in_memory(&self, link: LinkIndex) -> Option<(MemoryIndex, MemoryPlace)> {
         *self.in_memory.get(link)?
     }
 
-    /// Returns where a VC's RM cells leave it, which must be in this stage.
+    /// Returns the place at which a VC's RM cells leave the VC. It must be in this stage.
     pub(super) fn rm_end(&self, link: LinkIndex, label: Label) -> RmEnd {
         let way = self.rm_ways[link][label].as_ref();
         way.and_then(|way| way.end).expect("RM cells leave their VC in this stage")
@@ -337,7 +337,7 @@ impl Plan {
     }
 }
 
-/// Returns, by link, the memory of its port and its place there.
+/// Returns, by link, the memory of the link's port, and the port's place in it.
 fn in_memory(network: &Network) -> TiVec<LinkIndex, Option<(MemoryIndex, MemoryPlace)>> {
     let links = if network.memories.is_empty() { 0 } else { network.links.len() };
     let mut in_memory = ti_vec![None; links];

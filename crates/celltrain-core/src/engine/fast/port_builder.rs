@@ -200,7 +200,7 @@ impl PortBuilder<'_> {
     fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
         let first = self.plan.memories[memory].lead;
         let Ingress::Streams(row) = set.links.ingress[first] else { unreachable!("cells come to memories in streams") };
-        // Cells for it come to the first port.
+        // Cells for this port arrive at the memory's first port.
         set.links.add_port(Ingress::Streams(row), Span(0));
         set.ports.push(ContendedPort::InMemory(first, place));
         set.plans.push(self.memory_plan(memory));
@@ -308,7 +308,7 @@ pub(super) struct PortSet {
     pub(super) plans: TiVec<PortIndex, (PortPlan, String)>,
 }
 
-/// How a VC's frames leave their host.
+/// The way in which a VC's frames leave their host.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Exit {
     pub(super) nic: NicIndex,

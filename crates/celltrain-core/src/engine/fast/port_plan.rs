@@ -1,5 +1,5 @@
 //! Selects the implementation of each contended port, once before the run. `celltrain run FILE --explain-plan` prints
-//! it.
+//! the selection.
 
 use typed_index_collections::TiVec;
 
@@ -18,10 +18,10 @@ use crate::rate_control::RateControl;
 use crate::scheduler::BacklogSensitivity;
 use crate::units::{Clock, Time};
 
-/// How the implementation of contended ports is selected.
+/// Rule by which the implementation of contended ports is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortMode {
-    /// The one expected to be faster.
+    /// The implementation that is expected to be faster.
     #[default]
     Planned,
     /// Trains everywhere, for tests and measurements.
@@ -51,7 +51,7 @@ pub(super) enum PortPlan {
     Memory,
 }
 
-/// How a port of trains may process several cells at once.
+/// Ways in which a port of trains may process several cells at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
 pub(super) struct TrainPlan {
@@ -108,7 +108,7 @@ pub(super) struct PortBuilder<'a> {
 }
 
 impl<'a> PortBuilder<'a> {
-    /// Makes the plan of a run. `traced` has the ports whose range is read, if queues are looked at during the run.
+    /// Makes the plan of a run. If queues are looked at during the run, `traced` has the ports whose ranges are read.
     pub(super) fn new(
         network: &'a Network,
         mode: PortMode,
@@ -217,7 +217,7 @@ pub struct PortExplanation {
     pub details: Vec<&'static str>,
     /// The reason for choosing it.
     pub why: String,
-    /// The names of the ports and hosts that its cells reach next.
+    /// The names of the ports and hosts that the port's cells reach next.
     pub feeds: Vec<String>,
 }
 

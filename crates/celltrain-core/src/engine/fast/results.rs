@@ -141,7 +141,7 @@ impl Engine<'_> {
                 }
             }
         }
-        // The list keeps its memory.
+        // The list keeps its allocated memory.
         let ports: TiVec<LinkIndex, _> = ends.into_iter().map(|end| end.state).collect();
         let (ports, on_links) = (&ports, &on_links);
         let &Self { network, ref routing, clock, ref edge, ref fabric, .. } = self;

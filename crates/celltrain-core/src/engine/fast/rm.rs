@@ -17,10 +17,10 @@ use crate::units::Time;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RmEvent {
     pub(super) time: Time,
-    /// Index of the link on which it arrives.
+    /// Index of the link on which the RM cell arrives.
     pub(super) link: LinkIndex,
     pub(super) vc: VcIndex,
-    /// Its number there.
+    /// Number of the RM cell in its VC.
     pub(super) number: FrameNumber,
     pub(super) what: What,
 }
@@ -29,7 +29,7 @@ pub(super) struct RmEvent {
 pub(super) enum What {
     /// The cell reaches the end of its loop. If it is a forward cell, it is turned around into the given cell.
     End(Option<RmCell>),
-    /// It passes the switch at this place, whose allocator writes into it if it is a backward cell.
+    /// The cell passes the switch at this place, whose allocator writes into the cell if it is a backward cell.
     Pass(Place),
 }
 
@@ -96,7 +96,7 @@ impl RmEvents {
         let RmDeparture { link, label, start } = cell;
         let end = plan.rm_end(link, label);
         let (passed, behind) = late.counts[link][label].split_at_mut(end.passed);
-        // It never reaches the ports after the end of its loop.
+        // The cell never reaches the ports after the end of its loop.
         for late in behind {
             *late += 1;
         }

@@ -67,7 +67,7 @@ impl RunQueues {
         }
     }
 
-    /// Reports the sent cells of runs of which other cells still wait.
+    /// Reports the sent cells of runs that also have waiting cells.
     pub(super) fn report_parts(&mut self, mut report: impl FnMut(Run)) {
         for Queue { front, unreported, .. } in self.all.iter_mut().filter(|queue| queue.unreported > 0) {
             report(Run { last: front.last.not_last(), cells: std::mem::take(unreported) });

@@ -23,7 +23,7 @@ pub(super) struct Train {
     pub(super) period: Span,
     /// Cells still to come.
     pub(super) cells: u32,
-    /// True if the last of them ends the frame.
+    /// True if the last cell ends the frame.
     pub(super) ends_frame: bool,
     /// A cell that does not end the frame, with its label at this port.
     pub(super) cell: Cell,
@@ -84,7 +84,7 @@ impl Train {
         goes_on
     }
 
-    /// Removes its last `cells` cells, or all if there are fewer. Returns how many.
+    /// Removes the last `cells` cells of the train, or all if there are fewer. Returns how many.
     pub(super) fn give_back(&mut self, cells: u32) -> u32 {
         let back = cells.min(self.cells);
         self.cells -= back;
@@ -98,7 +98,7 @@ pub(super) struct TrainIngress {
     pub(super) inputs: Vec<Input>,
     /// Inputs that have a train, ordered by the arrival of its next cell, then by number.
     pub(super) next: ArrivalOrder,
-    /// True if cells that do not end a frame also have an effect elsewhere.
+    /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
 }
 
@@ -122,8 +122,8 @@ impl TrainIngress {
         Self { inputs: vec![none; inputs], next: ArrivalOrder::new(inputs), every_cell_matters }
     }
 
-    /// Adds a train to an input. Returns the arrival of its first cell that may matter elsewhere earlier than all
-    /// previous cells.
+    /// Adds a train to an input. Returns the arrival of the first cell that may have an effect elsewhere sooner than
+    /// all cells before it.
     #[inline]
     pub(super) fn join(&mut self, input: usize, train: Train) -> Option<Time> {
         let Input { train: head, behind, .. } = &mut self.inputs[input];
@@ -159,7 +159,7 @@ impl TrainIngress {
         }
     }
 
-    /// Takes the cells of the first input that arrive before `until`, which must be at least one. Returns them and
+    /// Takes the cells of the first input that arrive before `until`. There must be at least one. Returns the cells and
     /// their period.
     #[inline(always)]
     pub(super) fn take_first(&mut self, input: u32, until: Time) -> (Run, Span) {
@@ -313,7 +313,7 @@ impl ArrivalOrder {
         self.ring[first] = InputArrival::NONE;
         self.first = self.place(1);
         if arrival > self.ring[last] {
-            // They alternate.
+            // The inputs alternate.
             self.ring[end] = arrival;
         } else {
             self.len -= 1;

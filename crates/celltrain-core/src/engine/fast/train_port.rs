@@ -27,9 +27,9 @@ mod interleaving;
 pub(super) struct TrainPort {
     pub(super) output: Output,
     ties: TieBreaker,
-    /// The trains on its input links, borrowed from [`super::links::Links`] while the port is processed.
+    /// The trains on the port's input links, borrowed from [`super::links::Links`] while the port is processed.
     pub(super) ingress: Box<TrainIngress>,
-    /// The numbers of its links at the node, by which ties are decided.
+    /// The numbers of the port's links at the node. They decide ties.
     at_node: Vec<u32>,
     /// The lists here are empty between calls, and are stored only to reuse their memory.
     together: Vec<(u32, Cell)>,
@@ -57,8 +57,8 @@ const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 const FEW: usize = 8;
 
 impl TrainPort {
-    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the order of its
-    /// inputs.
+    /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the order
+    /// of its inputs.
     pub(super) fn new(
         buffer: OutputBuffer,
         marker: Option<Marker>,

@@ -23,7 +23,7 @@ use crate::units::Time;
 
 /// An event at a memory, or at one of its ports.
 pub(super) enum AtMemory<'a> {
-    /// An event of the port of this link, with the cells that waited there.
+    /// An event at the port of a link, with the number of cells that waited at the port.
     Port(LinkIndex, u32, PortEvent<'a>),
     /// An event of the memory.
     Memory(MemoryEvent),
@@ -34,9 +34,9 @@ pub(super) enum AtMemory<'a> {
 /// A priority group that is paused: the link that feeds it, and its priority.
 pub(super) type PausedGroup = (LinkIndex, u8);
 
-/// Finds a cycle of paused groups that can never go on: the cells of each wait only at ports that others of the cycle
-/// pause. `groups`: the paused groups, and the ports at which cells of each wait. `is_stopped`: by port and priority,
-/// whether the port has stopped.
+/// Finds a cycle of paused groups that can never resume, because each group's cells wait only at ports that other
+/// groups in the cycle have stopped. `groups`: the paused groups, each with the ports at which its cells wait.
+/// `is_stopped`: returns whether a port is stopped for a priority.
 pub(super) fn deadlock(
     mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
     is_stopped: impl Fn(PausedGroup) -> bool,
@@ -83,7 +83,7 @@ impl<'a> SharedMemories<'a> {
         self.of_port[port].map(|memory| &mut self.memories[memory])
     }
 
-    /// Returns the first port that is ordered together with this one: that of its memory, or the port itself.
+    /// Returns the first port that is ordered together with this port: the first one of its memory, or the port itself.
     pub(super) fn first_port(&self, port: LinkIndex) -> LinkIndex {
         self.of_port[port].map_or(port, |memory| self.memories[memory].first_port)
     }
@@ -115,10 +115,10 @@ pub(super) struct SharedMemory<'a> {
 /// The result of making room for an arriving cell.
 #[derive(Clone, Copy, PartialEq)]
 enum Room {
-    /// It has a place in the memory, and is counted there.
+    /// The cell has a place in the memory, and is counted there.
     Found,
     NotFound(Refusal),
-    /// A cell of its own frame was removed, and the port's policy refuses the rest of that frame.
+    /// A cell of the same frame was removed, and the port's policy refuses the rest of the frame.
     FrameCut,
 }
 
@@ -220,7 +220,7 @@ impl<'a> SharedMemory<'a> {
         self.emit_pauses(now, &mut emit);
     }
 
-    /// Returns the cells by which a port marks a packet.
+    /// Returns the number of cells by which a port decides whether to mark a packet.
     pub(super) fn counted(&self, of: Counted, link: LinkIndex, cell: Cell, at_port: u32) -> u32 {
         self.memory.counted(of, self.classes.get(link, cell.label()), at_port)
     }
@@ -301,7 +301,7 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Removes a waiting cell from its port. `arriving`: the cell that it makes room for.
+    /// Removes a waiting cell from its port. `arriving`: the cell for which this makes room.
     fn remove(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
@@ -325,7 +325,7 @@ impl<'a> SharedMemory<'a> {
         emit(AtMemory::Port(link, occupancy, PortEvent::PushedOut { cell, cuts }));
     }
 
-    /// Lets the policies act that are due.
+    /// Lets the policies act, if they are due.
     pub(super) fn on_time(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
@@ -359,8 +359,8 @@ impl<'a> SharedMemory<'a> {
         self.pause_frames.drain(..).map(frame).collect()
     }
 
-    /// Returns the groups that are paused and hold cells, as links and priorities, with the output ports at which cells
-    /// of each wait.
+    /// Returns the paused groups that hold cells, as links and priorities, each with the output ports at which its
+    /// cells wait.
     pub(super) fn paused_groups(&self, ports: &TiSlice<LinkIndex, Port>) -> BTreeMap<PausedGroup, BTreeSet<LinkIndex>> {
         let mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>> = BTreeMap::new();
         for &port in &self.config.ports {

@@ -79,8 +79,8 @@ pub trait CongestionControl: Send {
         let _ = window;
     }
 
-    /// Returns whether it sets both windows itself, including in slow start and after a loss. Only then are the methods
-    /// below called.
+    /// Returns whether the control sets both windows itself, including in slow start and after a loss. Only then are
+    /// the methods below called.
     fn sets_windows(&self) -> bool {
         false
     }
@@ -101,7 +101,7 @@ pub trait CongestionControl: Send {
         None
     }
 
-    /// Returns how many results of its formulas were replaced so far because they were not finite numbers.
+    /// Returns how many results of the control's formulas were replaced so far because they were not finite numbers.
     fn replaced_results(&self) -> u64 {
         0
     }
@@ -425,7 +425,7 @@ mod tests {
                         bsd.cwnd = mss;
                     }
                     _ => {
-                        // Tahoe.
+                        // As Tahoe does.
                         ours.on_fast_retransmit();
                         ours.cwnd = 1.0;
                         bsd.on_loss();

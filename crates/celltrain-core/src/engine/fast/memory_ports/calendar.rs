@@ -9,9 +9,9 @@ use crate::units::{Span, Time};
 /// The busy ports, by the time when they will be free, then by place.
 ///
 /// A port that starts a cell is free a cell time later. So ports of one rate become free in the order in which they
-/// start, and a list for each rate is a sorted one.
+/// start, and the list of each rate stays sorted.
 pub(super) struct Calendar {
-    /// By place: the list of its rate.
+    /// By place: the index in `rates` of the port's rate.
     rate_of: TiVec<MemoryPlace, u32>,
     rates: Vec<Rate>,
 }
@@ -19,7 +19,7 @@ pub(super) struct Calendar {
 /// The busy ports of one rate, in a ring.
 struct Rate {
     cell_time: Span,
-    /// A power of two of places, one of them free at least; a free one has [`NEVER`].
+    /// The number of places is a power of two. At least one place is free, and contains [`NEVER`].
     ring: Box<[(Time, MemoryPlace)]>,
     first: usize,
     end: usize,
@@ -74,7 +74,7 @@ impl Calendar {
         self.rates[self.rate_of[place] as usize].start(place, now);
     }
 
-    /// Returns the first instant at which one of the busy ports that `matter` is free.
+    /// Returns the first instant at which a busy port that `matters` is free.
     pub(super) fn first_of(&self, matters: impl Fn(MemoryPlace) -> bool) -> Option<Time> {
         let first = |rate: &Rate| rate.busy().find(|&(_, place)| matters(place)).map(|(time, _)| time);
         self.rates.iter().filter_map(first).min()

@@ -1,6 +1,6 @@
 //! The ports of one memory, settled together.
 //!
-//! A cell that leaves one port makes room for another port's, and the memory may remove a cell of any port. So all
+//! A cell that leaves one port makes room for a cell of another, and the memory may remove a cell of any port. So all
 //! arrivals and departures at these ports are taken in the total order: one by one, in order of time, and within an
 //! instant as `docs/design/shared-memory.md` says. The unit takes the cells of all its ports from its own streams, and
 //! hands each departure on when all that happens up to that instant is known.
@@ -69,21 +69,21 @@ struct Switch {
 #[derive(Clone, Copy)]
 pub(super) struct ArrivingVc {
     pub(super) place: MemoryPlace,
-    /// Its label at its port.
+    /// The VC's label at its port.
     pub(super) label: Label,
     pub(super) class: CellClass,
-    /// True if its arrivals are noted, because the port has an allocator.
+    /// True if the VC's arrivals are noted, because the port has an allocator.
     pub(super) is_noted: bool,
 }
 
 /// The rules of the memory's ports that do not change during a run.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
-    /// Departures come before the arrivals of their instant.
+    /// True if departures come before the arrivals of their instant.
     pub(super) serve_first: bool,
-    /// A frame whose first cell finds no place is refused whole.
+    /// True if a frame whose first cell finds no place is refused whole.
     pub(super) refuses_whole_frames: bool,
-    /// The policies of the ports see the memory.
+    /// True if the policies of the ports see the memory.
     pub(super) policies_see_memory: bool,
 }
 
@@ -103,7 +103,7 @@ enum Room {
     /// The cell has a place in the memory, and is counted there.
     Found,
     NotFound,
-    /// A cell of its own frame was removed, and the port's policy refuses the rest of that frame.
+    /// A cell of the same frame was removed, and the port's policy refuses the rest of the frame.
     FrameCut,
 }
 
@@ -157,7 +157,7 @@ impl MemoryPorts {
             }
         });
         switch.settle(until, downstream);
-        // Nobody reads them here.
+        // Nobody reads pause changes here.
         while switch.memory.next_pause_change().is_some() {}
     }
 
@@ -388,7 +388,7 @@ impl Switch {
         self.ports[place].admission.fate(cell) != FrameOutcome::Refused
     }
 
-    /// Removes a waiting cell. `arriving`: the cell that it makes room for, and its port.
+    /// Removes a waiting cell. `arriving`: the cell for which this makes room, and that cell's port.
     #[inline(never)]
     fn remove(&mut self, Removal { queue, end }: Removal, arriving: Option<(MemoryPlace, Cell)>, now: Time) {
         let place = self.port_of_queue[usize::from(queue)].expect("cells are removed from queues at ports");
@@ -401,14 +401,14 @@ impl Switch {
         }
     }
 
-    /// Offers a cell of a frame that its port refuses or has cut. The last cell may enter all the same.
+    /// Offers a cell of a frame that its port refuses or has cut. The last cell may still enter.
     #[cold]
     fn arrive_unwelcome(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass) {
         let room = if self.wants(place, cell) { self.make_room(now, place, cell, class) } else { Room::FrameCut };
         self.refuse(now, place, cell, class, room == Room::NotFound);
     }
 
-    /// Decides about a cell that finds no place, or whose frame is refused. `is_full`: it finds none.
+    /// Decides about a cell that finds no place, or whose frame is refused. `is_full`: it finds no place.
     #[cold]
     fn refuse(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass, is_full: bool) {
         let port = &mut self.ports[place];

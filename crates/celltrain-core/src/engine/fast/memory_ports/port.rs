@@ -21,11 +21,11 @@ use crate::scheduler::waiting::Counts;
 /// A port of a memory. A cell's start is certain once everything that arrives up to that instant is known, because the
 /// memory may remove cells from any port.
 pub(in crate::engine::fast) struct MemoryPort {
-    /// Cells waiting.
+    /// Number of waiting cells.
     pub(in crate::engine::fast) occupancy: u32,
-    /// True if it sends a cell, or has one that it will send in this instant.
+    /// True if the port sends a cell, or has a cell that it will send in this instant.
     pub(super) is_busy: bool,
-    /// True if every cell is counted by VC, because a policy reads these counts; otherwise they are made when needed.
+    /// True if every cell is counted by VC, because a policy reads these counts; otherwise only when needed.
     pub(super) counts_vcs: bool,
     pub(super) marker: Option<Marker>,
     waiting: Waiting,
@@ -46,7 +46,7 @@ pub(in crate::engine::fast) struct MemoryPort {
 enum Waiting {
     /// First in, first out.
     Fifo(VecDeque<Cell>),
-    /// As a scheduler decides.
+    /// In the order that a scheduler decides.
     Scheduled(Box<CellQueues>),
 }
 
@@ -144,8 +144,8 @@ impl MemoryPort {
         }
     }
 
-    /// Removes a waiting cell at an end of the queue whose VCs `is_in` selects; it holds at least one. `arriving`: the
-    /// cell of this port for which it makes room.
+    /// Removes a waiting cell at an end of the queue whose VCs `is_in` selects. The queue must not be empty.
+    /// `arriving`: the cell of this port for which this makes room.
     pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells are removed only where one queue holds all")
@@ -165,8 +165,8 @@ impl MemoryPort {
         cell
     }
 
-    /// Makes room for `arriving` as under drop from front: removes the waiting cell nearest to transmission that does not
-    /// end a frame, and the waiting rest of its frame but for the last cell. Passes each to `gone`.
+    /// Makes room for `arriving` as drop from front does: removes the waiting cell nearest to transmission that does
+    /// not end a frame, and the waiting rest of its frame except the last cell. Passes the class of each to `gone`.
     pub(super) fn push_out_front(&mut self, arriving: Cell, mut gone: impl FnMut(CellClass)) {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells are pushed out only where one queue holds all")

@@ -1,5 +1,5 @@
-//! Operations on many cells at once: their outcome, and their admission or refusal. The results are those of single
-//! offers.
+//! Operations on many cells at once: their outcome, and their admission or refusal. The results are the same
+//! as for single offers.
 
 use super::{Cell, FrameOutcome, OutputBuffer, QueueRange, Run};
 use crate::index::Label;
@@ -19,8 +19,9 @@ impl OutputBuffer {
         self.admission.fate(cell)
     }
 
-    /// Admits cells whose outcome is [`FrameOutcome::Admitted`]. The result is that of single offers, between and after
-    /// which `gone` cells leave. There must have been room for each, and the queue must have stayed within `range`.
+    /// Admits cells whose outcome is [`FrameOutcome::Admitted`]. The result is the same as if the cells were offered
+    /// one by one, and `gone` cells left between and after the offers. There must have been room for each cell, and
+    /// the queue must have stayed within `range`.
     #[inline]
     pub fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
@@ -33,8 +34,9 @@ impl OutputBuffer {
         self.defer_dequeue(gone);
     }
 
-    /// Admits cells of several VCs to a port without a queue. The result is that of single offers, between and after
-    /// which `gone` cells leave. There must have been room for each, and the queue must have stayed within `range`.
+    /// Admits cells of several VCs to a port without a queue. The result is the same as if the cells were offered one
+    /// by one, and `gone` cells left between and after the offers. There must have been room for each cell, and the
+    /// queue must have stayed within `range`.
     #[inline]
     pub fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
         debug_assert!(!self.keeps_queue, "the order of cells has no effect");

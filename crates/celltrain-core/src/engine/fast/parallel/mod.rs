@@ -244,7 +244,7 @@ impl Engine<'_> {
                 let mut messages = peer.receive(token)?;
                 next = next.min(messages.next);
                 self.apply(&mut messages, &routes.data_goes_first);
-                // The lists keep their memory.
+                // The lists keep their allocated memory.
                 peer.outgoing = messages;
             }
             *latest_end = Some(until);

@@ -55,7 +55,7 @@ impl Partitioning {
         ParallelOptions { threads, at_any_cost }: ParallelOptions,
         token: &CancellationToken<'_>,
     ) -> Result<Option<Self>, Interrupted> {
-        // Each partition would make the run that predicts losses.
+        // Each partition would have to do the separate run that predicts losses.
         let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);
         let predicts = pools.any(|pool| pool.policy.needs_predictions());
         if plan.controls || predicts || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {

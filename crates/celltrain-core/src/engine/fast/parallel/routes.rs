@@ -33,11 +33,11 @@ pub(super) struct Frames {
     pub(super) vc: VcIndex,
     /// Number of the next frame to be sent.
     pub(super) sent: FrameNumber,
-    /// The other partitions that need the frames: those of the port that collects its cells and of its destination.
+    /// The other partitions that need the frames: with the port that collects the VC's cells, or with its destination.
     pub(super) to: BTreeSet<u32>,
-    /// The partition of its destination, if it is another one.
+    /// The partition of the VC's destination, if that is another one.
     pub(super) blocks_to: Option<u32>,
-    /// True if this partition collects its cells or contains its destination.
+    /// True if this partition collects the VC's cells or contains its destination.
     pub(super) are_needed_here: bool,
 }
 

@@ -111,7 +111,7 @@ impl TrainPort {
             at += period;
         }
         self.tied = ranks;
-        // None of them completes a frame, so all can be reported with the start of the last one.
+        // None of the cells completes a frame, so all can be reported with the start of the last one.
         let last_start = Time(self.output.tail_start().0.saturating_sub(self.output.timing.cell_time.0));
         for (input, entered) in in_step.drain(..) {
             let train = &mut self.ingress.inputs[input as usize].train;

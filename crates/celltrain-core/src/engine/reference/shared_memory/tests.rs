@@ -18,7 +18,7 @@ use crate::tie::{ServiceOrder, TieOrder};
 use crate::traffic::{TrafficConfig, constant_rate};
 use crate::units::{BitRate, Bytes, Duration};
 
-/// A switch whose inputs each send one-cell packets at line rate to an output, all outputs of which share a memory.
+/// Returns a switch whose inputs each send one-cell packets at line rate to an output. All outputs share a memory.
 /// `outputs`: by input, the number of its output.
 fn star(outputs: &[usize], slow: &str, duration: &str) -> Network {
     let mut graph = Graph::default();
@@ -151,7 +151,7 @@ fn the_ports_of_a_memory_are_settled_together_in_the_fast_engine() {
 
 #[test]
 fn a_whole_frame_is_refused_as_by_epd_at_a_full_memory() {
-    // EPD whose threshold is the last place refuses just the frames whose first cell finds none.
+    // EPD with its threshold at the last place refuses exactly the frames whose first cell finds no place.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
     let epd = epd::Config { threshold }.into();
@@ -196,7 +196,7 @@ fn cells_for_different_ports_of_a_memory_compete_for_the_last_place() {
         let result = run(&network);
         [0, 1].map(|i| result.ports[outputs[i]].counters.lost_overflow)
     };
-    // Each port takes half of its input's cells. One place holds the next cell of either.
+    // Each port takes half of its input's cells. The one place holds the next cell of either input.
     let [first, second] = lost(TieOrder::Fixed);
     assert!(first < second, "the first input always wins: {first} and {second}");
     let [first, second] = lost(TieOrder::Random);
@@ -357,8 +357,8 @@ fn policies_with_a_clock_act_between_arrivals() {
 
 #[test]
 fn links_that_pause_lose_nothing_if_the_headroom_covers_the_way_of_a_pause_frame() {
-    // The cell being sent when the pause begins, those on the link for twice its delay, and one cell time of the pause
-    // frame: 1 us is less than a quarter of a cell time at 100 Mb/s.
+    // The headroom takes the cell being sent when the pause begins, the cells of twice the link's delay, and one cell
+    // for the time of the pause frame: 1 us is less than a quarter of a cell time at 100 Mb/s.
     for (headroom, loses) in [(4, false), (1, true)] {
         let mut network = star(&[0], "50Mbps", "20ms");
         let outputs = outputs_of(&network);
@@ -475,8 +475,9 @@ fn groups_that_wait_at_a_port_that_sends_are_not_deadlocked() {
     assert_eq!(deadlock(led_to, |_| true), Some(vec![(link(1), 3), (link(2), 3)]), "the way to the cycle is not in it");
 }
 
-/// Cells of the shared part of one of two memories of a Tomahawk 5, from the bytes of a configuration, as read off the
-/// tests of sonic-mgmt (`qos_params.th5.yaml`): each port has two reserves and 70 cells of its queues.
+/// Returns the cells in the shared part of one of a Tomahawk 5's two memories, from the bytes of a configuration. The
+/// rule was read off the tests of sonic-mgmt (`qos_params.th5.yaml`): each port has two reserves and 70 cells of its
+/// queues.
 fn tomahawk_5(pool_bytes: u32, xoff_bytes: u32, ports: u32, reserve: u32) -> u32 {
     pool_bytes / 508 - xoff_bytes / 508 - ports * (2 * reserve + 70)
 }
