@@ -1752,8 +1752,9 @@ class NSource(Model):
     access_delays: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Propagation delays of these links, one way, in the same form, for unequal round trips; `link_delay` "
-            "for sources without an entry."
+            "One-way propagation delays of the links between single sources and `sw1`, with keys as in "
+            "`access_rates`. Different delays give unequal round trips. Sources without an entry use "
+            "`link_delay`."
         ),
     )
     access_rates: dict[str, str] = Field(
