@@ -148,7 +148,7 @@ def counts(verdicts: dict[str, Any], scored: int) -> str:
     return (
         f"{verdicts['inside_range']} of {scored} are in range, and {verdicts['inside_tolerance']} of the "
         f"{verdicts['with_tolerance']} with a tolerance are near the mean. {verdicts['pit_middle']} of {verdicts['draws']} "
-        f"have a middle PIT, and {verdicts['pit_middle_expected']:.0f} would be expected of draws"
+        f"have a PIT in the middle; {verdicts['pit_middle_expected']:.0f} would be expected by chance"
     )
 
 
