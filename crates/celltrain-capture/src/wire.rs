@@ -97,7 +97,7 @@ pub struct Frame {
     pub connection: u32,
     /// Number of the frame within its VC.
     pub number: u32,
-    /// What its headers say of congestion.
+    /// The ECN bits of its headers.
     pub ecn: EcnBits,
     /// Its content.
     pub carries: Carries,

@@ -62,7 +62,7 @@ pub struct SegmentEvent {
     pub step: SegmentStep,
     /// State of the sender afterwards; `None` without TCP.
     pub sender: Option<SenderState>,
-    /// What its headers say of congestion.
+    /// The ECN bits of its headers.
     pub ecn: EcnBits,
 }
 

@@ -329,7 +329,7 @@ fn check_drawn(drawn: impl Strategy<Value = Drawn>, cases: u32, rng_seed: RngSee
 #[derive(Clone, Debug)]
 struct Drawn {
     scenario: Scenario,
-    /// What is added that scenarios do not draw, and its seed.
+    /// Adds parts that scenarios do not draw; and the seed for them.
     added: Option<(Add, u64)>,
 }
 
@@ -346,5 +346,5 @@ impl Drawn {
     }
 }
 
-/// Where scenarios are kept on which the engines once differed.
+/// Folder of scenarios on which the engines once differed.
 const FOLDER: &str = "crates/celltrain-scenario/tests/differential";
