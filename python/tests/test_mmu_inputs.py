@@ -374,6 +374,10 @@ def test_a_comparison_can_be_json_and_have_one_section_alone(toml, tmp_path, cel
         ("a: [1", ["expected.yaml", "is not YAML"]),
         ("a: {b: 1}", ["no table of tests such as xoff_1"]),
         ("xoff_1: {pg: 3}", ["has no number to compare"]),
+        (
+            "xoff_1: {pg: 3, pkts_num_trig_pfc: abc}",
+            ["expected.yaml:1", "xoff_1.pkts_num_trig_pfc = abc is not a whole number of cells"],
+        ),
         ("", ["no table of tests"]),
         (
             "a: &a [1]\n"

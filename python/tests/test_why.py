@@ -377,3 +377,16 @@ def test_a_frame_that_a_shared_memory_refuses_whole_is_explained_by_the_memory_a
     refused = next(place for place, one in enumerate(sentences) if "the port sw->right refused frame" in one)
     assert sentences[refused + 1].startswith("The pool sw/main refused the cell because q_i would exceed")
     assert not any(one.startswith("The port refuses a frame if") for one in sentences)
+
+
+def test_a_deadlock_comes_first_and_is_not_well() -> None:
+    answer = ct.why("memory-deadlock", flow="tcp1", at="10ms")
+    assert not answer.is_well
+    assert "for ever" in answer.sentences[0].text
+    for link in ("s1->s2", "s2->s3", "s3->s1"):
+        assert f"{link} (priority 0) waits for" in answer.sentences[0].text
+
+
+def test_a_full_pool_is_the_reason_of_its_refusals() -> None:
+    answer = ct.why("memory-static-thresholds", flow="tcp8", at="2ms")
+    assert any("the pool is full" in sentence.text for sentence in answer.sentences)

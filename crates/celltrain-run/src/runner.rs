@@ -306,7 +306,14 @@ impl Run<'_> {
         }?;
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
-        let run = EndedRun::new(scenario.name.clone(), seed, how.engine, bottleneck, engine_seconds, result);
+        let run = EndedRun::new(
+            scenario.name.clone(),
+            seed,
+            how.engine.for_network(&network),
+            bottleneck,
+            engine_seconds,
+            result,
+        );
         let answer = Answer { run: &run, wanted: how.wanted, token }.text()?;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         // The limit may have been exceeded during the last steps.

@@ -35,7 +35,7 @@ class Why:
     """An explanation of what happened to a flow around an instant. The text contains the most important sentences.
 
     Attributes:
-        is_well: True if nothing was lost or retransmitted at the instant.
+        is_well: True if nothing was lost or retransmitted at the instant, and no deadlock had stopped links.
         from_s: Start of the episode around the instant; None if there is none.
         to_s: End of the episode; None if there is none, or if it had not ended by the end of the run.
     """
@@ -138,18 +138,17 @@ def why(
         sentences = sentences_without_episode(history, instant, float(runs.duration))
     else:
         sentences = sentences_on(history, episode, runs.fates(history, episode))
-    if (rows := runs.deadlock(Fraction(instant))) is not None:
-        found = rows.to_list()
-        sentences = [
-            *sentences,
-            Sentence(text=deadlock(found), time=found[0]["time_s"], events=(rows,), is_needed=True),
-        ]
+    deadlocked = runs.deadlock(Fraction(instant))
+    if deadlocked is not None:
+        found = deadlocked.to_list()
+        cause = Sentence(text=deadlock(found), time=found[0]["time_s"], events=(deadlocked,), is_needed=True)
+        sentences = [cause, *(sentences if episode is not None else [])]
     return Why(
         scenario=runs.name,
         seed=runs.seed,
         flow=history.flow,
         at_s=instant,
-        is_well=episode is None,
+        is_well=episode is None and deadlocked is None,
         from_s=None if episode is None else episode.start,
         to_s=None if episode is None or episode.end == NEVER else episode.end,
         sentences=sentences,

@@ -287,7 +287,11 @@ def _of_test(table: Document, test: str, path: str, profile: str | None, calcula
             for place, (number, turn) in enumerate(zip(one.value, turns, strict=True)):
                 if isinstance(number.value, int):
                     yield entry(f"{key}[{place}]", number, turn)
-        elif key in calculated and isinstance(one.value, int):
+        elif key in calculated:
+            if not isinstance(one.value, int):
+                value = one.value if isinstance(one.value, str) else type(one.value).__name__
+                problem = "is not a whole number of cells"
+                raise InputError.of(problem, file=one.file, line=one.line, key=f"{path}.{key}", value=value)
             yield entry(key, one, calculated[key])
 
 

@@ -45,6 +45,12 @@ impl Engine {
         Self::ALL.into_iter().find(|engine| engine.name() == name)
     }
 
+    /// Returns the engine that simulates a network: the reference engine if the fast one does not support it.
+    #[must_use]
+    pub fn for_network(self, network: &Network) -> Self {
+        if fast::supports(network) { self } else { Engine::Reference }
+    }
+
     /// Runs a network to its end, unless `keep_going` returns false. The engine calls `keep_going` every few
     /// milliseconds of work, also while it is being built and while the results are computed. The argument is the share
     /// of the run that is done, from 0 to 1. Once `keep_going` has returned false it must not return true again.

@@ -84,7 +84,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
         // Both engines give the same result.
-        let engine = if fast::supports(network) { engine } else { Engine::Reference };
+        let engine = engine.for_network(network);
         let running = match engine {
             Engine::Fast => {
                 let traced = probe.next_snapshot().map(|_| probe.traced_ports());

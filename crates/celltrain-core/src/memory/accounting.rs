@@ -394,6 +394,8 @@ impl Memory {
                 Verdict::Admit if pool.used < pool.cells && self.used < self.cells => return Ok(Part::Shared),
                 Verdict::Admit if pool.used < pool.cells => Limit::Memory,
                 Verdict::Admit => Limit::Pool,
+                // In a full pool, no rule could have admitted the cell.
+                Verdict::Refuse if pool.used >= pool.cells => Limit::Pool,
                 Verdict::Refuse => Limit::Policy,
                 Verdict::PushOut(PushOut { queue, end }) => {
                     assert!(pool.side == Side::Egress, "cells are pushed out of queues, not of priority groups");

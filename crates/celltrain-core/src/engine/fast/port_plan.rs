@@ -221,6 +221,8 @@ pub struct PortExplanation {
     pub feeds: Vec<String>,
 }
 
+const BY_REFERENCE: &str = "a memory pauses links, or its switch has too many inputs; the reference engine runs it all";
+
 /// Explains, by link, which implementation each port of a network has if no probe looks at queues.
 pub(in crate::engine) fn explain(
     network: &Network,
@@ -229,8 +231,10 @@ pub(in crate::engine) fn explain(
     let builder = PortBuilder::new(network, PortMode::default(), None, None, token)?;
     let PortSet { ports, plans, .. } = builder.ports()?;
     let PortBuilder { plan, routing, .. } = builder;
+    let is_supported = super::supports(network);
     let explain = |link: LinkIndex| {
         let (code, details, why) = match plan.roles[link] {
+            _ if !is_supported => ("reference", Vec::new(), BY_REFERENCE.to_string()),
             Role::Host(_) => ("host", Vec::new(), "frames leave a host whole and in order".to_string()),
             Role::Shaped(_) => ("shaped", Vec::new(), "it sends packets at the rates of its VCs".to_string()),
             Role::Transparent => (
