@@ -589,3 +589,12 @@ def test_runs_are_compared_with_the_arithmetic(late, toml, celltrain, monkeypatc
 
 def test_two_comparisons_at_once_are_refused(toml, celltrain):
     is_refused(celltrain("mmu", "thresholds", toml, "--simulate", "--check", toml), ["give one of them"])
+
+
+def test_headroom_of_a_lossy_group_of_an_imported_switch_is_refused(device, tmp_path, celltrain):
+    path = tmp_path / "switch.toml"
+    assert celltrain("import", "sonic", device, "--cable", "5m", "--generation", "th5", "--out", path).code == 0
+    text = path.read_text()
+    assert "pause = [3, 4]" in text
+    path.write_text(text.replace("[profile.ingress_lossy_profile]\n", "[profile.ingress_lossy_profile]\nxoff = 1000\n"))
+    is_refused(celltrain("mmu", "thresholds", path), ["ingress_lossy_profile has headroom, but the group is lossy"])

@@ -339,6 +339,7 @@ def _add_lossless(read: Tables, table: dict[str, Any], port: str, one: dict[str,
         for key in ("", *(f".{key}" for key in read.lookup[found])):
             read.places[f"profile.{name}{key}"] = read.places[f"headroom.{found}{key}"]
     one["groups"].update(dict.fromkeys(_ranges(pause), name))
+    one["pause"] = pause
 
 
 def _without_headroom(read: Tables) -> Iterator[str]:
