@@ -77,6 +77,12 @@ def test_the_queue_of_dctcp_oscillates_as_published(sources: int, k: int) -> Non
     assert measured == pytest.approx(published_amplitude(sources, k), rel=0.10)
 
 
+@pytest.mark.parametrize("k", [40, 65])
+def test_the_queue_of_two_connections_oscillates_about_a_quarter_less(k: int) -> None:
+    measured = np.mean([amplitude(scenario(2, f"{k} cells", seed=seed)) for seed in (1, 2)])
+    assert measured == pytest.approx(0.75 * published_amplitude(2, k), rel=0.10)
+
+
 def test_a_seventh_of_the_bandwidth_delay_product_keeps_the_link_of_two_connections_busy() -> None:
     assert queue(scenario(2, k="12 cells"))[1].min() > 0
     assert queue(scenario(2, k="2 cells"))[1].min() == 0

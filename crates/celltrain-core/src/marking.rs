@@ -16,7 +16,8 @@ use crate::error::Fault;
 use crate::rng::Stream;
 use crate::threshold::Threshold;
 
-/// When a port marks packets. With `k_min` alone it marks every packet that finds more cells waiting (a step).
+/// Conditions under which a port marks packets. With `k_min` alone, it marks every packet that finds more cells waiting (a
+/// step).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Marking")]
@@ -35,7 +36,7 @@ pub struct MarkingConfig {
     #[serde(default = "one")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub weight: f64,
-    /// Whether the queue is that which a packet finds on arrival or leaves behind.
+    /// The instant at which a packet is marked.
     #[serde(default)]
     pub at: MarkedAt,
     /// The cells that are counted.

@@ -825,11 +825,11 @@ Counted: TypeAlias = Literal["port", "queue", "memory"]
 
 
 class Marking(Model):
-    """When a port marks packets. With `k_min` alone it marks every packet that finds more cells waiting (a step)."""
+    """Conditions under which a port marks packets. With `k_min` alone, it marks every packet that finds more cells
+    waiting (a step).
+    """
 
-    at: MarkedAt = Field(
-        default="enqueue", description="Whether the queue is that which a packet finds on arrival or leaves behind."
-    )
+    at: MarkedAt = Field(default="enqueue", description="The instant at which a packet is marked.")
     k_max: Threshold | None = Field(
         default=None,
         description=(
