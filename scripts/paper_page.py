@@ -197,8 +197,7 @@ def own_numbers(answer: dict[str, Any], paper: Paper) -> str:
     *fewer, most = sorted(seeds)
     count = " or ".join([*map(str, fewer), seed_count(most)])
     parts = [
-        f"Means of {count} (version {answer['build']['version']}) are given \u00b1 half of the 95 % interval (Student's t), "
-        "unless all seeds agree."
+        f"Means of {count} (version {answer['build']['version']}), \u00b1 half of the 95 % interval (Student's t)."
     ]
     defined: set[str] = set()
     for table in paper.tables:
