@@ -57,7 +57,7 @@ def tune_study(_: int, __: int) -> Iterable[str]:
 
 
 def formulas(count: int, seed: int) -> Iterable[str]:
-    """Checks COUNT formulas, and runs a tenth as many."""
+    """Checks COUNT formulas, and runs a tenth of this number."""
     yield (
         f"CELLTRAIN_FORMULAS={count} CELLTRAIN_FORMULAS_SEED={seed} cargo test --release "
         "--package celltrain-formula --lib bytecode -- --nocapture"

@@ -335,7 +335,7 @@ def exported(names: list[str], module: str) -> str:
 
 
 def main() -> None:
-    """Writes the files, or compares them with `--check`."""
+    """Writes the files or, with `--check`, compares them with the existing ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="change nothing; exit with 1 when the file is stale")
     parser.add_argument("--schema", type=Path, help="read the schema from this file instead of from the built core")

@@ -1,4 +1,4 @@
-"""Writes the pages with lists, `docs/models.md` and `docs/api.md`, and the figures of `docs/gallery.md`.
+"""Writes the list pages (`docs/models.md` and `docs/api.md`) and the figures of `docs/gallery.md`.
 
 python scripts/site_pages.py              writes both pages
 python scripts/site_pages.py --check      exits with 1 if one is stale

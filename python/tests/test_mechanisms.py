@@ -39,7 +39,7 @@ def headed(page: Path) -> dict[str, str]:
 
 @cache
 def table() -> dict[str, list[str]]:
-    """Cells of the rows in the table of choices (choice and default, weight, key), keyed by the choice's id."""
+    """The rows of the table of choices, by the choice's id: the text of the columns choice and default, weight, and key."""
     rows = re.findall(r"^\| \[?(A-\d\d)\]?(?:\([^)]*\))? \| (.*) \|$", PAGE.read_text(), flags=re.MULTILINE)
     assert len(dict(rows)) == len(rows), "the table has an id twice"
     return {choice: cells.split(" | ") for choice, cells in rows}

@@ -91,7 +91,7 @@ indices! {
     /// A host, a switch or an edge device of a network.
     NodeIndex;
 
-    /// A merge of VCs of a network.
+    /// A merge of VCs in a network.
     MergeIndex;
 
     /// A memory that output ports of one switch share.

@@ -192,8 +192,8 @@ impl RateControl {
         self.shaped(link).keeps_rate(label, &rm)
     }
 
-    /// Handles RM cell `number` at the end of the loop of `vc` at `now`. A cell that is turned around is queued where
-    /// the other direction is shaped. A cell that is back at its source sets the rate there.
+    /// Handles RM cell `number`, which reaches an end of `vc`'s control loop at `now`. If it turns around there, it
+    /// joins the queue of the shaper for the other direction. If it is back at its source, it sets the source's rate.
     pub fn deliver(&mut self, vc: VcIndex, number: FrameNumber, turned: Option<RmCell>, now: Time) {
         let rm = self.rm_content(vc, number);
         let of_vc = self.of_mut(vc);

@@ -69,12 +69,13 @@ def run(
         fingerprints: With --seeds: list the fingerprint of each run, as --json always does.
 
     Output:
-        trace (SERIES): Series to record, with commas: queue, occupancy, cwnd, delivered, acr, edge, memory.
+        trace (SERIES): Series to record, separated by commas: queue, occupancy, cwnd, delivered, acr, edge, memory.
         step (TIME): Time between samples, such as 1ms.
-        port (NAME): Record queue, occupancy, events and captured cells at this port, not at the bottleneck. May be
+        port (NAME): Record queue, occupancy, events and captured cells at this port instead of the bottleneck. May be
             repeated.
         out (DIR): Write result, tables and series there.
-        plot (PICTURE): Draw the series there, queue and cwnd without --trace; with --seeds the means: .svg, .pdf or .png.
+        plot (PICTURE): Draw the series to this file (.svg, .pdf or .png): queue and cwnd without --trace. With --seeds,
+            draw the means.
 
     Events and packets:
         events (DIR): Write the events of the run there, one table for each kind.

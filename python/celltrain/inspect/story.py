@@ -286,7 +286,7 @@ class _Story:
     # Losses.
 
     def _fate(self, place: int) -> int | None:
-        """Returns the index of the event with which a frame was lost; None if it was not recorded."""
+        """Returns the index of the event at which a frame was lost; None if that event was not recorded."""
         return self.fates.by_frame.get(self.history.frame_of(place))
 
     def _when(self, place: int) -> float:

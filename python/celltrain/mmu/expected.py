@@ -227,7 +227,7 @@ class Calculator:
         self.rows = thresholds(loaded, generation=chip).rows
 
     def group(self, profile: str | None, priority: int) -> Limits | None:
-        """Returns the thresholds of a lossless group at a speed and length of cable, such as `800000_5m`."""
+        """Returns the thresholds of a lossless group for a port speed and cable length, such as `800000_5m`."""
         rows = [row for row in self.rows if row.limits.pause is not None]
         here = [row for row in rows if profile is None or f"{row.speed}_{row.cable}" == profile]
         of_group = [row for row in here if priority in (numbers(row.group or "", MOST_GROUP) or ())]

@@ -217,7 +217,7 @@ def named(text: str, known: Sequence[str]) -> list[str]:
     stem, first, last = several[1], int(several[2]), int(several[3])
     if first > last:
         raise MeasureError(f"{text!r} is an empty range: put the lower number first")
-    # Check the length before expanding the range: it could exceed any memory.
+    # Check the length before expanding the range, which might not fit in memory.
     if last - first >= len(known):
         raise MeasureError(f"{text!r} is a range of {last - first + 1:,} names, but there are only {len(known):,}")
     there = set(known)

@@ -32,7 +32,7 @@ class Quantity:
     example: str
 
     def read(self, text: str) -> Fraction:
-        """Returns the value in `unit`; raises `ValueError` with a clause that follows "is not"."""
+        """Returns the value in `unit`. The message of a `ValueError` completes a sentence that begins "... is not"."""
         match = re.fullmatch(r"\s*([0-9_]*\.?[0-9_]+|[0-9_]+\.)\s*(\w+)\s*", text)
         if match is None or match[2] not in self.units:
             raise ValueError(self.expected)

@@ -1152,7 +1152,9 @@ class Dfba(Model):
         ),
     )
     z: float = Field(
-        default=1.5, ge=1.0, description="Z: a VC with more than `z` times its threshold waiting may not start a frame."
+        default=1.5,
+        ge=1.0,
+        description="Z: a VC may not start a frame if it has more waiting cells than `z` times its threshold.",
     )
     _former_names: ClassVar[dict[str, str]] = {"congestion_threshold_cells": "congestion_threshold"}
 

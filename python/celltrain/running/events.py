@@ -1,4 +1,4 @@
-"""Events and captures of a run, written during the run: tables by kind, to be read again, and Wireshark files."""
+"""Events and captures, written during a run: one table per kind of event, which can be read back, and Wireshark files."""
 
 from __future__ import annotations
 

@@ -540,8 +540,8 @@ impl Memory {
         self.pools.iter().filter_map(|pool| pool.policy.next_time()).min()
     }
 
-    /// Lets the policies that are due act. Called after the service of an instant until it returns `None`; the caller
-    /// removes each cell as after [`Offer::PushOut`].
+    /// Lets each policy act that is due. After everything at an instant has been served, the caller calls this
+    /// repeatedly until it returns `None`, and removes each returned cell as it does after [`Offer::PushOut`].
     pub fn on_time(&mut self, now: Time) -> Option<Removal> {
         for pool in &mut self.pools {
             while pool.policy.next_time().is_some_and(|time| time <= now) {

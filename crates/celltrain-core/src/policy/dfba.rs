@@ -34,7 +34,7 @@ pub struct Config {
     #[serde(default)]
     #[schemars(extend("x-former-name" = "congestion_threshold_cells"))]
     pub congestion_threshold: Option<Threshold>,
-    /// Z: a VC with more than `z` times its threshold waiting may not start a frame.
+    /// Z: a VC may not start a frame if it has more waiting cells than `z` times its threshold.
     #[serde(default = "z")]
     #[schemars(range(min = 1.0), extend("x-expect" = "a factor (above 1)"))]
     pub z: f64,

@@ -350,7 +350,7 @@ impl Admission {
         }
     }
 
-    /// Returns the fate of each VC's cells, by label, if these numbers of cells are waiting.
+    /// Returns the fate of each VC's cells, by label, for given numbers of waiting cells.
     pub(crate) fn counters<'a>(&'a self, waiting: &'a TiSlice<Label, u32>) -> impl Iterator<Item = PortCounters> + 'a {
         let all = self.vcs.iter().zip(&self.refused).zip(waiting);
         all.map(|((vc, refused), &waiting)| PortCounters {

@@ -107,7 +107,7 @@ pub enum PortEvent<'a> {
     Admitted,
 }
 
-/// The buffer that a policy sees, without the cells of each VC.
+/// The buffer as a policy sees it, without the per-VC cell counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffer {
     /// X.

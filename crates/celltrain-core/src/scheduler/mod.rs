@@ -114,7 +114,8 @@ pub trait Scheduler: Send {
     /// Sends the next `cells` cells. At least that many cells are waiting, and none arrive meanwhile.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
-    /// Serves a cell that arrives at `queue` when all `queues` queues are empty, and leaves before another arrives.
+    /// Serves a lone cell: it arrives at `queue` when all queues are empty (`queues` is their number), and it leaves
+    /// before the next cell arrives.
     fn serve_alone(&mut self, queue: usize, queues: usize)
     where
         Self: Sized,

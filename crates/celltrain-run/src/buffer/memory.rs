@@ -19,7 +19,7 @@ pub struct SharedMemory {
     pub name: String,
     /// Number of its cells.
     pub cells: u32,
-    /// Names of its queues: the link, and the priority unless it is 0.
+    /// Names of its queues. Each consists of the link and, unless it is 0, the priority.
     pub queues: Vec<String>,
     /// Number of steps up to each instant.
     pub steps: Vec<i32>,

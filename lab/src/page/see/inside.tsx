@@ -102,7 +102,7 @@ export function Inside(): JSX.Element {
   );
 }
 
-/** Maximum length of a title. A name from a link may be very long. */
+/** Maximum length of a title. A name that comes from a URL may be very long. */
 const MOST_TITLE = 60;
 
 /** Shows the title of the run in one line, with the progress of the next run. */

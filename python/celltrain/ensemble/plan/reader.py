@@ -46,7 +46,7 @@ COLUMNS = (
 NO_AXES = {"seed": "cannot be varied here; use [seeds]", "name": "is not a setting of a run"}
 #: Maximum ratio of the ends of a logarithmic range, so that it fits in a float.
 MOST_RATIO = 10**300
-#: Maximum number of points that a message prints.
+#: Largest number of points that is written out in a message.
 MOST_COUNTED = 10**30
 #: Maximum number of measures of a plan.
 MOST_MEASURES = 1000

@@ -25,7 +25,7 @@ registry! {
         cubic: Cubic,
         /// cwnd shrinks by half the share of marked segments (RFC 8257); it needs `ecn = "on"`.
         dctcp: Dctcp,
-        /// cwnd follows your own formulas (`formula` of the TCP).
+        /// cwnd follows your own formulas (the TCP's key `formula`).
         formula: Formula,
     }
 
