@@ -409,7 +409,7 @@ impl TcpOptions {
         faults
     }
 
-    /// Returns the faults of the window formulas, by key in their table.
+    /// Returns the faults of the window formulas, each with its key in their table.
     pub fn check_formula(&self) -> Vec<Fault> {
         self.formula.as_ref().map(|formula| formula.check(self.mss.bytes)).unwrap_or_default()
     }
