@@ -25,7 +25,7 @@ from pathlib import Path
 
 from small_sweep import SCENARIO
 
-#: Ways in which a process uses two stores, given their paths.
+#: Programs that use two stores, given their paths.
 USES = {
     "tables": "for s in stores: s.table(); s.wide()",
     "summaries": "for s in stores: s.summary()",

@@ -1,4 +1,4 @@
-"""Writes python/celltrain/ensemble/plan/plan.schema.json, the JSON Schema of plans, from the forms that read them.
+"""Writes python/celltrain/ensemble/plan/plan.schema.json, the JSON Schema of plans, from the classes that read them.
 
     python scripts/plan_schema.py            writes the file
 

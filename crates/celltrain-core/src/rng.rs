@@ -42,7 +42,7 @@ impl Stream {
         result
     }
 
-    /// Returns a whole number below `bound`, all equally likely (Lemire's multiplication with rejection).
+    /// Returns a uniformly distributed integer below `bound` (Lemire's multiplication with rejection).
     #[inline]
     #[expect(clippy::arithmetic_side_effects, reason = "32 bits by 32 bits; the bound is positive")]
     pub fn below(&mut self, bound: u32) -> u32 {

@@ -55,7 +55,8 @@ pub struct Faults {
     count: usize,
 }
 
-/// Maximum number of faults stored. Nobody would read more, and they probably come from a faulty program.
+/// Maximum number of faults stored. Nobody would read more, and a longer list probably means that a program wrote the
+/// scenario and has a fault.
 pub const MAX_FAULTS: usize = 1000;
 
 impl Faults {

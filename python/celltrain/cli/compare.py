@@ -50,7 +50,7 @@ def compare(
         names (NAMES): Names of the FILEs in the table and the figure, or of the values that are compared, separated by commas.
 
     Ensemble:
-        seeds (N): Runs of each.
+        seeds (N): Number of runs of each.
         show_all: Show goodput, losses and timeouts as well, which are always measured.
 
     Output:

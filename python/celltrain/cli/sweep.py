@@ -159,7 +159,7 @@ def tune(
     """Search parameters for the front of two measures. Ctrl-C keeps what is done; --resume goes on.
 
     Ensemble:
-        resume: Continue with the folder's trials.
+        resume: Continue from the trials already in the folder.
         dry_run: Print how many runs there are, and estimate their time.
 
     Output:

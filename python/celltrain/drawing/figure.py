@@ -77,7 +77,7 @@ FIGURES = (".svg", ".pdf", ".png")
 
 
 def refuse_other(file: str | os.PathLike[str], option: str = "plot") -> None:
-    """Raises `InputError` if a file name does not end in a figure format."""
+    """Raises `InputError` if a file name does not have the extension of a figure format."""
     if Path(file).suffix.lower() not in FIGURES:
         raise InputError.saying(f"Cannot draw {shown(file)}: use .svg, .pdf or .png.", key=option)
 

@@ -184,7 +184,7 @@ class Document:
 
 
 def _section(root: Document, chip: Generation, wanted: str | None) -> tuple[str, Document]:
-    """Returns the section to compare and its name; raises `InputError`."""
+    """Returns the section to compare and its name. Raises `InputError` if there is no such section."""
     chips = root.tables.get("qos_params", root).tables
     inner = chips[chip.short].tables if chip.short in chips else None
     if inner is None:

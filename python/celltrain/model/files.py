@@ -189,7 +189,7 @@ def replace(path: Path, content: str | bytes) -> None:
 def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Opens a file that the user names for writing. If it is a link, opens its target.
 
-    Raises `OutputError` unless the file is regular or new.
+    Raises `OutputError` unless the file is a regular file or does not exist yet.
     """
     target = Path(path)
     with writing(path):

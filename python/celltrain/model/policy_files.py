@@ -177,7 +177,7 @@ def read(
 
 
 def _of_words(text: str) -> dict[str, Any]:
-    """Parses a policy such as `epd:threshold=80%`; the `InputError` also says that no such file exists."""
+    """Parses a policy such as `epd:threshold=80%`. If it cannot, the `InputError` also says that there is no such file."""
     try:
         return grammar.choice(text, shipped.policies(), "policy")
     except ValueError as error:

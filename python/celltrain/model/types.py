@@ -393,6 +393,11 @@ class TcpOptions(Model):
     congestion: Congestion = Field(
         default="jacobson", description="Growth of cwnd in congestion avoidance, and its reduction after congestion."
     )
+    dctcp_gain: float = Field(
+        default=0.0625,
+        le=1,
+        description="g: weight of the newest window in DCTCP's estimate of the share of marked segments.",
+    )
     delayed_acks: DelayedAcks = Field(
         default="off", description="When the receiver acknowledges segments that arrive in order."
     )
@@ -1139,7 +1144,7 @@ class Dfba(Model):
     congestion_threshold: Threshold | None = Field(
         default=None,
         description=(
-            "R: the number of cells in the buffer from which a VC that has reached its threshold may not start a "
+            "R: the occupancy of the buffer at which a VC that has reached its threshold may no longer start a "
             "frame; the whole buffer when absent."
         ),
     )
@@ -1247,7 +1252,9 @@ class Formula(Model):
         default_factory=dict,
         description="New values of state when the first cell of a frame arrives, before the decision.",
     )
-    on_refusal: dict[str, str] = Field(default_factory=dict, description="New values of state when a frame is refused.")
+    on_refusal: dict[str, str] = Field(
+        default_factory=dict, description="New values of state variables when a frame is refused."
+    )
     state: dict[str, FormulaStart] = Field(
         default_factory=dict, description="State variables of the port, by name, each with its initial value."
     )
@@ -1457,7 +1464,7 @@ PolicyScope: TypeAlias = Literal["port", "memory"]
 
 
 class CompleteSharing(Model):
-    """Complete sharing: a cell enters while the pool has a place.
+    """Complete sharing: a cell enters while the pool has room.
 
     Source: Irland 1978, section II.
     """

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from celltrain.running.statistics import Steady
 
 ENGINES = ("fast", "reference")
-#: Number of ports that a message lists, and that a card shows.
+#: Maximum number of ports that a message lists, and that a card shows.
 MOST_PORTS, MOST_PORTS_SHOWN = 8, 4
 
 

@@ -1,4 +1,4 @@
-//! Runs the scenario from the page of the new model for a short time on both engines.
+//! Briefly runs, on both engines, the scenario shown on the page about the new model.
 
 use celltrain_core::engine::Engine;
 use celltrain_core::tcp::Congestion;

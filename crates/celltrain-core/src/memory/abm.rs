@@ -182,7 +182,7 @@ mod tests {
         let mut pool = Pool::with_queues(&config.into(), 100, &queues);
         assert_eq!(fill(&mut pool, &[0]), [50, 0]);
         assert_eq!(pool.threshold(1), 50.0, "the other priority has no congested queue");
-        // No cell left in the interval. Both shares are then the smallest possible with two priorities, a half.
+        // No cell departed during the interval. Both shares are then one half, the smallest possible with two priorities.
         pool.act_at(Time::default() + Span(100));
         assert_eq!(pool.threshold(1), 25.0);
         // In the next interval, queue 0 sends 25 cells, a quarter of the port's capacity. That is less than the

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Configure, Hooks, MemoryPolicy, PoolInfo, PoolQueue, Verdict, View};
 
-/// Complete sharing: a cell enters while the pool has a place.
+/// Complete sharing: a cell enters while the pool has room.
 ///
 /// Source: Irland 1978, section II.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
     use crate::memory::tests::{Pool, fill};
 
-    /// Returns how many cells each of `saturated` queues holds in the end if cells arrive for all of them in turn.
+    /// Returns how many cells each queue finally holds if cells arrive in turn for `saturated` queues.
     fn settled(alpha: f64, arriving_cell: ArrivingCell, cells: u32, saturated: u32) -> Vec<u32> {
         let config = Config { alpha, arriving_cell };
         let queues: Vec<u32> = (0..saturated).collect();

@@ -29,8 +29,8 @@ pub struct Config {
     /// To give a VC the share `W_i` of the link, set `W_i` R.
     #[schemars(extend("x-unit" = "cells"))]
     pub thresholds: PerVc,
-    /// R: the number of cells in the buffer from which a VC that has reached its threshold may not start a frame; the
-    /// whole buffer when absent.
+    /// R: the occupancy of the buffer at which a VC that has reached its threshold may no longer start a frame; the whole
+    /// buffer when absent.
     #[serde(default)]
     #[schemars(extend("x-former-name" = "congestion_threshold_cells"))]
     pub congestion_threshold: Option<Threshold>,

@@ -55,7 +55,7 @@ pub struct Table {
     /// New values of state when a frame is admitted.
     #[serde(default)]
     pub on_admission: BTreeMap<String, String>,
-    /// New values of state when a frame is refused.
+    /// New values of state variables when a frame is refused.
     #[serde(default)]
     pub on_refusal: BTreeMap<String, String>,
     /// New values of state when a cell leaves the queue.

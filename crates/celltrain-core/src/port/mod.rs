@@ -139,7 +139,7 @@ pub struct Port {
     tracker: QueueTracker,
     /// Cells that can be sent, if the port is first in, first out.
     fifo: VecDeque<Cell>,
-    /// The queues used instead if the port is not first in, first out.
+    /// The queues used in place of `fifo` by other schedulers.
     queues: Option<CellQueues>,
     /// By label: the cells of an incomplete frame; `None` for a VC that does not merge.
     held: TiVec<Label, Option<Vec<Cell>>>,

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::congestion::formula;
+use super::congestion::{dctcp, formula};
 use super::{Congestion, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
@@ -76,6 +76,9 @@ pub struct TcpOptions {
     pub initial_window: u32,
     /// Whether marked packets reduce cwnd (explicit congestion notification).
     pub ecn: Ecn,
+    /// g: weight of the newest window in DCTCP's estimate of the share of marked segments.
+    #[schemars(range(max = 1), extend("x-expect" = "a number above 0 and at most 1"))]
+    pub dctcp_gain: f64,
     /// For experiments: damages a segment in transit each time the window, min(cwnd, rwnd), reaches this many bytes.
     /// When absent, no segment is damaged.
     pub lose_at_window: Option<Bytes>,
@@ -113,6 +116,7 @@ impl Default for TcpOptions {
             pacing_rate: None,
             initial_window: 1,
             ecn: Ecn::default(),
+            dctcp_gain: dctcp::GAIN,
             lose_at_window: None,
         }
     }
@@ -371,6 +375,9 @@ impl TcpOptions {
             let problem = format!("is outside 1 to {MAX_INITIAL_WINDOW} segments");
             refuse("initial_window", self.initial_window.to_string(), problem);
         }
+        if !(self.dctcp_gain > 0.0 && self.dctcp_gain <= 1.0) {
+            refuse("dctcp_gain", format!("{:?}", self.dctcp_gain), "is not above 0 and at most 1".into());
+        }
         if self.congestion.needs_exact_echo() && self.ecn == Ecn::Off {
             let problem = format!("sees no marks; write ecn = \"on\" for congestion = \"{}\"", self.congestion.name());
             refuse("ecn", "\"off\"".into(), problem);
@@ -409,7 +416,7 @@ impl TcpOptions {
         faults
     }
 
-    /// Returns the faults of the window formulas, by key in their table.
+    /// Returns the faults of the window formulas, each with its key in their table.
     pub fn check_formula(&self) -> Vec<Fault> {
         self.formula.as_ref().map(|formula| formula.check(self.mss.bytes)).unwrap_or_default()
     }

@@ -217,7 +217,7 @@ fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
     }
 }
 
-/// Checks that every variant with fast recovery delivers `constant` / sqrt(p) segments per round trip, with a loss for
+/// Checks that every variant with fast recovery delivers `constant` / sqrt(p) segments per round trip, with one loss
 /// every 1/p segments. `is_lost` receives the number of the transmission, 1/p and a random stream.
 fn follows_the_square_root_law(
     constant: f64,

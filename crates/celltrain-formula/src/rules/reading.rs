@@ -188,7 +188,7 @@ impl<'a> Reading<'a> {
     fn infer(&mut self) {
         while let Some((word, kind)) = self.inferred() {
             self.vocabulary.words[word].kind = kind;
-            // Constants computed from this name may have another unit now.
+            // Constants computed from this name may now have a different unit.
             for word in 0..self.vocabulary.words.len() {
                 let key = format!("constants.{}", self.vocabulary.words[word].name);
                 let kind = self.trees.get(&key).and_then(|tree| self.vocabulary(On::Start).check(tree).ok());

@@ -119,7 +119,7 @@ pub(super) struct Names {
     /// Names of VCs, then names of merges.
     pub(super) port_vcs: Arc<[String]>,
     pub(super) ports: Arc<[String]>,
-    /// Names of the pools of all memories: the memory and the pool.
+    /// Names of the pools of all memories, each made of the names of the memory and the pool.
     pub(super) pools: Arc<[String]>,
 }
 

@@ -75,7 +75,7 @@ impl Draws {
         Value::Object(policy)
     }
 
-    /// Draws a congestion control of random formulas with consistent units, for segments of `mss` bytes.
+    /// Generates a congestion control with random formulas of consistent units, for segments of `mss` bytes.
     pub(crate) fn control(&mut self, mss: u64) -> Value {
         let pure = Kind::Number(Some(Unit::NONE));
         let own = |name: &str, kind: Kind| Sample { name: name.into(), kind, by_vc: false };

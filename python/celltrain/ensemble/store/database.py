@@ -108,7 +108,7 @@ class Totals(NamedTuple):
 
 
 class Database:
-    """A connection to the file of a store, to read or to write."""
+    """A connection to a store's file, for reading or writing."""
 
     def __init__(self, path: Path, *, write: bool = False) -> None:
         """Opens an existing file; raises `StoreError`."""

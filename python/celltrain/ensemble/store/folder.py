@@ -83,7 +83,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Lock:
-    """Lock held by the process that writes a store or a search. Released when the process ends, for whatever reason."""
+    """Lock held by the process that writes a store or the folder of a search. Released when the process ends, for whatever reason."""
 
     def __init__(self, path: Path, what: str = "sweep") -> None:
         try:

@@ -117,7 +117,7 @@ class StoredRuns(RunTable):
         )
 
     def measure(self, name: str) -> Column:
-        """Returns a measure as described in the store."""
+        """Returns the store's description of a measure."""
         return Column(name=name, kind="float64", **self.manifest["units"][name])
 
     def _columns(

@@ -266,7 +266,7 @@ class Search:
     def _warnings(
         self, configuration: int, chosen: Sequence[Numbers], searched: Searched, tail_drop: float | None
     ) -> Iterator[str]:
-        """Yields a warning for each setting on the front that carries much less than tail drop.
+        """Yields a warning for each setting on the Pareto front whose goodput is far below that of tail drop.
 
         A policy that carries almost nothing can still be best in an objective such as fairness.
         """

@@ -8,8 +8,8 @@ use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;
 use crate::units::Clock;
 
-/// g: the weight of a window in the estimate (RFC 8257, 3.3: 1/16).
-const G: f64 = 1.0 / 16.0;
+/// g of RFC 8257 (3.3).
+pub const GAIN: f64 = 1.0 / 16.0;
 
 /// DCTCP. Growth, and the reduction after a loss, are Jacobson's (RFC 8257, 3.3 and 3.5).
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub struct Dctcp {
     usual: Jacobson,
     /// DCTCP.Alpha: the estimated share of marked segments.
     alpha: f64,
+    /// g: the weight of a window in the estimate.
+    gain: f64,
     /// Segments acknowledged in this window, and those of them that were marked.
     acked: f64,
     marked: f64,
@@ -45,7 +47,7 @@ impl CongestionControl for Dctcp {
     fn on_window_acknowledged(&mut self) {
         if self.acked > 0.0 {
             let m = self.marked / self.acked;
-            self.alpha = self.alpha * (1.0 - G) + G * m;
+            self.alpha = self.alpha * (1.0 - self.gain) + self.gain * m;
         }
         (self.acked, self.marked) = (0.0, 0.0);
     }
@@ -55,7 +57,7 @@ impl Dctcp {
     /// Creates the control of a connection with these options.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         // RFC 8257, 3.3: the estimate starts at 1.
-        Self { usual: Jacobson::new(options, clock), alpha: 1.0, acked: 0.0, marked: 0.0 }
+        Self { usual: Jacobson::new(options, clock), alpha: 1.0, gain: options.dctcp_gain, acked: 0.0, marked: 0.0 }
     }
 }
 
