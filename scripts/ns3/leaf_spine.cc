@@ -2,7 +2,7 @@
 //
 // Hosts have the numbers 1 to leaves * hosts, leaf by leaf. The list of flows is a CSV file with the header
 // `start_s,source,destination,bytes`, in the order of the starts. Two further columns, `spine` and `ack_spine`, may name
-// the spine switches (from 1) of the data and of the acknowledgements. Otherwise a hash of addresses and ports selects
+// the spine switches (from 1) of the data and of the acknowledgements; 0 means any. Otherwise a hash of addresses and ports selects
 // them. A flow is a TCP connection of its own that is closed after its last byte.
 //
 // The program writes the times of each flow into a CSV file and a summary in JSON to the standard output. It traces and
@@ -36,6 +36,7 @@
 #include "ns3/traffic-control-helper.h"
 #include "ns3/uinteger.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -85,8 +86,9 @@ AddressOfHost(uint32_t host)
 uint32_t
 SelectPath(uint32_t source, uint32_t destination, uint16_t sourcePort, uint16_t destinationPort, uint32_t paths)
 {
-    // The finalizer of SplitMix64.
-    uint64_t x = (uint64_t(source) << 32 | destination) ^ (uint64_t(sourcePort) << 16 | destinationPort) * 0x9e3779b97f4a7c15;
+    // The finalizer of SplitMix64 mixes the bits.
+    const uint64_t ports = uint64_t(sourcePort) << 16 | destinationPort;
+    uint64_t x = (uint64_t(source) << 32 | destination) ^ (ports * 0x9e3779b97f4a7c15);
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
     x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
     x ^= x >> 31;
