@@ -13,8 +13,8 @@ Each flow is a TCP connection of its own with a given start, path and size. In n
 celltrain its data starts later by the time of a handshake on empty links. The completion time is the time from the
 start of the handshake to the last acknowledgement.
 
-The program for ns-3 is scripts/ns3/leaf_spine.cc. It needs g++ and ns-3 3.37 (Debian's package libns3-dev, in which logs
-are compiled in but switched off). Without them, the script compares nothing and succeeds.
+The program for ns-3 is scripts/ns3/leaf_spine.cc. It needs g++ and ns-3 3.37 (Debian's package libns3-dev, in which
+logs are compiled in but switched off). Without them, the script compares nothing and succeeds.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ INITIAL_WINDOW = 10
 MINIMUM_RTO_MS = 10
 VARIANTS = ("dctcp", "newreno")
 
-# Cumulative distribution of the sizes of flows in a web search cluster, in bytes: Alizadeh and others, "Data Center TCP
-# (DCTCP)", SIGCOMM 2010, Figure 4, as their later simulations read it (pFabric, SIGCOMM 2013).
+# Cumulative distribution of the sizes of flows in a web search cluster, in bytes: Alizadeh and others, "Data Center
+# TCP (DCTCP)", SIGCOMM 2010, Figure 4, as their later simulations read it (pFabric, SIGCOMM 2013).
 WEB_SEARCH = (
     (1, 0.0),
     (10_000, 0.15),

@@ -2,8 +2,8 @@
 //
 // Hosts have the numbers 1 to leaves * hosts, leaf by leaf. The list of flows is a CSV file with the header
 // `start_s,source,destination,bytes`, in the order of the starts. Two further columns, `spine` and `ack_spine`, may name
-// the spine switches (from 1) of the data and of the acknowledgements; 0 means any. Otherwise a hash of addresses and ports selects
-// them. A flow is a TCP connection of its own that is closed after its last byte.
+// the spine switches (from 1) of the data and of the acknowledgements. If they are absent or 0, a hash of addresses and
+// ports selects a spine switch. A flow is a TCP connection of its own that is closed after its last byte.
 //
 // The program writes the times of each flow into a CSV file and a summary in JSON to the standard output. It traces and
 // logs nothing during the run.
