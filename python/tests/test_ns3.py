@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+pytestmark = pytest.mark.slow
+PROGRAM = [sys.executable, str(ROOT / "scripts" / "ns3_comparison.py")]
+
+
+def is_installed() -> bool:
+    if shutil.which("g++") is None or shutil.which("pkg-config") is None:
+        return False
+    return subprocess.run(["pkg-config", "--exists", "ns3-core"], check=False).returncode == 0
+
+
+@pytest.mark.skipif(not is_installed(), reason="ns-3 is not installed (Debian's package libns3-dev)")
+def test_flows_take_as_long_as_in_ns_3():
+    done = subprocess.run(PROGRAM, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_without_ns_3_the_comparison_is_skipped_with_a_message(tmp_path):
+    done = subprocess.run(PROGRAM, capture_output=True, text=True, timeout=60, env={"PATH": str(tmp_path)})
+    assert done.returncode == 0
+    assert "skipped: ns-3 or g++ is not installed" in done.stdout
