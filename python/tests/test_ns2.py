@@ -12,13 +12,13 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed (the command ns; Debian's package ns2)")
 def test_our_tcp_agrees_with_that_of_ns_2():
-    program = [sys.executable, str(ROOT / "scripts" / "ns2_comparison.py")]
+    program = [sys.executable, str(ROOT / "peers" / "ns2.py")]
     done = subprocess.run(program, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_without_ns_2_the_comparison_is_skipped_with_a_message(tmp_path):
-    program = [sys.executable, str(ROOT / "scripts" / "ns2_comparison.py")]
+    program = [sys.executable, str(ROOT / "peers" / "ns2.py")]
     done = subprocess.run(program, capture_output=True, text=True, timeout=60, env={"PATH": str(tmp_path)})
     assert done.returncode == 0
     assert "skipped: ns-2 is not installed" in done.stdout

@@ -8,7 +8,7 @@ import pytest
 from conftest import ROOT
 
 pytestmark = pytest.mark.slow
-PROGRAM = [sys.executable, str(ROOT / "scripts" / "ns3_comparison.py")]
+PROGRAM = [sys.executable, str(ROOT / "peers" / "ns3.py")]
 
 
 def is_installed() -> bool:

@@ -1,4 +1,4 @@
-// A leaf-spine network in ns-3 that carries a given list of flows. `scripts/ns3_comparison.py` compiles and runs it.
+// A leaf-spine network in ns-3 that carries a given list of flows. `peers/ns3.py` compiles and runs it.
 //
 // Hosts have the numbers 1 to leaves * hosts, leaf by leaf. The list of flows is a CSV file with the header
 // `start_s,source,destination,bytes`, in the order of the starts. Two further columns, `spine` and `ack_spine`, may name

@@ -1,7 +1,7 @@
 """Compares a packet network in celltrain and in ns-2: Reno, NewReno and SACK, by goodput and congestion window.
 
-    python scripts/ns2_comparison.py            runs both, prints a table, exits with 1 if they disagree
-    python scripts/ns2_comparison.py --page     also writes the table into docs/tcp-verification.md
+    python peers/ns2.py            runs both, prints a table, exits with 1 if they disagree
+    python peers/ns2.py --page     also writes the table into docs/tcp-verification.md
 
 ns-2 (the command `ns`; Debian's package ns2) has no cells. The network is therefore one in which cells make no
 difference. Every segment and every acknowledgement is a frame of two cells and a packet of 106 bytes, and EPD loses

@@ -1,9 +1,9 @@
 """Compares a leaf-spine network under TCP flows in celltrain and in ns-3: completion times, packets and CPU time.
 
-    python scripts/ns3_comparison.py               compares a few flows, exits with 1 if the simulators disagree
-    python scripts/ns3_comparison.py --load 10     also compares 10 simulated ms at a load of 0.6
-    python scripts/ns3_comparison.py --load 500 --page    also writes that table into docs/performance.md
-    python scripts/ns3_comparison.py --flows FILE --load 500    takes the flows from a CSV file
+    python peers/ns3.py                          compares a few flows, exits with 1 if the simulators disagree
+    python peers/ns3.py --load 10                also compares 10 simulated ms at a load of 0.6
+    python peers/ns3.py --load 500 --page        also writes that table into docs/performance.md
+    python peers/ns3.py --flows FILE --load 500    takes the flows from a CSV file
 
 The network has two leaf switches with 16 hosts each and four spine switches. Hosts have links of 10 Gb/s, and leaf
 switches have links of 40 Gb/s to each spine switch, so that the network is not oversubscribed. Frames in ns-3 are a few
@@ -13,7 +13,7 @@ Each flow is a TCP connection of its own with a given start, path and size. In n
 celltrain its data starts later by the time of a handshake on empty links. The completion time is the time from the
 start of the handshake to the last acknowledgement.
 
-The program for ns-3 is scripts/ns3/leaf_spine.cc. It needs g++ and ns-3 3.37 (Debian's package libns3-dev, in which
+The program for ns-3 is peers/leaf_spine.cc. It needs g++ and ns-3 3.37 (Debian's package libns3-dev, in which
 logs are compiled in but switched off). Without them, the script compares nothing and succeeds.
 """
 
@@ -42,7 +42,7 @@ import celltrain as ct
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "performance.md"
 BEGIN, END = "<!-- ns3:begin -->", "<!-- ns3:end -->"
-SOURCE = ROOT / "scripts" / "ns3" / "leaf_spine.cc"
+SOURCE = ROOT / "peers" / "leaf_spine.cc"
 LIBRARIES = ("internet", "traffic-control", "point-to-point", "network", "core")
 
 LEAVES = 2
@@ -514,7 +514,7 @@ The median of the differences in completion time is {medians}. The means are tho
 simulators. In ns-3 a handshake opens each connection. In celltrain the data starts later by the time of a handshake on
 empty links."""
     paragraphs = [textwrap.fill(" ".join(text.split()), 120) for text in (network, times)]
-    command = f"```sh\npython scripts/ns3_comparison.py --load {milliseconds:g}\n```"
+    command = f"```sh\npython peers/ns3.py --load {milliseconds:g}\n```"
     return "\n\n".join([paragraphs[0], benchmark_table(benchmarks, version), paragraphs[1], command])
 
 
