@@ -112,7 +112,7 @@ def write(budgets: Budgets) -> None:
 def build() -> Path:
     """Builds the optimised program."""
     command = ["cargo", "build", "--release", "--locked", "--quiet", "--package", "celltrain-bench"]
-    command += ["--features", "jemalloc", "--bin", "celltrain-bench", "--message-format", "json-render-diagnostics"]
+    command += ["--features", "mimalloc", "--bin", "celltrain-bench", "--message-format", "json-render-diagnostics"]
     try:
         done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     except FileNotFoundError:

@@ -82,9 +82,6 @@ def build(target: str | None) -> None:
     paths = os.pathsep.join([str(BIN), os.environ["PATH"]])
     # The sdist is unpacked in another folder; use what has been compiled here.
     settings = {"PATH": paths, "CARGO_TARGET_DIR": str(ROOT / "target")}
-    if target is not None and target.startswith("aarch64"):
-        # Some ARM kernels have pages of 64 KiB, and jemalloc must know the largest possible page size.
-        settings["JEMALLOC_SYS_WITH_LG_PAGE"] = "16"
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **settings})
 
 

@@ -9,9 +9,9 @@ use celltrain_core::engine::{Engine, PortMode};
 use serde_json::json;
 
 /// Allocator for runs: `docs/design/memory.md` explains why the system allocator is not used.
-#[cfg(all(feature = "jemalloc", not(any(target_env = "msvc", target_family = "wasm"))))]
+#[cfg(all(feature = "mimalloc", not(any(windows, target_family = "wasm"))))]
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const USAGE: &str = "\
 celltrain-bench: how fast the engines are. Build it with --release.

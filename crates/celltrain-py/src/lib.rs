@@ -32,9 +32,9 @@ use cancel::Cancel;
 use scenario::Scenario;
 
 /// Allocator for runs: `docs/design/memory.md` explains why the system's allocator is not used.
-#[cfg(all(feature = "jemalloc", not(any(target_env = "msvc", target_family = "wasm"))))]
+#[cfg(all(feature = "mimalloc", not(any(windows, target_family = "wasm"))))]
 #[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The private module.
 #[pymodule]
