@@ -17,6 +17,8 @@ UV := 0.13.9
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
+# Tests start hundreds of processes, which share compiled Python modules.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Excludes the pytest tests of the nightly job, which sets NIGHTLY=1.
 LATER := $(if $(NIGHTLY),,-m "not nightly")
@@ -184,7 +186,8 @@ clean: ## remove all build output
 
 .make/dev: .make/venv $(DEV_LOCK)
 	@echo "make: installing $$(grep -c == $(DEV_LOCK)) packages for development from $(DEV_LOCK)"
-	@$(BIN)/python -m pip install --require-hashes --no-deps --requirement $(DEV_LOCK)
+	@# Python compiles modules at their first use. Most of these are never used.
+	@$(BIN)/python -m pip install --no-compile --require-hashes --no-deps --requirement $(DEV_LOCK)
 	@touch $@
 
 .make/tools:

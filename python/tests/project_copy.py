@@ -9,6 +9,7 @@ import csv
 import functools
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -33,13 +34,12 @@ COPIED = [
     "papers",
     "studies",
 ]
-#: For each kind of model, the crate whose tests run a scenario with the addition from its page.
-PAGES = {
-    "congestion_control": "celltrain-scenario",
-    "measure": "celltrain-run",
-    "policy": "celltrain-scenario",
-    "topology": "celltrain-scenario",
-}
+#: Kinds of models with a page about adding one. The test program `adding` of `celltrain-run` runs a scenario with each.
+PAGES = ["congestion_control", "measure", "policy", "topology"]
+ADDING = "crates/celltrain-run/tests/adding"
+SCENARIO = "crates/celltrain-scenario"
+#: Crates whose unit tests neither the pages nor the planted faults need.
+UNTESTED = [f"crates/celltrain-{name}" for name in ("bench", "capture", "formula", "web")]
 #: Planted faults: each removes one statement from a function.
 FAULTS = list(csv.DictReader((ROOT / "crates/celltrain-core/tests/planted.csv").open()))
 SWITCH = """
@@ -81,8 +81,7 @@ def build() -> Programs:
     with alone():
         _write(_files())
         # With the whole workspace, the dependencies have the features with which `cargo test` has compiled them.
-        packages = ("--workspace", "--exclude", "celltrain-py")
-        built = cargo("test", "--locked", *packages, "--lib", "--test", "adding", "--no-run", "--message-format=json")
+        built = cargo("test", "--locked", "--workspace", "--no-run", "--message-format=json")
     messages = [json.loads(line) for line in built.splitlines() if line.startswith("{")]
     return Programs(
         by_name={
@@ -148,18 +147,22 @@ def _files() -> dict[str, str]:
         for path in source.rglob("*") if source.is_dir() else [source]:
             if path.is_file():
                 files[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
-    tests: dict[str, str] = {}
+    # Build only the unit tests in use, and the tests of the pages.
+    files = {name: text for name, text in files.items() if not re.fullmatch(r"crates/[^/]+/tests/.*\.rs", name)}
+    integration = '[[test]]\nname = "integration"\npath = "tests/main.rs"\n'
+    files[f"{SCENARIO}/Cargo.toml"] = files[f"{SCENARIO}/Cargo.toml"].replace(integration, "")
+    for crate in UNTESTED:
+        text = files[f"{crate}/Cargo.toml"]
+        text = text if "[lib]\n" in text else f"{text}\n[lib]\n"
+        files[f"{crate}/Cargo.toml"] = text.replace("[lib]\n", "[lib]\ntest = false\n")
     changed: set[str] = set()
-    for kind, crate in PAGES.items():
+    for kind in PAGES:
         changes = added(kind)
         assert not changed & changes.keys(), f"{kind}: another page changes {changed & changes.keys()}"
         changed |= changes.keys()
         files |= changes
-        files[f"crates/{crate}/tests/adding/{kind}.rs"] = (ROOT / f"python/tests/rust/adding_a_{kind}.rs").read_text()
-        tests[crate] = f"{tests.get(crate, '')}mod {kind};\n"
-    for crate, text in tests.items():
-        files[f"crates/{crate}/tests/adding/main.rs"] = text
-        files[f"crates/{crate}/Cargo.toml"] += '\n[[test]]\nname = "adding"\npath = "tests/adding/main.rs"\n'
+        files[f"{ADDING}/{kind}.rs"] = (ROOT / f"python/tests/rust/adding_a_{kind}.rs").read_text()
+    files[f"{ADDING}/main.rs"] = "".join(f"mod {kind};\n" for kind in PAGES)
     core = "crates/celltrain-core/src"
     for number, fault in enumerate(FAULTS):
         name, statement = f"{core}/{fault['file']}", fault["statement"]

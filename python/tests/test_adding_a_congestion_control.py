@@ -27,7 +27,7 @@ def test_the_control_of_the_page_compiles_and_passes_its_tests_and_those_for_eve
 
 
 def test_a_scenario_chooses_the_control_of_the_page_by_its_name():
-    output = build().run("celltrain-scenario", "adding", "congestion_control::")
+    output = build().run("celltrain-run", "adding", "congestion_control::")
     assert "test congestion_control::a_scenario_chooses_the_control_by_its_name ... ok" in output
 
 

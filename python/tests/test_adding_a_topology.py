@@ -25,7 +25,7 @@ def test_the_topology_of_the_page_compiles_and_passes_its_tests_and_those_for_ev
 
 
 def test_the_scenario_of_the_page_is_read_and_runs():
-    output = build().run("celltrain-scenario", "adding", "topology::")
+    output = build().run("celltrain-run", "adding", "topology::")
     assert "test topology::the_scenario_of_the_page_is_read_and_runs ... ok" in output
 
 

@@ -35,7 +35,7 @@ def test_a_new_scenario_may_start_from_a_shipped_one_and_overwrites_nothing(cell
 
 @pytest.mark.slow
 def test_why_lists_times_to_ask_about_and_its_command_explains_the_first(celltrain):
-    answer = celltrain("why", "lan-tail-drop")
+    answer = celltrain("why", "lan-tail-drop", "--set", "duration=5s")
     assert answer.code == 0
     rows = [row.split() for row in answer.out.splitlines() if re.match(r"\s*\d+\.\d{6}", row)]
     silences = [float(row[-3].replace(",", "")) for row in rows]
@@ -46,7 +46,7 @@ def test_why_lists_times_to_ask_about_and_its_command_explains_the_first(celltra
     flow = command[command.index("--flow") + 1]
     began = re.match(rf"From ([0-9.]+) s on {flow} lost {rows[0][-2]} segments", explained.out)
     assert began is not None and float(began[1]) == float(rows[0][0])
-    assert len(celltrain("why", "lan-tail-drop", "--json").json["episodes"]) > 10
+    assert len(celltrain("why", "lan-tail-drop", "--set", "duration=5s", "--json").json["episodes"]) > 10
 
 
 @pytest.mark.slow

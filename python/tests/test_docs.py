@@ -42,6 +42,7 @@ NOT_RUN = re.compile(r"^(make|pip|git|cd|cargo|\$EDITOR)\b")
 OTHERS = ("tshark", "tcptrace")
 #: Pages with long simulations. The nightly job runs their commands; other jobs only parse them.
 LONG = {
+    "docs/cluster.md",
     "docs/comparing.md",
     "docs/gallery.md",
     "docs/lessons/a-fair-share.md",

@@ -40,7 +40,12 @@ def scenarios(table) -> dict[str, _core.Scenario]:
 
 # The Rust test compares the slow engine with the table too.
 @pytest.mark.parametrize(
-    "engine, jobs", [("fast", 1), ("fast", 2), pytest.param("reference", 2, marks=pytest.mark.nightly)]
+    "engine, jobs",
+    [
+        pytest.param("fast", 1, marks=pytest.mark.nightly),
+        ("fast", 2),
+        pytest.param("reference", 2, marks=pytest.mark.nightly),
+    ],
 )
 def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, jobs):
     names = list(scenarios)
@@ -56,7 +61,7 @@ def test_many_runs_give_the_fingerprints_of_the_table(table, scenarios, engine, 
 
 
 # The Rust test covers observers on the slow engine.
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.nightly), 2])
 def test_watched_runs_give_the_fingerprints_of_the_table(table, scenarios, jobs):
     def fingerprint(run: tuple[str, int]) -> str:
         scenario, seed = run

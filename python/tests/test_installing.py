@@ -26,6 +26,7 @@ def lines(beginning: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_clone_is_installed_and_draws_a_figure_as_the_page_says(tmp_path):
     # Offline: use the packages of this environment and the compiler's existing output.
     offline = {

@@ -50,7 +50,7 @@ def store(tmp_path_factory) -> ct.Store:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("empty_figures")
-@pytest.mark.parametrize("what", ["run", "report", "study"])
+@pytest.mark.parametrize("what", ["run", "report", pytest.param("study", marks=pytest.mark.nightly)])
 def test_links_in_a_folder_are_replaced(tmp_path, mine, store, what):
     pytest.importorskip("matplotlib")
     folder = tmp_path / "out"

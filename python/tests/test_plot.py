@@ -108,6 +108,7 @@ def test_without_matplotlib_the_error_names_the_extra(result, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_the_same_run_draws_the_same_files(result, tmp_path):
     for kind in ("png", "svg"):
         one, other = (result.plot.write(tmp_path / f"{name}.{kind}") for name in ("a", "b"))

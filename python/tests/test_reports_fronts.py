@@ -240,6 +240,7 @@ def test_labels_without_space_are_omitted_and_counted():
     assert not list(overlaps(axes.figure))
 
 
+@pytest.mark.nightly
 def test_the_same_figure_has_the_same_labels(crowded):
     positions = []
     for _ in range(2):

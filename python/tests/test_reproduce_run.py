@@ -246,6 +246,7 @@ def test_every_table_can_be_exported(as_printed: Reproduction) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_figures_are_the_same_file_every_time(as_printed: Reproduction, tmp_path: Path) -> None:
     contents = []
     for folder in (tmp_path / "first", tmp_path / "second"):

@@ -483,7 +483,7 @@ def test_a_full_disk_is_reported_and_loses_no_stored_run(tmp_path):
 
 
 @POSIX
-@pytest.mark.parametrize("limit", [0, 5_000, 20_000])
+@pytest.mark.parametrize("limit", [0, pytest.param(5_000, marks=pytest.mark.nightly), 20_000])
 def test_a_disk_that_is_full_from_the_first_is_reported_and_can_be_resumed(tmp_path, limit):
     (tmp_path / "plan.toml").write_text(PLAN)
     ends = []

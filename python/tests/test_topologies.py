@@ -537,10 +537,11 @@ MIDDLING = [{"id": f"{i}{'n' * 990}"} for i in range(9000)]
             {},
             "characters in its links and flows",
         ),
-        (
+        pytest.param(
             {"nodes": [{"id": "a", "flow_to": "b," * 5_000_000}, {"id": "b"}], "links": edges("ab")},
             {},
             "items; at most 100000 are possible",
+            marks=pytest.mark.nightly,
         ),
         (
             {"nodes": [{"id": "a", "flow_to": [[["x"] * 1000] * 1000]}, {"id": "b"}], "links": edges("ab")},
