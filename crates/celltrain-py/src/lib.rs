@@ -175,19 +175,21 @@ fn memory_limit() -> Option<u64> {
     machine().memory
 }
 
-/// Returns the scenarios of the benchmarks.
+/// Returns the whole scenarios of the benchmarks.
 #[pyfunction]
 fn bench_cases() -> String {
     let row = |case: &celltrain_bench::Case| {
         json!({
             "scenario": case.name,
-            "group": case.group.name(),
             "title": case.title,
             "duration_s": case.duration_s(),
             "toml": case.toml(),
         })
     };
-    json!(celltrain_bench::all().iter().map(row).collect::<Vec<_>>()).to_string()
+    let cases = celltrain_bench::all();
+    // The text of a scenario is written on demand, and those of other groups are long.
+    let whole = cases.iter().filter(|case| case.group == celltrain_bench::Group::Whole);
+    json!(whole.map(row).collect::<Vec<_>>()).to_string()
 }
 
 /// Runs a benchmark scenario `times` times. Returns the cost of the fastest run.
