@@ -1,87 +1,18 @@
-//! The egress of a port that handles cells one at a time: it sends each cell to a stream of the next port or to a host.
+//! What ports send cells to, from the hosts up to the egress of a port that handles cells one at a time.
+//!
 //! Cells on their way to a host are collected by VC until their frame is whole, because only whole frames have an effect
-//! there.
+//! there. Other cells join the link into the next port.
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::contended_port::AtOnceIndex;
-use super::fabric::{Downstream, Fabric};
-use super::links::StreamIndex;
+use super::fabric::{Fabric, Onward};
+use super::fifo::Fifo;
+use super::links::{Ingress, Links, StreamIndex};
 use super::output::Depart;
+use super::plan::AtOnceIndex;
 use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
 use crate::units::{Span, Time};
-
-pub(super) struct Egress {
-    pub(super) hops: TiVec<Label, Hop>,
-    pub(super) to_hosts: ToHosts,
-}
-
-/// The next hop of a VC's cells.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Hop {
-    /// Time from the start of a cell's transmission to its arrival at the next hop.
-    pub(super) lead: Span,
-    pub(super) to: HopEnd,
-    /// The VC's label at the next hop.
-    pub(super) label: Label,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HopEnd {
-    Stream(StreamIndex),
-    AtOnce(AtOnceIndex),
-    /// A port of trains, or a path on which each cell must be watched: the fabric handles the cells.
-    Fabric,
-    Host,
-}
-
-impl Egress {
-    /// Sends a cell that starts at `start`.
-    #[inline(always)]
-    pub(super) fn send(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
-        let hop = self.hops[cell.label()];
-        if start <= self.to_hosts.latest_start && !cell.is_rm() {
-            let (arrival, there) = (start + hop.lead, cell.relabelled(hop.label));
-            match hop.to {
-                HopEnd::Stream(stream) => return downstream.push(stream, arrival, there),
-                HopEnd::AtOnce(port) => return downstream.take_at_once(port, arrival, there),
-                HopEnd::Fabric | HopEnd::Host => {}
-            }
-        }
-        self.send_elsewhere(cell, hop.to, start, downstream);
-    }
-
-    /// [`Egress::send`] of a port whose cells mostly go to hosts.
-    #[inline(always)]
-    pub(super) fn send_first_to_hosts(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
-        if self.hops[cell.label()].to == HopEnd::Host {
-            self.to_hosts.send(cell, start, downstream.fabric);
-        } else {
-            self.send(cell, start, downstream);
-        }
-    }
-
-    /// Sends cells of one frame back to back.
-    #[inline]
-    pub(super) fn send_run(&mut self, run: Run, first_start: Time, downstream: &mut Downstream<'_>) {
-        let mut start = first_start;
-        for cell in run.iter() {
-            self.send(cell, start, downstream);
-            start += self.to_hosts.cell_time;
-        }
-    }
-
-    #[inline(never)]
-    fn send_elsewhere(&mut self, cell: Cell, to: HopEnd, start: Time, downstream: &mut Downstream<'_>) {
-        if to == HopEnd::Host {
-            self.to_hosts.send(cell, start, downstream.fabric);
-        } else {
-            let ToHosts { link, cell_time, .. } = self.to_hosts;
-            downstream.go(link, Run { last: cell, cells: 1 }, start, cell_time);
-        }
-    }
-}
 
 /// By label: the collected cells of the current frame, if any.
 pub(super) struct PartialFrames(TiVec<Label, Run>);
@@ -180,5 +111,156 @@ fn to_host(fabric: &mut Fabric, link: LinkIndex) -> impl Depart {
     move |run, start, period| {
         let onward = fabric.go(link, run, start, period);
         assert!(onward.is_none(), "cells are collected only on their way to hosts");
+    }
+}
+
+/// A port that processes each cell as soon as its arrival is known. It is first in, first out, a single contended link
+/// feeds it, all its cells go to hosts, and no probe looks at it before the horizon. So no other cell can arrive
+/// earlier, and the port needs no batches and no events.
+pub(super) struct AtOncePort {
+    pub(super) fifo: Fifo,
+    pub(super) to_hosts: ToHosts,
+}
+
+impl AtOncePort {
+    /// Processes a cell that will arrive at `now`.
+    #[inline]
+    pub(super) fn take(&mut self, now: Time, cell: Cell, fabric: &mut Fabric) {
+        let Some(start) = self.fifo.enter(now, cell) else { return };
+        self.to_hosts.send(cell, start, fabric);
+        if cell.last_cell() {
+            self.fifo.forget(now + Span(1));
+        }
+    }
+}
+
+/// Everything to which a port sends cells.
+pub(super) struct Downstream<'e> {
+    pub(super) fabric: &'e mut Fabric,
+    pub(super) links: &'e mut Links,
+    pub(super) at_once: &'e mut TiSlice<AtOnceIndex, AtOncePort>,
+}
+
+impl Downstream<'_> {
+    /// Sends cells from the port of a link to the next place where they can wait or end. The first starts at
+    /// `first_start`, the others follow a `period` apart.
+    #[inline(always)]
+    pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
+        if let Some(onward) = self.fabric.go(link, run, first_start, period) {
+            self.join(onward);
+        }
+    }
+
+    /// Adds cells to a link into a contended port.
+    #[inline]
+    pub(super) fn join(&mut self, Onward { port, input, train }: Onward) {
+        let arrival = match &mut self.links.ingress[port] {
+            Ingress::Trains(trains) => trains.join(input as usize, train),
+            &mut Ingress::Streams(first) => self.links.join_stream(first.input(input), train),
+            &mut Ingress::AtOnce(to) => {
+                let mut time = train.next;
+                for cell in train.run().iter() {
+                    self.take_at_once(to, time, cell);
+                    time += train.period;
+                }
+                return;
+            }
+        };
+        if let Some(arrival) = arrival {
+            self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
+        }
+    }
+
+    /// Adds a cell to a stream; it arrives at `time`, which is not after the horizon.
+    #[inline(always)]
+    pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) {
+        if let Some(arrival) = self.links.push(stream, time, cell) {
+            self.bring_forward(stream, arrival);
+        }
+    }
+
+    /// Schedules a port for a cell that may matter elsewhere earlier than all others known in its stream.
+    #[inline(never)]
+    fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
+        let port = self.links.streams[stream].port;
+        self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
+    }
+
+    /// Passes a cell to a port that takes it at once; it arrives at `time`, which is not after the horizon.
+    #[inline(never)]
+    pub(super) fn take_at_once(&mut self, to: AtOnceIndex, time: Time, cell: Cell) {
+        self.at_once[to].take(time, cell, self.fabric);
+    }
+}
+
+/// The egress of a port that sends each cell to a stream of the next port or to a host.
+pub(super) struct Egress {
+    pub(super) hops: TiVec<Label, Hop>,
+    pub(super) to_hosts: ToHosts,
+}
+
+/// The next hop of a VC's cells.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hop {
+    /// Time from the start of a cell's transmission to its arrival at the next hop.
+    pub(super) lead: Span,
+    pub(super) to: HopEnd,
+    /// The VC's label at the next hop.
+    pub(super) label: Label,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HopEnd {
+    Stream(StreamIndex),
+    AtOnce(AtOnceIndex),
+    /// A port of trains, or a path on which each cell must be watched: the fabric handles the cells.
+    Fabric,
+    Host,
+}
+
+impl Egress {
+    /// Sends a cell that starts at `start`.
+    #[inline(always)]
+    pub(super) fn send(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
+        let hop = self.hops[cell.label()];
+        if start <= self.to_hosts.latest_start && !cell.is_rm() {
+            let (arrival, there) = (start + hop.lead, cell.relabelled(hop.label));
+            match hop.to {
+                HopEnd::Stream(stream) => return downstream.push(stream, arrival, there),
+                HopEnd::AtOnce(port) => return downstream.take_at_once(port, arrival, there),
+                HopEnd::Fabric | HopEnd::Host => {}
+            }
+        }
+        self.send_elsewhere(cell, hop.to, start, downstream);
+    }
+
+    /// [`Egress::send`] of a port whose cells mostly go to hosts.
+    #[inline(always)]
+    pub(super) fn send_first_to_hosts(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
+        if self.hops[cell.label()].to == HopEnd::Host {
+            self.to_hosts.send(cell, start, downstream.fabric);
+        } else {
+            self.send(cell, start, downstream);
+        }
+    }
+
+    /// Sends cells of one frame back to back.
+    #[inline]
+    pub(super) fn send_run(&mut self, run: Run, first_start: Time, downstream: &mut Downstream<'_>) {
+        let mut start = first_start;
+        for cell in run.iter() {
+            self.send(cell, start, downstream);
+            start += self.to_hosts.cell_time;
+        }
+    }
+
+    #[inline(never)]
+    fn send_elsewhere(&mut self, cell: Cell, to: HopEnd, start: Time, downstream: &mut Downstream<'_>) {
+        if to == HopEnd::Host {
+            self.to_hosts.send(cell, start, downstream.fabric);
+        } else {
+            let ToHosts { link, cell_time, .. } = self.to_hosts;
+            downstream.go(link, Run { last: cell, cells: 1 }, start, cell_time);
+        }
     }
 }

@@ -9,9 +9,7 @@ use std::ops::Range;
 
 use typed_index_collections::TiVec;
 
-use super::contended_port::AtOnceIndex;
-use super::ingress::Batch;
-use super::plan::PortIndex;
+use super::plan::{AtOnceIndex, PortIndex};
 use super::train::{Arriving, Train, TrainIngress};
 use crate::cell::Cell;
 use crate::index::indices;
@@ -27,7 +25,7 @@ indices! {
 pub(super) struct Links {
     pub(super) ingress: TiVec<PortIndex, Ingress>,
     bounds: TiVec<PortIndex, EffectBound>,
-    /// By stream: the arrival of its next cell, or [`NEVER`]. Stored contiguously because a port checks all its streams
+    /// By stream: the arrival of its next cell, or [`Time::NEVER`]. Stored contiguously because a port checks all its streams
     /// for each batch, and most of them have no cell.
     next: TiVec<StreamIndex, Time>,
     /// All streams, grouped by port and in the order of the port's inputs.
@@ -71,7 +69,7 @@ impl Links {
     pub(super) fn add_streams(&mut self, row: impl IntoIterator<Item = Stream>) -> StreamIndex {
         let first = StreamIndex::from(self.streams.len());
         self.streams.extend(row);
-        self.next.resize(self.streams.len(), NEVER);
+        self.next.resize(self.streams.len(), Time::NEVER);
         first
     }
 
@@ -136,28 +134,13 @@ impl Links {
     }
 
     pub(super) fn first(&self, row: Range<StreamIndex>) -> Time {
-        self.next[row].iter().copied().min().unwrap_or(NEVER)
+        self.next[row].iter().copied().min().unwrap_or(Time::NEVER)
     }
 
-    /// Moves those cells that arrive before `until` from a row of streams to `batch`. Returns the first arrival among
-    /// the remaining cells that matters elsewhere.
+    /// Returns a row of streams, each with the arrival of its next cell.
     #[inline]
-    pub(super) fn take_before(
-        &mut self,
-        row: Range<StreamIndex>,
-        until: Time,
-        every_cell_matters: bool,
-        batch: &mut Batch,
-    ) -> Time {
-        let mut to_matter = NEVER;
-        for (stream, next) in self.streams[row.clone()].iter_mut().zip(&mut self.next[row]) {
-            batch.begin_input();
-            if *next < until {
-                *next = stream.take_before(until, batch);
-            }
-            to_matter = to_matter.min(if every_cell_matters { *next } else { stream.next_to_matter(*next) });
-        }
-        to_matter
+    pub(super) fn row(&mut self, row: Range<StreamIndex>) -> impl Iterator<Item = (&mut Stream, &mut Time)> {
+        self.streams[row.clone()].iter_mut().zip(&mut self.next[row])
     }
 }
 
@@ -207,7 +190,7 @@ impl<T: Copy> Pipe<T> {
 /// takes up one cache line.
 #[repr(align(64))]
 pub(super) struct Stream {
-    way: Way,
+    pub(super) way: Way,
     pub(super) port: PortIndex,
     /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
@@ -219,14 +202,12 @@ pub(super) struct Stream {
 const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "sizes the design page gives");
 
 /// The form in which cells are in flight.
-enum Way {
+pub(super) enum Way {
     /// Single cells, after a contended port.
     Cells(Pipe<Arriving>),
     /// Trains, as they were sent.
     Trains(VecDeque<Train>),
 }
-
-pub(super) const NEVER: Time = Time(u64::MAX);
 
 impl Stream {
     pub(super) fn new(port: PortIndex, in_trains: bool, every_cell_matters: bool) -> Self {
@@ -265,7 +246,7 @@ impl Stream {
     #[inline]
     pub(super) fn join(&mut self, next: &mut Time, train: Train) -> Option<Time> {
         let Way::Trains(trains) = &mut self.way else { unreachable!("only streams of trains are joined by trains") };
-        let is_first = *next == NEVER;
+        let is_first = *next == Time::NEVER;
         if is_first {
             *next = train.next;
         }
@@ -291,7 +272,7 @@ impl Stream {
             }
         }
         if trains.is_empty() {
-            *next = NEVER;
+            *next = Time::NEVER;
         }
     }
 
@@ -306,41 +287,13 @@ impl Stream {
 
     /// Returns the first arrival that may matter elsewhere if only whole frames do: the end of a train, or a single
     /// cell.
-    fn next_to_matter(&self, next: Time) -> Time {
+    #[inline]
+    pub(super) fn next_to_matter(&self, next: Time) -> Time {
         match &self.way {
-            Way::Trains(trains) => trains.front().map_or(NEVER, Train::last),
+            Way::Trains(trains) => trains.front().map_or(Time::NEVER, Train::last),
             Way::Cells(_) => next,
         }
-    }
-
-    /// Moves the cells that arrive before `until` to the batch. Returns the arrival of the next cell.
-    #[inline]
-    pub(super) fn take_before(&mut self, until: Time, batch: &mut Batch) -> Time {
-        let cells = match &mut self.way {
-            Way::Cells(cells) => cells,
-            Way::Trains(trains) => return take_from_trains(trains, until, batch),
-        };
-        let rest = cells.rest();
-        let taken = batch.extend_before(until, rest);
-        let next = rest.get(taken).map_or(NEVER, |arriving| arriving.time);
-        cells.take(taken);
-        next
     }
 }
 
 const ONE_BY_ONE: &str = "cells of a contended port come one by one";
-
-fn take_from_trains(trains: &mut VecDeque<Train>, until: Time, batch: &mut Batch) -> Time {
-    while let Some(train) = trains.front_mut() {
-        if train.next >= until {
-            return train.next;
-        }
-        let (first, period) = (train.next, train.period);
-        batch.extend_with_train(train.take_before(until), first, period);
-        if train.cells > 0 {
-            return train.next;
-        }
-        trains.pop_front();
-    }
-    NEVER
-}

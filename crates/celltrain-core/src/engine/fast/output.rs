@@ -6,9 +6,9 @@
 
 use super::output_buffer::OutputBuffer;
 use super::port_queue::{BufferView, PortEnd, PortQueue};
-use super::run_queues::ReportGranularity;
 use crate::cell::{Cell, Run};
 use crate::marking::{MarkedAt, Marker};
+use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
 
 /// The part of a contended port that handles cells after their arrival.

@@ -27,6 +27,9 @@ indices! {
 
     PortIndex;
 
+    /// A contended port that takes each cell as soon as its arrival is known.
+    AtOnceIndex;
+
     /// The place of a port among the ports of its memory.
     MemoryPlace;
 

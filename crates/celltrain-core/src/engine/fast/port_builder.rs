@@ -2,29 +2,70 @@
 
 use typed_index_collections::TiVec;
 
-use super::contended_port::{AtOnceIndex, AtOncePort, ContendedPort, QueuePort, StreamPort};
-use super::egress::{Egress, Hop, HopEnd, PartialFrames, ToHosts};
+use super::contended_port::{ContendedPort, QueuePort, StreamPort};
+use super::egress::{AtOncePort, Egress, Hop, HopEnd, PartialFrames, ToHosts};
 use super::fifo::Fifo;
 use super::ingress::CellIngress;
 use super::links::{Ingress, Links, Stream};
 use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
 use super::output::{Output, Timing};
 use super::output_buffer::OutputBuffer;
-use super::plan::{MemoryPlace, MemoryPlan, NicIndex, PortIndex, Role, Stage, StageEnd};
-use super::port_plan::{PortBuilder, PortPlan};
+use super::partitioning::Partition;
+use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd};
+use super::port_plan::{PortMode, PortPlan, PortProperties};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
-use crate::cancellation::{Interrupted, all};
+use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
-use crate::network::Vc;
+use crate::network::{LinkTimes, Network, Routing, Vc};
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
+use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
 use crate::tie::{ServiceOrder, TieBreaker};
-use crate::units::{Span, Time};
+use crate::units::{Clock, Span, Time};
+
+/// Everything from which the contended ports of a run are built.
+pub(super) struct PortBuilder<'a> {
+    pub(super) network: &'a Network,
+    pub(super) routing: Routing,
+    pub(super) times: TiVec<LinkIndex, LinkTimes>,
+    pub(super) rate_control: RateControl,
+    pub(super) plan: Plan,
+    pub(super) end: Time,
+    pub(super) clock: Clock,
+    /// The partition simulated here; `None` for the whole network.
+    partition: Option<Partition<'a>>,
+    mode: PortMode,
+    /// True if a probe looks at queues during the run.
+    is_looked_at: bool,
+    token: &'a CancellationToken<'a>,
+}
+
+impl<'a> PortBuilder<'a> {
+    /// Makes the plan of a run. If queues are looked at during the run, `traced` has the ports whose ranges are read.
+    pub(super) fn new(
+        network: &'a Network,
+        mode: PortMode,
+        traced: Option<&[LinkIndex]>,
+        partition: Option<Partition<'a>>,
+        token: &'a CancellationToken<'a>,
+    ) -> Result<Self, Interrupted> {
+        let clock = network.clock();
+        token.check()?;
+        let routing = network.routing();
+        let times = LinkTimes::of(network, clock);
+        let rate_control = RateControl::new(network, &routing, clock, token)?;
+        let partition_of = |node| partition.map_or(0, |partition| partition.partitioning.of(node));
+        token.check()?;
+        let plan = Plan::new(network, &routing, &rate_control, &times, partition_of, traced.unwrap_or_default());
+        let (end, is_looked_at) = (network.end(clock), traced.is_some());
+        Ok(Self { network, routing, times, rate_control, plan, end, clock, partition, mode, is_looked_at, token })
+    }
+}
 
 /// The selected implementation of a port, and everything about it that does not depend on the implementation.
 struct Draft {
@@ -88,8 +129,63 @@ impl PortBuilder<'_> {
             && policy.overflow() != Overflow::PushOutFront
             && policy.follower().is_none()
             && !routing.merging[link].contains(&true);
-        let (plan, reason) = self.port_plan(link, &timing, is_plain);
+        let (plan, reason) = match self.plan.in_memory(link) {
+            Some((memory, _)) => self.memory_plan(memory),
+            None => self.port_plan(link, &timing, is_plain),
+        };
         Ok(Draft { policy, queues, timing, plan, reason })
+    }
+
+    fn port_plan(&self, link: LinkIndex, timing: &Timing, is_plain: bool) -> (PortPlan, String) {
+        let upstream = self.plan.upstream.of(link);
+        let are_here = upstream.iter().all(|&from| self.are_together(self.beginning(from), link));
+        let properties = PortProperties {
+            timing,
+            vcs: self.routing.vcs[link].len(),
+            inputs: upstream.len(),
+            gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
+            is_plain,
+            may_run_ahead: !self.is_looked_at && are_here,
+        };
+        PortPlan::select(self.mode, &properties)
+    }
+
+    /// Returns the implementation of the ports of a memory, and the reason for it.
+    fn memory_plan(&self, memory: MemoryIndex) -> (PortPlan, String) {
+        let (name, ports) = (&self.network.memories[memory].name, self.plan.memories[memory].ports.len());
+        let why = match ports {
+            1 => format!("it has memory {name} alone"),
+            ports => format!("it shares memory {name}, whose {ports} ports are settled together"),
+        };
+        (PortPlan::Memory, why)
+    }
+
+    /// Returns whether the cells on a link come from a contended port, one by one. A transparent port has one feeder,
+    /// so its cells come from wherever the feeder's stage begins.
+    fn brings_cells(&self, link: LinkIndex) -> bool {
+        matches!(self.plan.roles[self.beginning(link)], Role::Contended(_))
+    }
+
+    /// Returns the link at which the stage that ends with this link begins.
+    fn beginning(&self, link: LinkIndex) -> LinkIndex {
+        let mut from = link;
+        while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.upstream.of(from)) {
+            from = feeder;
+        }
+        from
+    }
+
+    /// Returns whether the same partition simulates the ports of both links. The answer is the same in every partition,
+    /// so streams have the same numbers in all of them.
+    fn are_together(&self, one: LinkIndex, other: LinkIndex) -> bool {
+        let partition_of =
+            |partition: Partition<'_>, link: LinkIndex| partition.partitioning.of(self.network.links[link].from);
+        self.partition.is_none_or(|partition| partition_of(partition, one) == partition_of(partition, other))
+    }
+
+    /// Returns whether the port of a link is simulated here.
+    fn has(&self, link: LinkIndex) -> bool {
+        self.partition.is_none_or(|partition| partition.has(self.network.links[link].from))
     }
 
     fn add_port(&self, set: &mut PortSet, link: LinkIndex, draft: Draft) {

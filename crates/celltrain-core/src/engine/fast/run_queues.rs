@@ -7,8 +7,7 @@ use typed_index_collections::TiVec;
 
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-pub(super) use crate::scheduler::waiting::ReportGranularity;
-use crate::scheduler::waiting::{Counts, Queue, Sent, WaitingRuns};
+use crate::scheduler::waiting::{Counts, Queue, ReportGranularity, Sent, WaitingRuns};
 use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service};
 
 /// Runs of cells waiting in several queues.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::Partition;
 use crate::cell::FrameNumber;
-use crate::engine::fast::Engine;
+use crate::engine::fast::engine::Engine;
 use crate::engine::fast::fabric::Fabric;
 use crate::engine::fast::links::StreamIndex;
+use crate::engine::fast::partitioning::Partition;
 use crate::engine::fast::plan::{LaneIndex, PortIndex, StageEnd};
 use crate::index::{FlowIndex, VcIndex};
 

@@ -1,10 +1,10 @@
 //! Several trains at once. Cells of trains in step tie again after every period and are taken in rounds. At ports with
 //! a queue for each VC, overlapping trains are admitted one after another.
 
-use super::{Input, TrainPort, number};
+use super::port::{StretchTrain, TrainPort};
 use crate::cell::Run;
 use crate::engine::fast::output::{Depart, Output};
-use crate::engine::fast::train::{InputArrival, Train};
+use crate::engine::fast::train::{Input, InputArrival, Train, number};
 use crate::index::Label;
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
@@ -132,22 +132,7 @@ impl TrainPort {
         }
         self.counted = in_step;
     }
-}
 
-/// The cells of one train within a stretch of several trains.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StretchTrain {
-    input: u32,
-    cells: u32,
-    /// Arrival of the first.
-    first: Time,
-    /// The arrival within a period. Trains of equal phase tie in every round they share.
-    phase: Span,
-    /// Round of the first cell, counted from the start of the stretch.
-    round: u32,
-}
-
-impl TrainPort {
     /// Admits all cells of overlapping trains from `now` on, one train after another, and makes the random draws for
     /// their ties. Ends at `until`, or before the first train for which the result might differ from that of single
     /// cells. Returns whether any train was admitted.
