@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::congestion::formula;
+use super::congestion::formula::table;
 use super::{Congestion, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
@@ -67,7 +67,7 @@ pub struct TcpOptions {
     /// Growth of cwnd in congestion avoidance, and its reduction after congestion.
     pub congestion: Congestion,
     /// Formulas for cwnd and ssthresh, used by `congestion = "formula"`.
-    pub formula: Option<formula::Config>,
+    pub formula: Option<table::Config>,
     /// Paces the sender: segments leave no closer together than one segment takes at this rate on the line, cell
     /// headers included. When absent, they leave as the windows allow.
     pub pacing_rate: Option<BitRate>,
