@@ -1,7 +1,7 @@
-//! What ports send cells to, from the hosts up to the egress of a port that handles cells one at a time.
+//! The egress of ports: it sends cells to hosts, to links into contended ports, and to ports that take cells at once.
 //!
 //! Cells on their way to a host are collected by VC until their frame is whole, because only whole frames have an effect
-//! there. Other cells join the link into the next port.
+//! there.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 

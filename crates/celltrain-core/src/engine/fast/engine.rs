@@ -1,4 +1,4 @@
-//! The engine: the state of a run, and what happens at each event.
+//! The state of a run, and its events.
 
 use std::collections::VecDeque;
 

@@ -68,7 +68,7 @@ pub(in crate::engine) fn explain(
 
 fn details(port: &ContendedPort) -> Vec<&'static str> {
     let ContendedPort::Trains(TrainPort { output, plan, .. }) = port else { return Vec::new() };
-    let queue = match (output.buffer.keeps_queue, output.defers_order, output.buffer.merges()) {
+    let queue = match (output.buffer.keeps_queue, output.defers_order, output.buffer.reassembly.is_used()) {
         (false, ..) => "counts cells",
         (_, true, _) => "defers the order of departures",
         (.., true) => "reassembles frames of merging VCs",

@@ -160,7 +160,7 @@ impl Fifo {
     pub(super) fn forget(&mut self, until: Time) {
         if self.counts_vcs {
             self.count(self.waiting_before(until));
-        } else if self.admitted.first().is_some() {
+        } else if !self.admitted.is_empty() {
             let noted = self.admitted.rest().len();
             self.admitted.take(noted.saturating_sub(self.waiting_before(until) as usize));
         }

@@ -90,7 +90,7 @@ impl CellIngress {
             }
             to_matter = to_matter.min(if self.every_cell_matters { *next } else { stream.next_to_matter(*next) });
         }
-        assert!(batch.len() <= BATCH_CELLS, "a batch has a place for each cell");
+        assert!(batch.cells.len() <= BATCH_CELLS, "a batch has a place for each cell");
         self.next_to_matter = (to_matter < Time::NEVER).then_some(to_matter);
         self.reached = self.reached.max(until);
         // Places follow the numbers of the inputs, so cells that tie are in that order.
@@ -160,10 +160,6 @@ const BEHIND_ALL: u64 = u64::MAX;
 const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 
 impl Batch {
-    fn len(&self) -> usize {
-        self.cells.len()
-    }
-
     /// Begins the cells of the next link, which may have none.
     fn begin_input(&mut self) {
         self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));

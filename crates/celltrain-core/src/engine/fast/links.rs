@@ -96,9 +96,22 @@ impl Links {
     /// all cells before it.
     #[inline(never)]
     pub(super) fn join_stream(&mut self, stream: StreamIndex, train: Train) -> Option<Time> {
-        let place = &mut self.streams[stream];
-        if place.takes_trains() {
-            return place.join(&mut self.next[stream], train);
+        let Stream { way, every_cell_matters, .. } = &mut self.streams[stream];
+        if let Way::Trains(trains) = way {
+            let next = &mut self.next[stream];
+            let is_first = *next == Time::NEVER;
+            if is_first {
+                *next = train.next;
+            }
+            if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
+                trains.push_back(train);
+            }
+            if *every_cell_matters {
+                return is_first.then_some(train.next);
+            }
+            // Earlier cells may have been taken back since the last check, so a cell of this train may be the first that
+            // matters.
+            return Some(train.last());
         }
         let mut first = None;
         let mut time = train.next;
@@ -112,9 +125,12 @@ impl Links {
     /// Adds a cell to a stream. Returns its arrival if it may have an effect elsewhere sooner than all cells before it.
     #[inline(always)]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) -> Option<Time> {
-        let place = &mut self.streams[stream];
-        let is_first = place.push(time, cell);
-        if !is_first || place.is_elsewhere {
+        let Stream { way: Way::Cells(cells), is_elsewhere, .. } = &mut self.streams[stream] else {
+            unreachable!("{ONE_BY_ONE}")
+        };
+        let is_first = cells.is_empty();
+        cells.push(Arriving { time, cell });
+        if !is_first || *is_elsewhere {
             return None;
         }
         self.next[stream] = time;
@@ -122,12 +138,24 @@ impl Links {
     }
 
     /// Removes the last `cells` cells on an input of `port`, which have not started.
-    pub(super) fn take_back(&mut self, port: PortIndex, input: u32, cells: u32) {
+    pub(super) fn take_back(&mut self, port: PortIndex, input: u32, mut cells: u32) {
         match &mut self.ingress[port] {
             Ingress::Trains(trains) => trains.take_back(input as usize, cells),
             &mut Ingress::Streams(first) => {
                 let stream = first.input(input);
-                self.streams[stream].take_back(&mut self.next[stream], cells);
+                let Way::Trains(trains) = &mut self.streams[stream].way else {
+                    unreachable!("cells are taken back from trains")
+                };
+                while cells > 0 {
+                    let tail = trains.back_mut().expect("no more is taken back than was to come");
+                    cells -= tail.give_back(cells);
+                    if tail.cells == 0 {
+                        trains.pop_back();
+                    }
+                }
+                if trains.is_empty() {
+                    self.next[stream] = Time::NEVER;
+                }
             }
             Ingress::AtOnce(_) => unreachable!("only shaped ports take cells back"),
         }
@@ -162,13 +190,9 @@ impl<T: Copy> Pipe<T> {
         &self.items[self.taken..]
     }
 
-    pub(super) fn first(&self) -> Option<&T> {
-        self.items.get(self.taken)
-    }
-
     /// Returns whether the list has no items left.
     #[inline]
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         // Taken items are removed from memory as soon as no others are left.
         self.items.is_empty()
     }
@@ -235,54 +259,6 @@ impl Stream {
     pub(super) fn forget_elsewhere(&mut self) {
         let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
         cells.take(cells.rest().len());
-    }
-
-    /// Returns whether trains arrive, rather than single cells.
-    pub(super) fn takes_trains(&self) -> bool {
-        matches!(self.way, Way::Trains(_))
-    }
-
-    /// Adds a train. Returns the arrival of the cell that may now be the stream's first with an effect elsewhere.
-    #[inline]
-    pub(super) fn join(&mut self, next: &mut Time, train: Train) -> Option<Time> {
-        let Way::Trains(trains) = &mut self.way else { unreachable!("only streams of trains are joined by trains") };
-        let is_first = *next == Time::NEVER;
-        if is_first {
-            *next = train.next;
-        }
-        if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
-            trains.push_back(train);
-        }
-        if self.every_cell_matters {
-            return is_first.then_some(train.next);
-        }
-        // Earlier cells may have been taken back since the last check, so a cell of this train may be the first that
-        // matters.
-        Some(train.last())
-    }
-
-    /// Removes the last cells, which have not started.
-    pub(super) fn take_back(&mut self, next: &mut Time, mut cells: u32) {
-        let Way::Trains(trains) = &mut self.way else { unreachable!("cells are taken back from trains") };
-        while cells > 0 {
-            let tail = trains.back_mut().expect("no more is taken back than was to come");
-            cells -= tail.give_back(cells);
-            if tail.cells == 0 {
-                trains.pop_back();
-            }
-        }
-        if trains.is_empty() {
-            *next = Time::NEVER;
-        }
-    }
-
-    /// Adds a cell. Returns whether it is now the first.
-    #[inline(always)]
-    pub(super) fn push(&mut self, time: Time, cell: Cell) -> bool {
-        let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
-        let is_first = cells.is_empty();
-        cells.push(Arriving { time, cell });
-        is_first
     }
 
     /// Returns the first arrival that may matter elsewhere if only whole frames do: the end of a train, or a single

@@ -82,7 +82,7 @@ impl Output {
     pub(super) fn new(buffer: OutputBuffer, timing: Timing, marker: Option<Marker>, reports_each: bool) -> Self {
         Self {
             defers_order: buffer.defers_order() || timing.marks(),
-            may_bypass_queue: !timing.marks() && !buffer.merges(),
+            may_bypass_queue: !timing.marks() && !buffer.reassembly.is_used(),
             buffer,
             next_start: Time::default(),
             timing,
@@ -218,7 +218,7 @@ impl Output {
         if !self.buffer.offer(cell) {
             return None;
         }
-        if self.buffer.merges() {
+        if self.buffer.reassembly.is_used() {
             self.release(start, depart);
             return None;
         }
@@ -319,7 +319,7 @@ impl PortQueue for Output {
 
     fn end(&self) -> PortEnd {
         let state = self.buffer.state();
-        let leaves = |(label, &cells)| cells - self.buffer.awaiting_reassembly(label);
+        let leaves = |(label, &cells)| cells - self.buffer.reassembly.cells_of(label);
         let waiting = state.waiting.iter_enumerated().filter(|_| !self.defers_order);
         PortEnd { leave_later: waiting.map(leaves).collect(), state }
     }

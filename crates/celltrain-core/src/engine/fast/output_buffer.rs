@@ -35,7 +35,7 @@ pub(super) struct OutputBuffer {
     pub(super) deferred_dequeues: u32,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
-    reassembly: Reassembly,
+    pub(super) reassembly: Reassembly,
     /// Queues that hold the waiting cells instead of `fifo`, if the port is not first in, first out.
     queues: Option<Box<RunQueues>>,
     /// True if queuing a cell takes more than appending it to `fifo`: VCs merge, there are several queues, or the
@@ -94,7 +94,7 @@ impl OutputBuffer {
     #[must_use]
     pub(super) fn scheduled(mut self, service: Option<Service>) -> Self {
         if let Some(service) = service {
-            self.admission.assert_may_be_scheduled(self.merges());
+            self.admission.assert_may_be_scheduled(self.reassembly.is_used());
             self.queues = Some(Box::new(RunQueues::new(service)));
             self.apart = true;
         }
@@ -141,7 +141,10 @@ impl OutputBuffer {
     /// admitted despite a refusal is queued.
     #[inline]
     pub(super) fn bypass_queue(&mut self, cell: Cell) -> bool {
-        debug_assert!(self.occupancy == 0 && self.deferred_dequeues == 0 && !self.merges(), "nothing waits");
+        debug_assert!(
+            self.occupancy == 0 && self.deferred_dequeues == 0 && !self.reassembly.is_used(),
+            "nothing waits"
+        );
         if self.admission.on_cell(cell, self.admits_all()).starts() {
             self.judge_frame(cell);
         }
@@ -255,7 +258,8 @@ impl OutputBuffer {
     /// Offers a cell that belongs to a refused frame or finds no room.
     #[cold]
     fn offer_unwelcome(&mut self, cell: Cell) -> bool {
-        let mut verdict = self.admission.verdict(cell, self.occupancy >= self.capacity, self.reassembles(cell.label()));
+        let mut verdict =
+            self.admission.verdict(cell, self.occupancy >= self.capacity, self.reassembly.has(cell.label()));
         if verdict == Verdict::PushOut {
             self.push_out_front(cell);
             verdict = self.admission.final_verdict(cell, self.occupancy >= self.capacity);
@@ -449,21 +453,6 @@ impl OutputBuffer {
         }
         self.report_to_policy();
         self.follower().enters_at_once(label, left, close)
-    }
-
-    /// Returns whether the frames of any VC wait until they are whole.
-    pub(super) fn merges(&self) -> bool {
-        self.reassembly.is_used()
-    }
-
-    /// Returns whether a VC's frames wait until they are whole.
-    pub(super) fn reassembles(&self, label: Label) -> bool {
-        self.reassembly.has(label)
-    }
-
-    /// Returns the number of waiting cells in a VC's frame that is not yet whole.
-    pub(super) fn awaiting_reassembly(&self, label: Label) -> u32 {
-        self.reassembly.cells_of(label)
     }
 
     /// Returns the runs that became ready to be sent with the latest offer, at a port where VCs merge.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
@@ -204,17 +204,13 @@ impl MemoryPort {
             Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
         }
     }
-
-    /// Returns `Y_i`, the waiting cells of each VC.
-    pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
-        &self.counts.per_vc
-    }
 }
 
 /// The counts must be up to date.
 impl PortQueue for MemoryPort {
     fn view(&self) -> BufferView<'_> {
-        BufferView { occupancy: self.occupancy, range: self.tracker.range(self.occupancy), per_vc: self.per_vc() }
+        let &Self { occupancy, ref tracker, ref counts, .. } = self;
+        BufferView { occupancy, range: tracker.range(occupancy), per_vc: &counts.per_vc }
     }
 
     fn start_range(&mut self) {

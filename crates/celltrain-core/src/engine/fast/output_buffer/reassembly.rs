@@ -9,7 +9,7 @@ use crate::index::Label;
 
 /// The frames that wait until they are whole.
 #[derive(Default)]
-pub(super) struct Reassembly {
+pub(in crate::engine::fast) struct Reassembly {
     /// By label: the VC's frame; `None` for a VC that does not merge. Empty if no VCs merge.
     frames: TiVec<Label, Option<PartialFrame>>,
     /// Number of cells in all frames.
@@ -32,22 +32,23 @@ impl Reassembly {
     }
 
     /// Returns whether any VCs merge.
-    pub(super) fn is_used(&self) -> bool {
+    pub(in crate::engine::fast) fn is_used(&self) -> bool {
         !self.frames.is_empty()
     }
 
     /// Returns whether a VC's frames wait until they are whole.
-    pub(super) fn has(&self, label: Label) -> bool {
+    pub(in crate::engine::fast) fn has(&self, label: Label) -> bool {
         self.frames.get(label).is_some_and(Option::is_some)
     }
 
     /// Returns the number of cells in a VC's frame.
-    pub(super) fn cells_of(&self, label: Label) -> u32 {
+    pub(in crate::engine::fast) fn cells_of(&self, label: Label) -> u32 {
         self.frames.get(label).and_then(Option::as_ref).map_or(0, |frame| frame.cells)
     }
 
     /// Adds cells to their VC's frame, and moves the frame to the end of `ready` if it is now whole. Cells of a VC that
     /// does not merge are ready at once.
+    #[inline(never)]
     pub(super) fn add(&mut self, run: Run, ready: &mut VecDeque<Run>) {
         self.released = 0;
         let Some(frame) = &mut self.frames[run.last.label()] else {

@@ -51,9 +51,9 @@ pub(in crate::engine) fn run(
     let simulate = |number: u32, peers: Peers, progress: &Progress, token: &CancellationToken<'_>| {
         let partition = Partition { partitioning, number };
         let mut engine = Engine::new(network, mode, None, Some(partition), token)?;
-        engine.keep(partition);
         progress.end.set(engine.end);
         let mut windows = Windows { routes: Routes::of(&engine, partition), peers, latest_end: None };
+        engine.keep(partition, &windows.routes);
         let mut snapshots = Vec::new();
         for bound in network.window(engine.clock).into_iter().flatten() {
             engine.run_partition(bound, &mut windows, progress, token)?;
@@ -311,10 +311,10 @@ impl Engine<'_> {
     }
 
     /// Restricts the engine to the ends of flows in this partition, and stores what will be sent to other partitions.
-    fn keep(&mut self, partition: Partition<'_>) {
+    fn keep(&mut self, partition: Partition<'_>, routes: &Routes) {
         self.fabric.end_systems.keep(&simulated_by(self.network, partition));
         self.schedule_ticks();
-        for (lane, _) in routes::lanes_elsewhere(self, partition) {
+        for &(lane, _) in &routes.lanes {
             // A lane is put on the event list when its first frame is added. With this placeholder in front, that never
             // happens.
             let (link, vc, frame) = Default::default();

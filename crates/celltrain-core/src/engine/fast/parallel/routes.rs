@@ -92,7 +92,7 @@ impl Routes {
 }
 
 /// Returns the lanes of frames that begin in a partition and end in another, each with the other partition.
-pub(super) fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
+fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
     let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
     let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| partition.has(network.links[link].from));
     let ends = begin_here.flat_map(|(_, stages)| stages).filter_map(|stage| match stage.end {

@@ -1,4 +1,4 @@
-//! The state of a port of trains, and what it does with one cell, and with the cells of one train.
+//! The state of a port of trains, and the arrival of single cells and single trains.
 
 use crate::cell::{Cell, Run};
 use crate::engine::fast::egress::PartialFrames;
@@ -211,7 +211,7 @@ impl TrainPort {
     fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         if self.output.defers_order {
             self.admit_deferred(now, period, run, depart)
-        } else if self.output.buffer.reassembles(run.last.label()) {
+        } else if self.output.buffer.reassembly.has(run.last.label()) {
             self.admit_awaiting(now, period, run, depart)
         } else {
             self.admit_in_step(now, period, run, depart)
