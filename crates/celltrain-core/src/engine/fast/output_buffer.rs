@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::TiSlice;
 
 use super::run_queues::RunQueues;
 use crate::cell::{Cell, Run};
@@ -355,15 +355,10 @@ impl OutputBuffer {
 
     /// Returns the port's state for the results.
     pub(super) fn state(&self) -> PortState {
-        let counters: TiVec<Label, PortCounters> = self.admission.counters(self.per_vc()).collect();
-        let forwarded = PortCounters::sum(counters.iter().copied()).forwarded;
+        let state = self.admission.port_state(self.per_vc(), self.tracker.max_queue());
+        let forwarded = PortCounters::sum(state.counters.iter().copied()).forwarded;
         assert_eq!(forwarded, self.gone, "what was not refused and does not wait has gone");
-        PortState {
-            counters,
-            waiting: self.counts.per_vc.clone(),
-            max_queue: self.tracker.max_queue(),
-            replaced_results: self.admission.replaced_results(),
-        }
+        state
     }
 
     #[inline]

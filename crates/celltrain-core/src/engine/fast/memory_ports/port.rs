@@ -11,8 +11,8 @@ use crate::index::{Label, LinkIndex};
 use crate::marking::Marker;
 use crate::memory::{CellClass, QueueEnd};
 use crate::policy::BufferPolicy;
+use crate::port::CellQueues;
 use crate::port::admission::{Admission, is_of_frame};
-use crate::port::{CellQueues, PortState};
 use crate::queue_range::QueueTracker;
 use crate::rng::Stream;
 use crate::scheduler::Service;
@@ -218,12 +218,7 @@ impl PortQueue for MemoryPort {
     }
 
     fn end(&self) -> PortEnd {
-        let state = PortState {
-            counters: self.admission.counters(&self.counts.per_vc).collect(),
-            waiting: self.counts.per_vc.clone(),
-            max_queue: self.tracker.max_queue(),
-            replaced_results: self.admission.replaced_results(),
-        };
+        let state = self.admission.port_state(&self.counts.per_vc, self.tracker.max_queue());
         // A departure becomes known when it happens.
         PortEnd { state, leave_later: TiVec::new() }
     }
