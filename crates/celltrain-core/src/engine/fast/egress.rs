@@ -8,7 +8,7 @@ use typed_index_collections::{TiSlice, TiVec, ti_vec};
 use super::fabric::{Fabric, Onward};
 use super::fifo::Fifo;
 use super::links::{Ingress, Links, StreamIndex};
-use super::output::Depart;
+use super::output::{Depart, Timing};
 use super::plan::AtOnceIndex;
 use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
@@ -65,15 +65,21 @@ impl PartialFrames {
 /// The part of a port of single cells that sends them to hosts.
 pub(super) struct ToHosts {
     pub(super) link: LinkIndex,
-    pub(super) cell_time: Span,
+    cell_time: Span,
     /// Longest time from the start of a cell to the end of its stage.
-    pub(super) longest_lead: Span,
+    longest_lead: Span,
     /// A cell that starts no later than this arrives by the horizon on every path.
-    pub(super) latest_start: Time,
-    pub(super) frames: PartialFrames,
+    latest_start: Time,
+    frames: PartialFrames,
 }
 
 impl ToHosts {
+    /// Creates this part of a port that `vcs` VCs cross.
+    pub(super) fn new(link: LinkIndex, timing: &Timing, vcs: usize) -> Self {
+        let &Timing { cell_time, longest_lead, latest_start, .. } = timing;
+        Self { link, cell_time, longest_lead, latest_start, frames: PartialFrames::new(vcs) }
+    }
+
     pub(super) fn set_horizon(&mut self, horizon: Time) {
         self.latest_start = Time(horizon.0.saturating_sub(self.longest_lead.0));
     }

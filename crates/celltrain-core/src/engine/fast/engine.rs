@@ -165,8 +165,8 @@ impl<'a> Engine<'a> {
 
     /// Passes the end systems' frames to their hosts' ports, and the cells on to the next places.
     pub(super) fn depart(&mut self, now: Time, phase: Phase) {
-        let mut departures = std::mem::take(&mut self.departures);
-        for Departure { vc, link, label, frame, cells, tagged } in departures.drain(..) {
+        for i in 0..self.departures.len() {
+            let Departure { vc, link, label, frame, cells, tagged } = self.departures[i];
             let Some(exit) = self.exits[vc] else {
                 self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
                 continue;
@@ -178,7 +178,7 @@ impl<'a> Engine<'a> {
             }
             self.go(link, run, first_start, exit.cell_time);
         }
-        self.departures = departures;
+        self.departures.clear();
     }
 
     /// Polices those cells of a run that reach the switch after `from` and by the horizon. Returns the run with the tag

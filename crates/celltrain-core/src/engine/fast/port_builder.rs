@@ -3,10 +3,10 @@
 use typed_index_collections::TiVec;
 
 use super::contended_port::{ContendedPort, QueuePort, StreamPort};
-use super::egress::{AtOncePort, Egress, Hop, HopEnd, PartialFrames, ToHosts};
+use super::egress::{AtOncePort, Egress, Hop, HopEnd, ToHosts};
 use super::fifo::Fifo;
 use super::ingress::CellIngress;
-use super::links::{Ingress, Links, Stream};
+use super::links::{Ingress, Links, Stream, StreamIndex};
 use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
 use super::output::{Output, Timing};
 use super::output_buffer::OutputBuffer;
@@ -192,23 +192,16 @@ impl PortBuilder<'_> {
         let &Self { network, ref routing, is_looked_at, .. } = self;
         let Draft { policy, queues, timing, plan, reason } = draft;
         let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
-        let Timing { cell_time, longest_lead, latest_start, every_cell_matters, .. } = timing;
+        let every_cell_matters = timing.every_cell_matters;
         let draws = |purpose| self.draws("port", &network.links[link].name, purpose);
-        let ties = TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], draws("ties"));
+        let ties = self.ties(link, draws("ties"));
         let upstream = self.plan.upstream.of(link);
-        let at_node: Vec<u32> = upstream.iter().map(|&from| routing.input[from]).collect();
         let fifo = |policy| Fifo::new(vcs, capacity, policy, draws("policy"), &timing, is_looked_at);
         let buffer = |policy, queues| {
             let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
             buffer.merging(&routing.merging[link]).scheduled(queues)
         };
-        let first_stream = |links: &mut Links| {
-            links.add_streams(self.streams(link, upstream, set.ports.next_key(), every_cell_matters))
-        };
-        let cells = |first_stream, ties, at_node| {
-            CellIngress::new(ties, first_stream, at_node, self.least_spacing(upstream, cell_time), every_cell_matters)
-        };
-        let to_hosts = || ToHosts { link, cell_time, longest_lead, latest_start, frames: PartialFrames::new(vcs) };
+        let to_hosts = || ToHosts::new(link, &timing, vcs);
         let egress = || Egress { hops: TiVec::new(), to_hosts: to_hosts() };
         let (ingress, port) = match plan {
             PortPlan::Trains => {
@@ -216,17 +209,18 @@ impl PortBuilder<'_> {
                 let is_read = is_looked_at || timing.marks();
                 let buffer = if is_read { buffer } else { buffer.without_queue() };
                 let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), every_cell_matters)));
+                let at_node = self.at_node(upstream);
                 (ingress, ContendedPort::Trains(TrainPort::new(buffer, self.marker(link), ties, vcs, at_node, timing)))
             }
             PortPlan::Stream => {
-                let first = first_stream(&mut set.links);
-                let port = StreamPort { ingress: cells(first, ties, at_node), fifo: fifo(policy), egress: egress() };
+                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
+                let port = StreamPort { ingress, fifo: fifo(policy), egress: egress() };
                 (Ingress::Streams(first), ContendedPort::Stream(port))
             }
             PortPlan::Queues => {
-                let first = first_stream(&mut set.links);
+                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
                 let output = Output::new(buffer(policy, queues), timing, self.marker(link), true);
-                let port = QueuePort { ingress: cells(first, ties, at_node), output, egress: egress() };
+                let port = QueuePort { ingress, output, egress: egress() };
                 (Ingress::Streams(first), ContendedPort::Queues(port))
             }
             PortPlan::AtOnce => {
@@ -256,15 +250,13 @@ impl PortBuilder<'_> {
         let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
         for (place, &link) in ports.iter_enumerated() {
             let Draft { policy, queues, timing, .. } = self.draft(link)?;
-            let Timing { cell_time, longest_lead, latest_start, notes, .. } = timing;
             assert!(!routing.merging[link].contains(&true), "no VCs merge in a memory");
             least_lead = least_lead.min(timing.least_lead);
             every_cell_matters |= timing.every_cell_matters;
             let class = |label| classes.get(link, label);
-            let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: notes };
+            let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: timing.notes };
             vcs.extend(routing.vcs[link].keys().map(arriving));
-            let frames = PartialFrames::new(routing.vcs[link].len());
-            let to_hosts = ToHosts { link, cell_time, longest_lead, latest_start, frames };
+            let to_hosts = ToHosts::new(link, &timing, routing.vcs[link].len());
             built.push(MemoryPort::new(
                 network.links[link].buffer,
                 routing.vcs[link].keys().map(class).collect(),
@@ -275,13 +267,8 @@ impl PortBuilder<'_> {
             ));
         }
         let first = ports[MemoryPlace::default()];
-        let draws = self.draws("memory", &config.name, "ties");
-        let ties = TieBreaker::new(network.tie_order, routing.inputs[network.links[first].from], draws);
-        let at_node: Vec<u32> = upstream.iter().map(|&from| routing.input[from]).collect();
-        let streams = self.streams(first, upstream, set.ports.next_key(), every_cell_matters);
-        let row = set.links.add_streams(streams);
-        let spacing = self.least_spacing(upstream, times[first].cell_time);
-        let ingress = CellIngress::new(ties, row, at_node, spacing, every_cell_matters);
+        let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
+        let (row, ingress) = self.cell_ingress(set, first, upstream, every_cell_matters, ties);
         let rules = Rules::of(config, network.service_order == ServiceOrder::BeforeArrivals);
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
@@ -338,25 +325,36 @@ impl PortBuilder<'_> {
         }
     }
 
-    /// Returns the streams of a port, in the order of the links that feed it.
-    fn streams(
+    fn ties(&self, link: LinkIndex, draws: rng::Stream) -> TieBreaker {
+        let Self { network, routing, .. } = self;
+        TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], draws)
+    }
+
+    /// Returns the numbers of a port's links at the node, which decide ties.
+    fn at_node(&self, upstream: &[LinkIndex]) -> Vec<u32> {
+        upstream.iter().map(|&from| self.routing.input[from]).collect()
+    }
+
+    /// Adds the streams of the next port, in the order of the links that feed it. Returns the first stream, and the
+    /// port's ingress.
+    fn cell_ingress(
         &self,
+        set: &mut PortSet,
         link: LinkIndex,
         upstream: &[LinkIndex],
-        port: PortIndex,
         every_cell_matters: bool,
-    ) -> impl Iterator<Item = Stream> {
-        upstream.iter().map(move |&from| {
+        ties: TieBreaker,
+    ) -> (StreamIndex, CellIngress) {
+        let port = set.ports.next_key();
+        let first = set.links.add_streams(upstream.iter().map(|&from| {
             if self.has(self.beginning(from)) && !self.has(link) {
                 return Stream::elsewhere(port);
             }
             Stream::new(port, !self.brings_cells(from), every_cell_matters)
-        })
-    }
-
-    /// Returns the least time between cells of one of these links.
-    fn least_spacing(&self, upstream: &[LinkIndex], otherwise: Span) -> Span {
-        upstream.iter().map(|&from| self.times[from].cell_time).min().unwrap_or(otherwise)
+        }));
+        let spacings = upstream.iter().map(|&from| self.times[from].cell_time);
+        let least_spacing = spacings.min().unwrap_or(self.times[link].cell_time);
+        (first, CellIngress::new(ties, first, self.at_node(upstream), least_spacing, every_cell_matters))
     }
 
     fn hops(&self, links: &Links, link: LinkIndex) -> TiVec<Label, Hop> {
