@@ -284,9 +284,10 @@ impl Output {
     /// Reports the departures of a port with deferred order. The link must have been busy ever since the last report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
-        for (cell, start) in self.gone.drain(..) {
+        for &(cell, start) in &self.gone {
             depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
         }
+        self.gone.clear();
         let gone = self.buffer.deferred_dequeues;
         if gone == 0 {
             return;

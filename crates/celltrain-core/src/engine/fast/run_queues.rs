@@ -61,9 +61,10 @@ impl RunQueues {
     ) {
         let Self { all: queues, scheduler, sent, .. } = self;
         scheduler.serve_runs(cells, &mut WaitingRuns { queues, counts, sent, granularity, number: 0 });
-        for Sent { run, after } in sent.drain(..) {
+        for &Sent { run, after } in &*sent {
             report(run, after);
         }
+        sent.clear();
     }
 
     /// Reports the sent cells of runs that also have waiting cells.

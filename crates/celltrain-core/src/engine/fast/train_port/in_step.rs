@@ -24,27 +24,23 @@ impl TrainPort {
             return;
         }
         let rounds = rounds.max(1);
-        let mut together = std::mem::take(&mut self.together);
+        let mut in_step = std::mem::take(&mut self.in_step);
         for _ in 0..tied {
             let input = self.ingress.next.first().input();
             let (run, _) = self.ingress.take_first(input, now + period * u64::from(rounds - 1) + Span(1));
-            together.push((input, run.last));
+            in_step.push((input, run.last));
         }
-        let mut in_step = std::mem::take(&mut self.in_step);
-        if rounds > 1 {
-            in_step.extend_from_slice(&together);
-        }
+        let mut together = std::mem::take(&mut self.together);
         let mut at = now;
-        for round in 1..=rounds {
+        for _ in 0..rounds {
+            together.extend_from_slice(&in_step);
             self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.output.catch_up(at);
-            for (_, cell) in together.drain(..) {
+            for &(_, cell) in &together {
                 self.output.note(Run { last: cell, cells: 1 }, at, Span(0));
                 self.arrive(at, cell, depart);
             }
-            if round < rounds {
-                together.extend_from_slice(&in_step);
-            }
+            together.clear();
             at += period;
         }
         self.together = together;
