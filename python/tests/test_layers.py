@@ -1,4 +1,7 @@
-"""No circular imports among the top-level modules of each Rust crate. (import-linter checks the Python modules.)"""
+"""No circular imports among the top-level modules of each Rust crate, nor among the files of the fast engine.
+
+import-linter checks the Python modules.
+"""
 
 from __future__ import annotations
 
@@ -53,6 +56,35 @@ def circle(found: dict[str, set[str]]) -> list[str]:
     return sorted(f"{name} -> {', '.join(sorted(others & left.keys()))}" for name, others in left.items())
 
 
+def files(folder: Path) -> dict[str, str]:
+    """Returns the source of each file below a folder by the path of its module, without comments and tests."""
+    sources: dict[str, str] = {}
+    for path in sorted(folder.rglob("*.rs")):
+        parts = path.relative_to(folder).with_suffix("").parts
+        name = "::".join(parts[:-1] if parts[-1] == "mod" else parts)
+        sources[name] = re.sub(r"//.*", "", path.read_text().split("#[cfg(test)]\nmod ")[0])
+    return sources
+
+
+def file_imports(sources: dict[str, str], root: str) -> dict[str, set[str]]:
+    """Returns, for each file of a folder whose module is `root`, the other files that it imports."""
+    found: dict[str, set[str]] = {}
+    for name, text in sources.items():
+        steps = name.split("::") if name else []
+        paths = [path.split("::") for path in re.findall(rf"\b{root}::([\w:]+)", text)]
+        for ups, path in re.findall(r"\b((?:super::)+)([\w:]+)", text):
+            if (up := ups.count("super")) <= len(steps):
+                paths.append(steps[: len(steps) - up] + path.split("::"))
+        # A child is named without its parent.
+        paths += [[*steps, child] for child in re.findall(r"\buse (\w+)::", text)]
+        modules = {
+            max(("::".join(path[:i]) for i in range(len(path) + 1) if "::".join(path[:i]) in sources), key=len)
+            for path in paths
+        }
+        found[name] = modules - {name}
+    return found
+
+
 @pytest.mark.parametrize("crate", CRATES, ids=lambda crate: crate.name)
 def test_no_modules_import_each_other_in_a_circle(crate: Path) -> None:
     assert circle(imports(modules(crate))) == []
@@ -60,3 +92,16 @@ def test_no_modules_import_each_other_in_a_circle(crate: Path) -> None:
 
 def test_a_circle_is_found() -> None:
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b -> c", "c -> b"]
+
+
+def test_no_files_of_the_fast_engine_import_each_other_in_a_circle() -> None:
+    folder = ROOT / "crates" / "celltrain-core" / "src" / "engine" / "fast"
+    found = file_imports(files(folder), "crate::engine::fast")
+    assert {"links", "fabric"} <= found["egress"]
+    assert {"port"} == {name.removeprefix("train_port::") for name in found["train_port::in_step"] if "::" in name}
+    assert circle(found) == []
+
+
+def test_a_file_that_imports_from_its_parent_is_in_a_circle_with_it() -> None:
+    sources = {"": "use a::A;", "a": "use b::B; struct A;", "a::b": "use super::A; use super::super::c::C;", "c": ""}
+    assert circle(file_imports(sources, "crate::x")) == ["a -> a::b", "a::b -> a"]

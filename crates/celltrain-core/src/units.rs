@@ -30,6 +30,9 @@ pub struct Time(pub u64);
 pub struct Span(pub u64);
 
 impl Time {
+    /// An instant later than any other; stands for an event that does not happen.
+    pub const NEVER: Time = Time(u64::MAX);
+
     /// Returns the elapsed fraction of a run that ends at `end`, from 0 to 1.
     pub fn share_of(self, end: Time) -> f64 {
         self.0 as f64 / end.0.max(1) as f64

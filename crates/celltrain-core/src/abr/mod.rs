@@ -14,7 +14,7 @@ mod source;
 pub use destination::Destination;
 pub use parameters::{Parameters, RateFormat, Rates, cells_per_second};
 pub use rate::Rate;
-pub use source::{Counters, Kind, NEVER, Source};
+pub use source::{Counters, Kind, Source};
 
 /// Content of an RM cell (`docs/mechanisms.md` 4.4). Rates are cells per second. The engines do not round them to the
 /// 16-bit format of real cells unless the VC asks for it.

@@ -12,9 +12,6 @@
 use super::{Parameters, RateFormat, Rates, RmCell, Rule};
 use crate::units::{BitRate, Clock, Duration, Span, Time};
 
-/// The time of events that never happen, used while ACR is so low that a cell would take longer than any run.
-pub const NEVER: Time = Time(u64::MAX);
-
 /// A kind of in-rate cell (rule 3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -151,7 +148,7 @@ impl Source {
         self.interval
     }
 
-    /// Returns the earliest start of the next in-rate cell (rule 1), which may be in the past. Returns [`NEVER`] while
+    /// Returns the earliest start of the next in-rate cell (rule 1), which may be in the past. Returns [`Time::NEVER`] while
     /// ACR is almost zero.
     pub fn next_departure(&self) -> Time {
         self.pace.next
@@ -165,7 +162,8 @@ impl Source {
     /// Returns the earliest start of the next cell of any kind in the current state, which may be in the past. Returns
     /// `None` if there is no cell to send, or if ACR is almost zero.
     pub fn next_start(&self, data_waits: bool) -> Option<Time> {
-        let in_rate = (data_waits || self.in_rate_rm_waits()).then_some(self.pace.next).filter(|&next| next != NEVER);
+        let in_rate =
+            (data_waits || self.in_rate_rm_waits()).then_some(self.pace.next).filter(|&next| next != Time::NEVER);
         in_rate.into_iter().chain(self.next_out_of_rate(data_waits)).min()
     }
 

@@ -88,7 +88,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         let running = match engine {
             Engine::Fast => {
                 let traced = probe.next_snapshot().map(|_| probe.traced_ports());
-                Running::Fast(Box::new(fast::Engine::new(network, mode, traced, None, token)?))
+                Running::Fast(Box::new(fast::Engine::start(network, mode, traced, token)?))
             }
             Engine::Reference => {
                 let mut engine = reference::Engine::new(network, token)?;

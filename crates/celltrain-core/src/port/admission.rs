@@ -5,8 +5,8 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::PortCounters;
 use super::under_way::{Arrived, Mode, UnderWay};
+use super::{PortCounters, PortState};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::events::Loss;
 use crate::index::Label;
@@ -348,6 +348,12 @@ impl Admission {
                 Overflow::PushOutFront => frame.under_way.set_mode(Mode::RefuseRest { keep_last_cell: true }),
             }
         }
+    }
+
+    /// Returns the state of the port for results, for given numbers of waiting cells.
+    pub(crate) fn port_state(&self, waiting: &TiSlice<Label, u32>, max_queue: u32) -> PortState {
+        let (counters, replaced_results) = (self.counters(waiting).collect(), self.replaced_results());
+        PortState { counters, waiting: waiting.to_vec(), max_queue, replaced_results }
     }
 
     /// Returns the fate of each VC's cells, by label, for given numbers of waiting cells.

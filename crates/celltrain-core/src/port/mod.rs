@@ -4,7 +4,7 @@
 //! cell in service: a cell that [`Port::take`] hands to the transmitter no longer counts.
 //!
 //! [`Port`] is deliberately naive, like the reference engine that uses it: single cells in plain queues, counted one by
-//! one. The fast engine's port ([`OutputBuffer`](crate::engine::fast::output_buffer::OutputBuffer)) has its own queues
+//! one. The fast engine's port (`OutputBuffer`) has its own queues
 //! and counts and is tested against this one. Both ask the same `Admission` which cells enter.
 
 pub(crate) mod admission;

@@ -81,7 +81,7 @@ pub(crate) struct Sent {
 
 /// Granularity of departure reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReportGranularity {
+pub(crate) enum ReportGranularity {
     /// Runs of consecutive cells, with the number of cells sent before the first.
     Each,
     /// Runs of cells that waited together, reported when the last has left, with the number of cells sent before it.

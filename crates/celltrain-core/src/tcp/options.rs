@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::congestion::{dctcp, formula};
+use super::congestion::formula::table;
 use super::{Congestion, window_scale};
 use crate::error::Fault;
 use crate::units::{BitRate, Bytes, Duration};
@@ -67,7 +67,7 @@ pub struct TcpOptions {
     /// Growth of cwnd in congestion avoidance, and its reduction after congestion.
     pub congestion: Congestion,
     /// Formulas for cwnd and ssthresh, used by `congestion = "formula"`.
-    pub formula: Option<formula::Config>,
+    pub formula: Option<table::Config>,
     /// Paces the sender: segments leave no closer together than one segment takes at this rate on the line, cell
     /// headers included. When absent, they leave as the windows allow.
     pub pacing_rate: Option<BitRate>,
@@ -116,7 +116,8 @@ impl Default for TcpOptions {
             pacing_rate: None,
             initial_window: 1,
             ecn: Ecn::default(),
-            dctcp_gain: dctcp::GAIN,
+            // RFC 8257, 3.3.
+            dctcp_gain: 1.0 / 16.0,
             lose_at_window: None,
         }
     }

@@ -149,7 +149,7 @@ proptest! {
                 out_of_order: if keep { OutOfOrder::Keep } else { OutOfOrder::Discard },
                 delayed_acks: if delay_acks { DelayedAcks::On } else { DelayedAcks::Off },
                 congestion,
-                formula: (congestion == Congestion::Formula).then(super::congestion::formula::sample),
+                formula: (congestion == Congestion::Formula).then(super::congestion::formula::table::sample),
                 timer_restart: if timer_per_segment { TimerRestart::PerSegment } else { TimerRestart::EveryNewAck },
                 ..TcpOptions::default()
             };

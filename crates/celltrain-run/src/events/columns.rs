@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
+use celltrain_core::units::CELL_BITS;
 
 use super::Kind;
-use super::tables::mbps;
 
 /// A column of one kind of event, as one line of a table.
 pub struct Column<E: 'static> {
@@ -260,6 +260,11 @@ impl<E> Column<E> {
             }
         }
     }
+}
+
+/// Converts cells per second to megabits per second.
+fn mbps(cells_per_second: f64) -> f64 {
+    cells_per_second * CELL_BITS as f64 / 1e6
 }
 
 fn place(index: u32) -> i32 {

@@ -9,7 +9,6 @@ use celltrain_core::events::{
 use celltrain_core::memory::Side;
 use celltrain_core::tcp::sender::Cause;
 use celltrain_core::tcp::{Ack, Segment};
-use celltrain_core::units::CELL_BITS;
 
 use super::columns::Accessor::{self, Count, Flag, Flow, Number, Pool, Port, PortVc, Rate, Time, Vc, Word};
 use super::columns::Column;
@@ -452,8 +451,3 @@ pub const MEMORIES: &[Column<InPool>] = &[
         Count(|row| matches!(row.event.step, MemoryStep::Refused { .. }).then_some(row.number.into())),
     ),
 ];
-
-/// Converts cells per second to megabits per second.
-pub(super) fn mbps(cells_per_second: f64) -> f64 {
-    cells_per_second * CELL_BITS as f64 / 1e6
-}

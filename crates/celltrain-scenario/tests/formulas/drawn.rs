@@ -2,7 +2,7 @@
 
 use celltrain_core::policy::formula::PORT_NAMES;
 use celltrain_core::rng::Stream;
-use celltrain_core::tcp::congestion::formula::{NAMES, Table};
+use celltrain_core::tcp::congestion::formula::table::{NAMES, Table};
 use celltrain_formula::samples::{Sample, Texts};
 use celltrain_formula::{Kind, Unit};
 use serde_json::{Map, Value, json};

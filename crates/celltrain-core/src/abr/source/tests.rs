@@ -65,10 +65,10 @@ fn a_rate_of_nothing_is_never_due() {
     let rm = source.sent(first, Kind::ForwardRm).unwrap();
     source.on_backward_rm(&RmCell { backward: true, er: 0.0, ..rm }, first);
     let kept = source.next_departure();
-    assert_ne!(kept, NEVER, "the cell that waited goes");
+    assert_ne!(kept, Time::NEVER, "the cell that waited goes");
     assert_eq!(source.data_cells_until_rm(kept), 1);
     source.sent_data(kept, 1);
-    assert_eq!(source.next_departure(), NEVER);
+    assert_eq!(source.next_departure(), Time::NEVER);
     source.on_backward_rm(&RmCell { backward: true, er: 1000.0, ..rm }, kept);
     assert_eq!(source.next_departure(), after(kept, source.interval()));
 }

@@ -7,15 +7,20 @@
 use typed_index_collections::TiSlice;
 
 use super::contended_port::ContendedPort;
-use super::fabric::{Fabric, HeldBack};
+use super::engine::Engine;
+use super::fabric::Fabric;
+use super::late::{HeldBack, RmDeparture};
 use super::nic::Phase;
 use super::plan::{Plan, PortIndex, Role, StageEnd};
-use super::rm::RmDeparture;
-use super::{Advance, Engine, Outcome, Progress};
+use super::port_plan::PortMode;
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::cell::{Cell, FrameNumber, Run};
 use crate::end_systems::{Delivered, InjectedFrame};
-use crate::probe::{NetworkView, Probe};
+use crate::engine::predictions::predictions;
+use crate::engine::{Advance, Outcome, Progress};
+use crate::index::LinkIndex;
+use crate::network::Network;
+use crate::probe::{NetworkView, Nothing, Probe};
 use crate::units::{Span, Time};
 
 /// An event is a frame at a host, or a batch of cells at a port. For long batches the token is also checked in between;
@@ -24,7 +29,35 @@ const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which is cheaper than counting each one.
 const EVENTS_AT_ONCE: usize = 8;
 
-impl Engine<'_> {
+impl<'a> Engine<'a> {
+    /// Creates the engine of a whole network at the start of a run. If queues are looked at during the run, `traced` has
+    /// the ports whose ranges are read.
+    pub(in crate::engine) fn start(
+        network: &'a Network,
+        mode: PortMode,
+        traced: Option<&[LinkIndex]>,
+        token: &CancellationToken<'_>,
+    ) -> Result<Self, Interrupted> {
+        let mut engine = Self::new(network, mode, traced, None, token)?;
+        engine.predict(mode, token)?;
+        Ok(engine)
+    }
+
+    /// Gives policies of memories the losses of Longest Queue Drop, which are recorded in a separate run.
+    fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
+        let predictions = predictions(self.network, |network, memory| {
+            let mut recorded = Engine::new(network, mode, None, None, token)?;
+            recorded.memory_ports(memory).record();
+            recorded.advance(Advance::to(recorded.end), &mut Nothing, &Progress::default(), token)?;
+            recorded.close(token)?;
+            Ok(recorded.memory_ports(memory).take_record())
+        })?;
+        for (memory, pool, losses) in predictions {
+            self.memory_ports(memory).predict(pool, losses);
+        }
+        Ok(())
+    }
+
     /// Advances the run to the end of `advance`, including that instant.
     pub(in crate::engine) fn advance(
         &mut self,
@@ -117,7 +150,7 @@ impl Engine<'_> {
             port.fifo.ask_at(horizon);
             port.to_hosts.set_horizon(horizon);
         }
-        for &RmDeparture { link, label, start } in &self.fabric.rm_events.under_way {
+        for &RmDeparture { link, label, start } in &self.fabric.late.rm_cells {
             let run = Run { last: Cell::rm(label, FrameNumber::default()), cells: 1 };
             update_waiting(
                 &self.fabric.plan,
@@ -126,7 +159,7 @@ impl Engine<'_> {
                 before,
             );
         }
-        self.fabric.rm_events.move_horizon(&self.fabric.plan, before, horizon, &mut self.fabric.late);
+        self.fabric.late.move_horizon(&self.fabric.plan, before, horizon);
         // Cells that a port took at once and that are held back on their way to hosts precede those held back on their
         // way to that port, so they are released first.
         let is_to_host = |held: &HeldBack| {
@@ -148,7 +181,8 @@ impl Engine<'_> {
         }
         update_waiting(&self.fabric.plan, &mut self.ports, held, before);
         let (mut downstream, ..) = self.downstream();
-        downstream.fabric.forget_late(&held, before);
+        let Fabric { late, plan, .. } = &mut *downstream.fabric;
+        late.forget(&held, plan, before);
         if let Some(onward) = downstream.fabric.go_unwatched(link, run, first_start, period) {
             downstream.join(onward);
         }

@@ -1,15 +1,14 @@
 //! A contended port. [`super::port_plan`] selects which variant runs for it.
 
-use super::egress::{Egress, ToHosts};
-use super::fabric::{Downstream, Fabric};
+use super::egress::{AtOncePort, Downstream, Egress, ToHosts};
 use super::fifo::Fifo;
 use super::ingress::{Among, Batch, CellIngress};
 use super::memory_ports::MemoryPorts;
 use super::output::{Arrival, Output};
-use super::plan::{MemoryPlace, PortIndex};
+use super::plan::{AtOnceIndex, MemoryPlace, PortIndex};
 use super::train_port::TrainPort;
-use crate::cell::{Cell, Run};
-use crate::index::{LinkIndex, indices};
+use crate::cell::Run;
+use crate::index::LinkIndex;
 use crate::units::{Span, Time};
 
 /// A contended port, with one variant for each implementation.
@@ -224,30 +223,5 @@ impl StreamPort {
             }
         });
         fifo.forget(until);
-    }
-}
-
-indices! {
-    /// A port that takes each cell as soon as its arrival is known.
-    AtOnceIndex;
-}
-
-/// A port that processes each cell as soon as its arrival is known. It is first in, first out, a single contended link
-/// feeds it, all its cells go to hosts, and no probe looks at it before the horizon. So no other cell can arrive
-/// earlier, and the port needs no batches and no events.
-pub(super) struct AtOncePort {
-    pub(super) fifo: Fifo,
-    pub(super) to_hosts: ToHosts,
-}
-
-impl AtOncePort {
-    /// Processes a cell that will arrive at `now`.
-    #[inline]
-    pub(super) fn take(&mut self, now: Time, cell: Cell, fabric: &mut Fabric) {
-        let Some(start) = self.fifo.enter(now, cell) else { return };
-        self.to_hosts.send(cell, start, fabric);
-        if cell.last_cell() {
-            self.fifo.forget(now + Span(1));
-        }
     }
 }

@@ -1,17 +1,205 @@
-//! The egress of a port that handles cells one at a time: it sends each cell to a stream of the next port or to a host.
+//! The egress of ports: it sends cells to hosts, to links into contended ports, and to ports that take cells at once.
+//!
 //! Cells on their way to a host are collected by VC until their frame is whole, because only whole frames have an effect
 //! there.
 
-use typed_index_collections::{TiVec, ti_vec};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::contended_port::AtOnceIndex;
-use super::fabric::{Downstream, Fabric};
-use super::links::StreamIndex;
-use super::output::Depart;
+use super::fabric::{Fabric, Onward};
+use super::fifo::Fifo;
+use super::links::{Ingress, Links, StreamIndex};
+use super::output::{Depart, Timing};
+use super::plan::AtOnceIndex;
 use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
 use crate::units::{Span, Time};
 
+/// By label: the collected cells of the current frame, if any.
+pub(super) struct PartialFrames(TiVec<Label, Run>);
+
+const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
+
+impl PartialFrames {
+    pub(super) fn new(vcs: usize) -> Self {
+        Self(ti_vec![NOTHING; vcs])
+    }
+
+    /// Collects cells whose start times have no effect. If cells of another frame were collected before, reports those.
+    #[inline]
+    pub(super) fn collect(&mut self, run: Run, depart: &mut impl Depart) {
+        let collected = &mut self.0[run.last.label()];
+        if collected.cells > 0 && collected.goes_on_with(run) {
+            collected.cells += run.cells;
+            return;
+        }
+        let before = std::mem::replace(collected, run);
+        if before.cells > 0 {
+            depart(before, Time::default(), Span(0));
+        }
+    }
+
+    /// Reports the collected cells of a VC.
+    #[inline]
+    pub(super) fn report(&mut self, label: Label, depart: &mut impl Depart) {
+        let collected = std::mem::replace(&mut self.0[label], NOTHING);
+        if collected.cells > 0 {
+            depart(collected, Time::default(), Span(0));
+        }
+    }
+
+    /// Reports all collected cells, at the end of the run.
+    pub(super) fn report_all(&mut self, mut depart: impl Depart) {
+        for label in self.0.keys() {
+            self.report(label, &mut depart);
+        }
+    }
+
+    /// Takes the collected cells of the frame that this run continues. Returns their number.
+    #[inline]
+    pub(super) fn take_before(&mut self, run: Run) -> u32 {
+        let collected = &mut self.0[run.last.label()];
+        if collected.goes_on_with(run) { std::mem::replace(collected, NOTHING).cells } else { 0 }
+    }
+}
+
+/// The part of a port of single cells that sends them to hosts.
+pub(super) struct ToHosts {
+    pub(super) link: LinkIndex,
+    cell_time: Span,
+    /// Longest time from the start of a cell to the end of its stage.
+    longest_lead: Span,
+    /// A cell that starts no later than this arrives by the horizon on every path.
+    latest_start: Time,
+    frames: PartialFrames,
+}
+
+impl ToHosts {
+    /// Creates this part of a port that `vcs` VCs cross.
+    pub(super) fn new(link: LinkIndex, timing: &Timing, vcs: usize) -> Self {
+        let &Timing { cell_time, longest_lead, latest_start, .. } = timing;
+        Self { link, cell_time, longest_lead, latest_start, frames: PartialFrames::new(vcs) }
+    }
+
+    pub(super) fn set_horizon(&mut self, horizon: Time) {
+        self.latest_start = Time(horizon.0.saturating_sub(self.longest_lead.0));
+    }
+
+    /// Sends a cell towards a host. If it ends a frame, is an RM cell, or may be too late for the end of the run, it is
+    /// sent now; other cells are collected.
+    #[inline(always)]
+    pub(super) fn send(&mut self, cell: Cell, start: Time, fabric: &mut Fabric) {
+        if cell.is_rm() || cell.last_cell() || start > self.latest_start {
+            self.send_what_matters(cell, start, fabric);
+        } else {
+            self.frames.collect(Run { last: cell, cells: 1 }, &mut to_host(fabric, self.link));
+        }
+    }
+
+    #[inline(never)]
+    fn send_what_matters(&mut self, cell: Cell, start: Time, fabric: &mut Fabric) {
+        let run = Run { last: cell, cells: 1 };
+        let is_single = cell.is_rm() || start > self.latest_start;
+        let before = if is_single { 0 } else { self.frames.take_before(run) };
+        let mut depart = to_host(fabric, self.link);
+        self.frames.report(cell.label(), &mut depart);
+        let period = if is_single { self.cell_time } else { Span(0) };
+        depart(Run { cells: before + 1, ..run }, start, period);
+    }
+
+    /// Reports all collected cells, at the end of the run.
+    pub(super) fn report_partial_frames(&mut self, fabric: &mut Fabric) {
+        self.frames.report_all(to_host(fabric, self.link));
+    }
+}
+
+/// Sends cells from the port of a link to hosts.
+fn to_host(fabric: &mut Fabric, link: LinkIndex) -> impl Depart {
+    move |run, start, period| {
+        let onward = fabric.go(link, run, start, period);
+        assert!(onward.is_none(), "cells are collected only on their way to hosts");
+    }
+}
+
+/// A port that processes each cell as soon as its arrival is known. It is first in, first out, a single contended link
+/// feeds it, all its cells go to hosts, and no probe looks at it before the horizon. So no other cell can arrive
+/// earlier, and the port needs no batches and no events.
+pub(super) struct AtOncePort {
+    pub(super) fifo: Fifo,
+    pub(super) to_hosts: ToHosts,
+}
+
+impl AtOncePort {
+    /// Processes a cell that will arrive at `now`.
+    #[inline]
+    pub(super) fn take(&mut self, now: Time, cell: Cell, fabric: &mut Fabric) {
+        let Some(start) = self.fifo.enter(now, cell) else { return };
+        self.to_hosts.send(cell, start, fabric);
+        if cell.last_cell() {
+            self.fifo.forget(now + Span(1));
+        }
+    }
+}
+
+/// Everything to which a port sends cells.
+pub(super) struct Downstream<'e> {
+    pub(super) fabric: &'e mut Fabric,
+    pub(super) links: &'e mut Links,
+    pub(super) at_once: &'e mut TiSlice<AtOnceIndex, AtOncePort>,
+}
+
+impl Downstream<'_> {
+    /// Sends cells from the port of a link to the next place where they can wait or end. The first starts at
+    /// `first_start`, the others follow a `period` apart.
+    #[inline(always)]
+    pub(super) fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
+        if let Some(onward) = self.fabric.go(link, run, first_start, period) {
+            self.join(onward);
+        }
+    }
+
+    /// Adds cells to a link into a contended port.
+    #[inline]
+    pub(super) fn join(&mut self, Onward { port, input, train }: Onward) {
+        let arrival = match &mut self.links.ingress[port] {
+            Ingress::Trains(trains) => trains.join(input as usize, train),
+            &mut Ingress::Streams(first) => self.links.join_stream(first.input(input), train),
+            &mut Ingress::AtOnce(to) => {
+                let mut time = train.next;
+                for cell in train.run().iter() {
+                    self.take_at_once(to, time, cell);
+                    time += train.period;
+                }
+                return;
+            }
+        };
+        if let Some(arrival) = arrival {
+            self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
+        }
+    }
+
+    /// Adds a cell to a stream; it arrives at `time`, which is not after the horizon.
+    #[inline(always)]
+    pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) {
+        if let Some(arrival) = self.links.push(stream, time, cell) {
+            self.bring_forward(stream, arrival);
+        }
+    }
+
+    /// Schedules a port for a cell that may matter elsewhere earlier than all others known in its stream.
+    #[inline(never)]
+    fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
+        let port = self.links.streams[stream].port;
+        self.fabric.event_list.settle_by(port, self.links.effect_of(port, arrival));
+    }
+
+    /// Passes a cell to a port that takes it at once; it arrives at `time`, which is not after the horizon.
+    #[inline(never)]
+    pub(super) fn take_at_once(&mut self, to: AtOnceIndex, time: Time, cell: Cell) {
+        self.at_once[to].take(time, cell, self.fabric);
+    }
+}
+
+/// The egress of a port that sends each cell to a stream of the next port or to a host.
 pub(super) struct Egress {
     pub(super) hops: TiVec<Label, Hop>,
     pub(super) to_hosts: ToHosts,
@@ -80,105 +268,5 @@ impl Egress {
             let ToHosts { link, cell_time, .. } = self.to_hosts;
             downstream.go(link, Run { last: cell, cells: 1 }, start, cell_time);
         }
-    }
-}
-
-/// By label: the collected cells of the current frame, if any.
-pub(super) struct PartialFrames(TiVec<Label, Run>);
-
-const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
-
-impl PartialFrames {
-    pub(super) fn new(vcs: usize) -> Self {
-        Self(ti_vec![NOTHING; vcs])
-    }
-
-    /// Collects cells whose start times have no effect. If cells of another frame were collected before, reports those.
-    #[inline]
-    pub(super) fn collect(&mut self, run: Run, depart: &mut impl Depart) {
-        let collected = &mut self.0[run.last.label()];
-        if collected.cells > 0 && collected.goes_on_with(run) {
-            collected.cells += run.cells;
-            return;
-        }
-        let before = std::mem::replace(collected, run);
-        if before.cells > 0 {
-            depart(before, Time::default(), Span(0));
-        }
-    }
-
-    /// Reports the collected cells of a VC.
-    #[inline]
-    pub(super) fn report(&mut self, label: Label, depart: &mut impl Depart) {
-        let collected = std::mem::replace(&mut self.0[label], NOTHING);
-        if collected.cells > 0 {
-            depart(collected, Time::default(), Span(0));
-        }
-    }
-
-    /// Reports all collected cells, at the end of the run.
-    pub(super) fn report_all(&mut self, mut depart: impl Depart) {
-        for label in self.0.keys() {
-            self.report(label, &mut depart);
-        }
-    }
-
-    /// Takes the collected cells of the frame that this run continues. Returns their number.
-    #[inline]
-    pub(super) fn take_before(&mut self, run: Run) -> u32 {
-        let collected = &mut self.0[run.last.label()];
-        if collected.goes_on_with(run) { std::mem::replace(collected, NOTHING).cells } else { 0 }
-    }
-}
-
-/// The part of a port of single cells that sends them to hosts.
-pub(super) struct ToHosts {
-    pub(super) link: LinkIndex,
-    pub(super) cell_time: Span,
-    /// Longest time from the start of a cell to the end of its stage.
-    pub(super) longest_lead: Span,
-    /// A cell that starts no later than this arrives by the horizon on every path.
-    pub(super) latest_start: Time,
-    pub(super) frames: PartialFrames,
-}
-
-impl ToHosts {
-    pub(super) fn set_horizon(&mut self, horizon: Time) {
-        self.latest_start = Time(horizon.0.saturating_sub(self.longest_lead.0));
-    }
-
-    /// Sends a cell towards a host. If it ends a frame, is an RM cell, or may be too late for the end of the run, it is
-    /// sent now; other cells are collected.
-    #[inline(always)]
-    pub(super) fn send(&mut self, cell: Cell, start: Time, fabric: &mut Fabric) {
-        if cell.is_rm() || cell.last_cell() || start > self.latest_start {
-            self.send_what_matters(cell, start, fabric);
-        } else {
-            self.frames.collect(Run { last: cell, cells: 1 }, &mut to_host(fabric, self.link));
-        }
-    }
-
-    #[inline(never)]
-    fn send_what_matters(&mut self, cell: Cell, start: Time, fabric: &mut Fabric) {
-        let run = Run { last: cell, cells: 1 };
-        let is_single = cell.is_rm() || start > self.latest_start;
-        let before = if is_single { 0 } else { self.frames.take_before(run) };
-        let mut depart = to_host(fabric, self.link);
-        self.frames.report(cell.label(), &mut depart);
-        let period = if is_single { self.cell_time } else { Span(0) };
-        depart(Run { cells: before + 1, ..run }, start, period);
-    }
-
-    /// Reports all collected cells, at the end of the run.
-    pub(super) fn report_partial_frames(&mut self, fabric: &mut Fabric) {
-        self.frames.report_all(to_host(fabric, self.link));
-    }
-}
-
-/// Sends cells from the port of a link to hosts.
-fn to_host(fabric: &mut Fabric, link: LinkIndex) -> impl Depart {
-    move |run, start, period| {
-        let onward = fabric.go(link, run, start, period);
-        assert!(onward.is_none(), "cells are collected only on their way to hosts");
     }
 }

@@ -84,7 +84,7 @@ impl EventList {
 /// The kind of an event. Events at the same instant are processed in the order of this list, and events of the same
 /// kind in link order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Rank {
+pub(super) enum Rank {
     /// A contended port settles everything before the instant.
     Settle,
     /// An RM cell reaches the end of its loop.
@@ -104,7 +104,7 @@ pub enum Rank {
 /// The time of an event, its rank within the instant, and its leaf. All three are packed into one wide integer, so that
 /// two keys are compared with one subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Key(u128);
+pub(super) struct Key(u128);
 
 /// First bit of each part of a key: 29 bits for the leaf, 32 for the link and 3 for the kind, then the time.
 const LINK: u32 = 29;
@@ -113,13 +113,13 @@ const TIME: u32 = 64;
 
 impl Key {
     /// Stands for "no event", and sorts after all events.
-    pub const NEVER: Key = Key(u128::MAX);
+    pub(super) const NEVER: Key = Key(u128::MAX);
     /// Maximum number of leaves of a tree.
-    pub const MAX_LEAVES: usize = 1 << LINK;
+    pub(super) const MAX_LEAVES: usize = 1 << LINK;
 
     /// Creates the key of the event of `leaf` at `time`. At the same instant, lower ranks come first.
     #[inline]
-    pub fn new(time: Time, rank: Rank, leaf: usize) -> Self {
+    pub(super) fn new(time: Time, rank: Rank, leaf: usize) -> Self {
         debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit 29 bits");
         // The numbers follow the order of the kinds; a test compares the order of keys and ranks.
         let (kind, link) = match rank {
@@ -135,14 +135,14 @@ impl Key {
     }
 
     /// Returns the time.
-    pub fn time(self) -> Time {
+    pub(super) fn time(self) -> Time {
         Time((self.0 >> TIME) as u64)
     }
 
     /// Returns the rank among events of the same instant.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the link is 32 bits of the key")]
-    pub fn rank(self) -> Rank {
+    pub(super) fn rank(self) -> Rank {
         let link = LinkIndex::new((self.0 >> LINK) as u32);
         match (self.0 >> KIND) as u64 & 7 {
             0 => Rank::Settle,
@@ -157,7 +157,7 @@ impl Key {
     }
 
     /// Returns the leaf.
-    pub fn leaf(self) -> usize {
+    pub(super) fn leaf(self) -> usize {
         self.0 as usize & (Self::MAX_LEAVES - 1)
     }
 }
@@ -167,7 +167,7 @@ impl Key {
 /// Each node of the tree has eight children. A change propagates upwards only if its key was or becomes the smallest of
 /// its eight, and compares all eight only if it was. Up to eight keys fit in the root, where a change writes one key.
 /// With four children per node, 3 % more instructions are needed on a LAN of 5 sources, and no fewer with 50 keys.
-pub struct TournamentTree {
+pub(super) struct TournamentTree {
     /// The root first, the leaves' keys last.
     levels: Vec<Vec<[Key; GROUP]>>,
 }
@@ -176,7 +176,7 @@ const GROUP: usize = 8;
 
 impl TournamentTree {
     /// Creates a tree of `size` keys, all [`Key::NEVER`].
-    pub fn new(size: usize) -> Self {
+    pub(super) fn new(size: usize) -> Self {
         assert!(size <= Key::MAX_LEAVES, "a network has fewer ports and lanes than there are leaves");
         let mut levels = Vec::new();
         let mut groups = size;
@@ -190,20 +190,20 @@ impl TournamentTree {
     }
 
     /// Returns the least key.
-    pub fn first(&self) -> Key {
+    pub(super) fn first(&self) -> Key {
         least(&self.levels[0][0])
     }
 
     /// Returns the key of a leaf.
     #[inline]
-    pub fn key(&self, leaf: usize) -> Key {
+    pub(super) fn key(&self, leaf: usize) -> Key {
         let keys = self.levels.last().expect("there is at least one level");
         keys[leaf / GROUP][leaf % GROUP]
     }
 
     /// Changes the key of a leaf.
     #[inline]
-    pub fn set(&mut self, leaf: usize, key: Key) {
+    pub(super) fn set(&mut self, leaf: usize, key: Key) {
         let (mut place, mut key) = (leaf, key);
         for i in (0..self.levels.len()).rev() {
             let group = &mut self.levels[i][place / GROUP];

@@ -7,7 +7,6 @@ use super::port_queue::{BufferView, PortEnd, PortQueue};
 use crate::cell::Cell;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};
-use crate::port::PortState;
 use crate::port::admission::{Admission, Verdict};
 use crate::queue_range::QueueTracker;
 use crate::rng;
@@ -160,7 +159,7 @@ impl Fifo {
     pub(super) fn forget(&mut self, until: Time) {
         if self.counts_vcs {
             self.count(self.waiting_before(until));
-        } else if self.admitted.first().is_some() {
+        } else if !self.admitted.is_empty() {
             let noted = self.admitted.rest().len();
             self.admitted.take(noted.saturating_sub(self.waiting_before(until) as usize));
         }
@@ -217,12 +216,7 @@ impl PortQueue for Fifo {
     }
 
     fn end(&self) -> PortEnd {
-        PortEnd::in_order(PortState {
-            counters: self.admission.counters(&self.counts.per_vc).collect(),
-            waiting: self.counts.per_vc.clone(),
-            max_queue: self.tracked().max_queue(),
-            replaced_results: self.admission.replaced_results(),
-        })
+        PortEnd::in_order(self.admission.port_state(&self.counts.per_vc, self.tracked().max_queue()))
     }
 }
 

@@ -1,9 +1,10 @@
 //! The ingress of a port of single cells, which takes cells from its streams in batches, in order of arrival.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::links::{Links, NEVER, StreamIndex};
-use super::train::Arriving;
+use super::links::{Links, Stream, StreamIndex, Way};
+use super::train::{Arriving, Train};
 use crate::cell::{Cell, Run};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
@@ -81,9 +82,16 @@ impl CellIngress {
         if until > self.reached && until - self.reached > self.most_in_one_go {
             batch.base = links.first(self.row()).min(until);
         }
-        let to_matter = links.take_before(self.row(), until, self.every_cell_matters, batch);
-        assert!(batch.len() <= BATCH_CELLS, "a batch has a place for each cell");
-        self.next_to_matter = (to_matter < NEVER).then_some(to_matter);
+        let mut to_matter = Time::NEVER;
+        for (stream, next) in links.row(self.row()) {
+            batch.begin_input();
+            if *next < until {
+                *next = batch.take_from(stream, until);
+            }
+            to_matter = to_matter.min(if self.every_cell_matters { *next } else { stream.next_to_matter(*next) });
+        }
+        assert!(batch.cells.len() <= BATCH_CELLS, "a batch has a place for each cell");
+        self.next_to_matter = (to_matter < Time::NEVER).then_some(to_matter);
         self.reached = self.reached.max(until);
         // Places follow the numbers of the inputs, so cells that tie are in that order.
         batch.sort();
@@ -135,7 +143,7 @@ fn tie(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64])
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// The instant from which times in keys are counted.
-    pub(super) base: Time,
+    base: Time,
     /// For each cell, its time since `base` and, in the low bits, its index in `cells`.
     keys: Vec<u64>,
     cells: Vec<Cell>,
@@ -152,24 +160,49 @@ const BEHIND_ALL: u64 = u64::MAX;
 const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 
 impl Batch {
-    pub(super) fn len(&self) -> usize {
-        self.cells.len()
-    }
-
     /// Begins the cells of the next link, which may have none.
-    pub(super) fn begin_input(&mut self) {
+    fn begin_input(&mut self) {
         self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
     }
 
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.firsts.clear();
         self.keys.clear();
         self.cells.clear();
     }
 
+    /// Takes the cells of a stream that arrive before `until`. Returns the arrival of the next cell.
+    #[inline]
+    fn take_from(&mut self, stream: &mut Stream, until: Time) -> Time {
+        let cells = match &mut stream.way {
+            Way::Cells(cells) => cells,
+            Way::Trains(trains) => return self.take_from_trains(trains, until),
+        };
+        let rest = cells.rest();
+        let taken = self.extend_before(until, rest);
+        let next = rest.get(taken).map_or(Time::NEVER, |arriving| arriving.time);
+        cells.take(taken);
+        next
+    }
+
+    fn take_from_trains(&mut self, trains: &mut VecDeque<Train>, until: Time) -> Time {
+        while let Some(train) = trains.front_mut() {
+            if train.next >= until {
+                return train.next;
+            }
+            let (first, period) = (train.next, train.period);
+            self.extend_with_train(train.take_before(until), first, period);
+            if train.cells > 0 {
+                return train.next;
+            }
+            trains.pop_front();
+        }
+        Time::NEVER
+    }
+
     /// Adds those cells of `on_their_way`, a list in time order, that arrive before `until`. Returns how many.
     #[inline]
-    pub(super) fn extend_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
+    fn extend_before(&mut self, until: Time, on_their_way: &[Arriving]) -> usize {
         let in_time = on_their_way.iter().take_while(|arriving| arriving.time < until).count();
         let (base, first) = (self.base, self.cells.len() as u64);
         let key = |(arriving, place): (&Arriving, u64)| (arriving.time - base).0 << PLACE | place;
@@ -179,7 +212,7 @@ impl Batch {
     }
 
     #[inline]
-    pub(super) fn extend_with_train(&mut self, run: Run, first: Time, period: Span) {
+    fn extend_with_train(&mut self, run: Run, first: Time, period: Span) {
         let (since, place) = ((first - self.base).0, self.cells.len() as u64);
         let keys = (0..u64::from(run.cells)).map(|i| (since + period.0 * i) << PLACE | (place + i));
         self.keys.extend(keys);
@@ -193,18 +226,18 @@ impl Batch {
         clippy::stable_sort_primitive,
         reason = "the cells of each link are in order, which a stable sort detects"
     )]
-    pub(super) fn sort(&mut self) {
+    fn sort(&mut self) {
         self.keys.sort();
         self.keys.push(BEHIND_ALL);
     }
 }
 
 /// Returns the time of a key since the base of its batch.
-pub(super) fn since(key: u64) -> Span {
+fn since(key: u64) -> Span {
     Span(key >> PLACE)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a place has 16 bits")]
-pub(super) fn place(key: u64) -> usize {
+fn place(key: u64) -> usize {
     key as usize & (BATCH_CELLS - 1)
 }

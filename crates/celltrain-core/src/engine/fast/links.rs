@@ -9,9 +9,7 @@ use std::ops::Range;
 
 use typed_index_collections::TiVec;
 
-use super::contended_port::AtOnceIndex;
-use super::ingress::Batch;
-use super::plan::PortIndex;
+use super::plan::{AtOnceIndex, PortIndex};
 use super::train::{Arriving, Train, TrainIngress};
 use crate::cell::Cell;
 use crate::index::indices;
@@ -27,7 +25,7 @@ indices! {
 pub(super) struct Links {
     pub(super) ingress: TiVec<PortIndex, Ingress>,
     bounds: TiVec<PortIndex, EffectBound>,
-    /// By stream: the arrival of its next cell, or [`NEVER`]. Stored contiguously because a port checks all its streams
+    /// By stream: the arrival of its next cell, or [`Time::NEVER`]. Stored contiguously because a port checks all its streams
     /// for each batch, and most of them have no cell.
     next: TiVec<StreamIndex, Time>,
     /// All streams, grouped by port and in the order of the port's inputs.
@@ -71,7 +69,7 @@ impl Links {
     pub(super) fn add_streams(&mut self, row: impl IntoIterator<Item = Stream>) -> StreamIndex {
         let first = StreamIndex::from(self.streams.len());
         self.streams.extend(row);
-        self.next.resize(self.streams.len(), NEVER);
+        self.next.resize(self.streams.len(), Time::NEVER);
         first
     }
 
@@ -98,9 +96,22 @@ impl Links {
     /// all cells before it.
     #[inline(never)]
     pub(super) fn join_stream(&mut self, stream: StreamIndex, train: Train) -> Option<Time> {
-        let place = &mut self.streams[stream];
-        if place.takes_trains() {
-            return place.join(&mut self.next[stream], train);
+        let Stream { way, every_cell_matters, .. } = &mut self.streams[stream];
+        if let Way::Trains(trains) = way {
+            let next = &mut self.next[stream];
+            let is_first = *next == Time::NEVER;
+            if is_first {
+                *next = train.next;
+            }
+            if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
+                trains.push_back(train);
+            }
+            if *every_cell_matters {
+                return is_first.then_some(train.next);
+            }
+            // Earlier cells may have been taken back since the last check, so a cell of this train may be the first that
+            // matters.
+            return Some(train.last());
         }
         let mut first = None;
         let mut time = train.next;
@@ -114,9 +125,12 @@ impl Links {
     /// Adds a cell to a stream. Returns its arrival if it may have an effect elsewhere sooner than all cells before it.
     #[inline(always)]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) -> Option<Time> {
-        let place = &mut self.streams[stream];
-        let is_first = place.push(time, cell);
-        if !is_first || place.is_elsewhere {
+        let Stream { way: Way::Cells(cells), is_elsewhere, .. } = &mut self.streams[stream] else {
+            unreachable!("{ONE_BY_ONE}")
+        };
+        let is_first = cells.is_empty();
+        cells.push(Arriving { time, cell });
+        if !is_first || *is_elsewhere {
             return None;
         }
         self.next[stream] = time;
@@ -124,40 +138,37 @@ impl Links {
     }
 
     /// Removes the last `cells` cells on an input of `port`, which have not started.
-    pub(super) fn take_back(&mut self, port: PortIndex, input: u32, cells: u32) {
+    pub(super) fn take_back(&mut self, port: PortIndex, input: u32, mut cells: u32) {
         match &mut self.ingress[port] {
             Ingress::Trains(trains) => trains.take_back(input as usize, cells),
             &mut Ingress::Streams(first) => {
                 let stream = first.input(input);
-                self.streams[stream].take_back(&mut self.next[stream], cells);
+                let Way::Trains(trains) = &mut self.streams[stream].way else {
+                    unreachable!("cells are taken back from trains")
+                };
+                while cells > 0 {
+                    let tail = trains.back_mut().expect("no more is taken back than was to come");
+                    cells -= tail.give_back(cells);
+                    if tail.cells == 0 {
+                        trains.pop_back();
+                    }
+                }
+                if trains.is_empty() {
+                    self.next[stream] = Time::NEVER;
+                }
             }
             Ingress::AtOnce(_) => unreachable!("only shaped ports take cells back"),
         }
     }
 
     pub(super) fn first(&self, row: Range<StreamIndex>) -> Time {
-        self.next[row].iter().copied().min().unwrap_or(NEVER)
+        self.next[row].iter().copied().min().unwrap_or(Time::NEVER)
     }
 
-    /// Moves those cells that arrive before `until` from a row of streams to `batch`. Returns the first arrival among
-    /// the remaining cells that matters elsewhere.
+    /// Returns a row of streams, each with the arrival of its next cell.
     #[inline]
-    pub(super) fn take_before(
-        &mut self,
-        row: Range<StreamIndex>,
-        until: Time,
-        every_cell_matters: bool,
-        batch: &mut Batch,
-    ) -> Time {
-        let mut to_matter = NEVER;
-        for (stream, next) in self.streams[row.clone()].iter_mut().zip(&mut self.next[row]) {
-            batch.begin_input();
-            if *next < until {
-                *next = stream.take_before(until, batch);
-            }
-            to_matter = to_matter.min(if every_cell_matters { *next } else { stream.next_to_matter(*next) });
-        }
-        to_matter
+    pub(super) fn row(&mut self, row: Range<StreamIndex>) -> impl Iterator<Item = (&mut Stream, &mut Time)> {
+        self.streams[row.clone()].iter_mut().zip(&mut self.next[row])
     }
 }
 
@@ -179,13 +190,9 @@ impl<T: Copy> Pipe<T> {
         &self.items[self.taken..]
     }
 
-    pub(super) fn first(&self) -> Option<&T> {
-        self.items.get(self.taken)
-    }
-
     /// Returns whether the list has no items left.
     #[inline]
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         // Taken items are removed from memory as soon as no others are left.
         self.items.is_empty()
     }
@@ -207,7 +214,7 @@ impl<T: Copy> Pipe<T> {
 /// takes up one cache line.
 #[repr(align(64))]
 pub(super) struct Stream {
-    way: Way,
+    pub(super) way: Way,
     pub(super) port: PortIndex,
     /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
@@ -219,14 +226,12 @@ pub(super) struct Stream {
 const _: () = assert!(size_of::<Stream>() == 64 && size_of::<Train>() == 32, "sizes the design page gives");
 
 /// The form in which cells are in flight.
-enum Way {
+pub(super) enum Way {
     /// Single cells, after a contended port.
     Cells(Pipe<Arriving>),
     /// Trains, as they were sent.
     Trains(VecDeque<Train>),
 }
-
-pub(super) const NEVER: Time = Time(u64::MAX);
 
 impl Stream {
     pub(super) fn new(port: PortIndex, in_trains: bool, every_cell_matters: bool) -> Self {
@@ -256,91 +261,15 @@ impl Stream {
         cells.take(cells.rest().len());
     }
 
-    /// Returns whether trains arrive, rather than single cells.
-    pub(super) fn takes_trains(&self) -> bool {
-        matches!(self.way, Way::Trains(_))
-    }
-
-    /// Adds a train. Returns the arrival of the cell that may now be the stream's first with an effect elsewhere.
-    #[inline]
-    pub(super) fn join(&mut self, next: &mut Time, train: Train) -> Option<Time> {
-        let Way::Trains(trains) = &mut self.way else { unreachable!("only streams of trains are joined by trains") };
-        let is_first = *next == NEVER;
-        if is_first {
-            *next = train.next;
-        }
-        if !trains.back_mut().is_some_and(|tail| tail.absorbs(&train)) {
-            trains.push_back(train);
-        }
-        if self.every_cell_matters {
-            return is_first.then_some(train.next);
-        }
-        // Earlier cells may have been taken back since the last check, so a cell of this train may be the first that
-        // matters.
-        Some(train.last())
-    }
-
-    /// Removes the last cells, which have not started.
-    pub(super) fn take_back(&mut self, next: &mut Time, mut cells: u32) {
-        let Way::Trains(trains) = &mut self.way else { unreachable!("cells are taken back from trains") };
-        while cells > 0 {
-            let tail = trains.back_mut().expect("no more is taken back than was to come");
-            cells -= tail.give_back(cells);
-            if tail.cells == 0 {
-                trains.pop_back();
-            }
-        }
-        if trains.is_empty() {
-            *next = NEVER;
-        }
-    }
-
-    /// Adds a cell. Returns whether it is now the first.
-    #[inline(always)]
-    pub(super) fn push(&mut self, time: Time, cell: Cell) -> bool {
-        let Way::Cells(cells) = &mut self.way else { unreachable!("{ONE_BY_ONE}") };
-        let is_first = cells.is_empty();
-        cells.push(Arriving { time, cell });
-        is_first
-    }
-
     /// Returns the first arrival that may matter elsewhere if only whole frames do: the end of a train, or a single
     /// cell.
-    fn next_to_matter(&self, next: Time) -> Time {
+    #[inline]
+    pub(super) fn next_to_matter(&self, next: Time) -> Time {
         match &self.way {
-            Way::Trains(trains) => trains.front().map_or(NEVER, Train::last),
+            Way::Trains(trains) => trains.front().map_or(Time::NEVER, Train::last),
             Way::Cells(_) => next,
         }
-    }
-
-    /// Moves the cells that arrive before `until` to the batch. Returns the arrival of the next cell.
-    #[inline]
-    pub(super) fn take_before(&mut self, until: Time, batch: &mut Batch) -> Time {
-        let cells = match &mut self.way {
-            Way::Cells(cells) => cells,
-            Way::Trains(trains) => return take_from_trains(trains, until, batch),
-        };
-        let rest = cells.rest();
-        let taken = batch.extend_before(until, rest);
-        let next = rest.get(taken).map_or(NEVER, |arriving| arriving.time);
-        cells.take(taken);
-        next
     }
 }
 
 const ONE_BY_ONE: &str = "cells of a contended port come one by one";
-
-fn take_from_trains(trains: &mut VecDeque<Train>, until: Time, batch: &mut Batch) -> Time {
-    while let Some(train) = trains.front_mut() {
-        if train.next >= until {
-            return train.next;
-        }
-        let (first, period) = (train.next, train.period);
-        batch.extend_with_train(train.take_before(until), first, period);
-        if train.cells > 0 {
-            return train.next;
-        }
-        trains.pop_front();
-    }
-    NEVER
-}

@@ -6,9 +6,9 @@
 
 use super::output_buffer::OutputBuffer;
 use super::port_queue::{BufferView, PortEnd, PortQueue};
-use super::run_queues::ReportGranularity;
 use crate::cell::{Cell, Run};
 use crate::marking::{MarkedAt, Marker};
+use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
 
 /// The part of a contended port that handles cells after their arrival.
@@ -82,7 +82,7 @@ impl Output {
     pub(super) fn new(buffer: OutputBuffer, timing: Timing, marker: Option<Marker>, reports_each: bool) -> Self {
         Self {
             defers_order: buffer.defers_order() || timing.marks(),
-            may_bypass_queue: !timing.marks() && !buffer.merges(),
+            may_bypass_queue: !timing.marks() && !buffer.reassembly.is_used(),
             buffer,
             next_start: Time::default(),
             timing,
@@ -218,7 +218,7 @@ impl Output {
         if !self.buffer.offer(cell) {
             return None;
         }
-        if self.buffer.merges() {
+        if self.buffer.reassembly.is_used() {
             self.release(start, depart);
             return None;
         }
@@ -284,9 +284,10 @@ impl Output {
     /// Reports the departures of a port with deferred order. The link must have been busy ever since the last report.
     #[inline(never)]
     pub(super) fn report_departures(&mut self, depart: &mut impl Depart) {
-        for (cell, start) in self.gone.drain(..) {
+        for &(cell, start) in &self.gone {
             depart(Run { last: cell, cells: 1 }, start, self.timing.cell_time);
         }
+        self.gone.clear();
         let gone = self.buffer.deferred_dequeues;
         if gone == 0 {
             return;
@@ -319,7 +320,7 @@ impl PortQueue for Output {
 
     fn end(&self) -> PortEnd {
         let state = self.buffer.state();
-        let leaves = |(label, &cells)| cells - self.buffer.awaiting_reassembly(label);
+        let leaves = |(label, &cells)| cells - self.buffer.reassembly.cells_of(label);
         let waiting = state.waiting.iter_enumerated().filter(|_| !self.defers_order);
         PortEnd { leave_later: waiting.map(leaves).collect(), state }
     }

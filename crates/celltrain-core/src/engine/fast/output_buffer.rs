@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiSlice, TiVec};
+use typed_index_collections::TiSlice;
 
-use super::run_queues::{ReportGranularity, RunQueues};
+use super::run_queues::RunQueues;
 use crate::cell::{Cell, Run};
 use crate::index::Label;
 use crate::policy::{BufferPolicy, CellFollower, View};
@@ -16,13 +16,15 @@ use crate::port::admission::{Admission, Verdict, is_of_frame};
 use crate::port::{FrameOutcome, PortCounters, PortState};
 use crate::queue_range::{QueueRange, QueueTracker};
 use crate::rng::Stream;
-use crate::scheduler::waiting::Counts;
+use crate::scheduler::waiting::{Counts, ReportGranularity};
 use crate::scheduler::{BacklogSensitivity, Service};
 use crate::units::Time;
-use reassembly::AwaitingReassembly;
+use reassembly::Reassembly;
+
+mod reassembly;
 
 /// An output port's buffer with its policy.
-pub struct OutputBuffer {
+pub(super) struct OutputBuffer {
     pub(super) capacity: u32,
     /// Number of waiting cells: those of the queue minus the first `deferred_dequeues`.
     pub(super) occupancy: u32,
@@ -33,8 +35,7 @@ pub struct OutputBuffer {
     pub(super) deferred_dequeues: u32,
     pub(super) counts: Counts,
     pub(super) admission: Admission,
-    /// By label: frames that wait until they are whole. Empty if no VCs merge.
-    awaiting_reassembly: TiVec<Label, Option<AwaitingReassembly>>,
+    pub(super) reassembly: Reassembly,
     /// Queues that hold the waiting cells instead of `fifo`, if the port is not first in, first out.
     queues: Option<Box<RunQueues>>,
     /// True if queuing a cell takes more than appending it to `fifo`: VCs merge, there are several queues, or the
@@ -42,10 +43,6 @@ pub struct OutputBuffer {
     apart: bool,
     /// True if `fifo` and `counts` are maintained ([`OutputBuffer::without_queue`]).
     pub(super) keeps_queue: bool,
-    /// Cells in `awaiting_reassembly`: those of `occupancy` that cannot be sent yet.
-    awaiting_cells: u32,
-    /// Number of runs that the latest offer made ready to be sent.
-    released: usize,
     /// Number of cells passed to the transmitter, of all VCs.
     gone: u64,
     /// Arrival of the next cell offered, for a policy that reads the time.
@@ -61,7 +58,7 @@ const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
 impl OutputBuffer {
     /// Creates a port, as [`Port::new`](crate::port::Port::new) does.
-    pub fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
+    pub(super) fn new(capacity: Option<u32>, vcs: usize, policy: Box<dyn BufferPolicy>, rng: Stream) -> Self {
         let admission = Admission::new(vcs, policy, rng);
         Self {
             capacity: capacity.unwrap_or(u32::MAX),
@@ -70,12 +67,10 @@ impl OutputBuffer {
             fifo: VecDeque::new(),
             deferred_dequeues: 0,
             counts: Counts::new(vcs),
-            awaiting_reassembly: TiVec::new(),
+            reassembly: Reassembly::default(),
             queues: None,
             apart: admission.follows_cells(),
             keeps_queue: true,
-            awaiting_cells: 0,
-            released: 0,
             gone: 0,
             reported_gone: 0,
             now: Time::default(),
@@ -84,11 +79,22 @@ impl OutputBuffer {
         }
     }
 
+    /// Makes VCs merge at this port, like [`Port::merging`](crate::port::Port::merging).
+    #[must_use]
+    pub(super) fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
+        if merging.contains(&true) {
+            self.admission.assert_may_merge();
+            self.reassembly = Reassembly::new(merging);
+            self.apart = true;
+        }
+        self
+    }
+
     /// Replaces the queue by a scheduler's queues, like [`Port::scheduled`](crate::port::Port::scheduled).
     #[must_use]
-    pub fn scheduled(mut self, service: Option<Service>) -> Self {
+    pub(super) fn scheduled(mut self, service: Option<Service>) -> Self {
         if let Some(service) = service {
-            self.admission.assert_may_be_scheduled(self.merges());
+            self.admission.assert_may_be_scheduled(self.reassembly.is_used());
             self.queues = Some(Box::new(RunQueues::new(service)));
             self.apart = true;
         }
@@ -99,14 +105,14 @@ impl OutputBuffer {
     /// wait (the port is first in, first out, and its policy does not read counts), the port only tracks their number.
     /// The caller knows when each cell starts, and counts those that would start after the end.
     #[must_use]
-    pub fn without_queue(mut self) -> Self {
+    pub(super) fn without_queue(mut self) -> Self {
         self.keeps_queue = self.apart || self.pushes_out() || self.admission.policy.reads_counts();
         self
     }
 
     /// Returns whether the order of departures is deferred, because a later cell may leave first or push out an earlier
     /// one.
-    pub fn defers_order(&self) -> bool {
+    pub(super) fn defers_order(&self) -> bool {
         self.queues.is_some() || self.pushes_out()
     }
 
@@ -116,7 +122,7 @@ impl OutputBuffer {
 
     /// Admits an arriving cell, or refuses it and counts the reason. Returns whether it was admitted.
     #[inline]
-    pub fn offer(&mut self, cell: Cell) -> bool {
+    pub(super) fn offer(&mut self, cell: Cell) -> bool {
         if cell.is_rm() {
             return self.offer_rm(cell);
         }
@@ -134,8 +140,11 @@ impl OutputBuffer {
     /// a port where VCs do not merge. Returns whether it was sent at once, without being queued. A cell that is
     /// admitted despite a refusal is queued.
     #[inline]
-    pub fn bypass_queue(&mut self, cell: Cell) -> bool {
-        debug_assert!(self.occupancy == 0 && self.deferred_dequeues == 0 && !self.merges(), "nothing waits");
+    pub(super) fn bypass_queue(&mut self, cell: Cell) -> bool {
+        debug_assert!(
+            self.occupancy == 0 && self.deferred_dequeues == 0 && !self.reassembly.is_used(),
+            "nothing waits"
+        );
         if self.admission.on_cell(cell, self.admits_all()).starts() {
             self.judge_frame(cell);
         }
@@ -174,7 +183,7 @@ impl OutputBuffer {
 
     /// Returns whether a VC's next cells are admitted without asking the policy while there is room for them.
     #[inline]
-    pub fn admits_unasked(&self, label: Label) -> bool {
+    pub(super) fn admits_unasked(&self, label: Label) -> bool {
         if self.admission.starts_frame(label) {
             !self.admission.may_refuse_frames()
         } else {
@@ -184,7 +193,7 @@ impl OutputBuffer {
 
     /// Returns how sensitive the scheduler, if there is one, is to the order of cells of different VCs, and whether each
     /// VC has a queue of its own. While there is room for all cells, this order then only affects when queues fill.
-    pub fn backlog_sensitivity(&self) -> Option<(BacklogSensitivity, bool)> {
+    pub(super) fn backlog_sensitivity(&self) -> Option<(BacklogSensitivity, bool)> {
         self.queues.as_ref().map(|queues| (queues.backlog_sensitivity(), queues.one_a_vc()))
     }
 
@@ -192,7 +201,7 @@ impl OutputBuffer {
     /// offered to a port with deferred order. That is so if the policy decides, a cell may be pushed out, or the VC's
     /// queue may be empty.
     #[inline]
-    pub fn must_report_before(&self, label: Label) -> bool {
+    pub(super) fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
             && ((!self.admits_all() && self.admission.starts_frame(label))
                 || self.occupancy >= self.capacity
@@ -200,18 +209,18 @@ impl OutputBuffer {
     }
 
     /// Returns the number of cells in a VC's queue, including departures not yet reported.
-    pub fn ahead(&self, label: Label) -> u32 {
+    pub(super) fn ahead(&self, label: Label) -> u32 {
         self.queues.as_ref().map_or(self.occupancy + self.deferred_dequeues, |queues| queues.ahead(label))
     }
 
     /// Returns a lower bound on the number of departures up to the next end of a frame. The port must have deferred
     /// order and waiting cells.
-    pub fn least_to_an_end(&self) -> u32 {
+    pub(super) fn least_to_an_end(&self) -> u32 {
         self.queues.as_ref().map_or(1, |queues| queues.least_to_an_end())
     }
 
     /// Returns a lower bound on the number of departures before that of a cell of this VC that arrives now.
-    pub fn least_ahead(&self, label: Label) -> u32 {
+    pub(super) fn least_ahead(&self, label: Label) -> u32 {
         // Cells in front may be pushed out.
         self.queues.as_ref().map_or(0, |queues| queues.ahead(label)).saturating_sub(self.deferred_dequeues)
     }
@@ -249,7 +258,8 @@ impl OutputBuffer {
     /// Offers a cell that belongs to a refused frame or finds no room.
     #[cold]
     fn offer_unwelcome(&mut self, cell: Cell) -> bool {
-        let mut verdict = self.admission.verdict(cell, self.occupancy >= self.capacity, self.reassembles(cell.label()));
+        let mut verdict =
+            self.admission.verdict(cell, self.occupancy >= self.capacity, self.reassembly.has(cell.label()));
         if verdict == Verdict::PushOut {
             self.push_out_front(cell);
             verdict = self.admission.final_verdict(cell, self.occupancy >= self.capacity);
@@ -264,7 +274,7 @@ impl OutputBuffer {
 
     /// Passes the next cell to the transmitter.
     #[inline]
-    pub fn take(&mut self) -> Option<Cell> {
+    pub(super) fn take(&mut self) -> Option<Cell> {
         if self.queues.is_none() {
             self.dequeue_deferred();
         }
@@ -282,7 +292,7 @@ impl OutputBuffer {
     /// must be ready. In a FIFO the caller knows which cells they are; if the order is deferred,
     /// [`OutputBuffer::report_departures`] determines them.
     #[inline(always)]
-    pub fn defer_dequeue(&mut self, cells: u32) {
+    pub(super) fn defer_dequeue(&mut self, cells: u32) {
         self.occupancy -= cells;
         self.tracker.fall(self.occupancy);
         self.gone += u64::from(cells);
@@ -299,7 +309,7 @@ impl OutputBuffer {
     /// departed run. `after` is the number of these cells that left before the run's first cell
     /// (`ReportGranularity::Each`) or before its last (`ReportGranularity::Runs`).
     #[inline]
-    pub fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
+    pub(super) fn report_departures(&mut self, granularity: ReportGranularity, mut report: impl FnMut(Run, u32)) {
         let gone = std::mem::take(&mut self.deferred_dequeues);
         if let Some(queues) = &mut self.queues {
             queues.serve(gone, &mut self.counts, granularity, report);
@@ -315,7 +325,7 @@ impl OutputBuffer {
     }
 
     /// Reports the departed cells of runs that also have waiting cells.
-    pub fn report_parts(&mut self, report: impl FnMut(Run)) {
+    pub(super) fn report_parts(&mut self, report: impl FnMut(Run)) {
         if let Some(queues) = &mut self.queues {
             queues.report_parts(report);
         }
@@ -324,7 +334,7 @@ impl OutputBuffer {
     /// Updates the per-VC counts with all departures. After [`OutputBuffer::defer_dequeue`], this must be called before
     /// counts are read; the port calls it before it asks the policy.
     #[inline]
-    pub fn dequeue_deferred(&mut self) {
+    pub(super) fn dequeue_deferred(&mut self) {
         debug_assert!(
             self.deferred_dequeues == 0 || self.queues.is_none(),
             "departures from several queues have to be reported"
@@ -333,27 +343,22 @@ impl OutputBuffer {
     }
 
     /// Returns the number of cells that can be sent: all waiting cells, except those of frames that are not yet whole.
-    pub fn ready(&self) -> u32 {
-        self.occupancy - self.awaiting_cells
+    pub(super) fn ready(&self) -> u32 {
+        self.occupancy - self.reassembly.cells
     }
 
     /// Returns `Y_i`, the number of waiting cells of each VC, by label.
-    pub fn per_vc(&self) -> &TiSlice<Label, u32> {
+    pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
         assert_eq!(self.deferred_dequeues, 0, "counts are looked at when they are up to date");
         &self.counts.per_vc
     }
 
     /// Returns the port's state for the results.
-    pub fn state(&self) -> PortState {
-        let counters: TiVec<Label, PortCounters> = self.admission.counters(self.per_vc()).collect();
-        let forwarded = PortCounters::sum(counters.iter().copied()).forwarded;
+    pub(super) fn state(&self) -> PortState {
+        let state = self.admission.port_state(self.per_vc(), self.tracker.max_queue());
+        let forwarded = PortCounters::sum(state.counters.iter().copied()).forwarded;
         assert_eq!(forwarded, self.gone, "what was not refused and does not wait has gone");
-        PortState {
-            counters,
-            waiting: self.counts.per_vc.clone(),
-            max_queue: self.tracker.max_queue(),
-            replaced_results: self.admission.replaced_results(),
-        }
+        state
     }
 
     #[inline]
@@ -378,15 +383,89 @@ impl OutputBuffer {
             self.follower().on_enter(run.last.label(), run.cells);
             Run::append(&mut self.fifo, run);
         } else {
-            self.await_reassembly(run);
+            self.reassembly.add(run, &mut self.fifo);
         }
     }
-}
 
-mod reassembly;
-mod runs;
+    /// Returns the outcome of a VC's next cells, starting with this one, as long as there is room for them. If a frame
+    /// starts, asks the policy, as the arrival of its first cell would. The caller must then offer that cell.
+    #[inline]
+    pub(super) fn fate(&mut self, cell: Cell) -> FrameOutcome {
+        if self.admission.take_start(cell.label()) {
+            if self.admits_all() {
+                self.admission.pass_frame(cell.label());
+            } else {
+                self.judge_frame(cell);
+            }
+        }
+        self.admission.fate(cell)
+    }
 
-impl OutputBuffer {
+    /// Admits cells whose outcome is [`FrameOutcome::Admitted`]. The result is the same as if the cells were offered
+    /// one by one, and `gone` cells left between and after the offers. There must have been room for each cell, and
+    /// the queue must have stayed within `range`.
+    #[inline]
+    pub(super) fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
+        debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
+        self.admission.on_run(run);
+        if self.keeps_queue {
+            self.count_in(run);
+        }
+        self.occupancy += run.cells;
+        self.tracker.include(range);
+        self.defer_dequeue(gone);
+    }
+
+    /// Admits cells of several VCs to a port without a queue. The result is the same as if the cells were offered one
+    /// by one, and `gone` cells left between and after the offers. There must have been room for each cell, and the
+    /// queue must have stayed within `range`.
+    #[inline]
+    pub(super) fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
+        debug_assert!(!self.keeps_queue, "the order of cells has no effect");
+        debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
+        self.occupancy += cells;
+        self.tracker.include(range);
+        self.defer_dequeue(gone);
+    }
+
+    /// Counts cells of a VC that arrive interleaved with others, as single offers would.
+    /// [`OutputBuffer::admit_in_any_order`] admits them.
+    #[inline]
+    pub(super) fn count_interleaved(&mut self, run: Run) {
+        if run.last.is_rm() {
+            self.admission.on_cells_between(run.last.label(), run.cells);
+        } else {
+            self.admission.on_run(run);
+        }
+    }
+
+    /// Returns whether cells of a VC that arrive one by one, while `left` cells leave, may all be reported to the
+    /// policy with the first of them (`CellFollower::enters_at_once`).
+    #[inline]
+    pub(super) fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
+        if !self.follows {
+            return true;
+        }
+        self.report_to_policy();
+        self.follower().enters_at_once(label, left, close)
+    }
+
+    /// Returns the runs that became ready to be sent with the latest offer, at a port where VCs merge.
+    pub(super) fn released(&self) -> impl Iterator<Item = Run> {
+        self.fifo.range(self.fifo.len() - self.reassembly.released..).copied()
+    }
+
+    /// Discards the waiting cells of a frame that can no longer become whole.
+    fn discard_awaiting(&mut self, label: Label) {
+        let cells = self.reassembly.discard(label);
+        self.occupancy -= cells;
+        self.tracker.fall(self.occupancy);
+        self.admission.on_held_discarded(label, cells);
+        if cells > 0 {
+            self.counts.take(label, cells);
+        }
+    }
+
     /// Makes room for `arriving`. Removes the first waiting cell that does not end a frame, and the waiting rest of its
     /// frame except the last cell, which separates the remains from the next frame.
     pub(super) fn push_out_front(&mut self, arriving: Cell) {

@@ -27,6 +27,9 @@ indices! {
 
     PortIndex;
 
+    /// A contended port that takes each cell as soon as its arrival is known.
+    AtOnceIndex;
+
     /// The place of a port among the ports of its memory.
     MemoryPlace;
 
@@ -154,7 +157,8 @@ impl MemoryPlan {
     fn stage_end(&self, from: LinkIndex, place: MemoryPlace, label: Label) -> StageEnd {
         let input = self.upstream.binary_search(&from).expect("a VC goes from the one to the other");
         let label = Label::new(self.first_labels[place].number() + label.number());
-        StageEnd::Port { port: self.lead, input: index(input), label }
+        let input = u32::try_from(input).expect("indices fit 32 bits");
+        StageEnd::Port { port: self.lead, input, label }
     }
 }
 
@@ -349,10 +353,6 @@ fn in_memory(network: &Network) -> TiVec<LinkIndex, Option<(MemoryIndex, MemoryP
         }
     }
     in_memory
-}
-
-fn index(i: usize) -> u32 {
-    u32::try_from(i).expect("indices fit 32 bits")
 }
 
 fn is_transparent(

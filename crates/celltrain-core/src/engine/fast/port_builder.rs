@@ -2,29 +2,70 @@
 
 use typed_index_collections::TiVec;
 
-use super::contended_port::{AtOnceIndex, AtOncePort, ContendedPort, QueuePort, StreamPort};
-use super::egress::{Egress, Hop, HopEnd, PartialFrames, ToHosts};
+use super::contended_port::{ContendedPort, QueuePort, StreamPort};
+use super::egress::{AtOncePort, Egress, Hop, HopEnd, ToHosts};
 use super::fifo::Fifo;
 use super::ingress::CellIngress;
-use super::links::{Ingress, Links, Stream};
+use super::links::{Ingress, Links, Stream, StreamIndex};
 use super::memory_ports::{ArrivingVc, MemoryPort, MemoryPorts, Rules};
 use super::output::{Output, Timing};
 use super::output_buffer::OutputBuffer;
-use super::plan::{MemoryPlace, MemoryPlan, NicIndex, PortIndex, Role, Stage, StageEnd};
-use super::port_plan::{PortBuilder, PortPlan};
+use super::partitioning::Partition;
+use super::plan::{AtOnceIndex, MemoryPlace, MemoryPlan, NicIndex, Plan, PortIndex, Role, Stage, StageEnd};
+use super::port_plan::{PortMode, PortPlan, PortProperties};
 use super::train::TrainIngress;
 use super::train_port::TrainPort;
-use crate::cancellation::{Interrupted, all};
+use crate::cancellation::{CancellationToken, Interrupted, all};
 use crate::contracts::Edge;
 use crate::index::{Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::marking::Marker;
-use crate::network::Vc;
+use crate::network::{LinkTimes, Network, Routing, Vc};
 use crate::policy::formula::PortInfo;
 use crate::policy::{BufferPolicy, Overflow};
+use crate::rate_control::RateControl;
 use crate::rng;
 use crate::scheduler::Service;
 use crate::tie::{ServiceOrder, TieBreaker};
-use crate::units::{Span, Time};
+use crate::units::{Clock, Span, Time};
+
+/// Everything from which the contended ports of a run are built.
+pub(super) struct PortBuilder<'a> {
+    pub(super) network: &'a Network,
+    pub(super) routing: Routing,
+    pub(super) times: TiVec<LinkIndex, LinkTimes>,
+    pub(super) rate_control: RateControl,
+    pub(super) plan: Plan,
+    pub(super) end: Time,
+    pub(super) clock: Clock,
+    /// The partition simulated here; `None` for the whole network.
+    partition: Option<Partition<'a>>,
+    mode: PortMode,
+    /// True if a probe looks at queues during the run.
+    is_looked_at: bool,
+    token: &'a CancellationToken<'a>,
+}
+
+impl<'a> PortBuilder<'a> {
+    /// Makes the plan of a run. If queues are looked at during the run, `traced` has the ports whose ranges are read.
+    pub(super) fn new(
+        network: &'a Network,
+        mode: PortMode,
+        traced: Option<&[LinkIndex]>,
+        partition: Option<Partition<'a>>,
+        token: &'a CancellationToken<'a>,
+    ) -> Result<Self, Interrupted> {
+        let clock = network.clock();
+        token.check()?;
+        let routing = network.routing();
+        let times = LinkTimes::of(network, clock);
+        let rate_control = RateControl::new(network, &routing, clock, token)?;
+        let partition_of = |node| partition.map_or(0, |partition| partition.partitioning.of(node));
+        token.check()?;
+        let plan = Plan::new(network, &routing, &rate_control, &times, partition_of, traced.unwrap_or_default());
+        let (end, is_looked_at) = (network.end(clock), traced.is_some());
+        Ok(Self { network, routing, times, rate_control, plan, end, clock, partition, mode, is_looked_at, token })
+    }
+}
 
 /// The selected implementation of a port, and everything about it that does not depend on the implementation.
 struct Draft {
@@ -88,31 +129,79 @@ impl PortBuilder<'_> {
             && policy.overflow() != Overflow::PushOutFront
             && policy.follower().is_none()
             && !routing.merging[link].contains(&true);
-        let (plan, reason) = self.port_plan(link, &timing, is_plain);
+        let (plan, reason) = match self.plan.in_memory(link) {
+            Some((memory, _)) => self.memory_plan(memory),
+            None => self.port_plan(link, &timing, is_plain),
+        };
         Ok(Draft { policy, queues, timing, plan, reason })
+    }
+
+    fn port_plan(&self, link: LinkIndex, timing: &Timing, is_plain: bool) -> (PortPlan, String) {
+        let upstream = self.plan.upstream.of(link);
+        let are_here = upstream.iter().all(|&from| self.are_together(self.beginning(from), link));
+        let properties = PortProperties {
+            timing,
+            vcs: self.routing.vcs[link].len(),
+            inputs: upstream.len(),
+            gets_single_cells: upstream.iter().any(|&from| self.brings_cells(from)),
+            is_plain,
+            may_run_ahead: !self.is_looked_at && are_here,
+        };
+        PortPlan::select(self.mode, &properties)
+    }
+
+    /// Returns the implementation of the ports of a memory, and the reason for it.
+    fn memory_plan(&self, memory: MemoryIndex) -> (PortPlan, String) {
+        let (name, ports) = (&self.network.memories[memory].name, self.plan.memories[memory].ports.len());
+        let why = match ports {
+            1 => format!("it has memory {name} alone"),
+            ports => format!("it shares memory {name}, whose {ports} ports are settled together"),
+        };
+        (PortPlan::Memory, why)
+    }
+
+    /// Returns whether the cells on a link come from a contended port, one by one. A transparent port has one feeder,
+    /// so its cells come from wherever the feeder's stage begins.
+    fn brings_cells(&self, link: LinkIndex) -> bool {
+        matches!(self.plan.roles[self.beginning(link)], Role::Contended(_))
+    }
+
+    /// Returns the link at which the stage that ends with this link begins.
+    fn beginning(&self, link: LinkIndex) -> LinkIndex {
+        let mut from = link;
+        while let (Role::Transparent, &[feeder]) = (self.plan.roles[from], self.plan.upstream.of(from)) {
+            from = feeder;
+        }
+        from
+    }
+
+    /// Returns whether the same partition simulates the ports of both links. The answer is the same in every partition,
+    /// so streams have the same numbers in all of them.
+    fn are_together(&self, one: LinkIndex, other: LinkIndex) -> bool {
+        let partition_of =
+            |partition: Partition<'_>, link: LinkIndex| partition.partitioning.of(self.network.links[link].from);
+        self.partition.is_none_or(|partition| partition_of(partition, one) == partition_of(partition, other))
+    }
+
+    /// Returns whether the port of a link is simulated here.
+    fn has(&self, link: LinkIndex) -> bool {
+        self.partition.is_none_or(|partition| partition.has(self.network.links[link].from))
     }
 
     fn add_port(&self, set: &mut PortSet, link: LinkIndex, draft: Draft) {
         let &Self { network, ref routing, is_looked_at, .. } = self;
         let Draft { policy, queues, timing, plan, reason } = draft;
         let (vcs, capacity) = (routing.vcs[link].len(), network.links[link].buffer);
-        let Timing { cell_time, longest_lead, latest_start, every_cell_matters, .. } = timing;
+        let every_cell_matters = timing.every_cell_matters;
         let draws = |purpose| self.draws("port", &network.links[link].name, purpose);
-        let ties = TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], draws("ties"));
+        let ties = self.ties(link, draws("ties"));
         let upstream = self.plan.upstream.of(link);
-        let at_node: Vec<u32> = upstream.iter().map(|&from| routing.input[from]).collect();
         let fifo = |policy| Fifo::new(vcs, capacity, policy, draws("policy"), &timing, is_looked_at);
         let buffer = |policy, queues| {
             let buffer = OutputBuffer::new(capacity, vcs, policy, draws("policy"));
             buffer.merging(&routing.merging[link]).scheduled(queues)
         };
-        let first_stream = |links: &mut Links| {
-            links.add_streams(self.streams(link, upstream, set.ports.next_key(), every_cell_matters))
-        };
-        let cells = |first_stream, ties, at_node| {
-            CellIngress::new(ties, first_stream, at_node, self.least_spacing(upstream, cell_time), every_cell_matters)
-        };
-        let to_hosts = || ToHosts { link, cell_time, longest_lead, latest_start, frames: PartialFrames::new(vcs) };
+        let to_hosts = || ToHosts::new(link, &timing, vcs);
         let egress = || Egress { hops: TiVec::new(), to_hosts: to_hosts() };
         let (ingress, port) = match plan {
             PortPlan::Trains => {
@@ -120,17 +209,18 @@ impl PortBuilder<'_> {
                 let is_read = is_looked_at || timing.marks();
                 let buffer = if is_read { buffer } else { buffer.without_queue() };
                 let ingress = Ingress::Trains(Box::new(TrainIngress::new(upstream.len(), every_cell_matters)));
+                let at_node = self.at_node(upstream);
                 (ingress, ContendedPort::Trains(TrainPort::new(buffer, self.marker(link), ties, vcs, at_node, timing)))
             }
             PortPlan::Stream => {
-                let first = first_stream(&mut set.links);
-                let port = StreamPort { ingress: cells(first, ties, at_node), fifo: fifo(policy), egress: egress() };
+                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
+                let port = StreamPort { ingress, fifo: fifo(policy), egress: egress() };
                 (Ingress::Streams(first), ContendedPort::Stream(port))
             }
             PortPlan::Queues => {
-                let first = first_stream(&mut set.links);
+                let (first, ingress) = self.cell_ingress(set, link, upstream, every_cell_matters, ties);
                 let output = Output::new(buffer(policy, queues), timing, self.marker(link), true);
-                let port = QueuePort { ingress: cells(first, ties, at_node), output, egress: egress() };
+                let port = QueuePort { ingress, output, egress: egress() };
                 (Ingress::Streams(first), ContendedPort::Queues(port))
             }
             PortPlan::AtOnce => {
@@ -160,15 +250,13 @@ impl PortBuilder<'_> {
         let (mut least_lead, mut every_cell_matters) = (Span(u64::MAX), false);
         for (place, &link) in ports.iter_enumerated() {
             let Draft { policy, queues, timing, .. } = self.draft(link)?;
-            let Timing { cell_time, longest_lead, latest_start, notes, .. } = timing;
             assert!(!routing.merging[link].contains(&true), "no VCs merge in a memory");
             least_lead = least_lead.min(timing.least_lead);
             every_cell_matters |= timing.every_cell_matters;
             let class = |label| classes.get(link, label);
-            let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: notes };
+            let arriving = |label| ArrivingVc { place, label, class: class(label), is_noted: timing.notes };
             vcs.extend(routing.vcs[link].keys().map(arriving));
-            let frames = PartialFrames::new(routing.vcs[link].len());
-            let to_hosts = ToHosts { link, cell_time, longest_lead, latest_start, frames };
+            let to_hosts = ToHosts::new(link, &timing, routing.vcs[link].len());
             built.push(MemoryPort::new(
                 network.links[link].buffer,
                 routing.vcs[link].keys().map(class).collect(),
@@ -179,13 +267,8 @@ impl PortBuilder<'_> {
             ));
         }
         let first = ports[MemoryPlace::default()];
-        let draws = self.draws("memory", &config.name, "ties");
-        let ties = TieBreaker::new(network.tie_order, routing.inputs[network.links[first].from], draws);
-        let at_node: Vec<u32> = upstream.iter().map(|&from| routing.input[from]).collect();
-        let streams = self.streams(first, upstream, set.ports.next_key(), every_cell_matters);
-        let row = set.links.add_streams(streams);
-        let spacing = self.least_spacing(upstream, times[first].cell_time);
-        let ingress = CellIngress::new(ties, row, at_node, spacing, every_cell_matters);
+        let ties = self.ties(first, self.draws("memory", &config.name, "ties"));
+        let (row, ingress) = self.cell_ingress(set, first, upstream, every_cell_matters, ties);
         let rules = Rules::of(config, network.service_order == ServiceOrder::BeforeArrivals);
         let cell_times = ports.iter().map(|&link| times[link].cell_time);
         let unit = network.memory(config, times, self.clock);
@@ -242,25 +325,36 @@ impl PortBuilder<'_> {
         }
     }
 
-    /// Returns the streams of a port, in the order of the links that feed it.
-    fn streams(
+    fn ties(&self, link: LinkIndex, draws: rng::Stream) -> TieBreaker {
+        let Self { network, routing, .. } = self;
+        TieBreaker::new(network.tie_order, routing.inputs[network.links[link].from], draws)
+    }
+
+    /// Returns the numbers of a port's links at the node, which decide ties.
+    fn at_node(&self, upstream: &[LinkIndex]) -> Vec<u32> {
+        upstream.iter().map(|&from| self.routing.input[from]).collect()
+    }
+
+    /// Adds the streams of the next port, in the order of the links that feed it. Returns the first stream, and the
+    /// port's ingress.
+    fn cell_ingress(
         &self,
+        set: &mut PortSet,
         link: LinkIndex,
         upstream: &[LinkIndex],
-        port: PortIndex,
         every_cell_matters: bool,
-    ) -> impl Iterator<Item = Stream> {
-        upstream.iter().map(move |&from| {
+        ties: TieBreaker,
+    ) -> (StreamIndex, CellIngress) {
+        let port = set.ports.next_key();
+        let first = set.links.add_streams(upstream.iter().map(|&from| {
             if self.has(self.beginning(from)) && !self.has(link) {
                 return Stream::elsewhere(port);
             }
             Stream::new(port, !self.brings_cells(from), every_cell_matters)
-        })
-    }
-
-    /// Returns the least time between cells of one of these links.
-    fn least_spacing(&self, upstream: &[LinkIndex], otherwise: Span) -> Span {
-        upstream.iter().map(|&from| self.times[from].cell_time).min().unwrap_or(otherwise)
+        }));
+        let spacings = upstream.iter().map(|&from| self.times[from].cell_time);
+        let least_spacing = spacings.min().unwrap_or(self.times[link].cell_time);
+        (first, CellIngress::new(ties, first, self.at_node(upstream), least_spacing, every_cell_matters))
     }
 
     fn hops(&self, links: &Links, link: LinkIndex) -> TiVec<Label, Hop> {

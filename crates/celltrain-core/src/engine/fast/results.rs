@@ -2,14 +2,13 @@
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::contended_port::{ContendedPort, QueuePort};
+use super::contended_port::ContendedPort;
+use super::engine::{Engine, HAS_THE_MEMORY};
 use super::fabric::Fabric;
-use super::memory_ports::MemoryPorts;
-use super::plan::{Passed, PortIndex, Role, StageEnd};
-use super::port_queue::{PortEnd, PortQueue};
-use super::train_port::TrainPort;
-use super::{Engine, Outcome};
+use super::plan::{Passed, Role, StageEnd};
+use super::port_queue::PortEnd;
 use crate::cancellation::CancellationToken;
+use crate::engine::Outcome;
 use crate::index::{LinkIndex, MemoryIndex, VcIndex};
 use crate::memory::{Memory, MemoryState};
 use crate::metrics::FinalState;
@@ -35,37 +34,6 @@ impl Engine<'_> {
                 Role::Transparent => unreachable!("ports whose range is read count as contended"),
             }
         }
-    }
-
-    /// Returns the queue of a contended port.
-    pub(super) fn queue(&self, port: PortIndex) -> &dyn PortQueue {
-        let (unit, place) = self.ports[port].unit(port);
-        match &self.ports[unit] {
-            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => output,
-            ContendedPort::Stream(port) => &port.fifo,
-            &ContendedPort::AtOnce(port) => &self.at_once[port].fifo,
-            ContendedPort::Memory(ports) => ports.port(place),
-            ContendedPort::InMemory(..) => unreachable!("{HAS_THE_MEMORY}"),
-        }
-    }
-
-    fn queue_mut(&mut self, port: PortIndex) -> &mut dyn PortQueue {
-        let (unit, place) = self.ports[port].unit(port);
-        match &mut self.ports[unit] {
-            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => output,
-            ContendedPort::Stream(port) => &mut port.fifo,
-            &mut ContendedPort::AtOnce(port) => &mut self.at_once[port].fifo,
-            ContendedPort::Memory(ports) => &mut ports.ports_mut()[place],
-            ContendedPort::InMemory(..) => unreachable!("{HAS_THE_MEMORY}"),
-        }
-    }
-
-    /// Returns the ports of a memory.
-    pub(super) fn memory_ports(&mut self, memory: MemoryIndex) -> &mut MemoryPorts {
-        let ContendedPort::Memory(ports) = &mut self.ports[self.fabric.plan.memories[memory].lead] else {
-            unreachable!("{HAS_THE_MEMORY}")
-        };
-        ports
     }
 
     /// Returns the states of all memories.
@@ -128,7 +96,7 @@ impl Engine<'_> {
                 }
                 let arrived = known - late.last().expect("every way has an end");
                 on_links[self.routing.vcs[link][label]] +=
-                    forwarded - arrived - self.fabric.rm_events.left(link, label);
+                    forwarded - arrived - self.fabric.late.rm_cells_left(link, label);
                 if let StageEnd::Shaped { lane, .. } = self.fabric.plan.stages[link][label].end {
                     // Cells of a packet that is not yet whole wait for the rest.
                     let place = self.fabric.plan.lanes[lane].expect("the lane of a shaped port");
@@ -163,8 +131,6 @@ impl Engine<'_> {
         if is_whole { state.measure() } else { state.measure_partition() }
     }
 }
-
-const HAS_THE_MEMORY: &str = "the first port of a memory has it";
 
 /// A probe's view of the queues at an instant at which every port is settled.
 pub(super) struct Seen<'a> {

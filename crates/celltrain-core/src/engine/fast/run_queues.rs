@@ -7,8 +7,7 @@ use typed_index_collections::TiVec;
 
 use crate::cell::{Cell, Run};
 use crate::index::Label;
-pub(super) use crate::scheduler::waiting::ReportGranularity;
-use crate::scheduler::waiting::{Counts, Queue, Sent, WaitingRuns};
+use crate::scheduler::waiting::{Counts, Queue, ReportGranularity, Sent, WaitingRuns};
 use crate::scheduler::{AnyScheduler, BacklogSensitivity, Service};
 
 /// Runs of cells waiting in several queues.
@@ -62,9 +61,10 @@ impl RunQueues {
     ) {
         let Self { all: queues, scheduler, sent, .. } = self;
         scheduler.serve_runs(cells, &mut WaitingRuns { queues, counts, sent, granularity, number: 0 });
-        for Sent { run, after } in sent.drain(..) {
+        for &Sent { run, after } in &*sent {
             report(run, after);
         }
+        sent.clear();
     }
 
     /// Reports the sent cells of runs that also have waiting cells.

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::{Congestion, Windows, formula};
+use super::formula::table;
+use super::{Congestion, Windows};
 use crate::rng::proptest_seeded;
 use crate::tcp::options::{SsthreshRule, TcpOptions, WindowGrowth};
 use crate::units::{Bytes, Clock, Span, Time};
@@ -40,7 +41,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 
 fn options(congestion: Congestion, growth: WindowGrowth) -> TcpOptions {
     let receive_window = Bytes { bytes: 100 * 512 };
-    let formula = (congestion == Congestion::Formula).then(formula::sample);
+    let formula = (congestion == Congestion::Formula).then(table::sample);
     TcpOptions { congestion, formula, receive_window, window_growth: growth, ..TcpOptions::default() }
 }
 

@@ -8,9 +8,6 @@ use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;
 use crate::units::Clock;
 
-/// g of RFC 8257 (3.3).
-pub const GAIN: f64 = 1.0 / 16.0;
-
 /// DCTCP. Growth, and the reduction after a loss, are Jacobson's (RFC 8257, 3.3 and 3.5).
 #[derive(Debug)]
 pub struct Dctcp {

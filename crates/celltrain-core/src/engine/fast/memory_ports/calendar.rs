@@ -2,7 +2,6 @@
 
 use typed_index_collections::TiVec;
 
-use crate::engine::fast::links::NEVER;
 use crate::engine::fast::plan::MemoryPlace;
 use crate::units::{Span, Time};
 
@@ -19,13 +18,13 @@ pub(super) struct Calendar {
 /// The busy ports of one rate, in a ring.
 struct Rate {
     cell_time: Span,
-    /// The number of places is a power of two. At least one place is free, and contains [`NEVER`].
+    /// The number of places is a power of two. At least one place is free, and contains [`Time::NEVER`].
     ring: Box<[(Time, MemoryPlace)]>,
     first: usize,
     end: usize,
 }
 
-const FREE: (Time, MemoryPlace) = (NEVER, MemoryPlace::new(0));
+const FREE: (Time, MemoryPlace) = (Time::NEVER, MemoryPlace::new(0));
 
 impl Calendar {
     /// Creates the calendar of idle ports with these cell times.
@@ -44,12 +43,12 @@ impl Calendar {
         Self { rate_of: cell_times.map(rate_of).collect(), rates }
     }
 
-    /// Returns the first instant at which a busy port is free, or [`NEVER`].
+    /// Returns the first instant at which a busy port is free, or [`Time::NEVER`].
     #[inline]
     pub(super) fn first(&self) -> Time {
         match &self.rates[..] {
             [rate] => rate.first().0,
-            rates => rates.iter().map(|rate| rate.first().0).min().unwrap_or(NEVER),
+            rates => rates.iter().map(|rate| rate.first().0).min().unwrap_or(Time::NEVER),
         }
     }
 
@@ -149,7 +148,7 @@ mod tests {
                         }
                     }
                 }
-                assert_eq!(calendar.first(), free_at.iter().flatten().min().copied().unwrap_or(NEVER));
+                assert_eq!(calendar.first(), free_at.iter().flatten().min().copied().unwrap_or(Time::NEVER));
                 let odd = |place: usize| place % 2 == 1;
                 let first_odd =
                     free_at.iter().enumerate().filter(|&(place, _)| odd(place)).filter_map(|(_, &free)| free);

@@ -10,7 +10,7 @@ mod port;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::fabric::Downstream;
+use super::egress::Downstream;
 use super::ingress::{Among, Batch, CellIngress, MOST_MEMORY_INPUTS};
 use super::output::Arrival;
 use super::plan::MemoryPlace;

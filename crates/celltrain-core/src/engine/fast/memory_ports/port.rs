@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use typed_index_collections::{TiSlice, TiVec, ti_vec};
+use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
@@ -11,8 +11,8 @@ use crate::index::{Label, LinkIndex};
 use crate::marking::Marker;
 use crate::memory::{CellClass, QueueEnd};
 use crate::policy::BufferPolicy;
+use crate::port::CellQueues;
 use crate::port::admission::{Admission, is_of_frame};
-use crate::port::{CellQueues, PortState};
 use crate::queue_range::QueueTracker;
 use crate::rng::Stream;
 use crate::scheduler::Service;
@@ -204,17 +204,13 @@ impl MemoryPort {
             Waiting::Scheduled(queues) => queues.waiting().for_each(|cell| self.counts.put(cell.label(), 1)),
         }
     }
-
-    /// Returns `Y_i`, the waiting cells of each VC.
-    pub(super) fn per_vc(&self) -> &TiSlice<Label, u32> {
-        &self.counts.per_vc
-    }
 }
 
 /// The counts must be up to date.
 impl PortQueue for MemoryPort {
     fn view(&self) -> BufferView<'_> {
-        BufferView { occupancy: self.occupancy, range: self.tracker.range(self.occupancy), per_vc: self.per_vc() }
+        let &Self { occupancy, ref tracker, ref counts, .. } = self;
+        BufferView { occupancy, range: tracker.range(occupancy), per_vc: &counts.per_vc }
     }
 
     fn start_range(&mut self) {
@@ -222,12 +218,7 @@ impl PortQueue for MemoryPort {
     }
 
     fn end(&self) -> PortEnd {
-        let state = PortState {
-            counters: self.admission.counters(&self.counts.per_vc).collect(),
-            waiting: self.counts.per_vc.clone(),
-            max_queue: self.tracker.max_queue(),
-            replaced_results: self.admission.replaced_results(),
-        };
+        let state = self.admission.port_state(&self.counts.per_vc, self.tracker.max_queue());
         // A departure becomes known when it happens.
         PortEnd { state, leave_later: TiVec::new() }
     }

@@ -1,49 +1,58 @@
 //! Merging VCs: the cells of a frame wait separately until the frame is whole.
 
-use typed_index_collections::TiSlice;
+use std::collections::VecDeque;
 
-use super::{OutputBuffer, Run};
+use typed_index_collections::{TiSlice, TiVec};
+
+use crate::cell::Run;
 use crate::index::Label;
 
-/// The waiting cells of a VC's frame that is not yet whole.
-#[derive(Clone, Debug, Default)]
-pub(super) struct AwaitingReassembly {
-    pub(super) runs: Vec<Run>,
+/// The frames that wait until they are whole.
+#[derive(Default)]
+pub(in crate::engine::fast) struct Reassembly {
+    /// By label: the VC's frame; `None` for a VC that does not merge. Empty if no VCs merge.
+    frames: TiVec<Label, Option<PartialFrame>>,
+    /// Number of cells in all frames.
+    pub(super) cells: u32,
+    /// Number of runs that the latest cells made ready to be sent.
+    pub(super) released: usize,
+}
+
+/// The waiting cells of a frame that is not yet whole.
+#[derive(Default)]
+struct PartialFrame {
+    runs: Vec<Run>,
     cells: u32,
 }
 
-impl OutputBuffer {
-    /// Makes VCs merge at this port, like [`Port::merging`](crate::port::Port::merging).
-    #[must_use]
-    pub fn merging(mut self, merging: &TiSlice<Label, bool>) -> Self {
-        if merging.contains(&true) {
-            self.admission.assert_may_merge();
-            self.awaiting_reassembly = merging.iter().map(|&merges| merges.then(AwaitingReassembly::default)).collect();
-            self.apart = true;
-        }
-        self
+impl Reassembly {
+    pub(super) fn new(merging: &TiSlice<Label, bool>) -> Self {
+        let frames = merging.iter().map(|&merges| merges.then(PartialFrame::default)).collect();
+        Self { frames, cells: 0, released: 0 }
     }
 
-    /// Returns whether the frames of any VC wait until they are whole.
-    pub fn merges(&self) -> bool {
-        !self.awaiting_reassembly.is_empty()
+    /// Returns whether any VCs merge.
+    pub(in crate::engine::fast) fn is_used(&self) -> bool {
+        !self.frames.is_empty()
     }
 
-    /// Returns the number of waiting cells in a VC's frame that is not yet whole.
-    pub fn awaiting_reassembly(&self, label: Label) -> u32 {
-        self.awaiting_reassembly.get(label).and_then(Option::as_ref).map_or(0, |frame| frame.cells)
+    /// Returns whether a VC's frames wait until they are whole.
+    pub(in crate::engine::fast) fn has(&self, label: Label) -> bool {
+        self.frames.get(label).is_some_and(Option::is_some)
     }
 
-    /// Returns the runs that became ready to be sent with the latest offer, at a port where VCs merge.
-    pub fn released(&self) -> impl Iterator<Item = Run> {
-        self.fifo.range(self.fifo.len() - self.released..).copied()
+    /// Returns the number of cells in a VC's frame.
+    pub(in crate::engine::fast) fn cells_of(&self, label: Label) -> u32 {
+        self.frames.get(label).and_then(Option::as_ref).map_or(0, |frame| frame.cells)
     }
 
-    /// At a port where VCs merge, appends cells to the queue or to their frame that is not yet whole.
-    pub(super) fn await_reassembly(&mut self, run: Run) {
+    /// Adds cells to their VC's frame, and moves the frame to the end of `ready` if it is now whole. Cells of a VC that
+    /// does not merge are ready at once.
+    #[inline(never)]
+    pub(super) fn add(&mut self, run: Run, ready: &mut VecDeque<Run>) {
         self.released = 0;
-        let Some(frame) = &mut self.awaiting_reassembly[run.last.label()] else {
-            self.fifo.push_back(run);
+        let Some(frame) = &mut self.frames[run.last.label()] else {
+            ready.push_back(run);
             self.released = 1;
             return;
         };
@@ -54,30 +63,20 @@ impl OutputBuffer {
             _ => frame.runs.push(run),
         }
         frame.cells += run.cells;
-        self.awaiting_cells += run.cells;
+        self.cells += run.cells;
         if run.last.last_cell() {
-            self.awaiting_cells -= std::mem::take(&mut frame.cells);
+            self.cells -= std::mem::take(&mut frame.cells);
             self.released = frame.runs.len();
-            self.fifo.extend(frame.runs.drain(..));
+            ready.extend(frame.runs.drain(..));
         }
     }
 
-    /// Returns whether a VC's frames wait until they are whole.
-    pub fn reassembles(&self, label: Label) -> bool {
-        self.awaiting_reassembly.get(label).is_some_and(Option::is_some)
-    }
-
-    /// Discards the waiting cells of a frame that can no longer become whole.
-    pub(super) fn discard_awaiting(&mut self, label: Label) {
-        let Some(frame) = &mut self.awaiting_reassembly[label] else { return };
+    /// Discards a VC's frame, which can no longer become whole. Returns the number of its cells.
+    pub(super) fn discard(&mut self, label: Label) -> u32 {
+        let Some(frame) = &mut self.frames[label] else { return 0 };
         frame.runs.clear();
         let cells = std::mem::take(&mut frame.cells);
-        self.awaiting_cells -= cells;
-        self.occupancy -= cells;
-        self.tracker.fall(self.occupancy);
-        self.admission.on_held_discarded(label, cells);
-        if cells > 0 {
-            self.counts.take(label, cells);
-        }
+        self.cells -= cells;
+        cells
     }
 }

@@ -6,7 +6,6 @@
 //! it sends messages to each other partition, and waits for theirs. `docs/design/threads.md` explains why the result is
 //! the same, and how much faster it is.
 
-mod partitioning;
 mod routes;
 
 use std::io;
@@ -17,41 +16,28 @@ use std::time::Duration;
 
 use typed_index_collections::{TiSlice, TiVec};
 
-use super::fabric::{Delivery, Fabric, schedule_lane};
-use super::links::NEVER;
+use super::engine::Engine;
+use super::fabric::Fabric;
+use super::lanes::Delivery;
 use super::links::StreamIndex;
+use super::partitioning::{ParallelOptions, Partition, Partitioning};
 use super::plan::LaneIndex;
+use super::port_builder::PortBuilder;
+use super::port_plan::PortMode;
 use super::port_queue::PortEnd;
 use super::train::Arriving;
-use super::{Advance, Engine, Outcome, PortBuilder, PortMode, Progress};
 use crate::cancellation::{CancellationToken, Interrupted};
 use crate::contracts::Edge;
 use crate::end_systems::EndSystems;
 use crate::end_systems::partition::{EndMessages, Ends};
+use crate::engine::{Advance, Outcome, Progress};
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex};
 use crate::memory::MemoryState;
 use crate::metrics::RunResult;
 use crate::network::Network;
 use crate::probe::Nothing;
 use crate::units::{Span, Time};
-pub(super) use partitioning::{Partition, Partitioning};
 use routes::{Frames, Routes};
-
-/// Number of threads for a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParallelOptions {
-    /// Maximum number of threads. A network that cannot be divided into as many partitions uses fewer.
-    pub threads: usize,
-    /// True if the network is partitioned even if that is not faster; for tests.
-    pub at_any_cost: bool,
-}
-
-impl ParallelOptions {
-    /// Uses up to `threads` threads, if that is faster.
-    pub fn up_to(threads: usize) -> Self {
-        Self { threads, at_any_cost: false }
-    }
-}
 
 /// Runs a network in partitions; `None` if it is not partitioned.
 pub(in crate::engine) fn run(
@@ -67,6 +53,7 @@ pub(in crate::engine) fn run(
         let mut engine = Engine::new(network, mode, None, Some(partition), token)?;
         progress.end.set(engine.end);
         let mut windows = Windows { routes: Routes::of(&engine, partition), peers, latest_end: None };
+        engine.keep(partition, &windows.routes);
         let mut snapshots = Vec::new();
         for bound in network.window(engine.clock).into_iter().flatten() {
             engine.run_partition(bound, &mut windows, progress, token)?;
@@ -277,9 +264,10 @@ impl Engine<'_> {
             *sent = put_in;
         }
         for &(lane, to) in &routes.lanes {
-            let Some(first) = lanes[lane].get(FOR_ANOTHER) else { continue };
+            let frames = &mut lanes.frames[lane];
+            let Some(first) = frames.get(FOR_ANOTHER) else { continue };
             next = next.min(first.time);
-            for delivery in lanes[lane].drain(FOR_ANOTHER..) {
+            for delivery in frames.drain(FOR_ANOTHER..) {
                 let messages = peers.outgoing(to);
                 end_systems.hand_over(delivery.vc, delivery.frame, &mut messages.of_ends);
                 messages.deliveries.push((lane, delivery));
@@ -306,11 +294,9 @@ impl Engine<'_> {
     fn apply(&mut self, messages: &mut Messages, data_goes_first: &TiSlice<FlowIndex, bool>) {
         // Frames are added first, because a frame must be known at the port that collects its cells before they arrive.
         self.fabric.end_systems.receive(&mut messages.of_ends, data_goes_first);
+        let Fabric { lanes, event_list, .. } = &mut self.fabric;
         for (lane, delivery) in messages.deliveries.drain(..) {
-            self.fabric.lanes[lane].push_back(delivery);
-            if self.fabric.lanes[lane].len() == 1 {
-                schedule_lane(&mut self.fabric.event_list, lane, &self.fabric.lanes[lane]);
-            }
+            lanes.push_frame(lane, delivery, event_list);
         }
         let mut cells = &messages.cells[..];
         for (stream, count) in messages.streams.drain(..) {
@@ -325,13 +311,15 @@ impl Engine<'_> {
     }
 
     /// Restricts the engine to the ends of flows in this partition, and stores what will be sent to other partitions.
-    pub(super) fn keep(&mut self, partition: Partition<'_>) {
+    fn keep(&mut self, partition: Partition<'_>, routes: &Routes) {
         self.fabric.end_systems.keep(&simulated_by(self.network, partition));
-        for (lane, _) in routes::lanes_elsewhere(self, partition) {
+        self.schedule_ticks();
+        for &(lane, _) in &routes.lanes {
             // A lane is put on the event list when its first frame is added. With this placeholder in front, that never
             // happens.
             let (link, vc, frame) = Default::default();
-            self.fabric.lanes[lane].push_back(Delivery { time: NEVER, link, vc, frame, cells: 0 });
+            let placeholder = Delivery { time: Time::NEVER, link, vc, frame, cells: 0 };
+            self.fabric.lanes.frames[lane].push_back(placeholder);
         }
     }
 

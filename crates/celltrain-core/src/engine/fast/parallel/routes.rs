@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use typed_index_collections::{TiVec, ti_vec};
 
-use super::Partition;
 use crate::cell::FrameNumber;
-use crate::engine::fast::Engine;
+use crate::engine::fast::engine::Engine;
 use crate::engine::fast::fabric::Fabric;
 use crate::engine::fast::links::StreamIndex;
+use crate::engine::fast::partitioning::Partition;
 use crate::engine::fast::plan::{LaneIndex, PortIndex, StageEnd};
 use crate::index::{FlowIndex, VcIndex};
 
@@ -92,7 +92,7 @@ impl Routes {
 }
 
 /// Returns the lanes of frames that begin in a partition and end in another, each with the other partition.
-pub(super) fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
+fn lanes_elsewhere(engine: &Engine<'_>, partition: Partition<'_>) -> BTreeSet<(LaneIndex, u32)> {
     let Engine { network, fabric: Fabric { plan, .. }, .. } = engine;
     let begin_here = plan.stages.iter_enumerated().filter(|&(link, _)| partition.has(network.links[link].from));
     let ends = begin_here.flat_map(|(_, stages)| stages).filter_map(|stage| match stage.end {

@@ -1,10 +1,10 @@
 //! Several trains at once. Cells of trains in step tie again after every period and are taken in rounds. At ports with
 //! a queue for each VC, overlapping trains are admitted one after another.
 
-use super::{Input, TrainPort, number};
+use super::port::{StretchTrain, TrainPort};
 use crate::cell::Run;
 use crate::engine::fast::output::{Depart, Output};
-use crate::engine::fast::train::{InputArrival, Train};
+use crate::engine::fast::train::{Input, InputArrival, Train, number};
 use crate::index::Label;
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
@@ -24,27 +24,23 @@ impl TrainPort {
             return;
         }
         let rounds = rounds.max(1);
-        let mut together = std::mem::take(&mut self.together);
+        let mut in_step = std::mem::take(&mut self.in_step);
         for _ in 0..tied {
             let input = self.ingress.next.first().input();
             let (run, _) = self.ingress.take_first(input, now + period * u64::from(rounds - 1) + Span(1));
-            together.push((input, run.last));
+            in_step.push((input, run.last));
         }
-        let mut in_step = std::mem::take(&mut self.in_step);
-        if rounds > 1 {
-            in_step.extend_from_slice(&together);
-        }
+        let mut together = std::mem::take(&mut self.together);
         let mut at = now;
-        for round in 1..=rounds {
+        for _ in 0..rounds {
+            together.extend_from_slice(&in_step);
             self.ties.order(&mut together, |&(input, _)| self.at_node[input as usize]);
             self.output.catch_up(at);
-            for (_, cell) in together.drain(..) {
+            for &(_, cell) in &together {
                 self.output.note(Run { last: cell, cells: 1 }, at, Span(0));
                 self.arrive(at, cell, depart);
             }
-            if round < rounds {
-                together.extend_from_slice(&in_step);
-            }
+            together.clear();
             at += period;
         }
         self.together = together;
@@ -132,22 +128,7 @@ impl TrainPort {
         }
         self.counted = in_step;
     }
-}
 
-/// The cells of one train within a stretch of several trains.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct StretchTrain {
-    input: u32,
-    cells: u32,
-    /// Arrival of the first.
-    first: Time,
-    /// The arrival within a period. Trains of equal phase tie in every round they share.
-    phase: Span,
-    /// Round of the first cell, counted from the start of the stretch.
-    round: u32,
-}
-
-impl TrainPort {
     /// Admits all cells of overlapping trains from `now` on, one train after another, and makes the random draws for
     /// their ties. Ends at `until`, or before the first train for which the result might differ from that of single
     /// cells. Returns whether any train was admitted.

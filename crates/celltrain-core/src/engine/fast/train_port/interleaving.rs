@@ -1,9 +1,9 @@
 //! Interleaved trains: their cells arrive alternately.
 
-use super::{Input, TrainPort, number};
+use super::port::TrainPort;
 use crate::cell::Run;
 use crate::engine::fast::output::Depart;
-use crate::engine::fast::train::InputArrival;
+use crate::engine::fast::train::{Input, InputArrival, number};
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 

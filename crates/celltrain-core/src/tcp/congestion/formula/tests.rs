@@ -1,3 +1,8 @@
+use std::collections::BTreeMap;
+
+use celltrain_formula::rules::Start;
+
+use super::table::NAMES;
 use super::*;
 use crate::tcp::congestion::{Congestion, Windows};
 use crate::tcp::options::WindowGrowth;

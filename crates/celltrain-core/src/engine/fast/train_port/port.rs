@@ -1,51 +1,91 @@
-//! A contended port at which trains of cells arrive on several links. One cell leaves per cell time.
-//!
-//! The cells of a frame that left together arrive at a fixed period, as a [`Train`]. The port takes single cells from
-//! its trains in the order of arrival (the scenario's rule decides ties) and offers them to its [`OutputBuffer`], which
-//! uses the same admission as the reference engine's port. In a first-in first-out queue that loses no admitted cell,
-//! the departure of a cell is known when it is admitted: it starts when everything before it has been sent. So the port
-//! is processed in batches, later than the instants they cover, but never later than the earliest effect these could
-//! have elsewhere.
+//! The state of a port of trains, and the arrival of single cells and single trains.
 
-use in_step::StretchTrain;
-
-use super::egress::PartialFrames;
-use super::output::{Depart, Output, Timing};
-use super::output_buffer::OutputBuffer;
-use super::port_plan::TrainPlan;
-use super::train::{Input, TrainIngress, number};
 use crate::cell::{Cell, Run};
+use crate::engine::fast::egress::PartialFrames;
+use crate::engine::fast::output::{Depart, Output, Timing};
+use crate::engine::fast::output_buffer::OutputBuffer;
+use crate::engine::fast::train::TrainIngress;
 use crate::marking::{MarkedAt, Marker};
 use crate::port::FrameOutcome;
 use crate::queue_range::QueueRange;
+use crate::scheduler::BacklogSensitivity;
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-mod in_step;
-mod interleaving;
+/// Ways in which a port of trains may process several cells at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
+pub(in crate::engine::fast) struct TrainPlan {
+    /// Overlapping trains may be admitted one after another. Each VC then has a queue of its own, the scheduler is not
+    /// [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and the arrivals of an instant
+    /// precede its departure.
+    pub(in crate::engine::fast) any_order: bool,
+    /// The order in which empty queues fill affects the scheduler.
+    pub(super) fills_in_order: bool,
+    /// A queue that is empty for less than a cell time affects the scheduler.
+    pub(super) fills_exactly: bool,
+    /// Cells of interleaved trains are admitted together. The port then tracks only the number of waiting cells, and
+    /// the departure of a single cell has no effect.
+    pub(in crate::engine::fast) interleaves: bool,
+    /// Cells of trains in step may be lost in rounds. The port then tracks only the number of waiting cells, and losing
+    /// a cell does not affect others.
+    pub(in crate::engine::fast) loses_in_rounds: bool,
+}
 
-pub(super) struct TrainPort {
-    pub(super) output: Output,
-    ties: TieBreaker,
-    /// The trains on the port's input links, borrowed from [`super::links::Links`] while the port is processed.
-    pub(super) ingress: Box<TrainIngress>,
+impl TrainPlan {
+    fn of(buffer: &OutputBuffer, timing: &Timing) -> Self {
+        let sensitivity = buffer.backlog_sensitivity();
+        let fills_exactly = sensitivity.is_some_and(|(sensitivity, _)| sensitivity == BacklogSensitivity::Exact);
+        Self {
+            any_order: sensitivity.is_some_and(|(_, is_one_a_vc)| is_one_a_vc)
+                && !fills_exactly
+                && !timing.marks()
+                && !timing.notes
+                // Otherwise an arrival at an empty queue would precede the departure of its instant.
+                && !timing.serve_first,
+            fills_in_order: sensitivity == Some((BacklogSensitivity::Order, true)),
+            fills_exactly,
+            interleaves: !buffer.keeps_queue && !timing.every_cell_matters,
+            loses_in_rounds: buffer.admission.loses_single_cells() && !buffer.keeps_queue,
+        }
+    }
+}
+
+pub(in crate::engine::fast) struct TrainPort {
+    pub(in crate::engine::fast) output: Output,
+    pub(super) ties: TieBreaker,
+    /// The trains on the port's input links, borrowed from [`Links`](crate::engine::fast::links::Links) while the port is processed.
+    pub(in crate::engine::fast) ingress: Box<TrainIngress>,
     /// The numbers of the port's links at the node. They decide ties.
-    at_node: Vec<u32>,
+    pub(super) at_node: Vec<u32>,
     /// The lists here are empty between calls, and are stored only to reuse their memory.
-    together: Vec<(u32, Cell)>,
-    in_step: Vec<(u32, Cell)>,
+    pub(super) together: Vec<(u32, Cell)>,
+    pub(super) in_step: Vec<(u32, Cell)>,
     /// Inputs in step, each with the number of its cells that were admitted in rounds with losses.
-    counted: Vec<(u32, u32)>,
-    pub(super) plan: TrainPlan,
-    stretch: Vec<StretchTrain>,
+    pub(super) counted: Vec<(u32, u32)>,
+    pub(in crate::engine::fast) plan: TrainPlan,
+    pub(super) stretch: Vec<StretchTrain>,
     /// By label: cells of the current frame whose departure is known but not yet reported, because it has no effect.
-    pub(super) partial_frames: PartialFrames,
+    pub(in crate::engine::fast) partial_frames: PartialFrames,
     /// Inputs with interleaved cells.
-    touched: Vec<u32>,
+    pub(super) touched: Vec<u32>,
     /// Inputs that tie, or their positions among those in step.
-    tied: Vec<u32>,
+    pub(super) tied: Vec<u32>,
     /// Time in which all inputs together bring about a million cells, if they are as fast as this port.
-    most_in_one_go: Span,
+    pub(super) most_in_one_go: Span,
+}
+
+/// The cells of one train within a stretch of several trains.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StretchTrain {
+    pub(super) input: u32,
+    pub(super) cells: u32,
+    /// Arrival of the first.
+    pub(super) first: Time,
+    /// The arrival within a period. Trains of equal phase tie in every round they share.
+    pub(super) phase: Span,
+    /// Round of the first cell, counted from the start of the stretch.
+    pub(super) round: u32,
 }
 
 /// A port processes this many cells in about ten milliseconds. The number is small in tests, so that every comparison
@@ -59,7 +99,7 @@ const FEW: usize = 8;
 impl TrainPort {
     /// Creates a port that `vcs` VCs cross. `at_node` has the numbers of its links at the node, in the order
     /// of its inputs.
-    pub(super) fn new(
+    pub(in crate::engine::fast) fn new(
         buffer: OutputBuffer,
         marker: Option<Marker>,
         ties: TieBreaker,
@@ -88,7 +128,7 @@ impl TrainPort {
 
     /// Returns the first arrival that matters elsewhere among the cells in flight, or a lower bound on it.
     #[inline]
-    pub(super) fn next_to_matter(&self) -> Option<Time> {
+    pub(in crate::engine::fast) fn next_to_matter(&self) -> Option<Time> {
         let TrainIngress { next, inputs, .. } = &*self.ingress;
         if self.output.timing.every_cell_matters || next.len() > FEW {
             return (next.len() > 0).then(|| next.first().time());
@@ -99,44 +139,13 @@ impl TrainPort {
     /// Returns the end of the next batch: `until`, or earlier if the batch could delay a check for cancellation too
     /// long. Everything before `since` must be settled.
     #[inline]
-    pub(super) fn reach(&self, since: Time, until: Time) -> Time {
+    pub(in crate::engine::fast) fn reach(&self, since: Time, until: Time) -> Time {
         let from = self.output.first_of(self.ingress.next.first().time()).max(since);
         if from >= until || until - from <= self.most_in_one_go { until } else { from + self.most_in_one_go }
     }
 
-    /// Settles everything before `until`. `depart` receives the cells whose departure has become known: a run, the
-    /// start of its first cell, and the period.
     #[inline]
-    pub(super) fn work(&mut self, until: Time, mut depart: impl Depart) {
-        loop {
-            let first = self.ingress.next.first();
-            let (now, input) = (first.time(), first.input());
-            if now >= until {
-                break;
-            }
-            let other = self.ingress.next.at(1).time().min(until);
-            let overlap = other < until && other <= self.ingress.inputs[input as usize].train.last();
-            if overlap
-                && ((self.plan.any_order && self.admit_stretch(now, until, &mut depart))
-                    || (self.plan.interleaves
-                        && self.interleaving_pays()
-                        && self.is_interleaved(until)
-                        && self.interleave(until, &mut depart)))
-            {
-                continue;
-            }
-            if other == now {
-                self.tie(now, until, &mut depart);
-            } else {
-                let (run, period) = self.ingress.take_first(input, other);
-                self.arrive_in_step(now, period, run, &mut depart);
-            }
-        }
-        self.output.settle(until, &mut depart);
-    }
-
-    #[inline]
-    fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
+    pub(super) fn arrive(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) {
         let cell = self.output.mark_arrival(cell);
         if let Some(start) = self.output.offer(now, cell, depart) {
             self.depart_one(cell, start, depart);
@@ -159,7 +168,7 @@ impl TrainPort {
 
     /// Reports cells whose departure is known: the first starts at `first_start`, the others follow a `period` apart.
     #[inline(always)]
-    fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl Depart) {
+    pub(super) fn hand_on(&mut self, run: Run, first_start: Time, period: Span, depart: &mut impl Depart) {
         if first_start + period * u64::from(run.cells - 1) > self.output.timing.horizon {
             self.output.leave_waiting(run, first_start, period);
         }
@@ -168,7 +177,7 @@ impl TrainPort {
 
     /// Handles cells that arrive a period apart, the first at `now`. No other cell arrives between them.
     #[inline]
-    fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) {
+    pub(super) fn arrive_in_step(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) {
         self.output.catch_up(now);
         self.output.note(run, now, period);
         if run.cells == 1 {
@@ -202,7 +211,7 @@ impl TrainPort {
     fn admit_together(&mut self, now: Time, period: Span, run: Run, depart: &mut impl Depart) -> bool {
         if self.output.defers_order {
             self.admit_deferred(now, period, run, depart)
-        } else if self.output.buffer.reassembles(run.last.label()) {
+        } else if self.output.buffer.reassembly.has(run.last.label()) {
             self.admit_awaiting(now, period, run, depart)
         } else {
             self.admit_in_step(now, period, run, depart)

@@ -7,41 +7,56 @@ use std::collections::{BTreeMap, VecDeque};
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-use super::ParallelOptions;
+use super::memory_ports::supports;
+use super::plan::{Plan, PortIndex, Role, StageEnd};
 use crate::cancellation::{CancellationToken, Interrupted};
-use crate::engine::fast::plan::{Plan, PortIndex, Role, StageEnd};
-use crate::engine::fast::supports;
 use crate::index::{LinkIndex, NodeIndex};
 use crate::network::{LinkTimes, Network};
 use crate::policy::PolicyConfig;
 use crate::units::Span;
 
+/// Number of threads for a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ParallelOptions {
+    /// Maximum number of threads. A network that cannot be divided into as many partitions uses fewer.
+    pub threads: usize,
+    /// True if the network is partitioned even if that is not faster; for tests.
+    pub at_any_cost: bool,
+}
+
+impl ParallelOptions {
+    /// Uses up to `threads` threads, if that is faster.
+    pub fn up_to(threads: usize) -> Self {
+        Self { threads, at_any_cost: false }
+    }
+}
+
 /// The division of a network into partitions.
 #[derive(Debug)]
-pub(in crate::engine::fast) struct Partitioning {
+pub(super) struct Partitioning {
     /// By node: the number of its partition.
     partition_of: TiVec<NodeIndex, u32>,
     /// Number of partitions, at least two.
-    pub(in crate::engine::fast) partitions: usize,
+    pub(super) partitions: usize,
     /// Shortest time from the start of a cell in one partition to its arrival in another.
-    pub(in crate::engine::fast) lookahead: Span,
+    pub(super) lookahead: Span,
 }
 
 #[derive(Clone, Copy)]
 pub(in crate::engine) struct Partition<'p> {
-    pub(in crate::engine::fast) partitioning: &'p Partitioning,
-    pub(in crate::engine::fast) number: u32,
+    pub(super) partitioning: &'p Partitioning,
+    pub(super) number: u32,
 }
 
 impl Partition<'_> {
     /// Returns whether the partition simulates this node.
-    pub(in crate::engine::fast) fn has(self, node: NodeIndex) -> bool {
+    pub(super) fn has(self, node: NodeIndex) -> bool {
         self.partitioning.partition_of[node] == self.number
     }
 }
 
 impl Partitioning {
-    pub(in crate::engine::fast) fn of(&self, node: NodeIndex) -> u32 {
+    pub(super) fn of(&self, node: NodeIndex) -> u32 {
         self.partition_of[node]
     }
 

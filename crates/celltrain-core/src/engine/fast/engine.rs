@@ -1,0 +1,378 @@
+//! The state of a run, and its events.
+
+use std::collections::VecDeque;
+
+use typed_index_collections::{TiSlice, TiVec};
+
+use super::contended_port::{ContendedPort, QueuePort, Worked};
+use super::egress::{AtOncePort, Downstream};
+use super::event_list::{EventList, Key, Leaf, Rank};
+use super::fabric::Fabric;
+use super::ingress::Batch;
+use super::lanes::{Delivery, Lanes, RmEvent, What};
+use super::late::Late;
+use super::links::Links;
+use super::memory_ports::MemoryPorts;
+use super::nic::{Nic, Phase};
+use super::output::Arrival;
+use super::partitioning::Partition;
+use super::plan::{AtOnceIndex, NicIndex, Plan, PortIndex, RmLaneIndex, Role, ShapedIndex, Stage, StageEnd};
+use super::port_builder::{Exit, PortBuilder, PortSet};
+use super::port_plan::PortMode;
+use super::port_queue::PortQueue;
+use super::train_port::TrainPort;
+use crate::cancellation::{CancellationToken, Interrupted};
+use crate::cell::{Cell, Run};
+use crate::contracts::Edge;
+use crate::edge_device::Packet;
+use crate::end_systems::{Departure, EndSystems};
+use crate::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
+use crate::network::{Network, Routing};
+use crate::probe::Probe;
+use crate::rate_control::Place;
+use crate::shaped_port::ShapedPort;
+use crate::units::{Clock, Span, Time};
+
+/// The state of a run, or of a partition of it.
+pub(in crate::engine) struct Engine<'a> {
+    pub(super) network: &'a Network,
+    pub(super) routing: Routing,
+    pub(super) clock: Clock,
+    pub(super) end: Time,
+    pub(super) fabric: Fabric,
+    pub(super) nics: TiVec<NicIndex, Nic>,
+    /// By VC; `None` if the host's own port shapes the VC.
+    pub(super) exits: TiVec<VcIndex, Option<Exit>>,
+    pub(super) ports: TiVec<PortIndex, ContendedPort>,
+    pub(super) links: Links,
+    pub(super) at_once: TiVec<AtOnceIndex, AtOncePort>,
+    /// Cells that the current port takes from its streams.
+    pub(super) batch: Batch,
+    pub(super) starts: VecDeque<(Time, FlowIndex)>,
+    pub(super) edge: Edge,
+    /// By shaped port: the longest lead of its cells. The port may send cells early if they arrive by the horizon.
+    /// `None` if a cell sent early could not be taken back.
+    pub(super) ahead: TiVec<ShapedIndex, Option<Span>>,
+    pub(super) departures: Vec<Departure>,
+    /// The partition simulated here; `None` for the whole network.
+    pub(super) partition: Option<Partition<'a>>,
+}
+
+impl<'a> Engine<'a> {
+    /// Creates the engine at the start of a run. If queues are looked at during the run, `traced` has the ports whose
+    /// ranges are read. `partition` is `None` for the whole network.
+    pub(super) fn new(
+        network: &'a Network,
+        mode: PortMode,
+        traced: Option<&[LinkIndex]>,
+        partition: Option<Partition<'a>>,
+        token: &CancellationToken<'_>,
+    ) -> Result<Self, Interrupted> {
+        let builder = PortBuilder::new(network, mode, traced, partition, token)?;
+        let PortSet { ports, links, at_once, .. } = builder.ports()?;
+        let edge = Edge::new(network, builder.clock);
+        let exits = builder.exits(&edge);
+        let PortBuilder { routing, times, rate_control, plan, clock, end, .. } = builder;
+        let nic = |&link: &LinkIndex| Nic::new(times[link].cell_time, routing.vcs[link].len());
+        let mut starts: Vec<_> = network
+            .flows
+            .iter_enumerated()
+            .filter(|(_, flow)| partition.is_none_or(|partition| partition.has(network.source(flow.data_vc))))
+            .map(|(index, flow)| (Time::default() + clock.span(flow.start), index))
+            .collect();
+        starts.sort_unstable();
+        let mut engine = Self {
+            network,
+            clock,
+            end,
+            nics: plan.hosts.iter().map(nic).collect(),
+            exits,
+            ports,
+            links,
+            at_once,
+            batch: Batch::default(),
+            starts: starts.into(),
+            ahead: plan.shaped.iter().map(|&link| ahead(&routing, &plan, &edge, link)).collect(),
+            departures: Vec::new(),
+            edge,
+            fabric: Fabric {
+                horizon: end,
+                lanes: Lanes::new(&plan),
+                rate_control,
+                end_systems: EndSystems::new(network, &routing, clock),
+                event_list: EventList::new(&plan),
+                late: Late::new(&plan, end),
+                plan,
+            },
+            routing,
+            partition,
+        };
+        engine.schedule_starts();
+        engine.schedule_ticks();
+        Ok(engine)
+    }
+
+    /// Processes the event with this key, which must be the first on the event list.
+    pub(super) fn step(
+        &mut self,
+        key: Key,
+        probe: &mut impl Probe,
+        token: &CancellationToken<'_>,
+    ) -> Result<(), Interrupted> {
+        let now = key.time();
+        let phase = match self.fabric.event_list.leaf(key) {
+            Leaf::Port(port) => return self.work(port, now, token),
+            Leaf::Tick => {
+                let ticked = self.fabric.end_systems.on_tick(now, probe, &mut self.departures);
+                token.tick(ticked + self.departures.len())?;
+                self.schedule_ticks();
+                Phase::Timers
+            }
+            Leaf::Start => {
+                while let Some(&(_, flow)) = self.starts.front().filter(|start| start.0 == now) {
+                    self.starts.pop_front();
+                    self.fabric.end_systems.start(flow, probe, &mut self.departures);
+                    token.tick(1)?;
+                }
+                self.schedule_starts();
+                Phase::BeforeService
+            }
+            Leaf::Shaped(shaped) => {
+                self.shape(shaped, now);
+                return Ok(());
+            }
+            Leaf::Rm(lane) => return self.run_rm_event(lane, now, token),
+            Leaf::Lane(lane) => {
+                let Fabric { lanes, event_list, .. } = &mut self.fabric;
+                let Delivery { vc, frame, cells, .. } = lanes.pop_frame(lane, event_list);
+                if cells > 0 {
+                    let place = self.fabric.plan.lanes[lane].expect("packets go to shaped ports");
+                    let tagged = self.network.vcs[vc].tagged;
+                    self.put_in(place, Packet { frame, cells, tagged }, now, Phase::BeforeService);
+                    return Ok(());
+                }
+                self.fabric.end_systems.deliver(vc, frame, now, probe, &mut self.departures);
+                Phase::BeforeService
+            }
+        };
+        if self.fabric.end_systems.paced() {
+            // A paced sender may want to send before the next tick.
+            self.schedule_ticks();
+        }
+        self.depart(now, phase);
+        Ok(())
+    }
+
+    /// Passes the end systems' frames to their hosts' ports, and the cells on to the next places.
+    pub(super) fn depart(&mut self, now: Time, phase: Phase) {
+        for i in 0..self.departures.len() {
+            let Departure { vc, link, label, frame, cells, tagged } = self.departures[i];
+            let Some(exit) = self.exits[vc] else {
+                self.put_in(Place { link, label }, Packet { frame, cells, tagged }, now, phase);
+                continue;
+            };
+            let first_start = self.nics[exit.nic].join(now, phase, label, cells);
+            let mut run = Run { last: Cell::new(label, frame, true).with_tag(tagged), cells };
+            if exit.is_policed {
+                run = self.police(link, run, first_start, exit.cell_time, Time::default());
+            }
+            self.go(link, run, first_start, exit.cell_time);
+        }
+        self.departures.clear();
+    }
+
+    /// Polices those cells of a run that reach the switch after `from` and by the horizon. Returns the run with the tag
+    /// of the last of them.
+    #[inline(never)]
+    pub(super) fn police(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span, from: Time) -> Run {
+        let vc = self.routing.vcs[link][run.last.label()];
+        let at_switch = first_start + period + self.fabric.plan.delays[link];
+        let cells = run.iter().zip(0..).map(|(cell, i)| (cell, at_switch + period * i));
+        let mut tagged = run.last.tagged();
+        for (cell, arrival) in cells.filter(|&(_, arrival)| from < arrival && arrival <= self.fabric.horizon) {
+            tagged = self.edge.on_cell(vc, arrival, cell).tagged();
+        }
+        Run { last: run.last.with_tag(tagged), ..run }
+    }
+
+    /// Returns everything downstream of ports, the ports, and the batch that the ports share.
+    #[inline]
+    pub(super) fn downstream(&mut self) -> (Downstream<'_>, &mut TiSlice<PortIndex, ContendedPort>, &mut Batch) {
+        let downstream = Downstream { fabric: &mut self.fabric, links: &mut self.links, at_once: &mut self.at_once };
+        (downstream, &mut self.ports, &mut self.batch)
+    }
+
+    /// Sends cells from a host's or a shaped port.
+    fn go(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span) {
+        self.downstream().0.go(link, run, first_start, period);
+    }
+
+    /// Makes a contended port catch up with everything before `now`.
+    pub(super) fn work(
+        &mut self,
+        port: PortIndex,
+        now: Time,
+        token: &CancellationToken<'_>,
+    ) -> Result<(), Interrupted> {
+        let until = now.min(self.fabric.horizon + Span(1));
+        let mut reached = Time::default();
+        loop {
+            reached = self.work_in_one_go(port, reached, until);
+            if reached >= until {
+                return Ok(());
+            }
+            token.check()?;
+        }
+    }
+
+    /// Settles the port from `since` up to an instant, without a check for cancellation. Returns that instant.
+    #[inline]
+    fn work_in_one_go(&mut self, port: PortIndex, since: Time, until: Time) -> Time {
+        let link = self.fabric.plan.contended[port];
+        let (mut downstream, ports, batch) = self.downstream();
+        let Worked { reached, next_effect } = ports[port].work(port, link, since, until, batch, &mut downstream);
+        self.ports[port].take_arrivals(link, |link, Arrival { run, first, period }| {
+            let vc = self.routing.vcs[link][run.last.label()];
+            self.fabric.rate_control.on_arrival(link, vc, run, first, period);
+        });
+        self.fabric.event_list.set(Leaf::Port(port), next_effect.map(|time| (time, Rank::Settle)));
+        reached
+    }
+
+    /// Processes the first RM event of a lane, which is due at `now`.
+    fn run_rm_event(&mut self, lane: RmLaneIndex, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
+        let Fabric { lanes, event_list, .. } = &mut self.fabric;
+        let RmEvent { vc, number, what, .. } = lanes.pop_rm_event(lane, event_list);
+        match what {
+            What::End(turned) => {
+                let Place { link, .. } = self.fabric.rate_control.goes_to(vc);
+                let goes_on = turned.is_none() && self.fabric.rate_control.keeps_rate(vc, number);
+                if !goes_on {
+                    self.take_back(link, now);
+                }
+                self.fabric.rate_control.deliver(vc, number, turned, now);
+                if !goes_on {
+                    self.schedule_shaped(link, now);
+                }
+            }
+            What::Pass(place) => {
+                let Role::Contended(port) = self.fabric.plan.roles[place.link] else {
+                    unreachable!("a port with an allocator counts as contended");
+                };
+                self.work(self.ports[port].unit(port).0, now, token)?;
+                if let ContendedPort::Trains(TrainPort { output, .. })
+                | ContendedPort::Queues(QueuePort { output, .. }) = &mut self.ports[port]
+                {
+                    output.look_at(now);
+                }
+                let occupancy = self.queue(port).view().occupancy;
+                self.fabric.rate_control.write(vc, number, place, occupancy, now);
+            }
+        }
+        Ok(())
+    }
+
+    fn put_in(&mut self, place: Place, packet: Packet, now: Time, phase: Phase) {
+        let not_started = match phase {
+            Phase::BeforeService => now,
+            Phase::Timers => now + Span(1),
+        };
+        let port = self.fabric.rate_control.port_mut(place.link).expect("packets are put into shaped ports");
+        if !port.on_packet_behind(place.label, packet, not_started) {
+            self.take_back(place.link, not_started);
+            let port = self.fabric.rate_control.port_mut(place.link).expect("packets are put into shaped ports");
+            port.on_packet(place.label, packet);
+        }
+        self.schedule_shaped(place.link, now);
+    }
+
+    /// Sends the cells of a shaped port that may start at `now`. The cells that follow are sent early if nothing
+    /// happens in between.
+    fn shape(&mut self, number: ShapedIndex, now: Time) {
+        let link = self.fabric.plan.shaped[number];
+        let port = self.fabric.rate_control.port_mut(link).expect("it has this role");
+        // All cells sent early have started by now; otherwise the next start would not be at `now`.
+        port.take_back(now);
+        let ahead = self.ahead[number].and_then(|lead| self.fabric.horizon.0.checked_sub(lead.0)).map(Time);
+        if let Some((mut run, period)) = port.send(now, ahead) {
+            let vc = self.routing.vcs[link][run.last.label()];
+            if self.edge.polices_at(vc, link) && now + period + self.fabric.plan.delays[link] <= self.fabric.horizon {
+                // A VC with a contract sends at the link's rate. Its cells are never sent early.
+                let at_switch = now + period + self.fabric.plan.delays[link];
+                run.last = self.edge.on_cell(vc, at_switch, run.last);
+            }
+            self.go(link, run, now, period);
+        }
+        self.schedule_shaped(link, now);
+    }
+
+    /// Takes back the cells a shaped port has sent early that would start at `now` or later. The caller must schedule
+    /// the port again.
+    pub(super) fn take_back(&mut self, link: LinkIndex, now: Time) {
+        let port = self.fabric.rate_control.port_mut(link).expect("only shaped ports give cells away");
+        if let Some((label, cells)) = port.take_back(now) {
+            let StageEnd::Port { port, input, .. } = self.fabric.plan.stages[link][label].end else {
+                unreachable!("cells are given away only to contended ports");
+            };
+            self.links.take_back(port, input, cells);
+        }
+    }
+
+    pub(super) fn schedule_shaped(&mut self, link: LinkIndex, now: Time) {
+        let Role::Shaped(shaped) = self.fabric.plan.roles[link] else { unreachable!("it has this role") };
+        let start = self.fabric.rate_control.port(link).and_then(ShapedPort::next_start);
+        self.fabric.event_list.set(Leaf::Shaped(shaped), start.map(|time| (time.max(now), Rank::Shape)));
+    }
+
+    /// Returns the queue of a contended port.
+    pub(super) fn queue(&self, port: PortIndex) -> &dyn PortQueue {
+        let (unit, place) = self.ports[port].unit(port);
+        match &self.ports[unit] {
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => output,
+            ContendedPort::Stream(port) => &port.fifo,
+            &ContendedPort::AtOnce(port) => &self.at_once[port].fifo,
+            ContendedPort::Memory(ports) => ports.port(place),
+            ContendedPort::InMemory(..) => unreachable!("{HAS_THE_MEMORY}"),
+        }
+    }
+
+    /// [`Engine::queue`], to change it.
+    pub(super) fn queue_mut(&mut self, port: PortIndex) -> &mut dyn PortQueue {
+        let (unit, place) = self.ports[port].unit(port);
+        match &mut self.ports[unit] {
+            ContendedPort::Trains(TrainPort { output, .. }) | ContendedPort::Queues(QueuePort { output, .. }) => output,
+            ContendedPort::Stream(port) => &mut port.fifo,
+            &mut ContendedPort::AtOnce(port) => &mut self.at_once[port].fifo,
+            ContendedPort::Memory(ports) => &mut ports.ports_mut()[place],
+            ContendedPort::InMemory(..) => unreachable!("{HAS_THE_MEMORY}"),
+        }
+    }
+
+    /// Returns the ports of a memory.
+    pub(super) fn memory_ports(&mut self, memory: MemoryIndex) -> &mut MemoryPorts {
+        let ContendedPort::Memory(ports) = &mut self.ports[self.fabric.plan.memories[memory].lead] else {
+            unreachable!("{HAS_THE_MEMORY}")
+        };
+        ports
+    }
+
+    fn schedule_starts(&mut self) {
+        self.fabric.event_list.set(Leaf::Start, self.starts.front().map(|&(time, _)| (time, Rank::Start)));
+    }
+
+    pub(super) fn schedule_ticks(&mut self) {
+        self.fabric.event_list.set(Leaf::Tick, self.fabric.end_systems.next_tick().map(|time| (time, Rank::Tick)));
+    }
+}
+
+pub(super) const HAS_THE_MEMORY: &str = "the first port of a memory has it";
+
+/// Returns the longest lead of a shaped port's cells, if they may be sent early. All of them must go to contended
+/// ports, from which they can be taken back. None may be policed, because policing cannot be undone.
+fn ahead(routing: &Routing, plan: &Plan, edge: &Edge, link: LinkIndex) -> Option<Span> {
+    let stages = &plan.stages[link];
+    let can_come_back = |stage: &Stage| matches!(stage.end, StageEnd::Port { .. });
+    let policed = routing.vcs[link].iter().any(|&vc| edge.polices(vc));
+    let longest = stages.iter().map(|stage| stage.lead).max()?;
+    (!policed && stages.iter().all(can_come_back)).then_some(longest)
+}

@@ -1,0 +1,84 @@
+//! Explains which implementation runs for each port, and why: `celltrain run FILE --explain-plan`.
+
+use super::contended_port::ContendedPort;
+use super::memory_ports::supports;
+use super::plan::Role;
+use super::port_builder::{PortBuilder, PortSet};
+use super::port_plan::PortMode;
+use super::train_port::TrainPort;
+use crate::cancellation::{CancellationToken, Interrupted};
+use crate::index::LinkIndex;
+use crate::network::{Network, Next};
+
+/// A port's implementation and the reason for it, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortExplanation {
+    /// The port's link.
+    pub link: LinkIndex,
+    /// The implementation, such as `trains`.
+    pub code: &'static str,
+    /// The port's methods for processing several cells at once.
+    pub details: Vec<&'static str>,
+    /// The reason for choosing it.
+    pub why: String,
+    /// The names of the ports and hosts that the port's cells reach next.
+    pub feeds: Vec<String>,
+}
+
+const BY_REFERENCE: &str = "a memory pauses links, or its switch has too many inputs; the reference engine runs it all";
+
+/// Explains, by link, which implementation each port of a network has if no probe looks at queues.
+pub(in crate::engine) fn explain(
+    network: &Network,
+    token: &CancellationToken<'_>,
+) -> Result<Vec<PortExplanation>, Interrupted> {
+    let builder = PortBuilder::new(network, PortMode::default(), None, None, token)?;
+    let PortSet { ports, plans, .. } = builder.ports()?;
+    let PortBuilder { plan, routing, .. } = builder;
+    let is_supported = supports(network);
+    let explain = |link: LinkIndex| {
+        let (code, details, why) = match plan.roles[link] {
+            _ if !is_supported => ("reference", Vec::new(), BY_REFERENCE.to_string()),
+            Role::Host(_) => ("host", Vec::new(), "frames leave a host whole and in order".to_string()),
+            Role::Shaped(_) => ("shaped", Vec::new(), "it sends packets at the rates of its VCs".to_string()),
+            Role::Transparent => (
+                "transparent",
+                Vec::new(),
+                "one link feeds it, no faster than its own, so no cell ever waits".to_string(),
+            ),
+            Role::Contended(port) => {
+                let (plan, reason) = &plans[port];
+                (plan.name(), details(&ports[port]), reason.clone())
+            }
+        };
+        let mut feeds = Vec::new();
+        for next in &routing.next[link] {
+            let name = match *next {
+                Next::Host { .. } => &network.nodes[network.links[link].to].name,
+                Next::Port { link, .. } => &network.links[link].name,
+            };
+            if !feeds.contains(name) {
+                feeds.push(name.clone());
+            }
+        }
+        PortExplanation { link, code, details, why, feeds }
+    };
+    Ok(network.links.keys().map(explain).collect())
+}
+
+fn details(port: &ContendedPort) -> Vec<&'static str> {
+    let ContendedPort::Trains(TrainPort { output, plan, .. }) = port else { return Vec::new() };
+    let queue = match (output.buffer.keeps_queue, output.defers_order, output.buffer.reassembly.is_used()) {
+        (false, ..) => "counts cells",
+        (_, true, _) => "defers the order of departures",
+        (.., true) => "reassembles frames of merging VCs",
+        _ => "keeps a queue",
+    };
+    let ways = [
+        (true, queue),
+        (plan.any_order, "any order"),
+        (plan.interleaves, "interleaves"),
+        (plan.loses_in_rounds, "loses in rounds"),
+    ];
+    ways.into_iter().filter_map(|(has, way)| has.then_some(way)).collect()
+}

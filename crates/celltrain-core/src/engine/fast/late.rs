@@ -1,0 +1,135 @@
+//! Cells whose departure is known, but which arrive after the horizon. They are counted at every place on their way that
+//! they have not reached, and continue when the horizon moves.
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::plan::{Passed, Plan, StageEnd};
+use crate::cell::Run;
+use crate::index::{Label, LinkIndex};
+use crate::units::{Span, Time};
+
+/// Cells that have been sent but arrive after the horizon.
+pub(super) struct Late {
+    /// Numbers of cells that arrive after the horizon, by link and label: for every transparent port on the path of the
+    /// stage, and then for its end.
+    pub(super) counts: TiVec<LinkIndex, TiVec<Label, Box<[u64]>>>,
+    pub(super) held_back: Vec<HeldBack>,
+    /// RM cells that reach the end of their loop after the horizon.
+    pub(super) rm_cells: Vec<RmDeparture>,
+    /// By link and label: RM cells that have left their VC within the stage, by the horizon. Empty if no VC's rate is
+    /// controlled.
+    rm_cells_left: TiVec<LinkIndex, TiVec<Label, u64>>,
+    /// The end of the run. If the horizon is there, nothing is held back.
+    pub(super) end: Time,
+}
+
+/// Cells that reach the end of their stage after the horizon. They continue when it moves.
+#[derive(Clone, Copy)]
+pub(super) struct HeldBack {
+    pub(super) link: LinkIndex,
+    pub(super) run: Run,
+    pub(super) first_start: Time,
+    pub(super) period: Span,
+}
+
+/// The departure of an RM cell that leaves its VC within this stage.
+#[derive(Clone, Copy)]
+pub(super) struct RmDeparture {
+    pub(super) link: LinkIndex,
+    pub(super) label: Label,
+    pub(super) start: Time,
+}
+
+impl Late {
+    pub(super) fn new(plan: &Plan, end: Time) -> Self {
+        let zeros = |passed: &Vec<Passed>| vec![0; passed.len() + 1].into();
+        Self {
+            counts: plan.passed.iter().map(|stages| stages.iter().map(zeros).collect()).collect(),
+            held_back: Vec::new(),
+            rm_cells: Vec::new(),
+            rm_cells_left: plan.rm_ways.iter().map(|ways| ti_vec![0; ways.len()]).collect(),
+            end,
+        }
+    }
+
+    /// Holds back the cells of a run that do not reach the end of their stage by the horizon, and counts them as late.
+    /// Returns the others. These do not end a frame, so the arrival of their last cell has no effect.
+    #[cold]
+    pub(super) fn hold_back(&mut self, whole: HeldBack, plan: &Plan, horizon: Time) -> Option<Run> {
+        let HeldBack { link, run, first_start, period } = whole;
+        let missed = self.change(&whole, plan, horizon, |late, cells| *late += cells);
+        let goes_whole = matches!(plan.stages[link][run.last.label()].end, StageEnd::Shaped { .. });
+        let in_time = if goes_whole { 0 } else { run.cells - missed };
+        // Nothing continues after the end.
+        if horizon < self.end {
+            let run = Run { cells: run.cells - in_time, ..run };
+            self.held_back.push(HeldBack { run, first_start: first_start + period * u64::from(in_time), ..whole });
+        }
+        run.at_most(in_time)
+    }
+
+    /// Subtracts cells that were held back at an earlier horizon from the number of late cells.
+    pub(super) fn forget(&mut self, held: &HeldBack, plan: &Plan, horizon: Time) {
+        self.change(held, plan, horizon, |late, cells| *late -= cells);
+    }
+
+    /// Changes the number of late cells by those of a run that arrive after the horizon, at each transparent port they
+    /// pass and at the end of their stage. Returns how many do not reach the end in time.
+    fn change(&mut self, held: &HeldBack, plan: &Plan, horizon: Time, change: fn(&mut u64, u64)) -> u32 {
+        let &HeldBack { link, run: Run { last, cells }, first_start, period } = held;
+        let (passed, stage) = (&plan.passed[link][last.label()], &plan.stages[link][last.label()]);
+        let mut missed = 0;
+        let leads = passed.iter().map(|passed| passed.lead).chain([stage.lead]);
+        for (late, lead) in self.counts[link][last.label()].iter_mut().zip(leads) {
+            let first = first_start + lead;
+            let in_time = if first > horizon { 0 } else { (horizon - first).0 / period.0 + 1 };
+            missed = cells - u32::try_from(in_time).unwrap_or(cells).min(cells);
+            change(late, u64::from(missed));
+        }
+        missed
+    }
+
+    /// Returns the number of RM cells that have left their VC within a stage.
+    pub(super) fn rm_cells_left(&self, link: LinkIndex, label: Label) -> u64 {
+        self.rm_cells_left.get(link).map_or(0, |left| left[label])
+    }
+
+    /// Records an RM cell that leaves its VC within this stage. Returns whether it does so before the run ends.
+    pub(super) fn leaves(&mut self, cell: RmDeparture, plan: &Plan, horizon: Time) -> bool {
+        let RmDeparture { link, label, start } = cell;
+        let end = plan.rm_end(link, label);
+        let (passed, behind) = self.counts[link][label].split_at_mut(end.passed);
+        // The cell never reaches the ports after the end of its loop.
+        for late in behind {
+            *late += 1;
+        }
+        let arrival = start + end.lead;
+        if arrival <= horizon {
+            self.rm_cells_left[link][label] += 1;
+            return true;
+        }
+        for (late, port) in passed.iter_mut().zip(&plan.passed[link][label]) {
+            *late += u64::from(start + port.lead > horizon);
+        }
+        if horizon < self.end {
+            self.rm_cells.push(cell);
+        }
+        arrival <= self.end
+    }
+
+    /// Updates which RM cells count as late: those that arrive after `horizon`, no longer those that arrive after
+    /// `before`.
+    pub(super) fn move_horizon(&mut self, plan: &Plan, before: Time, horizon: Time) {
+        self.rm_cells.retain(|&RmDeparture { link, label, start }| {
+            let end = plan.rm_end(link, label);
+            let counts = &mut self.counts[link][label][..end.passed];
+            for (late, port) in counts.iter_mut().zip(&plan.passed[link][label]) {
+                let arrival = start + port.lead;
+                *late = *late - u64::from(arrival > before) + u64::from(arrival > horizon);
+            }
+            let is_late = start + end.lead > horizon;
+            self.rm_cells_left[link][label] += u64::from(!is_late);
+            is_late
+        });
+    }
+}
