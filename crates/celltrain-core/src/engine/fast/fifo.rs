@@ -2,8 +2,7 @@
 //! free.
 
 use super::links::Pipe;
-use super::output::Timing;
-use super::port_queue::{BufferView, PortEnd, PortQueue};
+use super::output::{BufferView, PortEnd, PortQueue, Timing};
 use crate::cell::Cell;
 use crate::index::Label;
 use crate::policy::{BufferPolicy, View};

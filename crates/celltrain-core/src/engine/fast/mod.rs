@@ -29,7 +29,6 @@ mod partitioning;
 mod plan;
 mod port_builder;
 mod port_plan;
-mod port_queue;
 mod results;
 mod run_queues;
 mod train;

@@ -4,12 +4,51 @@
 //! If the order of departures is deferred, arithmetic gives the number of waiting cells, and the order is determined
 //! later.
 
+use typed_index_collections::{TiSlice, TiVec};
+
 use super::output_buffer::OutputBuffer;
-use super::port_queue::{BufferView, PortEnd, PortQueue};
 use crate::cell::{Cell, Run};
+use crate::index::Label;
 use crate::marking::{MarkedAt, Marker};
+use crate::port::PortState;
+use crate::queue_range::QueueRange;
 use crate::scheduler::waiting::ReportGranularity;
 use crate::units::{Span, Time};
+
+/// The queue of a contended port, as probes and results see it. All methods require that everything up to the present is settled.
+pub(super) trait PortQueue {
+    /// Returns a probe's view.
+    fn view(&self) -> BufferView<'_>;
+
+    /// Starts a new range for a sample.
+    fn start_range(&mut self);
+
+    /// Returns the state for the results.
+    fn end(&self) -> PortEnd;
+}
+
+/// A buffer as probes see it.
+pub(super) struct BufferView<'a> {
+    /// X, the number of waiting cells.
+    pub(super) occupancy: u32,
+    /// The minimum and maximum number of cells waiting since the latest sample.
+    pub(super) range: QueueRange,
+    /// `Y_i`, the waiting cells of each VC.
+    pub(super) per_vc: &'a TiSlice<Label, u32>,
+}
+
+pub(super) struct PortEnd {
+    pub(super) state: PortState,
+    /// By VC: waiting cells whose later departure is known. Empty if no departure is known in advance.
+    pub(super) leave_later: TiVec<Label, u32>,
+}
+
+impl PortEnd {
+    /// Creates the state of a port from which all waiting cells leave later, in order.
+    pub(super) fn in_order(state: PortState) -> Self {
+        Self { leave_later: state.waiting.clone(), state }
+    }
+}
 
 /// The part of a contended port that handles cells after their arrival.
 pub(super) struct Output {

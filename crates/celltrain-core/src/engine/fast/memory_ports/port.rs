@@ -6,7 +6,7 @@ use typed_index_collections::{TiVec, ti_vec};
 
 use crate::cell::{Cell, FrameNumber};
 use crate::engine::fast::egress::Egress;
-use crate::engine::fast::port_queue::{BufferView, PortEnd, PortQueue};
+use crate::engine::fast::output::{BufferView, PortEnd, PortQueue};
 use crate::index::{Label, LinkIndex};
 use crate::marking::Marker;
 use crate::memory::{CellClass, QueueEnd};
