@@ -217,6 +217,18 @@ mod tests {
     }
 
     #[test]
+    fn at_k_min_nothing_is_drawn() {
+        let config = MarkingConfig { k_max: Some(300.into()), ..MarkingConfig::step(100.into()) };
+        let marks = |first: u32| -> Vec<bool> {
+            let mut marker = marker(&config);
+            marker.on_arrival(last(), first);
+            (0..100).map(|_| marker.on_arrival(last(), 200).efci()).collect()
+        };
+        assert_eq!(marks(100), marks(99));
+        assert_ne!(marks(100), marks(101));
+    }
+
+    #[test]
     fn the_average_moves_by_its_weight_at_each_packet() {
         let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
         // 100 cells: 25, 43.75; then none: 32.8.

@@ -32,6 +32,9 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
         let is_edge = told.is_shaped[link];
         let of_other = if is_edge { events.refused_frames + events.with_frame } else { events.dropped_frames };
         same(&format!("{}: of ports alone, or of edges", port.name), &of_other, &0)?;
+        if is_edge {
+            same(&format!("{}: first cells of lost packets", port.name), &events.no_room_frames, &events.first_lost)?;
+        }
     }
     for (flow, (result, events)) in result.flows.iter().zip(&told.flows).enumerate() {
         let counted = OfFlow {
@@ -109,6 +112,9 @@ struct AtPort {
     refused_frames: u64,
     cut_frames: u64,
     dropped_frames: u64,
+    /// Packets that an edge device has no room for, and cells reported as the first lost one of their frame.
+    no_room_frames: u64,
+    first_lost: u64,
 }
 
 impl AtPort {
@@ -231,6 +237,7 @@ impl ReportedEvents {
             FrameStep::NoRoom(judged) => {
                 fate.lost = true;
                 self.ports[judged.link].cut_frames += 1;
+                self.ports[judged.link].no_room_frames += 1;
             }
             FrameStep::LostJoined { .. } => fate.lost = true,
             FrameStep::Dropped { link, rate_fell, .. } => {
@@ -259,7 +266,10 @@ impl ReportedEvents {
             CellStep::Departed => port.departed += 1,
             CellStep::PushedOut => port.pushed_out += 1,
             CellStep::Dropped => port.dropped += 1,
-            CellStep::Lost(Loss::NoRoom { .. }) => port.no_room += 1,
+            CellStep::Lost(Loss::NoRoom { cuts }) => {
+                port.no_room += 1;
+                port.first_lost += u64::from(cuts);
+            }
             CellStep::Lost(Loss::WithFrame) => port.with_frame += 1,
             CellStep::Lost(Loss::WithRest) => port.with_rest += 1,
             CellStep::Marked | CellStep::Tagged => {}
