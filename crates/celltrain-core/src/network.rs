@@ -19,6 +19,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeInd
 use crate::marking::{Marker, MarkingConfig};
 use crate::memory::MemoryConfig;
 use crate::policy::{PolicyConfig, tail_drop};
+use crate::requests::Requests;
 use crate::rng::Stream;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tcp::timers::DELAYED_ACK_TICK;
@@ -46,6 +47,8 @@ pub struct Network {
     pub merges: TiVec<MergeIndex, Merge>,
     /// TCP connections, and packet flows without acknowledgements.
     pub flows: TiVec<FlowIndex, Flow>,
+    /// Connections that open and close during the run.
+    pub requests: Requests,
     /// The link whose capacity is the reference for efficiency.
     pub bottleneck: LinkIndex,
     /// Order of cells that reach a port at the same instant.
@@ -245,6 +248,7 @@ impl Network {
             vcs: TiVec::new(),
             merges: TiVec::new(),
             flows: TiVec::new(),
+            requests: Requests::default(),
             bottleneck: LinkIndex::default(),
             tie_order: TieOrder::default(),
             service_order: ServiceOrder::default(),

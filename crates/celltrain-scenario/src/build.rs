@@ -4,6 +4,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::memory::MemoryConfig;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
+use celltrain_core::requests::Requests;
 
 use typed_index_collections::TiVec;
 
@@ -119,6 +120,7 @@ impl<'a> ResolvedScenario<'a> {
             vcs,
             merges,
             flows,
+            requests: Requests::default(),
             bottleneck,
             tie_order: scenario.switch.tie_order,
             service_order: scenario.switch.service_order,
