@@ -161,6 +161,22 @@ impl Sizes {
         }
     }
 
+    /// Returns the mean number of segments of `mss` bytes that a request needs, exactly: sizes are rounded to bytes, and
+    /// segments are rounded up.
+    pub fn mean_segments(&self, mss: u64) -> f64 {
+        let mss = mss as f64;
+        // Sizes that are rounded to more than k segments start at k mss + 1/2. So the mean is 1 plus, for each k, the
+        // share of the sizes from there on. Those from `lower` to `upper` are equally likely.
+        let mean = |lower: f64, upper: f64| {
+            let [all, some] = [lower, upper].map(|size| ((size - 0.5) / mss).floor().max(0.0));
+            let sizes = (some - all) * (upper - 0.5 - mss * (all + some + 1.0) / 2.0);
+            1.0 + all + if upper > lower { sizes / (upper - lower) } else { 0.0 }
+        };
+        let first = self.points[0];
+        let within = self.points.windows(2).map(|pair| (pair[1].1 - pair[0].1) * mean(pair[0].0, pair[1].0));
+        first.1 * mean(first.0, first.0) + within.sum::<f64>()
+    }
+
     /// Returns the mean in bytes of `f` of the size, to a relative error of about 1e-6 for functions that are smooth
     /// between points.
     pub fn mean_of(&self, f: impl Fn(f64) -> f64) -> f64 {
@@ -191,6 +207,25 @@ mod tests {
         let mut stream = Stream::new(1, "test");
         let drawn: f64 = (0..100_000).map(|_| sizes.draw(&mut stream) as f64).sum::<f64>() / 1e5;
         assert!((drawn / mean - 1.0).abs() < 0.01, "{drawn}");
+    }
+
+    #[test]
+    fn the_mean_number_of_segments_is_exact() {
+        let sizes = Sizes::new(vec![(1.0, 0.0), (1460.0, 0.1), (1461.0, 0.1), (10_000.0, 0.7), (1e6, 1.0)]);
+        for mss in [512, 1000, 1460, 3_000_000] {
+            let mut drawn = 0.0;
+            let steps = 1_000_000;
+            for step in 0..steps {
+                let size = sizes.at((f64::from(step) + 0.5) / f64::from(steps)).round();
+                drawn += (size / mss as f64).ceil() / f64::from(steps);
+            }
+            let exact = sizes.mean_segments(mss);
+            assert!((exact / drawn - 1.0).abs() < 1e-5, "{mss}: {exact} {drawn}");
+        }
+        assert_eq!(
+            [1459, 1460, 1461].map(|mss| Sizes::constant(Bytes { bytes: 1460 }).mean_segments(mss)),
+            [2.0, 1.0, 1.0]
+        );
     }
 
     #[test]

@@ -1,0 +1,101 @@
+"""Requests: their tables, files of sizes, and faults."""
+
+from __future__ import annotations
+
+import pytest
+
+import celltrain as ct
+from celltrain.ensemble.plan import Plan
+
+NETWORK = """duration = "2ms"
+topology.leaf_spine = { leaves = 2, spines = 2, hosts_per_leaf = 2, host_rate = "10Gbps", host_delay = "1us" }
+tcp.newreno = { mss = "1460B" }
+port.default = { buffer = 1000, policy.ppd = {} }
+"""
+WEB = """[requests.web]
+load = 0.3
+sizes = "{}"
+"""
+CDF = """# Sizes of a file, with a heading.
+bytes,probability
+
+1000,0.5
+20000, 1
+"""
+
+
+def written(folder, cdf=CDF, requests=WEB, name="mine.csv"):
+    """Writes a scenario with a file of sizes next to it; returns its path."""
+    (folder / "mine.csv").write_text(cdf)
+    path = folder / "web.toml"
+    path.write_text(NETWORK + requests.format(name))
+    return path
+
+
+def test_sizes_in_a_file_are_relative_to_the_scenario_and_become_rows(tmp_path):
+    path = written(tmp_path)
+    assert ct.check(path) == []
+    scenario = ct.load(path)
+    assert scenario.requests["web"].sizes == ((1000, 0.5), (20000, 1))
+    assert ct.load(path, settings={"requests.web.load": 0.2}).requests["web"].sizes == scenario.requests["web"].sizes
+    plan = Plan.of(path, {"axes": {"requests.web.load": [0.1, 0.2]}, "measures": ["efficiency"]})
+    assert [point.scenario["requests"]["web"]["sizes"] for point in plan.points] == [[[1000, 0.5], [20000, 1]]] * 2
+    ct.save(scenario, tmp_path / "saved.toml")
+    assert ct.load(tmp_path / "saved.toml") == scenario
+
+
+@pytest.mark.parametrize(
+    "cdf, line, words",
+    [
+        ("10,0.5\n20,0.4\n30,1\n", 2, "falls: the row before has the probability 0.5; write 0.5 or more, up to 1"),
+        ("0,0\n20,1\n", 1, "has a size outside 1 to"),
+        ("bytes,probability\n10,0.5\n20,0.97\n", 3, "is the last row and ends at 0.97; a distribution ends at 1"),
+        ("10,0.5\n20\n", 2, "is not a size in bytes, a comma and the probability"),
+        ("10,0.5\n20,one\n", 2, "is not a size in bytes, a comma and the probability"),
+        ("10,0.5\n20,nan\n", 2, "is not a size in bytes, a comma and the probability"),
+        ("bytes,probability\n", None, "has no rows"),
+        ("", None, "has no rows"),
+    ],
+)
+def test_a_file_that_is_no_distribution_is_refused_with_its_line(celltrain, tmp_path, cdf, line, words):
+    path = written(tmp_path, cdf)
+    [fault] = ct.check(path)
+    assert (fault.file, fault.line) == (str(tmp_path / "mine.csv"), line)
+    assert words in fault.problem
+    with pytest.raises(ct.ScenarioError):
+        ct.load(path, settings={"requests.web.load": 0.2})
+    with pytest.raises(ct.PlanError):
+        Plan.of(path, {"axes": {"requests.web.load": [0.1, 0.2]}})
+    answer = celltrain("check", path)
+    assert (answer.code, "Traceback" in answer.err) == (2, False)
+
+
+def test_a_file_of_sizes_that_is_not_there_is_refused_and_other_faults_keep_their_lines(tmp_path):
+    [fault] = ct.check(written(tmp_path, name="other.csv"))
+    assert fault.message.startswith(str(tmp_path / "other.csv"))
+    assert "no such file" in fault.problem
+    [fault] = ct.check(written(tmp_path, requests=WEB.replace("0.3", "30")))
+    assert (fault.file, fault.line, fault.key) == (str(tmp_path / "web.toml"), 6, "requests.web.load")
+
+
+def test_scenarios_in_python_have_requests_too(tmp_path):
+    base = ct.load(written(tmp_path))
+    made = base.replace(
+        requests={"web": ct.Requests(load=0.3, sizes="data_mining", pairs="all_to_all")},
+        incast={"query": ct.Incast(senders=3, bytes="60kB", interval="1ms", tcp=ct.Sack(mss="1460B"))},
+    )
+    assert ct.check(made) == []
+    assert isinstance(made.topology, ct.LeafSpine)
+    with pytest.raises(ct.ScenarioError, match="is more than the 3 other hosts; at most 3 can answer a host"):
+        ct.run(made.replace(incast={"query": ct.Incast(senders=4, bytes="60kB", interval="1ms")}))
+
+
+def test_a_load_that_a_link_cannot_carry_is_a_warning_with_the_largest_that_it_can(celltrain, tmp_path):
+    path = written(tmp_path)
+    answer = celltrain("check", path, "--set", "requests.web.load=1.5", "--json")
+    [warning] = answer.json["warnings"]
+    assert "of the rate of host1->leaf1, acknowledgements included" in warning["message"]
+    stable = float(warning["message"].split("largest stable load is ")[1].rstrip("."))
+    below = celltrain("check", path, "--set", f"requests.web.load={stable}", "--json")
+    above = celltrain("check", path, "--set", f"requests.web.load={stable + 0.001}", "--json")
+    assert (below.json["warnings"], len(above.json["warnings"])) == ([], 1)
