@@ -5,6 +5,11 @@
 //!
 //! Source: `docs/design/requests.md`.
 
+pub(crate) mod arrivals;
+mod results;
+
+pub use results::{GroupResult, QueryRecord, RequestRecord};
+
 use typed_index_collections::TiVec;
 
 use crate::index::{NodeIndex, VcIndex, indices};
@@ -54,6 +59,17 @@ pub struct RequestGroup {
     pub opening: Opening,
     /// Determines when its connections open, and what they send.
     pub arrivals: Arrivals,
+}
+
+impl RequestGroup {
+    /// Returns the pairs of hosts between which the group sends. A pair may occur several times.
+    pub fn pairs(&self) -> impl Iterator<Item = PairIndex> {
+        let (of_all, by_receiver) = match &self.arrivals {
+            Arrivals::Poisson { pairs, .. } => (pairs.as_slice(), &[][..]),
+            Arrivals::Incast { receivers, .. } => (&[][..], receivers.as_slice()),
+        };
+        of_all.iter().chain(by_receiver.iter().flatten()).copied()
+    }
 }
 
 /// How a connection opens.
