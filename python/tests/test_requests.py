@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from conftest import ROOT
 
 import celltrain as ct
 from celltrain.ensemble.plan import Plan
@@ -99,3 +100,91 @@ def test_a_load_that_a_link_cannot_carry_is_a_warning_with_the_largest_that_it_c
     below = celltrain("check", path, "--set", f"requests.web.load={stable}", "--json")
     above = celltrain("check", path, "--set", f"requests.web.load={stable + 0.001}", "--json")
     assert (below.json["warnings"], len(above.json["warnings"])) == ([], 1)
+
+
+SHORT = NETWORK.replace("port.default =", "measure.long_requests = '500kB'\nport.default =")
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory):
+    path = tmp_path_factory.mktemp("web") / "web.toml"
+    query = '[incast.query]\nsenders = 3\nbytes = "45kB"\ninterval = "200us"\n'
+    path.write_text(SHORT + WEB.replace("0.3", "0.5").format("20kB") + query)
+    return path
+
+
+def test_records_are_a_table_and_statistics_are_order_statistics_of_it(web):
+    result = ct.run(web)
+    rows = result.requests.to_pandas()
+    groups = {row["name"]: row for row in result.to_dict()["requests"]}
+    assert set(rows["group"]) == set(groups) == {"web", "query"}
+    for name, group in groups.items():
+        own = rows[rows["group"] == name]
+        done = own[own["completed_s"].notna()]
+        assert (group["opened"], group["completed"]) == (len(own), len(done))
+        assert group["open"] == len(own) - len(done)
+        assert group["retransmitted_segments"] == own["retransmitted_segments"].sum()
+        times = sorted((done["completed_s"] - done["opened_s"]) * 1e3)
+        assert group["all"]["completion_ms_mean"] == pytest.approx(sum(times) / len(times))
+        assert group["all"]["completion_ms_p95"] == pytest.approx(times[-(-len(times) * 95 // 100) - 1])
+        slowdowns = sorted(done["slowdown"])
+        assert group["short"]["slowdown_median"] == slowdowns[-(-len(slowdowns) // 2) - 1]
+        assert slowdowns[0] >= 1
+    assert groups["web"]["short"]["slowdown_p99"] is not None
+    assert groups["web"]["short"]["slowdown_p999"] is None
+    assert groups["web"]["queries"] is None
+    assert groups["query"]["queries"]["asked"] == 10
+    assert rows["query"].isna().sum() == groups["web"]["opened"]
+    assert result.requests.field("slowdown").metadata[b"unit"] == b"1"
+    assert result.request_groups.column("short_slowdown_p99").to_pylist()[0] == groups["web"]["short"]["slowdown_p99"]
+
+
+def test_both_engines_give_the_same_records(web):
+    fast, reference = (ct.run(web, engine=engine) for engine in ("fast", "reference"))
+    assert fast.fingerprint == reference.fingerprint
+    assert fast.requests.equals(reference.requests)
+    assert fast.to_dict()["requests"] == reference.to_dict()["requests"]
+
+
+def test_a_percentile_of_too_few_says_how_many_it_needs(celltrain, web):
+    measures = (
+        "requests.web.short.slowdown_p99,requests.web.short.slowdown_p999,requests.query.queries.completion_ms_p95"
+    )
+    compared = celltrain("compare", web, "--seeds", "2", "--measures", measures)
+    assert compared.code == 0
+    assert "requests.web.short.slowdown_p999' needs 1,000 complete requests of a run, and this one has" in compared.err
+    assert "; it has no value in 2 runs of 2" in compared.err
+    assert "requests.query.queries.completion_ms_p95' needs 20 complete queries" in compared.err
+    assert "carried nothing" not in compared.err
+
+
+def test_a_run_shows_a_table_for_each_group_and_writes_the_records(celltrain, web, tmp_path):
+    answer = celltrain("run", web, "--out", tmp_path / "out")
+    assert answer.code == 0, answer
+    for words in ("group", "slowdown mean", "99.9 %", "queries"):
+        assert words in answer.out
+    assert "flow " not in answer.out
+    assert (tmp_path / "out" / "requests.parquet").is_file()
+    assert (tmp_path / "out" / "request_groups.csv").is_file()
+
+
+def test_a_run_without_requests_has_none():
+    lan = ct.n_source(sources=2, link_delay="5us", buffer_cells=100, policy=ct.Ppd(), duration="2ms")
+    result = ct.run(lan)
+    assert (len(result.requests), len(result.request_groups), result.to_dict()["requests"]) == (0, 0, [])
+    assert "requests" not in lan.to_dict() or lan.to_dict()["requests"] == {}
+
+
+def test_measures_of_requests_are_those_of_the_measured_time(web):
+    whole, part = ct.run(web), ct.run(web.parent / "web.toml")
+    half = ct.run(ct.load(web, settings={"measure.from": "1ms"}))
+    assert whole.to_dict()["requests"] == part.to_dict()["requests"]
+    late = [row for row in whole.requests.to_pylist() if row["opened_s"] > 0.001]
+    assert half.requests.to_pylist() == late
+
+
+def test_the_shipped_scenario_is_read(celltrain):
+    path = ROOT / "scenarios" / "leaf-spine-web-search.toml"
+    assert ct.check(path) == []
+    [network] = celltrain("check", path, "--json").json["networks"]
+    assert network["flows"] == []

@@ -62,6 +62,7 @@ pub fn check(
     cells::check(scenario, &mut root);
     let frames_are_sound = traffic::check(scenario, &mut root);
     requests::tcp(scenario, &mut root);
+    requests::classes(scenario, &mut root);
     let before = root.found().count();
     let laid_out = scenario.topology.check(&mut root)?;
     let size = scenario.topology.config().size();

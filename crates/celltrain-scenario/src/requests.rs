@@ -399,7 +399,7 @@ pub(crate) fn longest_frames(requests: &Requests, vcs: usize, framing: &Aal5Opti
         let options = group.tcp.options();
         let acks = if group.tcp.selective() { MAX_OPTION_BYTES } else { 0 };
         let [data, acks] = [options.mss.bytes, acks].map(|bytes| framing.segment_cells(bytes));
-        for pair in pairs_of(group) {
+        for pair in group.pairs() {
             let pair = &requests.pairs[pair];
             for (vcs, cells) in [(&pair.vcs, data), (&requests.pairs[pair.back].vcs, acks)] {
                 for &vc in vcs {
@@ -409,14 +409,6 @@ pub(crate) fn longest_frames(requests: &Requests, vcs: usize, framing: &Aal5Opti
         }
     }
     longest
-}
-
-/// Returns the pairs of hosts between which a group's requests send.
-pub(crate) fn pairs_of(group: &RequestGroup) -> Vec<PairIndex> {
-    match &group.arrivals {
-        Arrivals::Poisson { pairs, .. } => pairs.clone(),
-        Arrivals::Incast { receivers, .. } => receivers.iter().flatten().copied().collect(),
-    }
 }
 
 /// Returns the group's kind of table, `requests` or `incast`.

@@ -234,6 +234,24 @@ pub struct MeasureOptions {
     /// End of this period. The end of the run when absent.
     #[schemars(example = "10s")]
     pub to: Option<Duration>,
+    /// The largest size of a short request; 100 kB when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_requests: Option<Bytes>,
+    /// Requests larger than this are long; 1 MB when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_requests: Option<Bytes>,
+}
+
+impl MeasureOptions {
+    /// Returns the largest size of a short request.
+    pub fn short(&self) -> Bytes {
+        self.short_requests.unwrap_or(Bytes { bytes: 100_000 })
+    }
+
+    /// Returns the size above which a request is long.
+    pub fn long(&self) -> Bytes {
+        self.long_requests.unwrap_or(Bytes { bytes: 1_000_000 })
+    }
 }
 
 fn first_seed() -> u64 {

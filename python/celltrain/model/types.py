@@ -713,6 +713,12 @@ class MeasureOptions(Model):
         ),
         examples=["2s"],
     )
+    long_requests: str | None = Field(
+        default=None, description="Requests larger than this are long; 1 MB when absent.", examples=["512B"]
+    )
+    short_requests: str | None = Field(
+        default=None, description="The largest size of a short request; 100 kB when absent.", examples=["512B"]
+    )
     to: str | None = Field(
         default=None, description="End of this period. The end of the run when absent.", examples=["10s"]
     )

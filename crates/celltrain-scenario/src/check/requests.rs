@@ -30,6 +30,21 @@ pub(super) fn tcp(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
+/// Checks the limits of the classes of sizes.
+pub(super) fn classes(scenario: &Scenario, root: &mut Scope<'_>) {
+    let (short, long) = (scenario.measure.short(), scenario.measure.long());
+    let mut measure = root.at("measure");
+    if short > long {
+        let key = if scenario.measure.short_requests.is_some() { "short_requests" } else { "long_requests" };
+        let (value, other) = if key == "short_requests" {
+            (short, format!("is above long_requests, {long}; write at most that"))
+        } else {
+            (long, format!("is below short_requests, {short}; write at least that"))
+        };
+        measure.at(key).refuse_text(value, other);
+    }
+}
+
 /// Warns of requests that need more than the rate of a link, so that connections accumulate as long as the run lasts.
 pub(super) fn loads(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>) {
     let ResolvedScenario { scenario, layout, channels, requests, .. } = resolved;

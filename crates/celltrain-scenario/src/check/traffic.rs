@@ -16,7 +16,7 @@ use crate::document::join;
 use crate::fault::Warning;
 use crate::hints::{did_you_mean, hint};
 use crate::limits::{MAX_DURATION, MAX_FILE, MAX_RATE, MIN_RATE};
-use crate::requests::{Table, pairs_of};
+use crate::requests::Table;
 use crate::scenario::{FlowOptions, Scenario};
 use crate::scope::Scope;
 use crate::topology::Route;
@@ -290,11 +290,10 @@ pub(super) fn timeouts(
         }
     }
     for group in &resolved.requests.groups {
-        let pairs = pairs_of(group);
-        token.tick(pairs.len())?;
+        token.tick(group.pairs().count())?;
         let options = group.tcp.options();
         let (timeout, setting) = options.repeated_timeout();
-        let vcs = pairs.iter().flat_map(|&pair| &resolved.requests.pairs[pair].vcs);
+        let vcs = group.pairs().flat_map(|pair| &resolved.requests.pairs[pair].vcs);
         let first = vcs.map(|&vc| &layout.graph.links[resolved.channels.vcs[vc].path[0]]);
         let Some(link) = first.min_by_key(|link| link.rate) else { continue };
         let cells = scenario.framing().segment_cells(options.mss.bytes);
