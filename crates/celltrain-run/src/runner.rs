@@ -316,7 +316,11 @@ impl Run<'_> {
         let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
         let with_slowdowns = how.wanted.is_none_or(of_requests);
         let alone = (with_slowdowns || how.records) && !network.requests.groups.is_empty();
-        let alone = alone.then(|| Alone::simulate(&network, &result.requests, how.engine, token)).transpose()?;
+        let run_alone = |network: &Network, recorder: &mut alone::Recorder| {
+            let mut observers = Observers { alone: Some(recorder), ..Observers::default() };
+            observers.observe(how.engine, (network, network.duration), &mut |_| token.check().is_ok())
+        };
+        let alone = alone.then(|| Alone::simulate(&network, &result.requests, run_alone, token)).transpose()?;
         let requests = requests::measure(&network, &result, &scenario.measure, alone.as_ref(), token)?;
         let records = alone.as_ref().filter(|_| how.records);
         let records = records.map(|alone| Records::of(&network, &result, alone, token)).transpose()?;

@@ -7,19 +7,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use celltrain_core::cancellation::{CancellationToken, Interrupted};
-use celltrain_core::engine::Engine;
 use celltrain_core::events::{Event, Observer, RequestStep, SegmentStep};
 use celltrain_core::host::{HostOptions, ProcessingTimes};
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::network::{Link, Network, NodeKind};
 use celltrain_core::policy::PolicyConfig;
+use celltrain_core::probe::Probe;
 use celltrain_core::requests::{
     Arrivals, GroupIndex, GroupResult, Pair, PairIndex, QueryTimes, RequestGroup, RequestRecord, Requests,
 };
 use celltrain_core::units::{Bytes, Clock, Duration, Span, Time};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
-
-use crate::runner::Observers;
 
 /// The VCs of a request: that of its data, and that of its acknowledgements.
 type Vcs = [VcIndex; 2];
@@ -40,14 +38,15 @@ struct Arrived {
 }
 
 impl<'a> Alone<'a> {
-    /// Simulates a connection for each kind of path and TCP that complete requests have used.
+    /// Simulates a connection for each kind of path and TCP that complete requests have used. `run` runs a network to its
+    /// end for a recorder.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
     pub fn simulate(
         network: &'a Network,
         groups: &TiSlice<GroupIndex, GroupResult>,
-        engine: Engine,
+        run: impl Fn(&Network, &mut Recorder) -> Result<(), Interrupted>,
         token: &CancellationToken<'_>,
     ) -> Result<Self, Interrupted> {
         let describer = Describer::of(network);
@@ -69,9 +68,13 @@ impl<'a> Alone<'a> {
                 needed[place].2 = needed[place].2.max(segments(own, record.bytes));
             }
         }
-        let simulate =
-            |&(group, vcs, segments): &(GroupIndex, Vcs, u64)| arrivals(network, (group, vcs), segments, engine, token);
-        let simulated = needed.iter().map(simulate).collect::<Result<_, _>>()?;
+        let simulate = |&(group, vcs, segments): &(GroupIndex, Vcs, u64)| {
+            let alone = network_for(network, (group, vcs), segments);
+            let mut recorder = Recorder::new(network.requests.groups[group].tcp.options().mss.bytes, segments);
+            run(&alone, &mut recorder)?;
+            Ok(Arrived { clock: alone.clock(), after: recorder.after() })
+        };
+        let simulated = needed.iter().map(simulate).collect::<Result<_, Interrupted>>()?;
         Ok(Self { network, places, simulated })
     }
 
@@ -92,24 +95,6 @@ impl<'a> Alone<'a> {
 /// Returns the number of segments of a request of this size.
 fn segments(group: &RequestGroup, bytes: u64) -> u64 {
     bytes.div_ceil(group.tcp.options().mss.bytes).max(1)
-}
-
-/// Simulates a connection of a group that is alone in the network, and sends a number of segments.
-fn arrivals(
-    network: &Network,
-    (group, vcs): (GroupIndex, Vcs),
-    segments: u64,
-    engine: Engine,
-    token: &CancellationToken<'_>,
-) -> Result<Arrived, Interrupted> {
-    let alone = network_for(network, (group, vcs), segments);
-    let mut recorder = Recorder::new(network.requests.groups[group].tcp.options().mss.bytes, segments);
-    let until = alone.duration;
-    let mut observers = Observers { alone: Some(&mut recorder), ..Observers::default() };
-    let simulated = observers.observe(engine, (&alone, until), &mut |_| token.check().is_ok());
-    drop(observers);
-    simulated?;
-    Ok(Arrived { clock: alone.clock(), after: recorder.after() })
 }
 
 /// Creates the network with one connection, which opens after a time as long as the original run.
@@ -210,6 +195,8 @@ impl Observer for Recorder {
         }
     }
 }
+
+impl Probe for Recorder {}
 
 /// Describes paths, so that those with the same text take the same time.
 struct Describer<'a> {

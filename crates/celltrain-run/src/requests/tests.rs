@@ -7,7 +7,7 @@ use celltrain_core::network::Network;
 use celltrain_scenario::scenario::MeasureOptions;
 use celltrain_scenario::{build, read_toml};
 
-use super::alone::Alone;
+use super::alone::{Alone, Recorder};
 use super::{Class, GroupMeasures, Limits, Records, Statistics, measure, needed};
 
 const NETWORK: &str = r#"
@@ -25,7 +25,9 @@ fn run(text: &str, engine: Engine) -> (Network, RunResult) {
 
 fn measured(text: &str, engine: Engine) -> (Vec<GroupMeasures>, Records) {
     let ((network, result), token) = (run(text, engine), CancellationToken::never());
-    let alone = Alone::simulate(&network, &result.requests, engine, &token).expect("nobody stops it");
+    let run_alone =
+        |network: &Network, recorder: &mut Recorder| engine.observe(network, network.duration, recorder, |_| true);
+    let alone = Alone::simulate(&network, &result.requests, run_alone, &token).expect("nobody stops it");
     let measures = measure(&network, &result, &MeasureOptions::default(), Some(&alone), &token);
     let records = Records::of(&network, &result, &alone, &token);
     (measures.expect("nobody stops it"), records.expect("nobody stops it"))
