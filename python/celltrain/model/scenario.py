@@ -201,7 +201,7 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         (root, lines), stem = shipped.toml(text, file), Path(file).stem
         if (other := other_kind(root, file)) is not None:
             raise ScenarioError([other])
-        root, _ = size_files.with_rows(root, Path(file).parent)
+        root = dict(size_files.with_rows(root, Path(file).parent)[0])
     else:
         root, lines, file, stem = _table_of(scenario), {}, name_of(scenario), ""
     made, found = overrides.applied(root, settings)

@@ -62,7 +62,7 @@ def read(name: str, folder: Path) -> SizeFile:
     return SizeFile(file=file, rows=rows, lines=lines)
 
 
-def with_rows(scenario: Mapping[str, Any], folder: Path) -> tuple[dict[str, Any], dict[str, SizeFile]]:
+def with_rows(scenario: Mapping[str, Any], folder: Path) -> tuple[Mapping[str, Any], dict[str, SizeFile]]:
     """Replaces the files that a scenario names with their rows.
 
     Args:
@@ -75,9 +75,11 @@ def with_rows(scenario: Mapping[str, Any], folder: Path) -> tuple[dict[str, Any]
     Raises:
         InputError: If a file cannot be read.
     """
+    groups = scenario.get("requests") if isinstance(scenario, Mapping) else None
+    if not isinstance(groups, Mapping):
+        return scenario, {}
     made, files, faults = dict(scenario), {}, []
-    groups = made.get("requests")
-    for name, group in groups.items() if isinstance(groups, Mapping) else ():
+    for name, group in groups.items():
         sizes = group.get("sizes") if isinstance(group, Mapping) else None
         if not isinstance(sizes, str) or not sizes.endswith(ENDING):
             continue

@@ -146,7 +146,7 @@ class Document:
     def _use_text(self, file: str, text: str) -> None:
         """Reads the scenario from a file; raises `PlanError`."""
         scenario, _ = size_files.with_rows(parse(text, file)[0], Path(file).parent)
-        self.scenario, self.scenario_file, self.scenario_text = scenario, file, text
+        self.scenario, self.scenario_file, self.scenario_text = dict(scenario), file, text
 
     def _find_scenario(self, given: Any, folder: Path | None) -> None:
         """Finds the scenario of a plan: a table, a file next to the plan, or a shipped scenario."""
