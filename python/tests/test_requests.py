@@ -45,6 +45,13 @@ def test_sizes_in_a_file_are_relative_to_the_scenario_and_become_rows(tmp_path):
     assert ct.load(tmp_path / "saved.toml") == scenario
 
 
+def test_a_plan_compares_distributions_and_sizes(tmp_path):
+    axes = {"requests.web.sizes": ["web_search", "20kB"], "requests.web.load": [0.1, 0.2]}
+    plan = Plan.of(written(tmp_path), {"axes": axes, "measures": ["requests.web.all.slowdown_mean"]})
+    sizes = [point.scenario["requests"]["web"]["sizes"] for point in plan.points]
+    assert sizes == ["web_search", "web_search", "20kB", "20kB"]
+
+
 @pytest.mark.parametrize(
     "cdf, line, words",
     [
