@@ -172,7 +172,7 @@ impl EndSystems {
         }
         match packets {
             None => {
-                let before = emit::before(&self.connections[flow], observer);
+                let before = emit::before(&self.connections, flow, observer);
                 self.send(flow, start, observer, out);
                 self.emit_timers(flow, before, start, observer);
             }
@@ -225,26 +225,21 @@ impl EndSystems {
         let sender = self.vcs.sender_of(vc, number);
         let log = &mut self.vcs.get_mut(sender).log;
         log.forget_before(number);
-        let Frame { body, marked, cells } = log.frame(number);
+        let Frame { body, marked, .. } = log.frame(number);
         emit::ended(sender, number, &body, now, observer);
-        if self.requests.is_some()
-            && let Some(blocks) = self.vcs.blocks(sender)
-        {
-            // The VC carries data too, to which no blocks belong.
-            blocks.forget_before(number);
+        let has_requests = self.requests.is_some();
+        if has_requests && !self.is_expected(sender, number) {
+            return;
         }
         match body {
             Body::Data { flow, segment, reduced } => {
-                if self.connections.has_closed(flow) {
-                    return;
-                }
-                let before = emit::before(&self.connections[flow], observer);
-                let connection = &mut self.connections[flow];
+                let before = emit::before(&self.connections, flow, observer);
+                let mut connection = &mut self.connections[flow];
                 connection.sees(Seen::Segment, now, segment.seq);
                 if let Some(earlier) = connection.receiver.acknowledge_before(marked) {
                     self.acknowledge(flow, earlier, now, observer, out);
+                    connection = &mut self.connections[flow];
                 }
-                let connection = &mut self.connections[flow];
                 connection.receiver.on_mark(marked, reduced);
                 let ack = connection.receiver.on_segment(segment);
                 self.emit_arrived((flow, number), (segment, marked), before, now, observer);
@@ -252,15 +247,12 @@ impl EndSystems {
                     self.acknowledge(flow, ack, now, observer, out);
                 }
                 self.emit_timers(flow, before, now, observer);
-                if self.connections.is_request(flow) {
+                if has_requests && self.connections.is_request(flow) {
                     self.on_progress(flow, now, observer);
                 }
             }
             Body::Ack { flow, ack, echoes } => {
-                if self.connections.has_closed(flow) {
-                    return;
-                }
-                let before = emit::before(&self.connections[flow], observer);
+                let before = emit::before(&self.connections, flow, observer);
                 let connection = &mut self.connections[flow];
                 connection.sees(Seen::Ack, now, ack.ack);
                 connection.sender.on_echo(echoes);
@@ -273,10 +265,11 @@ impl EndSystems {
                         connection.sender.on_ack(ack, &reported, now);
                     }
                 }
+                let has_ended = connection.sender.has_ended();
                 self.emit_acknowledged((flow, number), (ack, reported, echoes), before, now, observer);
                 let mut closes = false;
-                let connection = &mut self.connections[flow];
-                if connection.sender.has_ended() {
+                if has_ended {
+                    let connection = &mut self.connections[flow];
                     match &mut connection.bursts {
                         None => {
                             connection.ended.get_or_insert(now);
@@ -308,9 +301,11 @@ impl EndSystems {
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
             Body::Damaged => {
+                let cells = self.vcs.get(sender).log.frame(number).cells;
                 self.collections[vc].damaged += u64::from(cells);
             }
             Body::Outside { tag } => {
+                let cells = self.vcs.get(sender).log.frame(number).cells;
                 let outside = self.outside.as_mut().expect("frames of end systems outside were injected");
                 outside.receive(Delivered { time: now, vc: sender, tag }, cells);
             }
@@ -344,7 +339,7 @@ impl EndSystems {
         due.sort_unstable();
         let ticked = due.len();
         for (kind, flow) in due.drain(..) {
-            let before = emit::before(&self.connections[flow], observer);
+            let before = emit::before(&self.connections, flow, observer);
             let connection = &mut self.connections[flow];
             match kind {
                 ClockKind::Retransmission => {
@@ -380,7 +375,7 @@ impl EndSystems {
                 self.emit(flow, now, observer, out);
                 continue;
             }
-            let before = emit::before(&self.connections[flow], observer);
+            let before = emit::before(&self.connections, flow, observer);
             let connection = &mut self.connections[flow];
             match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
                 Some(bursts) => {

@@ -2,6 +2,7 @@
 //! nothing.
 
 use super::connection::Packets;
+use super::connections::Connections;
 use super::{Body, Connection, Departure, EndSystems};
 use crate::cell::FrameNumber;
 use crate::events::{
@@ -30,9 +31,9 @@ type FrameOf = (FlowIndex, FrameNumber);
 
 /// Takes a snapshot of a connection if the observer wants events.
 #[inline]
-pub(super) fn before<P: Observer>(connection: &Connection, _probe: &P) -> Option<Before> {
+pub(super) fn before<P: Observer>(connections: &Connections, flow: FlowIndex, _probe: &P) -> Option<Before> {
     P::OBSERVES.then(|| {
-        let Connection { sender, receiver, .. } = connection;
+        let Connection { sender, receiver, .. } = &connections[flow];
         Before {
             timers: sender.timers(),
             ack_waits: receiver.ack_waits(),

@@ -182,7 +182,7 @@ impl EndSystems {
         }
         let step = RequestStep::Opened { group: number_of_group, number, pair, bytes, query };
         emit::request(flow, step, now, observer);
-        let before = emit::before(&self.connections[flow], observer);
+        let before = emit::before(&self.connections, flow, observer);
         match group.opening {
             requests::Opening::Handshake => {
                 self.connections[flow].sender.open(now);
@@ -208,6 +208,22 @@ impl EndSystems {
         self.emit_handshake((flow, departure.frame), data_vc, HandshakeStep::SynSent { is_repeated }, now, observer);
     }
 
+    /// Returns whether a frame that arrives has an effect; it has none if its connection has closed. Discards the SACK
+    /// blocks of frames before it.
+    #[inline(never)]
+    pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber) -> bool {
+        if let Some(blocks) = self.vcs.blocks(sender) {
+            // A VC can carry only data for a long time, to which no blocks belong.
+            blocks.forget_before(number);
+        }
+        match self.vcs.get(sender).log.frame(number).body {
+            Body::Data { flow, .. } | Body::Ack { flow, .. } | Body::Syn { flow } | Body::SynAck { flow } => {
+                !self.connections.has_closed(flow)
+            }
+            Body::Packet { .. } | Body::Damaged | Body::Outside { .. } => true,
+        }
+    }
+
     /// Delivers a SYN: the receiver answers every one.
     pub(super) fn deliver_syn(
         &mut self,
@@ -217,9 +233,6 @@ impl EndSystems {
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
-        if self.connections.has_closed(flow) {
-            return;
-        }
         let connection = &mut self.connections[flow];
         connection.sees(Seen::Syn, now, 0);
         let Connection { data_vc, ack_vc, ack_cells, .. } = *connection;
@@ -238,10 +251,7 @@ impl EndSystems {
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
-        if self.connections.has_closed(flow) {
-            return;
-        }
-        let before = emit::before(&self.connections[flow], observer);
+        let before = emit::before(&self.connections, flow, observer);
         let connection = &mut self.connections[flow];
         connection.sees(Seen::SynAck, now, 0);
         let opens = connection.sender.is_opening();

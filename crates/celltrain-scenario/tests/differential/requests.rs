@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 
 use celltrain_core::index::{NodeIndex, VcIndex};
 use celltrain_core::metrics::RunResult;
-use celltrain_core::network::{Network, Vc};
+use celltrain_core::network::{Link, Network, Vc};
+use celltrain_core::policy::{PolicyConfig, tail_drop};
 use celltrain_core::requests::{Arrivals, Opening, Pair, PairIndex, PairOrder, QueryTimes, RequestGroup, Sizes};
 use celltrain_core::rng::Stream;
-use celltrain_core::tcp::{DelayedAcks, Ecn, TcpConfig, TickPhase};
+use celltrain_core::scheduler::SchedulerConfig;
+use celltrain_core::tcp::{Congestion, DelayedAcks, Ecn, TcpConfig, TickPhase};
 use celltrain_core::units::{Bytes, Duration};
 use typed_index_collections::TiVec;
 
@@ -88,8 +90,26 @@ pub(crate) fn add(network: &mut Network, rng: &mut Stream) {
         network.requests.groups.push(RequestGroup { name: name.into(), tcp, opening, arrivals });
     }
     network.requests.pairs = pairs;
+    replace_unsound_settings(network);
     if rng.below(8) == 0 {
         network.flows.clear();
+    }
+}
+
+/// Replaces policies and schedulers that do not fit the new VCs, such as a formula that divides by 10 less their number.
+fn replace_unsound_settings(network: &mut Network) {
+    let routing = network.routing();
+    for link in network.links.keys() {
+        let names = network.vc_names(&routing, link);
+        let Link { policy, buffer, scheduler, .. } = &network.links[link];
+        let is_bad_policy = !policy.check_vcs(*buffer, &names).is_empty();
+        let is_bad_scheduler = !scheduler.config().check_vcs(&names).is_empty();
+        if is_bad_policy {
+            network.links[link].policy = PolicyConfig::TailDrop(tail_drop::Config {});
+        }
+        if is_bad_scheduler {
+            network.links[link].scheduler = SchedulerConfig::default();
+        }
     }
 }
 
@@ -105,6 +125,10 @@ fn tcp(of_flow: &TcpConfig, rng: &mut Stream) -> TcpConfig {
     }
     if rng.below(3) == 0 {
         options.initial_window = [2, 10][rng.below(2) as usize];
+        options.ecn = Ecn::On;
+        if options.formula.is_none() && rng.below(2) == 0 {
+            options.congestion = Congestion::Dctcp;
+        }
     }
     TcpConfig::named(of_flow.name(), options).expect("it is the name of a variant")
 }
