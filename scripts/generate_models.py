@@ -162,6 +162,9 @@ class Writer:
 
     def default(self, key: str, schema: Schema) -> str:
         """Returns the argument that sets a field's default."""
+        if "default" not in schema and isinstance(schema.get("additionalProperties"), dict):
+            # The core leaves such a table out if it is empty, and then its schema has no default.
+            return "default_factory=dict"
         if "default" not in schema and not is_nullable(schema):
             raise SystemExit(f"{key} is neither required nor has it a default")
         value = schema.get("default")
@@ -219,7 +222,8 @@ class Writer:
         if values := constants(schema):
             return f"Literal[{', '.join(map(repr, values))}]"
         if alternatives := schema.get("anyOf") or schema.get("oneOf"):
-            return " | ".join(limited(self.type_of(s), s) for s in alternatives)
+            # Alternatives of the schema may have the same Python type.
+            return " | ".join(dict.fromkeys(limited(self.type_of(s), s) for s in alternatives))
         kind = schema.get("type")
         if isinstance(kind, list):
             return " | ".join(self.type_of({**schema, "type": k}) for k in kind)

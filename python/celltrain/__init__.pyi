@@ -114,8 +114,10 @@ from .model.types import Greedy as Greedy
 from .model.types import GuaranteedRate as GuaranteedRate
 from .model.types import Harmonic as Harmonic
 from .model.types import HostOptions as HostOptions
+from .model.types import Incast as Incast
 from .model.types import Infinite as Infinite
 from .model.types import Internetwork as Internetwork
+from .model.types import LeafSpine as LeafSpine
 from .model.types import Link as Link
 from .model.types import LongestQueueDrop as LongestQueueDrop
 from .model.types import LongestQueueDropVariant as LongestQueueDropVariant
@@ -135,6 +137,7 @@ from .model.types import OfferedWindow as OfferedWindow
 from .model.types import OnOff as OnOff
 from .model.types import OutOfOrder as OutOfOrder
 from .model.types import OwnSwitch as OwnSwitch
+from .model.types import Pairs as Pairs
 from .model.types import PartialAcks as PartialAcks
 from .model.types import PauseAt as PauseAt
 from .model.types import Pauses as Pauses
@@ -151,6 +154,7 @@ from .model.types import PythonSetting as PythonSetting
 from .model.types import QueueOptions as QueueOptions
 from .model.types import RateFormat as RateFormat
 from .model.types import Reno as Reno
+from .model.types import Requests as Requests
 from .model.types import RoundRobin as RoundRobin
 from .model.types import RttArithmetic as RttArithmetic
 from .model.types import RttSampling as RttSampling
@@ -164,6 +168,7 @@ from .model.types import Shared as Shared
 from .model.types import SharedAdaptiveDiscard as SharedAdaptiveDiscard
 from .model.types import Side as Side
 from .model.types import SingleDrop as SingleDrop
+from .model.types import Sizes as Sizes
 from .model.types import SlowStart as SlowStart
 from .model.types import SsthreshArithmetic as SsthreshArithmetic
 from .model.types import SsthreshRule as SsthreshRule

@@ -59,6 +59,7 @@ class Scenario:
         on_capture: Callable[[bytes], object] | None = None,
         told_by: str | None = None,
         threads: int | None = None,
+        on_requests: Callable[[dict[str, Any]], object] | None = None,
     ) -> tuple[str, dict[str, Any] | None]: ...
 
 class View:

@@ -139,7 +139,8 @@ def test_every_variant_survives_the_core(key, model):
         scenario = lan().replace(topology=network, port=everywhere, edge={"*": edge})
     else:
         edges = {"*": ct.Edge()} if key == "internetwork" else {}
-        scenario = lan().replace(topology=variant, port=everywhere, edge=edges)
+        requests = {"web": ct.Requests(load=0.1, sizes="10kB")} if key == "leaf_spine" else {}
+        scenario = lan().replace(topology=variant, port=everywhere, edge=edges, requests=requests)
     reading = Reading.of_core(_core.parse_json(json.dumps(scenario.to_dict()), "test"))
     assert reading.faults == []
     assert ct.Scenario.model_validate(reading.scenario) == scenario

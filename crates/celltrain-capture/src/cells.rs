@@ -123,10 +123,7 @@ impl Cells {
 
     /// Records the content of a frame that enters the network.
     fn on_segment(&mut self, event: &SegmentEvent) {
-        let (_, mut carries, leaves) = seen(event);
-        if !leaves {
-            return;
-        }
+        let Some((_, mut carries, true)) = seen(event) else { return };
         if let Carries::Ack(_, blocks) = &mut carries
             && self.lacks_room_for_blocks
         {

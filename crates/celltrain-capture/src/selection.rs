@@ -28,8 +28,17 @@ pub struct Selected {
     pub vcs: TiVec<VcIndex, bool>,
     /// By flow.
     pub flows: TiVec<FlowIndex, bool>,
+    /// True if the connections of requests are observed: unless flows or VCs are selected.
+    pub requests: bool,
     /// First instant of the window, and the first instant after the window.
     pub window: [Time; 2],
+}
+
+impl Selected {
+    /// Returns whether the connection of a flow or a request is observed.
+    pub fn keeps(&self, flow: FlowIndex) -> bool {
+        self.flows.get(flow).copied().unwrap_or(self.requests)
+    }
 }
 
 impl Selection {
@@ -91,6 +100,7 @@ impl Selection {
         let end = network.end(clock);
         let only_bottleneck = || network.links.keys().map(|link| link == network.bottleneck).collect();
         Ok(Selected {
+            requests: self.flows.is_none() && self.vcs.is_none(),
             frames: at_ports.clone().unwrap_or_else(|| ti_vec![true; ports.len()]),
             cells: at_ports.unwrap_or_else(only_bottleneck),
             vcs: both(of_vcs.clone(), of_flows.as_deref().map(flow_vcs), vcs.len()),

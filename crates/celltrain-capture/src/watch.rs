@@ -64,7 +64,8 @@ struct Packets {
 }
 
 impl<'a> Watch<'a> {
-    /// Captures the part of a run of this network that `choice` selects.
+    /// Captures the part of a run of this network that `choice` selects. Packets of requests, and cells of the VCs that
+    /// carry them, are left out.
     ///
     /// # Errors
     /// If a port, VC or flow does not exist, or the traffic cannot be represented.
@@ -99,7 +100,9 @@ impl<'a> Watch<'a> {
                 .map_err(|error| error.to_string())?;
         }
         let looks = if kind.of_cells() {
-            Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, chosen.vcs, circuits)))
+            let mut vcs = chosen.vcs;
+            network.requests.pairs.iter().flat_map(|pair| &pair.vcs).for_each(|&vc| vcs[vc] = false);
+            Looks::AtPorts(Box::new(Cells::new(network, *looks_at, &chosen.cells, vcs, circuits)))
         } else {
             let outcomes = tells_fates.then(|| (FrameOutcomes::default(), Names::of(network)));
             Looks::AtHosts(Packets { ends: *looks_at, flows: chosen.flows, outcomes })
@@ -149,9 +152,12 @@ impl Observer for Watch<'_> {
         let in_window = now >= from && now < to;
         let time_ns = nanoseconds(self.clock, now);
         match (&mut self.looks, event) {
-            (Looks::AtHosts(packets), Event::Segment(event)) if in_window && packets.flows[event.flow] => {
-                let (at, carries, leaves) = seen(&event);
-                if packets.ends[usize::from(at == Place::Receiver)] {
+            (Looks::AtHosts(packets), Event::Segment(event))
+                if in_window && packets.flows.get(event.flow) == Some(&true) =>
+            {
+                if let Some((at, carries, leaves)) = seen(&event)
+                    && packets.ends[usize::from(at == Place::Receiver)]
+                {
                     let frame = Frame {
                         connection: event.flow.number(),
                         number: event.frame.number(),

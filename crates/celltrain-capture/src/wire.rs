@@ -315,17 +315,19 @@ pub(crate) fn like(connection: u32, step: Step) -> Frame {
     Frame { connection, number: 0, ecn: EcnBits::default(), carries }
 }
 
-/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves that end.
-pub(crate) fn seen(event: &SegmentEvent) -> (Place, Carries, bool) {
+/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves that end; `None` for
+/// handshakes, which are not captured.
+pub(crate) fn seen(event: &SegmentEvent) -> Option<(Place, Carries, bool)> {
     let is_tcp = event.sender.is_some();
-    match event.step {
+    Some(match event.step {
         SegmentStep::Sent { segment, .. } | SegmentStep::Retransmitted { segment, .. } => {
             (Place::Sender, data(segment, is_tcp), true)
         }
         SegmentStep::Arrived { segment, .. } => (Place::Receiver, data(segment, is_tcp), false),
         SegmentStep::AckSent { ack, blocks } => (Place::Receiver, Carries::Ack(ack, blocks), true),
         SegmentStep::Acknowledged { ack, blocks, .. } => (Place::Sender, Carries::Ack(ack, blocks), false),
-    }
+        SegmentStep::Handshake(_) => return None,
+    })
 }
 
 /// Returns the content of a data segment, or of a packet sent without TCP; packets of one flow all have the same size.

@@ -6,10 +6,12 @@
 
 mod clocks;
 mod connection;
+mod connections;
 mod emit;
 mod outside;
 pub(crate) mod partition;
 mod processing;
+mod requests;
 mod vc_ends;
 
 use std::cmp::Reverse;
@@ -25,13 +27,15 @@ use crate::index::{FlowIndex, Label, LinkIndex, VcIndex};
 use crate::network::{Flow, Network, Routing};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::{Clock, Duration, Time};
-use clocks::{ClockKind, HostClock, host_clocks};
+use clocks::{ClockKind, HostClock, HostClocks};
 pub use connection::{Connection, PacketCounters};
 use connection::{Seen, sends_over_tcp};
+use connections::Connections;
 pub use outside::Delivered;
 pub(crate) use outside::InjectedFrame;
 use outside::Outside;
 use processing::Processing;
+use requests::Requests;
 use vc_ends::Vcs;
 
 /// A frame for a host's output port: all its cells, back to back.
@@ -54,7 +58,9 @@ pub struct Departure {
 /// The ends of all connections.
 pub struct EndSystems {
     max_cells: u32,
-    flows: TiVec<FlowIndex, Connection>,
+    connections: Connections,
+    /// Requests, if the network has any.
+    requests: Option<Box<Requests>>,
     vcs: Vcs,
     /// Stored apart from the rest of each VC's state, because every cell accesses it.
     collections: TiVec<VcIndex, Collection>,
@@ -109,6 +115,14 @@ pub(crate) enum Body {
         flow: FlowIndex,
         number: u64,
     },
+    /// The first segment of a connection, which opens it.
+    Syn {
+        flow: FlowIndex,
+    },
+    /// The answer to a SYN.
+    SynAck {
+        flow: FlowIndex,
+    },
     /// A segment with a bit error in transit: all its cells arrive, and AAL5 discards them because of the CRC.
     Damaged,
     /// A frame of an end system outside the simulation, identified by its tag.
@@ -121,17 +135,21 @@ impl EndSystems {
     /// Creates the ends of a network's connections before anything is sent.
     pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
         let connection = |flow: &Flow| Connection::new(network, flow, clock);
-        let flows = network.flows.iter().map(connection).collect();
+        let connections = Connections::new(network.flows.iter().map(connection).collect());
+        let mut clocks = HostClocks::of_flows(network, clock);
+        let requests = Requests::new(network, &mut clocks, clock).map(Box::new);
         let mut exchanges_blocks: TiVec<VcIndex, bool> = ti_vec![false; network.vcs.len()];
         for flow in network.flows.iter().filter(|flow| sends_over_tcp(flow) && flow.tcp.selective()) {
             exchanges_blocks[flow.ack_vc] = true;
         }
+        requests::exchange_blocks(network, &mut exchanges_blocks);
         Self {
             max_cells: network.aal5.max_cells(),
-            flows,
+            connections,
+            requests,
             vcs: Vcs::new(network, &routing.first_label, &exchanges_blocks),
             collections: ti_vec![Collection::default(); network.vcs.len()],
-            clocks: host_clocks(network, clock),
+            clocks: clocks.all,
             due: Vec::new(),
             departures: BinaryHeap::with_capacity(network.flows.len()),
             processing: Processing::new(network, clock).map(Box::new),
@@ -143,7 +161,7 @@ impl EndSystems {
 
     /// Starts a connection.
     pub fn start(&mut self, flow: FlowIndex, observer: &mut impl Observer, out: &mut Vec<Departure>) {
-        let Connection { start, packets, .. } = &mut self.flows[flow];
+        let Connection { start, packets, .. } = &mut self.connections[flow];
         let start = *start;
         if self.spread {
             if let Some(packets) = packets {
@@ -154,7 +172,7 @@ impl EndSystems {
         }
         match packets {
             None => {
-                let before = emit::before(&self.flows[flow], observer);
+                let before = emit::before(&self.connections, flow, observer);
                 self.send(flow, start, observer, out);
                 self.emit_timers(flow, before, start, observer);
             }
@@ -209,15 +227,19 @@ impl EndSystems {
         log.forget_before(number);
         let Frame { body, marked, .. } = log.frame(number);
         emit::ended(sender, number, &body, now, observer);
+        let has_requests = self.requests.is_some();
+        if has_requests && !self.is_expected(sender, number) {
+            return;
+        }
         match body {
             Body::Data { flow, segment, reduced } => {
-                let before = emit::before(&self.flows[flow], observer);
-                let connection = &mut self.flows[flow];
+                let before = emit::before(&self.connections, flow, observer);
+                let mut connection = &mut self.connections[flow];
                 connection.sees(Seen::Segment, now, segment.seq);
                 if let Some(earlier) = connection.receiver.acknowledge_before(marked) {
                     self.acknowledge(flow, earlier, now, observer, out);
+                    connection = &mut self.connections[flow];
                 }
-                let connection = &mut self.flows[flow];
                 connection.receiver.on_mark(marked, reduced);
                 let ack = connection.receiver.on_segment(segment);
                 self.emit_arrived((flow, number), (segment, marked), before, now, observer);
@@ -225,10 +247,13 @@ impl EndSystems {
                     self.acknowledge(flow, ack, now, observer, out);
                 }
                 self.emit_timers(flow, before, now, observer);
+                if has_requests && self.connections.is_request(flow) {
+                    self.on_progress(flow, now, observer);
+                }
             }
             Body::Ack { flow, ack, echoes } => {
-                let before = emit::before(&self.flows[flow], observer);
-                let connection = &mut self.flows[flow];
+                let before = emit::before(&self.connections, flow, observer);
+                let connection = &mut self.connections[flow];
                 connection.sees(Seen::Ack, now, ack.ack);
                 connection.sender.on_echo(echoes);
                 let mut reported = SackBlocks::NONE;
@@ -240,12 +265,15 @@ impl EndSystems {
                         connection.sender.on_ack(ack, &reported, now);
                     }
                 }
+                let has_ended = connection.sender.has_ended();
                 self.emit_acknowledged((flow, number), (ack, reported, echoes), before, now, observer);
-                let connection = &mut self.flows[flow];
-                if connection.sender.has_ended() {
+                let mut closes = false;
+                if has_ended {
+                    let connection = &mut self.connections[flow];
                     match &mut connection.bursts {
                         None => {
                             connection.ended.get_or_insert(now);
+                            closes = self.connections.is_request(flow);
                         }
                         Some(bursts) if bursts.next.is_none() => {
                             let next = now + bursts.pauses.next_pause();
@@ -258,9 +286,14 @@ impl EndSystems {
                 }
                 self.send(flow, now, observer, out);
                 self.emit_timers(flow, before, now, observer);
+                if closes {
+                    self.close(flow, now, observer);
+                }
             }
+            Body::Syn { flow } => self.deliver_syn(flow, number, now, observer, out),
+            Body::SynAck { flow } => self.deliver_syn_ack(flow, number, now, observer, out),
             Body::Packet { flow, number: packet } => {
-                let connection = &mut self.flows[flow];
+                let connection = &mut self.connections[flow];
                 connection.sees(Seen::Packet, now, packet);
                 let packets = connection.packets.as_mut().expect("who sends packets counts them");
                 packets.counters.delivered += 1;
@@ -268,11 +301,11 @@ impl EndSystems {
                 self.emit_packet_arrived((flow, number), packet, now, observer);
             }
             Body::Damaged => {
-                let cells = log.frame(number).cells;
+                let cells = self.vcs.get(sender).log.frame(number).cells;
                 self.collections[vc].damaged += u64::from(cells);
             }
             Body::Outside { tag } => {
-                let cells = log.frame(number).cells;
+                let cells = self.vcs.get(sender).log.frame(number).cells;
                 let outside = self.outside.as_mut().expect("frames of end systems outside were injected");
                 outside.receive(Delivered { time: now, vc: sender, tag }, cells);
             }
@@ -285,17 +318,18 @@ impl EndSystems {
         !self.departures.is_empty() || self.processing.is_some()
     }
 
-    /// Returns the next instant at which a clock ticks, a paced sender may send, a burst begins, a packet is due, or a
-    /// host has processed a packet.
+    /// Returns the next instant at which a clock ticks, a paced sender may send, a burst begins, a packet is due, a
+    /// request opens, or a host has processed a packet.
     pub fn next_tick(&self) -> Option<Time> {
         let departure = self.departures.peek().map(|departure| departure.0.0);
         let done = self.processing.as_ref().and_then(|processing| processing.next());
-        self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).chain(done).min()
+        let opening = self.requests.as_ref().and_then(|requests| requests.next());
+        self.clocks.iter().map(|clock| clock.ticks.next()).chain(departure).chain(done).chain(opening).min()
     }
 
     /// Handles everything due at `now`. Clocks tick first: retransmission clocks before others, connections in index
-    /// order. Then paced senders continue, bursts begin and packets are sent, in index order. Finally, packets that
-    /// hosts have processed leave, in host order. Returns how many connections had a tick.
+    /// order. Then paced senders continue, bursts begin and packets are sent, in index order. Then requests open, in group
+    /// order. Finally, packets that hosts have processed leave, in host order. Returns how many connections had a tick.
     pub fn on_tick(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) -> usize {
         let mut due = std::mem::take(&mut self.due);
         for clock in self.clocks.iter_mut().filter(|clock| clock.ticks.next() == now) {
@@ -305,8 +339,8 @@ impl EndSystems {
         due.sort_unstable();
         let ticked = due.len();
         for (kind, flow) in due.drain(..) {
-            let before = emit::before(&self.flows[flow], observer);
-            let connection = &mut self.flows[flow];
+            let before = emit::before(&self.connections, flow, observer);
+            let connection = &mut self.connections[flow];
             match kind {
                 ClockKind::Retransmission => {
                     let timeouts = connection.sender.counters().timeouts;
@@ -315,7 +349,9 @@ impl EndSystems {
                         connection.sees(Seen::Timeout, now, 0);
                     }
                     let before = self.emit_expired(flow, before, now, observer);
-                    if may_send {
+                    if may_send && self.connections[flow].sender.is_opening() {
+                        self.send_syn(flow, true, now, observer, out);
+                    } else if may_send {
                         self.send(flow, now, observer, out);
                     }
                     self.emit_timers(flow, before, now, observer);
@@ -331,13 +367,16 @@ impl EndSystems {
         self.due = due;
         while let Some(&Reverse((_, flow))) = self.departures.peek().filter(|departure| departure.0.0 == now) {
             self.departures.pop();
-            let connection = &mut self.flows[flow];
+            if self.connections.has_closed(flow) {
+                continue;
+            }
+            let connection = &mut self.connections[flow];
             if connection.packets.is_some() {
                 self.emit(flow, now, observer, out);
                 continue;
             }
-            let before = emit::before(&self.flows[flow], observer);
-            let connection = &mut self.flows[flow];
+            let before = emit::before(&self.connections, flow, observer);
+            let connection = &mut self.connections[flow];
             match connection.bursts.as_mut().filter(|bursts| bursts.next == Some(now)) {
                 Some(bursts) => {
                     bursts.next = None;
@@ -348,15 +387,18 @@ impl EndSystems {
             self.send(flow, now, observer, out);
             self.emit_timers(flow, before, now, observer);
         }
+        if self.requests.as_ref().is_some_and(|requests| requests.next() == Some(now)) {
+            self.open_requests(now, observer, out);
+        }
         if let Some(processing) = &mut self.processing {
             processing.leave(now, out);
         }
         ticked
     }
 
-    /// Returns the connections, by flow.
+    /// Returns the connections of flows, by flow.
     pub fn connections(&self) -> &TiSlice<FlowIndex, Connection> {
-        &self.flows
+        &self.connections.flows
     }
 
     /// Returns the counts of a VC's cells. For merged VCs, the first branch's counts include all deliveries.
@@ -366,9 +408,9 @@ impl EndSystems {
         VcCounters { offered: self.vcs.get(vc).offered - in_processing, delivered, damaged }
     }
 
-    /// Folds each connection's results into `fingerprint`, in flow order.
+    /// Folds each connection's results into `fingerprint`, in flow order, and those of requests.
     pub fn fold_into(&self, fingerprint: &mut Fingerprint) {
-        for connection in &self.flows {
+        for connection in &self.connections.flows {
             let (sent, got) = (connection.sender.counters(), connection.receiver.counters());
             fingerprint.fold_all([
                 connection.fingerprint.value(),
@@ -392,10 +434,13 @@ impl EndSystems {
         if let Some(outside) = &self.outside {
             fingerprint.fold(outside.fingerprint.value());
         }
+        if let Some(requests) = &self.requests {
+            requests.fold_into(fingerprint, &self.connections);
+        }
     }
 
     fn send(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
-        let connection = &mut self.flows[flow];
+        let connection = &mut self.connections[flow];
         let (vc, cells) = (connection.data_vc, connection.data_cells);
         let mut resent = connection.sender.counters().retransmitted_segments;
         while let Some(segment) = connection.sender.next_segment(now) {
@@ -422,7 +467,7 @@ impl EndSystems {
 
     /// Sends a packet and schedules the next one.
     fn emit(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
-        let connection = &mut self.flows[flow];
+        let connection = &mut self.connections[flow];
         let packets = connection.packets.as_mut().expect("who is due sends packets");
         let number = packets.counters.sent;
         let frame = Frame::new(connection.data_cells, Body::Packet { flow, number });
@@ -442,7 +487,7 @@ impl EndSystems {
         observer: &mut impl Observer,
         out: &mut Vec<Departure>,
     ) {
-        let connection = &self.flows[flow];
+        let connection = &self.connections[flow];
         let mut cells = connection.ack_cells;
         let blocks = connection.selective.then(|| connection.receiver.blocks());
         if let Some(blocks) = blocks.filter(|blocks| !blocks.is_empty()) {

@@ -9,6 +9,7 @@ use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, VcIndex};
 use crate::memory::{Limit, QueueIndex, Side};
 use crate::policy::{Decision, View};
+use crate::requests::{GroupIndex, PairIndex};
 use crate::tcp::sender::{Cause, SenderState};
 use crate::tcp::{Ack, SackBlocks, Segment};
 use crate::units::Time;
@@ -47,12 +48,14 @@ pub enum Event {
     Rate(RateEvent),
     /// A memory that ports share refused a cell, or a group's pause began or ended.
     Memory(MemoryEvent),
+    /// A request opened, completed or closed.
+    Request(RequestEvent),
 }
 
 /// An event of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentEvent {
-    /// The flow.
+    /// The flow or, from the number of flows on, the connection of a request ([`RequestEvent`]).
     pub flow: FlowIndex,
     /// The VC that carries its frame.
     pub vc: VcIndex,
@@ -123,6 +126,24 @@ pub enum SegmentStep {
         /// The kind of acknowledgement.
         kind: AckKind,
     },
+    /// A step of the handshake that opens a request's connection.
+    Handshake(HandshakeStep),
+}
+
+/// A step of a handshake (RFC 9293, 3.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandshakeStep {
+    /// The sender sends a SYN.
+    SynSent {
+        /// True if it was sent before.
+        is_repeated: bool,
+    },
+    /// A SYN reached the receiver.
+    SynArrived,
+    /// The receiver answers with a SYN and ACK.
+    SynAckSent,
+    /// A SYN and ACK reached the sender.
+    SynAckArrived,
 }
 
 /// Whether a segment brings new data to its receiver.
@@ -150,7 +171,7 @@ pub enum AckKind {
 /// An event of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerEvent {
-    /// The flow.
+    /// The flow or the connection of a request.
     pub flow: FlowIndex,
     /// Its timer.
     pub timer: Timer,
@@ -424,6 +445,37 @@ pub struct MemoryEvent {
     pub used: u32,
     /// The threshold of the queue in the shared part, if the policy has one.
     pub threshold: Option<f64>,
+}
+
+/// An event of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestEvent {
+    /// Number of its connection. Flows have the first numbers, and requests those that follow, in the order of opening.
+    pub flow: FlowIndex,
+    /// Its step.
+    pub step: RequestStep,
+}
+
+/// A step of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestStep {
+    /// Its connection opens. Group and number name it in logs, such as `web7`.
+    Opened {
+        /// Its group.
+        group: GroupIndex,
+        /// Its number within the group, from 0.
+        number: u32,
+        /// The pair of hosts.
+        pair: PairIndex,
+        /// Bytes to send.
+        bytes: u64,
+        /// Number of the query that it answers, if it answers one.
+        query: Option<u32>,
+    },
+    /// The receiver has its last byte.
+    Completed,
+    /// The sender knows this, and the connection closes. No later event has its number.
+    Closed,
 }
 
 /// The limit of a memory that kept a cell out, with its numbers.

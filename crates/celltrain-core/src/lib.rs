@@ -32,6 +32,7 @@ pub mod probe;
 pub mod queue_range;
 pub mod rate_control;
 mod registry;
+pub mod requests;
 pub mod rng;
 pub mod scheduler;
 #[cfg(test)]

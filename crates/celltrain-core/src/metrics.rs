@@ -20,6 +20,7 @@ use crate::memory::{
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
 use crate::rate_control::RateControl;
+use crate::requests::{GroupIndex, GroupResult, RequestGroup};
 use crate::scheduler::Class;
 use crate::units::{CELL_BITS, Clock, Span, Time};
 
@@ -33,8 +34,8 @@ pub struct RunResult {
     pub measured_from_s: f64,
     /// End of the measured time, in seconds.
     pub measured_to_s: f64,
-    /// Sum of the goodputs of the flows that cross the bottleneck, each as a share of the most the bottleneck could
-    /// carry.
+    /// Sum of the goodputs of the flows and requests that cross the bottleneck, each as a share of the most the
+    /// bottleneck could carry.
     pub efficiency: f64,
     /// Jain's index of the goodputs of the flows whose VCs are of class UBR; of all flows if no VC is. `None` if these
     /// flows delivered nothing.
@@ -42,12 +43,14 @@ pub struct RunResult {
     /// Jain's index of the goodputs of the same flows, each divided by its max-min fair goodput: 1 if all flows get the
     /// same fraction of their fair share. `None` if these flows delivered nothing.
     pub fairness_max_min: Option<f64>,
-    /// Sum of the goodputs of all flows, in megabits per second.
+    /// Sum of the goodputs of all flows and requests, in megabits per second.
     pub goodput_mbps: f64,
     /// Delay of the files of all flows together; `None` if not measured.
     pub file_delay: Option<FileDelay>,
     /// By flow.
     pub flows: TiVec<FlowIndex, FlowResult>,
+    /// Requests, by group.
+    pub requests: TiVec<GroupIndex, GroupResult>,
     /// By link.
     pub ports: TiVec<LinkIndex, PortResult>,
     /// Memories that ports share.
@@ -291,7 +294,10 @@ impl FinalState<'_> {
         self.token.check()?;
         let seconds = self.clock.seconds(self.end);
         let flows = self.flows(seconds)?;
-        let Rates { efficiency, fairness, fairness_max_min, goodput_mbps } = Rates::of(self.network, &flows);
+        let requests = self.end_systems.request_results();
+        self.token.check()?;
+        let Rates { efficiency, fairness, fairness_max_min, goodput_mbps } =
+            Rates::of(self.network, &flows, &requests, seconds);
         let file_delay = self.network.file_size.is_some().then(|| self.file_delay());
         self.token.check()?;
         let (ports, contracts) = (self.ports(), self.contracts());
@@ -321,6 +327,7 @@ impl FinalState<'_> {
             cell_hops: self.ports.iter().map(forwarded).sum(),
             fingerprint: self.fingerprint(),
             flows,
+            requests,
         })
     }
 
@@ -533,7 +540,7 @@ fn mbps(bytes: u64, seconds: f64) -> f64 {
     if bytes > 0 { bytes as f64 * 8.0 / seconds / 1e6 } else { 0.0 }
 }
 
-/// Measures derived from the goodputs of all flows: see the fields of [`RunResult`].
+/// Measures derived from the goodputs of all flows and requests: see the fields of [`RunResult`].
 struct Rates {
     efficiency: f64,
     fairness: Option<f64>,
@@ -542,22 +549,37 @@ struct Rates {
 }
 
 impl Rates {
-    fn of(network: &Network, flows: &TiSlice<FlowIndex, FlowResult>) -> Self {
+    fn of(
+        network: &Network,
+        flows: &TiSlice<FlowIndex, FlowResult>,
+        requests: &TiSlice<GroupIndex, GroupResult>,
+        seconds: f64,
+    ) -> Self {
         let bottleneck = network.bottleneck;
         let rate = network.links[bottleneck].rate.bits_per_second as f64 / 1e6;
         let all = || network.flows.iter().zip(flows);
         let crossing = all().filter(|(flow, _)| network.vcs[flow.data_vc].path.contains(&bottleneck));
         let shares = crossing.map(|(flow, own)| own.goodput_mbps / (rate * network.payload_share(flow)));
+        let of_group = |(group, own): (&RequestGroup, &GroupResult)| {
+            let mss = group.tcp.options().mss.bytes;
+            let payload_share = network.aal5.payload_share(mss, network.aal5.segment_cells(mss));
+            mbps(own.bottleneck_bytes, seconds) / (rate * payload_share)
+        };
+        let of_requests = network.requests.groups.iter().zip(requests).map(of_group);
         let of_ubr = |flow: &crate::network::Flow| network.vcs[flow.data_vc].class == Class::Ubr;
         let has_ubr = network.flows.iter().any(of_ubr);
         let compared: Vec<&FlowResult> =
             all().filter(|(flow, _)| of_ubr(flow) || !has_ubr).map(|(_, own)| own).collect();
         let jain_of = |x: fn(&FlowResult) -> f64| jain(&compared.iter().map(|flow| x(flow)).collect::<Vec<f64>>());
         Self {
-            efficiency: shares.sum(),
+            efficiency: shares.chain(of_requests).sum(),
             fairness: jain_of(|flow| flow.goodput_mbps),
             fairness_max_min: jain_of(|flow| flow.goodput_mbps / flow.max_min_mbps),
-            goodput_mbps: flows.iter().map(|flow| flow.goodput_mbps).sum(),
+            goodput_mbps: flows
+                .iter()
+                .map(|flow| flow.goodput_mbps)
+                .chain(requests.iter().map(|group| mbps(group.delivered_bytes, seconds)))
+                .sum(),
         }
     }
 }

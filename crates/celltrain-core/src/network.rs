@@ -19,6 +19,7 @@ use crate::index::{FlowIndex, Label, LinkIndex, MemoryIndex, MergeIndex, NodeInd
 use crate::marking::{Marker, MarkingConfig};
 use crate::memory::MemoryConfig;
 use crate::policy::{PolicyConfig, tail_drop};
+use crate::requests::{Arrivals, QueryTimes, Requests};
 use crate::rng::Stream;
 use crate::scheduler::{Class, SchedulerConfig, VcKind};
 use crate::tcp::timers::DELAYED_ACK_TICK;
@@ -46,6 +47,8 @@ pub struct Network {
     pub merges: TiVec<MergeIndex, Merge>,
     /// TCP connections, and packet flows without acknowledgements.
     pub flows: TiVec<FlowIndex, Flow>,
+    /// Connections that open and close during the run.
+    pub requests: Requests,
     /// The link whose capacity is the reference for efficiency.
     pub bottleneck: LinkIndex,
     /// Order of cells that reach a port at the same instant.
@@ -245,6 +248,7 @@ impl Network {
             vcs: TiVec::new(),
             merges: TiVec::new(),
             flows: TiVec::new(),
+            requests: Requests::default(),
             bottleneck: LinkIndex::default(),
             tie_order: TieOrder::default(),
             service_order: ServiceOrder::default(),
@@ -334,8 +338,9 @@ impl Network {
     pub fn clock(&self) -> Clock {
         let over_tcp = || self.flows.iter().filter(|flow| flow.traffic.packets().is_none());
         let starts = self.flows.iter().map(|flow| flow.start);
-        let times = self.links.iter().map(|link| link.delay).chain(starts).chain(over_tcp().flat_map(|flow| {
-            let options = flow.tcp.options();
+        let tcps = || over_tcp().map(|flow| &flow.tcp).chain(self.requests.groups.iter().map(|group| &group.tcp));
+        let times = self.links.iter().map(|link| link.delay).chain(starts).chain(tcps().flat_map(|tcp| {
+            let options = tcp.options();
             let delayed_ack_tick = match options.delayed_acks {
                 DelayedAcks::On => DELAYED_ACK_TICK,
                 DelayedAcks::Off => Duration::default(),
@@ -343,9 +348,13 @@ impl Network {
             [options.timer_granularity, delayed_ack_tick]
         }));
         let times = times.chain((self.host.processing_times == ProcessingTimes::Fixed).then_some(self.host.processing));
-        let paces = over_tcp().filter_map(|flow| flow.tcp.options().pacing_rate);
+        let paces = tcps().filter_map(|tcp| tcp.options().pacing_rate);
+        let intervals = self.requests.groups.iter().filter_map(|group| match group.arrivals {
+            Arrivals::Incast { interval, times: QueryTimes::Fixed, .. } => Some(interval),
+            _ => None,
+        });
         let rates = self.links.iter().map(|link| link.rate).chain(paces);
-        let clock = Clock::covering(self.aal5.cell.bits(), rates, times.chain([self.duration]));
+        let clock = Clock::covering(self.aal5.cell.bits(), rates, times.chain(intervals).chain([self.duration]));
         let controlled = self.vcs.iter().any(|vc| vc.abr.is_some());
         if controlled { clock.finer(UNITS_FOR_RATES) } else { clock }
     }

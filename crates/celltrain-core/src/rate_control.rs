@@ -320,13 +320,19 @@ fn passes(
     passes
 }
 
-/// Returns, by VC, the number of cells in the longest frames its flows send.
+/// Returns, by VC, the number of cells in the longest frames its flows and requests send.
 fn longest_frames(network: &Network) -> TiVec<VcIndex, u32> {
     let mut longest = ti_vec![network.aal5.segment_cells(0); network.vcs.len()];
     for flow in &network.flows {
         let (_, cells) = flow.frame(&network.aal5);
         let of_data = &mut longest[flow.data_vc];
         *of_data = cells.max(*of_data);
+    }
+    for group in &network.requests.groups {
+        let cells = network.aal5.segment_cells(group.tcp.options().mss.bytes);
+        for &vc in group.pairs().flat_map(|pair| &network.requests.pairs[pair].vcs) {
+            longest[vc] = cells.max(longest[vc]);
+        }
     }
     longest
 }

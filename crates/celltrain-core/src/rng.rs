@@ -110,6 +110,11 @@ impl Stream {
 /// Far longer than any run.
 const LONGEST: u64 = 1 << 62;
 
+/// Returns 64 bits that depend only on a key and a number, and look random.
+pub(crate) fn hash(key: u64, number: u64) -> u64 {
+    split_mix(key ^ split_mix(number.wrapping_add(0x9e37_79b9_7f4a_7c15)))
+}
+
 fn split_mix(x: u64) -> u64 {
     let z = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

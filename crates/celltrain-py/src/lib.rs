@@ -17,6 +17,7 @@ use celltrain_core::threshold::{EXPECTED, Threshold};
 use celltrain_formula::{Step as MeasureStep, parse_measure};
 use celltrain_run::answer::Build;
 use celltrain_run::memory::machine;
+use celltrain_run::requests::Records;
 use celltrain_run::series::{Array, Recorded};
 use celltrain_run::{Unfinished, describe, reading, tables};
 use celltrain_scenario::document::Document;
@@ -234,6 +235,39 @@ fn arrays(py: Python<'_>, recorded: Recorded) -> PyResult<Bound<'_, PyDict>> {
             Array::Bytes(values) => dict.set_item(name, matrix(py, rows, values)?)?,
             Array::Numbers(values) => dict.set_item(name, matrix(py, rows, values)?)?,
         }
+    }
+    Ok(dict)
+}
+
+/// Converts the records of requests to arrays and lists of names.
+fn columns(py: Python<'_>, records: Records) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    for (name, names) in [("groups", records.groups), ("nodes", records.nodes), ("vcs", records.vcs)] {
+        dict.set_item(name, names)?;
+    }
+    for (name, indices) in [
+        ("group", records.group),
+        ("from", records.from),
+        ("to", records.to),
+        ("data_vc", records.data_vc),
+        ("ack_vc", records.ack_vc),
+    ] {
+        dict.set_item(name, indices.into_pyarray(py))?;
+    }
+    for (name, counts) in [
+        ("number", records.number),
+        ("query", records.query),
+        ("bytes", records.bytes),
+        ("segments_sent", records.segments_sent),
+        ("retransmitted_segments", records.retransmitted_segments),
+        ("timeouts", records.timeouts),
+    ] {
+        dict.set_item(name, counts.into_pyarray(py))?;
+    }
+    for (name, numbers) in
+        [("opened_s", records.opened_s), ("completed_s", records.completed_s), ("slowdown", records.slowdown)]
+    {
+        dict.set_item(name, numbers.into_pyarray(py))?;
     }
     Ok(dict)
 }

@@ -60,7 +60,7 @@ pub(crate) fn run_many(
         let trace = first.map_or(Ok(None), |duration| Trace::new(duration, &trace, step, links));
         trace.map_err(PyValueError::new_err)?
     };
-    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref(), threads: None };
+    let how = How { trace: trace.as_ref(), engine, limit, wanted: wanted.as_ref(), ..How::default() };
     let on = |event| {
         interpreter::attach(|py| {
             cancel::check(py, cancel)?;
@@ -82,8 +82,10 @@ fn hand_over(
     on_error: Option<&Py<PyAny>>,
 ) -> PyResult<()> {
     match (done, on_error) {
-        (Ok(Finished { answer, series: None }), _) => on_result.call1(py, (index, answer)),
-        (Ok(Finished { answer, series: Some(series) }), _) => on_result.call1(py, (index, answer, arrays(py, series)?)),
+        (Ok(Finished { answer, series: None, .. }), _) => on_result.call1(py, (index, answer)),
+        (Ok(Finished { answer, series: Some(series), .. }), _) => {
+            on_result.call1(py, (index, answer, arrays(py, series)?))
+        }
         (Err(Unfinished::Interrupted), _) => return Ok(()),
         (Err(unfinished), Some(on_error)) => on_error.call1(py, (index, unfinished.to_string())),
         (Err(unfinished), None) => return Err(Failure(unfinished).into()),

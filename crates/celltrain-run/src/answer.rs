@@ -10,7 +10,7 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::network::{Network, Vc};
 
 use crate::measure::{Measure, object, outline};
-use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, MEMORY, PORT, QUEUE, RUN};
+use crate::tables::{ABR, CONTRACT, EndedRun, FLOW, FORMAT, MEMORY, PORT, QUEUE, REQUEST, RUN};
 
 /// Version and build profile of the program.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -89,6 +89,7 @@ impl Serialize for Answer<'_> {
                     let queues = result.memories.iter().flat_map(|memory| &memory.queues.raw);
                     map.serialize_entry(name, &self.rows(name, QUEUE, queues))?;
                 }
+                "requests" => map.serialize_entry(name, &self.rows(name, REQUEST, &self.run.requests))?,
                 _ => map.serialize_entry(name, value)?,
             }
         }
@@ -96,7 +97,7 @@ impl Serialize for Answer<'_> {
     }
 }
 
-const LISTS: [&str; 6] = ["flows", "ports", "contracts", "abr", "memories", "queues"];
+const LISTS: [&str; 7] = ["flows", "ports", "contracts", "abr", "memories", "queues", "requests"];
 
 /// Returns the outline of an answer for this network: every row by name, with every measure. Shows which measures exist
 /// without running the scenario.
@@ -117,6 +118,7 @@ pub fn outlined(network: &Network) -> Value {
         ("abr", outlines(ABR, vcs(|vc| vc.abr.is_some()))),
         ("memories", outlines(MEMORY, network.memories.iter().map(|memory| memory.name.as_str()))),
         ("queues", outlines(QUEUE, queues.iter().map(String::as_str))),
+        ("requests", outlines(REQUEST, network.requests.groups.iter().map(|group| group.name.as_str()))),
     ];
     answer.extend(lists.map(|(name, list)| (name.to_owned(), list)));
     Value::Object(answer)
@@ -299,5 +301,6 @@ mod tests {
         check(ABR);
         check(MEMORY);
         check(QUEUE);
+        check(REQUEST);
     }
 }

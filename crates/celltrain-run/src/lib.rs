@@ -20,6 +20,7 @@ pub mod memory;
 pub mod outside;
 mod panics;
 pub mod reading;
+pub mod requests;
 pub mod runner;
 pub mod scenario;
 pub mod series;

@@ -22,6 +22,8 @@ use crate::limit::Limit;
 use crate::memory;
 use crate::outside;
 use crate::panics::caught;
+use crate::requests::alone::{self, Alone};
+use crate::requests::{self, Records};
 use crate::scenario::Handle;
 use crate::series::{Recorded, Trace};
 use crate::tables::EndedRun;
@@ -41,6 +43,8 @@ pub struct How<'a> {
     pub wanted: Option<&'a Wanted>,
     /// Maximum number of threads for a run without observers; one if `None`.
     pub threads: Option<NonZeroUsize>,
+    /// True to return the records of all requests.
+    pub records: bool,
 }
 
 impl How<'_> {
@@ -103,6 +107,8 @@ pub struct Finished {
     pub answer: String,
     /// The series, if any were requested.
     pub series: Option<Recorded>,
+    /// The records of all requests, if they were wanted.
+    pub records: Option<Records>,
 }
 
 /// Progress of a run, from 0 to 1. It can be read from other threads. A callback receives it if there are no threads.
@@ -306,7 +312,19 @@ impl Run<'_> {
         }?;
         let engine_seconds = begun.elapsed().as_secs_f64();
         let bottleneck = network.links[network.bottleneck].name.clone();
-        let run = EndedRun::new(
+        let has_slowdowns = |column: &String| requests::WITH_SLOWDOWNS.contains(&column.as_str());
+        let of_requests = |wanted: &Wanted| wanted.get("requests").is_some_and(|own| own.iter().any(has_slowdowns));
+        let with_slowdowns = how.wanted.is_none_or(of_requests);
+        let alone = (with_slowdowns || how.records) && !network.requests.groups.is_empty();
+        let run_alone = |network: &Network, recorder: &mut alone::Recorder| {
+            let mut observers = Observers { alone: Some(recorder), ..Observers::default() };
+            observers.observe(how.engine, (network, network.duration), &mut |_| token.check().is_ok())
+        };
+        let alone = alone.then(|| Alone::simulate(&network, &result.requests, run_alone, token)).transpose()?;
+        let requests = requests::measure(&network, &result, &scenario.measure, alone.as_ref(), token)?;
+        let records = alone.as_ref().filter(|_| how.records);
+        let records = records.map(|alone| Records::of(&network, &result, alone, token)).transpose()?;
+        let mut run = EndedRun::new(
             scenario.name.clone(),
             seed,
             how.engine.for_network(&network),
@@ -314,11 +332,12 @@ impl Run<'_> {
             engine_seconds,
             result,
         );
+        run.requests = requests;
         let answer = Answer { run: &run, wanted: how.wanted, token }.text()?;
         let series = how.trace.zip(recorder).map(|(trace, recorder)| Recorded::of(&network, trace, recorder));
         // The limit may have been exceeded during the last steps.
         token.check()?;
-        Ok(Finished { answer, series })
+        Ok(Finished { answer, series, records })
     }
 
     /// Creates the observers that write the events reported by `teller` in a run of this network.
@@ -363,6 +382,8 @@ pub struct Observers<'a> {
     pub capture: Option<Watch<'a>>,
     /// History of a port's buffer.
     pub buffer: Option<Buffer<'a>>,
+    /// Arrivals of a connection that is alone.
+    pub alone: Option<&'a mut alone::Recorder>,
 }
 
 impl Observers<'_> {
@@ -424,6 +445,9 @@ impl Observer for Observers<'_> {
         }
         if let Some(buffer) = &mut self.buffer {
             buffer.on_event(now, event);
+        }
+        if let Some(alone) = &mut self.alone {
+            alone.on_event(now, event);
         }
     }
 }

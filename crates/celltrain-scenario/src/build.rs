@@ -4,11 +4,14 @@ use celltrain_core::cancellation::{CancellationToken, Interrupted};
 use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::memory::MemoryConfig;
 use celltrain_core::network::{Flow, MeasureWindow, Network, NodeKind};
+use celltrain_core::requests::Requests;
 
 use typed_index_collections::TiVec;
 
 use crate::channels::{Channels, channels};
+use crate::fault::Faults;
 use crate::memories;
+use crate::requests;
 use crate::scenario::Scenario;
 use crate::tables::Tables;
 use crate::topology::{Layout, Route};
@@ -25,6 +28,10 @@ pub struct ResolvedScenario<'a> {
     pub tables: Tables<'a>,
     /// The memories that ports share.
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
+    /// Connections that open during the run. Incomplete if their tables have faults.
+    pub requests: Requests,
+    /// Faults in the tables of requests.
+    pub(crate) request_faults: Faults,
 }
 
 /// Builds the network of a checked scenario for a run with `seed`.
@@ -48,10 +55,11 @@ impl<'a> ResolvedScenario<'a> {
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
     pub fn of(scenario: &'a Scenario, layout: Layout, token: &CancellationToken<'_>) -> Result<Self, Interrupted> {
-        let channels = channels(&layout);
+        let mut channels = channels(&layout);
+        let (requests, request_faults) = requests::resolve(scenario, &layout, &mut channels, token)?;
         let tables = Tables::of(scenario, &layout, &channels, token)?;
         let memories = memories::of(scenario, &layout, &channels, &tables);
-        Ok(Self { scenario, layout, channels, tables, memories })
+        Ok(Self { scenario, layout, channels, tables, memories, requests, request_faults })
     }
 
     /// Returns the memory of a port.
@@ -67,7 +75,7 @@ impl<'a> ResolvedScenario<'a> {
 
     /// Builds the network for a run with `seed`.
     pub fn network(self, seed: u64) -> Network {
-        let Self { scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables, memories } = self;
+        let Self { scenario, layout: Layout { mut graph, flows, bottleneck }, channels, tables, memories, .. } = self;
         for (link, port) in graph.links.iter_mut().zip(&tables.ports) {
             if let Some((_, port)) = port {
                 link.buffer = port.buffer.cells();
@@ -119,6 +127,7 @@ impl<'a> ResolvedScenario<'a> {
             vcs,
             merges,
             flows,
+            requests: self.requests,
             bottleneck,
             tie_order: scenario.switch.tie_order,
             service_order: scenario.switch.service_order,

@@ -9,6 +9,7 @@ mod edges;
 mod memories;
 mod ports;
 mod refusals;
+mod requests;
 mod thresholds;
 mod traffic;
 mod vcs;
@@ -60,9 +61,14 @@ pub fn check(
     }
     cells::check(scenario, &mut root);
     let frames_are_sound = traffic::check(scenario, &mut root);
+    requests::tcp(scenario, &mut root);
+    requests::classes(scenario, &mut root);
     let before = root.found().count();
     let laid_out = scenario.topology.check(&mut root)?;
     let size = scenario.topology.config().size();
+    if size.flows == 0 && !scenario.has_requests() {
+        scenario.topology.config().without_flows(&mut root.at("topology").at(scenario.topology.name()));
+    }
     verdict.does_not_fit = !root.at("topology").at(scenario.topology.name()).at(size.key.0).is_refused()
         && refused_as_too_large(&scenario.topology, fits(Candidate::Planned(size)), &mut root);
     // The layout can be created only if the topology has no faults and is not too large.
@@ -70,9 +76,10 @@ pub fn check(
         None if root.found().count() == before => Some(scenario.topology.config().lay_out(token)?),
         found => found,
     };
-    let resolved = layout.map(|layout| ResolvedScenario::of(scenario, layout, token)).transpose()?;
-    let largest_frames = match &resolved {
+    let mut resolved = layout.map(|layout| ResolvedScenario::of(scenario, layout, token)).transpose()?;
+    let largest_frames = match &mut resolved {
         Some(resolved) => {
+            root.report(std::mem::take(&mut resolved.request_faults));
             traffic::tables(resolved, &mut root, token)?;
             scenario.topology.check_layout(&resolved.layout, &mut root);
             token.check()?;
@@ -92,6 +99,7 @@ pub fn check(
     let Some(resolved) = resolved.filter(|_| root.found().is_empty()) else { return Ok(verdict) };
     traffic::rates(&resolved, &mut verdict.warnings, token)?;
     traffic::timeouts(&resolved, &mut verdict.warnings, token)?;
+    requests::loads(&resolved, &mut verdict.warnings);
     beyond(&resolved, &mut verdict.warnings, token)?;
     unused(scenario, &mut verdict.warnings);
     thresholds(scenario, &mut verdict.warnings);

@@ -21,8 +21,11 @@ pub mod limits;
 pub mod liveness;
 pub mod memories;
 pub mod memory_options;
+pub mod request_options;
+pub mod requests;
 pub mod scenario;
 pub mod scope;
+mod sizes;
 pub mod tables;
 pub mod topology;
 

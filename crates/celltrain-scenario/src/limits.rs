@@ -13,3 +13,7 @@ pub const MAX_DELAY: Duration = Duration::from_milliseconds(1_800_000);
 /// Maximum number of links crossed, summed over all VCs in one direction. More would take gigabytes of labels and
 /// counters.
 pub const MAX_CROSSINGS: usize = 10_000_000;
+/// Almost two years at OC-3.
+pub const MAX_FILE: u64 = 1 << 50;
+/// Maximum number of paths of equal length between two hosts that requests use.
+pub const MAX_PATHS: u64 = 64;

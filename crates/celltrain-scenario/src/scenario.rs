@@ -19,6 +19,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::memory_options::OwnSwitch;
+use crate::request_options::{IncastOptions, RequestOptions};
 use crate::topology::Topology;
 
 /// An experiment: a network, its traffic, and its buffers.
@@ -42,8 +43,14 @@ pub struct Scenario {
     /// Options of single flows, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
+    /// Connections that open at random times, send a number of bytes and close, in groups with names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub requests: BTreeMap<String, RequestOptions>,
+    /// Queries that several hosts answer at once, in groups with names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub incast: BTreeMap<String, IncastOptions>,
     /// Options of single VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; the VC of its
-    /// acknowledgements has the suffix `-acks`.
+    /// acknowledgements has the suffix `-acks`. VCs of requests have the names of two hosts: `host1->host2`.
     #[serde(default)]
     pub vc: BTreeMap<String, VcOptions>,
     /// Output ports of switches, by name: the name of the link (`sw1->sw2`), `bottleneck`, a pattern of link names
@@ -201,6 +208,11 @@ impl CellOptions {
 }
 
 impl Scenario {
+    /// Returns whether connections open during the run.
+    pub fn has_requests(&self) -> bool {
+        !self.requests.is_empty() || !self.incast.is_empty()
+    }
+
     /// Returns the framing of end systems, with the network's cells.
     pub fn framing(&self) -> Aal5Options {
         Aal5Options { cell: self.cell.format(), ..self.aal5.clone() }
@@ -222,6 +234,24 @@ pub struct MeasureOptions {
     /// End of this period. The end of the run when absent.
     #[schemars(example = "10s")]
     pub to: Option<Duration>,
+    /// The largest size of a short request; 100 kB when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short_requests: Option<Bytes>,
+    /// Requests larger than this are long; 1 MB when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub long_requests: Option<Bytes>,
+}
+
+impl MeasureOptions {
+    /// Returns the largest size of a short request.
+    pub fn short(&self) -> Bytes {
+        self.short_requests.unwrap_or(Bytes { bytes: 100_000 })
+    }
+
+    /// Returns the size above which a request is long.
+    pub fn long(&self) -> Bytes {
+        self.long_requests.unwrap_or(Bytes { bytes: 1_000_000 })
+    }
 }
 
 fn first_seed() -> u64 {

@@ -98,6 +98,11 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Adds faults that were found elsewhere, at any position.
+    pub fn report(&mut self, faults: Faults) {
+        self.found.extend(faults);
+    }
+
     /// Calls `refuse` unless this position already has a fault.
     pub fn once(&mut self, refuse: impl FnOnce(&mut Self)) {
         if !self.is_refused() {

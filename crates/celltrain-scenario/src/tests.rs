@@ -18,6 +18,7 @@ use crate::topology::Topology;
 use crate::{Candidate, Reader, Reading, build, read_json, read_toml};
 
 mod memories;
+mod requests;
 
 const GOOD: &str = r#"name = "five sources, LAN, EPD"
 duration = "10s"
@@ -365,12 +366,30 @@ edge."*" = { buffer = 500 }
 port."sw*->sw*" = { buffer = 1000, policy.tail_drop = {}, allocator.equal_share = {} }
 "#;
 
+/// Requests and queries between eight hosts, at two leaf switches.
+const REQUESTS: &str = r#"duration = "10ms"
+topology.leaf_spine = { leaves = 2, spines = 2, hosts_per_leaf = 4, host_rate = "10Gbps", host_delay = "1us" }
+[requests.web]
+load = 0.5
+sizes = "web_search"
+[incast.query]
+senders = 5
+bytes = "200kB"
+interval = "2ms"
+[tcp.newreno]
+mss = "1460B"
+[port.default]
+buffer = 1000
+policy.ppd = {}
+"#;
+
 /// Checks the reader's messages for the changes in `readings.txt`, whose format is explained there.
 #[test]
 fn the_readings_written_down_are_those_of_today() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/readings.txt");
     let written = std::fs::read_to_string(path).unwrap();
-    let bases = [("good", GOOD), ("general", GENERAL), ("chain", CHAIN), ("star", STAR), ("abr", ABR)];
+    let bases =
+        [("good", GOOD), ("general", GENERAL), ("chain", CHAIN), ("star", STAR), ("abr", ABR), ("requests", REQUESTS)];
     let (mut base, mut found) = ("", String::new());
     for line in written.lines().filter(|line| !line.starts_with("    ")) {
         writeln!(found, "{line}").unwrap();
@@ -447,12 +466,11 @@ proptest! {
 
     #[test]
     fn no_damage_to_a_good_file_panics_the_reader(
-        general in any::<bool>(),
+        good in prop_oneof![Just(GENERAL), Just(GOOD), Just(REQUESTS)],
         at in any::<prop::sample::Index>(),
         length in 0usize..12,
         new in "[-a-z0-9=\\[\\]{}\".,#\n ]{0,8}",
     ) {
-        let good = if general { GENERAL } else { GOOD };
         let start = at.index(good.len());
         let end = (start + length).min(good.len());
         let text = format!("{}{new}{}", &good[..start], &good[end..]);

@@ -97,6 +97,7 @@ def _listed(kind: str) -> list[dict[str, str]]:
         "abr": "VC",
         "memories": "SWITCH",
         "queues": "QUEUE",
+        "requests": "GROUP",
     }
     measures = [("", one) for one in RUN]
     measures += [(f"{rows}.{members[rows]}.", one) for rows, columns in ROWS.items() for one in columns]

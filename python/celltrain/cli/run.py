@@ -17,7 +17,7 @@ from celltrain.model import scenario as scenarios
 from celltrain.model.cancel import current
 from celltrain.model.files import making
 from celltrain.model.grids import Block, Grid, Line
-from celltrain.model.measures import ABR, CONTRACTS, FLOWS, MEMORIES, PORTS, QUEUES, Measure
+from celltrain.model.measures import ABR, CONTRACTS, FLOWS, MEMORIES, PORTS, QUEUES, REQUESTS, Measure
 from celltrain.running.events import Capture, Events
 from celltrain.running.results import RunResult, balance, share
 from celltrain.running.results import run as simulate
@@ -243,7 +243,8 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield Line(text="")
     yield Line(text=f"efficiency  {result.efficiency:.4f}{at}")
     fairness, max_min = result.fairness, result.fairness_max_min
-    yield Line(text=f"fairness    {share(fairness)}{'' if fairness is not None else ': nothing arrived'}")
+    if answer["flows"]:
+        yield Line(text=f"fairness    {share(fairness)}{'' if fairness is not None else ': nothing arrived'}")
     if fairness is not None and max_min is not None and abs(max_min - fairness) > 1e-9:
         yield Line(text=f"fairness    {share(max_min)} of max-min shares")
     if (delay := result.file_delay_ms) is not None:
@@ -257,7 +258,12 @@ def blocks(result: RunResult) -> Iterator[Block]:
         yield Line(text=f"{len(shown)} flows; the {half} fastest and the {half} slowest")
         shown = sorted(shown, key=lambda flow: -flow["goodput_mbps"])
         shown = [*shown[:half], *shown[-half:]]
-    yield _rows("flow", FLOWS, shown, answer["flows"])
+    if shown:
+        yield _rows("flow", FLOWS, shown, answer["flows"])
+    if answer["requests"]:
+        yield _rows("group", REQUESTS, answer["requests"], answer["requests"])
+    for group in answer["requests"]:
+        yield _sizes(group)
     grid = shell.grid("port", *(port["name"] for port in ports[:MOST_PORTS]), left=("port",))
     for measure in _printed(PORTS, answer["ports"]):
         grid.add_row(measure.heading, *(_text(measure, port) for port in ports[:MOST_PORTS]))
@@ -288,6 +294,29 @@ def blocks(result: RunResult) -> Iterator[Block]:
     yield Line(text=f"fingerprint: {result.fingerprint}")
     if answer["build"]["profile"] != "release":
         yield Line(text=f"This is a {answer['build']['profile']} build: many times slower than it should be.")
+
+
+#: Statistics of completion times and slowdowns, with their headings.
+STATISTICS = {"mean": "mean", "median": "median", "p95": "95 %", "p99": "99 %", "p999": "99.9 %"}
+
+
+def _sizes(group: dict[str, Any]) -> Grid:
+    """Returns the table of a group: completion times and slowdowns, a line for each class of sizes that occurs."""
+    times = [f"{heading} ms" for heading in STATISTICS.values()]
+    slowdowns = [f"slowdown {heading}" if name == "mean" else heading for name, heading in STATISTICS.items()]
+    grid = shell.grid(group["name"], "completed", *times, *slowdowns, left=(group["name"],))
+
+    def text(row: dict[str, Any], name: str) -> str:
+        value = row.get(name)
+        return "" if value is None else f"{value:.4g}"
+
+    for name in ("short", "medium", "long", "all", "queries"):
+        row = group[name]
+        if row is None or not row["completed"]:
+            continue
+        numbers = [text(row, f"{kind}_{one}") for kind in ("completion_ms", "slowdown") for one in STATISTICS]
+        grid.add_row(name, f"{row['completed']:,}", *numbers)
+    return grid
 
 
 def _telling(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -162,6 +162,9 @@ def drawn(scenario: Mapping[str, Any]) -> Iterator[str]:
         yield "host.clock_skew"
     if any(tcp["tick_phase"] == "random" for tcp in _tcps(scenario)):
         yield "tcp.tick_phase"
+    for kind in ("requests", "incast"):
+        if scenario.get(kind):
+            yield kind
     for name, flow in scenario["flow"].items():
         if any(kind.get("times") == "exponential" for kind in (flow["traffic"] or {}).values()):
             yield f"flow.{name}.traffic"

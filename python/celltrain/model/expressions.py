@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from celltrain import _core
 from celltrain.errors import CelltrainError, ScenarioError
 from celltrain.model.cancel import current
+from celltrain.model.measures import LISTS
 from celltrain.text import nearest
 
 Series = Mapping[str, Any]
@@ -57,6 +58,10 @@ OTHERWISE = {
 
 class MeasureError(CelltrainError, ValueError):
     """Raised if a text is not a valid measure, or if the answer of a run has no such path."""
+
+
+class TooFewError(MeasureError):
+    """Raised if a run has too few values for a percentile."""
 
 
 class NoValueError(MeasureError):
@@ -148,7 +153,7 @@ def wanted(texts: Iterable[str]) -> dict[str, list[str]]:
     """
     columns: dict[str, list[str]] = {}
     for path in _paths(texts):
-        if len(path) > 2 and path[0] in ("flows", "ports", "contracts", "abr", "memories", "queues"):
+        if len(path) > 2 and path[0] in LISTS:
             own = columns.setdefault("bottleneck" if path[:2] == ["ports", "bottleneck"] else path[0], [])
             own.extend({path[2]} - set(own))
     if "ports" in columns:
@@ -289,10 +294,30 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
             return follow(answer, ["ports", answer["bottleneck"], *path[2:]])
         return follow(answer, path)
     except NoValueError:
+        if too_few := _too_few(path, answer):
+            raise TooFewError(f"{'.'.join(path)!r} {too_few}") from None
         raise NoValueError(f"{'.'.join(path)!r} has no value in this run") from None
     except MeasureError as error:
         hint = "" if "did you mean" in str(error) else "; see: celltrain list measures"
         raise MeasureError(f"{'.'.join(path)!r} is not in the result of a run: {error}{hint}") from None
+
+
+#: Number of requests that a statistic needs.
+NEEDED = {"median": 2, "p95": 20, "p99": 100, "p999": 1000}
+
+
+def _too_few(path: Sequence[str], answer: Mapping[str, Any]) -> str:
+    """Returns why a percentile of requests or queries has no value, as a clause; empty for other paths."""
+    needed = NEEDED.get(path[-1].rpartition("_")[2])
+    if needed is None or len(path) != 4 or path[0] != "requests":
+        return ""
+    try:
+        completed = int(follow(answer, [*path[:3], "completed"]))
+    except MeasureError:
+        # The path has several groups.
+        return ""
+    what = "queries" if path[2] == "queries" else "requests"
+    return f"needs {needed:,} complete {what} of a run, and this one has {completed:,}"
 
 
 def _window(series: Series, flow: str, name: str) -> NDArray[np.float64]:

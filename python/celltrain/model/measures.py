@@ -92,9 +92,10 @@ def _measures(lines: list[dict[str, str]]) -> tuple[Measure, ...]:
 _TABLES = json.loads(_core.measures())
 
 #: The lists of an answer by name, with the measures of their rows: flows, ports, VCs with a contract (GFR), VCs with a
-#: controlled rate (ABR), memories that ports share, and their queues.
-ROWS = {name: _measures(_TABLES[name]) for name in ("flows", "ports", "contracts", "abr", "memories", "queues")}
-FLOWS, PORTS, CONTRACTS, ABR, MEMORIES, QUEUES = ROWS.values()
+#: controlled rate (ABR), memories that ports share, their queues, and groups of requests.
+LISTS = ("flows", "ports", "contracts", "abr", "memories", "queues", "requests")
+ROWS = {name: _measures(_TABLES[name]) for name in LISTS}
+FLOWS, PORTS, CONTRACTS, ABR, MEMORIES, QUEUES, REQUESTS = ROWS.values()
 #: The measures of a whole run.
 RUN = _measures(_TABLES["run"])
 SERIES = {line["name"]: Series(**{**line, "columns": _measures(line["columns"])}) for line in _TABLES["series"]}

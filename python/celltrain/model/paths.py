@@ -113,6 +113,11 @@ def follow(path: str) -> Key:
     every = [one for schema in place for one in _with_choices(schema)]
     kinds = _types(_alternatives(place))
     quantity = next((one["x-quantity"] for one in every if "x-quantity" in one), None)
+    if any(
+        "string" in _types([one]) and not one.keys() & {"x-quantity", "enum", "const"} for one in _alternatives(place)
+    ):
+        # The key also takes other texts, such as the name of a distribution.
+        quantity = None
     return Key(
         path=path,
         quantity=None if quantity is None else QUANTITIES[quantity],

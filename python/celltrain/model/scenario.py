@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from celltrain import _core
 from celltrain.errors import Fault, InputError, ScenarioError
-from celltrain.model import grammar, overrides, policy_files, shipped
+from celltrain.model import grammar, overrides, policy_files, shipped, size_files
 from celltrain.model.arguments import Rate, Time, checked
 from celltrain.model.cancel import Cancel, current
 from celltrain.model.files import named
@@ -50,12 +50,35 @@ class Reading:
 
     @classmethod
     def of_table(cls, scenario: Mapping[str, Any], name: str) -> Reading:
-        """Reads a scenario from a table; `name` is its name in faults."""
+        """Reads a scenario from a table; `name` is its name in faults. Files of sizes are relative to this folder."""
         try:
-            text = as_json(scenario, name)
-        except ScenarioError as error:
+            made, files = size_files.with_rows(scenario, Path())
+            text = as_json(made, name)
+        except InputError as error:
             return cls(faults=error.faults)
-        return cls.of_core(_core.parse_json(text, shown(name), current()))
+        reading = cls.of_core(_core.parse_json(text, shown(name), current()))
+        return (
+            replace(reading, faults=[size_files.placed(fault, files) for fault in reading.faults]) if files else reading
+        )
+
+    @classmethod
+    def of_text(cls, text: str, file: str) -> Reading:
+        """Reads a scenario from the text of a file. Files of sizes are relative to its folder."""
+        if size_files.ENDING in text:
+            answer = json.loads(_core.toml(text, file))
+            root, lines = answer["root"] or {}, answer["lines"]
+            try:
+                made, files = size_files.with_rows(root, Path(file).parent)
+            except InputError as error:
+                return cls(faults=error.faults)
+            if files:
+                faults = []
+                for fault in (reading := cls.of_table(made, file)).faults:
+                    moved = size_files.placed(fault, files)
+                    is_moved = moved is not fault
+                    faults.append(moved if is_moved else fault.changed(file=file, line=lines.get(fault.key)))
+                return replace(reading, faults=faults)
+        return cls.of_core(_core.parse(text, file, current()))
 
     def accepted(self) -> _core.Scenario:
         """Returns the scenario; raises `ScenarioError` if it has faults."""
@@ -130,7 +153,7 @@ def read(
         name, text = shipped.named_text(scenario)
     except InputError as error:
         return Reading(faults=error.faults)
-    reading = Reading.of_core(_core.parse(text, name, current()))
+    reading = Reading.of_text(text, name)
     if reading.faults and (root := json.loads(_core.toml(text, name))["root"]) is not None:
         other = other_kind(root, name)
         return reading if other is None else replace(reading, faults=[other])
@@ -178,6 +201,7 @@ def _overridden(scenario: Scenario | str | os.PathLike[str], settings: Mapping[s
         (root, lines), stem = shipped.toml(text, file), Path(file).stem
         if (other := other_kind(root, file)) is not None:
             raise ScenarioError([other])
+        root = dict(size_files.with_rows(root, Path(file).parent)[0])
     else:
         root, lines, file, stem = _table_of(scenario), {}, name_of(scenario), ""
     made, found = overrides.applied(root, settings)

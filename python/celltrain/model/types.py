@@ -66,8 +66,10 @@ __all__ = [
     "GuaranteedRate",
     "Harmonic",
     "HostOptions",
+    "Incast",
     "Infinite",
     "Internetwork",
+    "LeafSpine",
     "Link",
     "LongestQueueDrop",
     "LongestQueueDropVariant",
@@ -87,6 +89,7 @@ __all__ = [
     "OnOff",
     "OutOfOrder",
     "OwnSwitch",
+    "Pairs",
     "PartialAcks",
     "PauseAt",
     "Pauses",
@@ -103,6 +106,7 @@ __all__ = [
     "QueueOptions",
     "RateFormat",
     "Reno",
+    "Requests",
     "RoundRobin",
     "RttArithmetic",
     "RttSampling",
@@ -116,6 +120,7 @@ __all__ = [
     "SharedAdaptiveDiscard",
     "Side",
     "SingleDrop",
+    "Sizes",
     "SlowStart",
     "SsthreshArithmetic",
     "SsthreshRule",
@@ -662,6 +667,35 @@ class HostOptions(Model):
     )
 
 
+class Incast(Model):
+    """Queries: several hosts send their answers to one host at once, each over a TCP connection of its own."""
+
+    bytes: str = Field(
+        description="Size of all answers to a query together. Each sender sends an equal share.", examples=["512B"]
+    )
+    handshake: bool = Field(
+        default=True,
+        description="Whether connections open with a handshake. Without one, the first data leaves at once.",
+    )
+    interval: str = Field(
+        description="Time between two queries; the mean if times are drawn. The first query comes after one such time.",
+        examples=["10ms"],
+    )
+    receivers: tuple[str, ...] = Field(
+        default=("*",),
+        description=(
+            "Hosts that ask, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each query. All by"
+            " default."
+        ),
+    )
+    senders: int = Field(le=1000000, ge=1, description="n: number of hosts that answer, drawn for each query.")
+    spread: str = Field(
+        default="0s", description="Each answer starts at a time drawn from 0 to this after the query.", examples=["5us"]
+    )
+    tcp: Tcp | None = Field(default=None, description="TCP of the answers; the TCP of all flows when absent.")
+    times: Times = Field(default="fixed", description="Whether intervals are always the same or drawn.")
+
+
 class MeasureOptions(Model):
     """Additional measurements. They do not affect the run."""
 
@@ -683,6 +717,12 @@ class MeasureOptions(Model):
             "that starts empty needs time to settle. The start of the run when absent."
         ),
         examples=["2s"],
+    )
+    long_requests: str | None = Field(
+        default=None, description="Requests larger than this are long; 1 MB when absent.", examples=["512B"]
+    )
+    short_requests: str | None = Field(
+        default=None, description="The largest size of a short request; 100 kB when absent.", examples=["512B"]
     )
     to: str | None = Field(
         default=None, description="End of this period. The end of the run when absent.", examples=["10s"]
@@ -1453,6 +1493,37 @@ class Port(Model):
     scheduler: Scheduler = Field(default_factory=Fifo, description="Scheduler that selects the next cell to send.")
 
 
+Pairs: TypeAlias = Literal["random", "all_to_all"]
+"""How the pairs of hosts of requests are selected."""
+
+Sizes: TypeAlias = str | tuple[Annotated[tuple[float, float], Field(max_length=2, min_length=2)], ...]
+"""The sizes of requests: one size, a distribution by name, or the rows of its cumulative distribution function."""
+
+
+class Requests(Model):
+    """Requests that arrive at random times, each a TCP connection of its own from one host to another."""
+
+    destinations: tuple[str, ...] = Field(
+        default=("*",), description="Hosts that receive, in the same form. All by default."
+    )
+    handshake: bool = Field(
+        default=True,
+        description="Whether connections open with a handshake. Without one, the first data leaves at once.",
+    )
+    load: float = Field(
+        description=(
+            "Mean share of the sending hosts' links that the cells of the requests take. Sizes are rounded up to "
+            "full segments; handshakes and acknowledgements are not counted."
+        )
+    )
+    pairs: Pairs = Field(default="random", description="How the pair of hosts of each request is selected.")
+    sizes: Sizes = Field(description="Sizes of the requests: a distribution, or one size.")
+    sources: tuple[str, ...] = Field(
+        default=("*",), description="Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All by default."
+    )
+    tcp: Tcp | None = Field(default=None, description="TCP of these requests; the TCP of all flows when absent.")
+
+
 FrameAdmission: TypeAlias = Literal["cells", "whole"]
 """The treatment of a frame whose first cell finds no place."""
 
@@ -1900,6 +1971,54 @@ class Star(Model):
     pattern: StarPattern = Field(default="to_one", description="Who sends to whom.")
 
 
+class LeafSpine(Model):
+    """A leaf-spine network: hosts at leaf switches, and a link from each leaf switch to each spine switch. Nodes are
+    `host1` and so on, leaf by leaf, `leaf1` and `spine1` and so on. It has no flows of its own; tables `requests`
+    and `incast` describe its traffic. The port `bottleneck` is `leaf1->spine1`.
+
+    Source: this project.
+    """
+
+    host_delay: str = Field(
+        description="Propagation delay of every link between a host and its leaf switch, one way.", examples=["5us"]
+    )
+    host_rate: str = Field(
+        description="Rate of every link between a host and its leaf switch.", examples=["155.52Mbps"]
+    )
+    hosts_per_leaf: int = Field(le=10000, ge=1, description="Number of hosts at each leaf switch.")
+    leaves: int = Field(le=10000, ge=2, description="Number of leaf switches.")
+    oversubscription: float | None = Field(
+        default=None,
+        description=(
+            "Sum of the rates of a leaf switch's hosts divided by the sum of the rates of its links to spine "
+            "switches, instead of `uplink_rate`."
+        ),
+    )
+    spines: int = Field(
+        le=10000,
+        ge=1,
+        description=(
+            "Number of spine switches: also the number of shortest paths between hosts of different leaf switches."
+        ),
+    )
+    uplink_delay: str | None = Field(
+        default=None,
+        description=(
+            "Propagation delay of every link between a leaf switch and a spine switch, one way; `host_delay` when"
+            " absent."
+        ),
+        examples=["5us"],
+    )
+    uplink_rate: str | None = Field(
+        default=None,
+        description=(
+            "Rate of every link between a leaf switch and a spine switch; as `oversubscription` says, or "
+            "`host_rate`, when absent."
+        ),
+        examples=["155.52Mbps"],
+    )
+
+
 class Flow(Model):
     """A flow: a TCP connection with endless data, unless its table under `flow` specifies other traffic."""
 
@@ -1970,9 +2089,15 @@ class GeneralNetwork(Model):
 
 
 Topology: TypeAlias = Annotated[
-    NSource | VcMerge | Internetwork | Chain | Star | GeneralNetwork,
+    NSource | VcMerge | Internetwork | Chain | Star | LeafSpine | GeneralNetwork,
     Keyed(
-        n_source=NSource, vc_merge=VcMerge, internetwork=Internetwork, chain=Chain, star=Star, network=GeneralNetwork
+        n_source=NSource,
+        vc_merge=VcMerge,
+        internetwork=Internetwork,
+        chain=Chain,
+        star=Star,
+        leaf_spine=LeafSpine,
+        network=GeneralNetwork,
     ),
 ]
 """The topology: one table whose key is the name of its kind."""
@@ -2157,6 +2282,9 @@ class Scenario(Experiment):
         description="Options of single flows, by the flow's name or a range of names such as `tcp1-5`.",
     )
     host: HostOptions = Field(default_factory=HostOptions, description="Options of all hosts.")
+    incast: dict[str, Incast] = Field(
+        default_factory=dict, description="Queries that several hosts answer at once, in groups with names."
+    )
     measure: MeasureOptions = Field(default_factory=MeasureOptions, description="Additional measurements.")
     name: str = Field(default="", description="Description, shown in results and figures.")
     port: dict[str, Port] = Field(
@@ -2165,6 +2293,10 @@ class Scenario(Experiment):
             "Output ports of switches, by name: the name of the link (`sw1->sw2`), `bottleneck`, a pattern of "
             "link names (`local*->sw1`), or `default` for all others."
         ),
+    )
+    requests: dict[str, Requests] = Field(
+        default_factory=dict,
+        description="Connections that open at random times, send a number of bytes and close, in groups with names.",
     )
     seed: int = Field(default=1, ge=0, description="Seed for all random choices; the same seed gives the same run.")
     switch: SwitchOptions = Field(
@@ -2177,7 +2309,8 @@ class Scenario(Experiment):
         default_factory=dict,
         description=(
             "Options of single VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; "
-            "the VC of its acknowledgements has the suffix `-acks`."
+            "the VC of its acknowledgements has the suffix `-acks`. VCs of requests have the names of two hosts: "
+            "`host1->host2`."
         ),
     )
 
@@ -2261,6 +2394,7 @@ SUBJECTS = {
         "Flow",
         "GeneralNetwork",
         "Internetwork",
+        "LeafSpine",
         "Link",
         "NSource",
         "Star",

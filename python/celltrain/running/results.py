@@ -140,17 +140,18 @@ def run(
             if outputs:
                 outputs["told_by"] = engine or ("reference" if "reference" in needed else "fast")
             options = (seed, trace, step, names_of(ports), engine or "fast", progress, current())
-            answer_json, series = accepted.run(*options, threads=threads, **outputs)
+            records: list[dict[str, Any]] = []
+            answer_json, series = accepted.run(*options, threads=threads, on_requests=records.append, **outputs)
             answer = {"tcp": tcp_summary(settings), **json.loads(answer_json)}
             if events is not None:
                 events.known = _for_diagrams(answer)
     except ValueError as error:
         refused = [_with_ports(accepted, fault) for fault in ScenarioError.of_refusal(error).faults]
         raise ScenarioError(_with_file(scenario, fault) for fault in refused) from None
-    if answer["fairness"] is None:
+    if answer["fairness"] is None and answer["flows"]:
         advice = "see whether the policy admits frames, and the run is longer than a round trip"
         warn([f"this run carried nothing, and its fairness is undefined: {advice}"])
-    return RunResult._of(answer, series, None if events is None else events.folder)
+    return RunResult._of(answer, series, None if events is None else events.folder, *records)
 
 
 def _with_file(scenario: object, fault: Fault) -> Fault:
@@ -256,13 +257,20 @@ class RunResult(Carded):
     events: EventLog
     """The recorded events by kind; each table is read from its file on first use."""
     _answer: dict[str, Any]
+    _records: dict[str, Any]
 
     @classmethod
-    def _of(cls, answer: dict[str, Any], series: dict[str, Any] | None, events: Path | None = None) -> RunResult:
-        """Makes a result from the core's answer, its series and the folder of the events."""
+    def _of(
+        cls,
+        answer: dict[str, Any],
+        series: dict[str, Any] | None,
+        events: Path | None = None,
+        records: dict[str, Any] | None = None,
+    ) -> RunResult:
+        """Makes a result from the core's answer, its series, the folder of the events and the records of requests."""
         parts = {name: deepcopy(answer[name]) for name in cls.__dataclass_fields__ if name in answer}
         log = EventLog(events, scenario=answer["scenario"], seed=answer["seed"], **_for_diagrams(answer))
-        return cls(**parts, series=tables.Series(series or {}), events=log, _answer=answer)
+        return cls(**parts, series=tables.Series(series or {}), events=log, _answer=answer, _records=records or {})
 
     @property
     def engine_seconds(self) -> float:
@@ -303,6 +311,24 @@ class RunResult(Carded):
     def queues(self) -> pa.Table:
         """The queues and priority groups of these memories, one row each."""
         return self._table("queues")
+
+    @cached_property
+    def requests(self) -> pa.Table:
+        """The requests that opened in the measured time, one row each, by group in the order of opening.
+
+        >>> import celltrain as ct
+        >>> star = ct.n_source(sources=2, link_delay="5us", buffer_cells=500, policy=ct.Ppd(), duration="10ms")
+        >>> query = ct.Incast(senders=1, bytes="5kB", interval="4ms", receivers=["destination1"])
+        >>> star = star.replace(incast={"query": query}, port={"default": star.port["bottleneck"]})
+        >>> ct.run(star).requests.column("bytes").to_pylist()
+        [5000, 5000]
+        """
+        return tables.requests(self._records)
+
+    @cached_property
+    def request_groups(self) -> pa.Table:
+        """The groups of requests, one row each: completion times and slowdowns by size."""
+        return self._table("requests")
 
     def _table(self, name: str) -> pa.Table:
         return tables.table(self._answer[name], [measure.as_column() for measure in ROWS[name]])
@@ -367,10 +393,12 @@ class RunResult(Carded):
         """Writes the results into a folder, which is made if needed; returns the files written.
 
         Args:
-            folder: Folder for `result.json`, and flows, ports and recorded series as Parquet and CSV.
+            folder: Folder for `result.json`, and flows, ports, requests and recorded series as Parquet and CSV.
         """
         target = Path(folder)
         contents = {"flows": self.flows, "ports": self.ports, **({"abr": self.abr} if len(self.abr) else {})}
+        if self._records:
+            contents |= {"requests": self.requests, "request_groups": self.request_groups}
         # `result.json` is written last: a folder that has it is complete.
         written = [target / "result.json"]
         with writing(folder):
@@ -392,6 +420,10 @@ class RunResult(Carded):
         ports = sorted(answer["ports"], key=lambda one: [-one[name] for name in columns])
         rows = [[one["name"], *(f"{one[name]:,}" for name in columns)] for one in ports[:MOST_PORTS_SHOWN]]
         heads = ["port", "lost cells", "discarded cells", "largest queue (cells)"]
+        groups = [
+            [one["name"], f"{one['opened']:,}", f"{one['completed']:,}", f"{one['timeouts']:,}"]
+            for one in answer["requests"]
+        ]
         figures = (
             f"efficiency {self.efficiency:.4f}, fairness {share(self.fairness)}, goodput {self.goodput_mbps:.4g} Mb/s"
         )
@@ -399,7 +431,12 @@ class RunResult(Carded):
             title=f"{self.scenario or 'A run'}, seed {self.seed}",
             lines=[f"{figures} in {self.duration_s:g} s", f"TCP: {self.tcp}"],
             grids=[
-                Grid(heads=["flow", "goodput (Mb/s)", "retransmitted segments", "timeouts"], rows=flows),
+                *(
+                    [Grid(heads=["flow", "goodput (Mb/s)", "retransmitted segments", "timeouts"], rows=flows)]
+                    if flows
+                    else []
+                ),
+                *([Grid(heads=["requests", "opened", "completed", "timeouts"], rows=groups)] if groups else []),
                 Grid(heads=heads, rows=rows, more=max(0, len(ports) - MOST_PORTS_SHOWN)),
             ],
             notes=[f"cells: {balance(answer)}", f"fingerprint {self.fingerprint}"],

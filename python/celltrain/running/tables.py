@@ -38,6 +38,48 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Ta
     return pa.Table.from_pylist([flat(row) for row in rows], schema=schema)
 
 
+#: Columns of the records of requests. Those of the kind `name` are indices into a list of names.
+REQUESTS = (
+    Column("group", "name", "", "the group"),
+    Column("number", "int64", "1", "number of the request within its group, from 0"),
+    Column("query", "int64", "1", "number of the query that it answers, from 0; null unless the group is an incast"),
+    Column("from", "name", "", "the host that sends"),
+    Column("to", "name", "", "the host that receives"),
+    Column("data_vc", "name", "", "the VC of its data"),
+    Column("ack_vc", "name", "", "the VC of its acknowledgements"),
+    Column("bytes", "int64", "B", "bytes requested"),
+    Column("opened_s", "float64", "s", "when its connection opened"),
+    Column("completed_s", "float64", "s", "when the receiver had the last byte; null if it had not at the end"),
+    Column("slowdown", "float64", "1", "its completion time over that of the same request alone on its path"),
+    Column("segments_sent", "int64", "segments", "data segments sent, retransmissions included"),
+    Column("retransmitted_segments", "int64", "segments", "data segments sent again"),
+    Column("timeouts", "int64", "1", "times its retransmission timer ran out"),
+)
+#: For each column of names, the list that has them.
+_NAMES = {"group": "groups", "from": "nodes", "to": "nodes", "data_vc": "vcs", "ack_vc": "vcs"}
+
+
+def requests(records: Mapping[str, Any]) -> pa.Table:
+    """Makes a table of the records of requests; without records, an empty one."""
+    import numpy as np
+    import pyarrow as pa
+
+    schema = pa.schema([column.field() for column in REQUESTS])
+    if not records:
+        return schema.empty_table()
+    arrays = []
+    for column in REQUESTS:
+        values = records[column.name]
+        if column.name in _NAMES:
+            names = pa.array(records[_NAMES[column.name]], pa.string())
+            arrays.append(pa.DictionaryArray.from_arrays(values, names))
+        else:
+            # A query below 0 and a time that is not a number stand for none.
+            is_missing = values < 0 if column.name == "query" else np.isnan(values)
+            arrays.append(pa.array(values, mask=is_missing))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
     """Turns the groups of a row into columns: `{"delay_ms": {"mean": 1.0}}` gives `delay_ms_mean`."""
     columns: dict[str, Any] = {}

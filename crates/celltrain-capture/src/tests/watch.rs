@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{CellStep, Event, FrameStep, Observer, SegmentStep};
-use celltrain_core::network::Network;
+use celltrain_core::network::{Network, Vc};
 use celltrain_core::probe::Probe;
-use celltrain_core::units::Time;
+use celltrain_core::requests::{Arrivals, Opening, Pair, PairIndex, PairOrder, RequestGroup, Sizes};
+use celltrain_core::units::{Bytes, Duration, Time};
 use celltrain_scenario::{build, read_toml};
 
 use super::reader::{File, crc32_is_right, read};
@@ -296,4 +297,34 @@ fn nothing_is_written_after_a_no_and_the_run_is_stopped() {
     watch.finish().expect("who takes the bytes knows why");
     assert_eq!(asked, 1);
     assert!(stopped.into_inner());
+}
+
+#[test]
+fn captures_leave_requests_out() {
+    let mut network = network(&refusing());
+    let plain = network.clone();
+    let flow = network.flows.raw[0].clone();
+    let (from, to) = (network.source(flow.data_vc), network.destination(flow.data_vc));
+    let [there, back] = [0, 1].map(PairIndex::new);
+    let [data_vc, ack_vc] = [flow.data_vc, flow.ack_vc].map(|vc| {
+        let vc = Vc { name: format!("{}-web", network.vcs[vc].name), ..network.vcs[vc].clone() };
+        network.vcs.push_and_get_key(vc)
+    });
+    network.requests.pairs.push(Pair { from, to, vcs: vec![data_vc], back });
+    network.requests.pairs.push(Pair { from: to, to: from, vcs: vec![ack_vc], back: there });
+    let arrivals = Arrivals::Poisson {
+        mean: Duration::from_microseconds(500),
+        sizes: Sizes::constant(Bytes { bytes: 1000 }),
+        pairs: vec![there],
+        order: PairOrder::Random,
+    };
+    let group = RequestGroup { name: "web".into(), tcp: flow.tcp, opening: Opening::Handshake, arrivals };
+    network.requests.groups.push(group);
+    for kind in ["aal5", "cells"] {
+        let choice = choice(&network, kind, None, None);
+        let [with, without] = [&network, &plain].map(|network| captured(network, &choice, Engine::Reference));
+        let opens = |event: &Event| matches!(event, Event::Request(_));
+        assert!(with.1.iter().any(opens) && !without.1.iter().any(opens));
+        assert!(!with.0.packets.is_empty(), "{kind}: flows are captured");
+    }
 }

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::index::{FlowIndex, VcIndex};
+use typed_index_collections::{TiVec, ti_vec};
+
+use crate::host::Rate;
+use crate::index::{FlowIndex, NodeIndex};
 use crate::network::Network;
+use crate::requests::{Pair, RequestGroup};
 use crate::rng::Stream;
 use crate::tcp::timers::{DELAYED_ACK_TICK, Ticks};
 use crate::tcp::{DelayedAcks, TickPhase};
@@ -23,54 +27,103 @@ pub(super) enum ClockKind {
     DelayedAck,
 }
 
-/// Creates one clock for each set of connections whose ticks coincide.
-pub(super) fn host_clocks(network: &Network, clock: Clock) -> Vec<HostClock> {
-    let mut clocks = Clocks::default();
-    for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
-        let options = flow.tcp.options();
-        let of = |vc: VcIndex| {
-            let host = &network.nodes[network.links[network.vcs[vc].path[0]].from].name;
-            network.host.host_clock(network.seed, host, clock)
-        };
-        let sender = of(flow.data_vc);
-        let period = sender.takes_for(clock.span(options.timer_granularity));
-        let phase = match options.tick_phase {
-            TickPhase::Common => Span(0),
-            TickPhase::Random => {
-                let name = format!("flow/{}/tick_phase", flow.name);
-                Span(Stream::new(network.seed, &name).next_u64() % period.0)
-            }
-        };
-        clocks.join(ClockKind::Retransmission, ticks(period, phase + sender.offset), number);
-        if options.delayed_acks == DelayedAcks::On {
-            let receiver = of(flow.ack_vc);
-            let period = receiver.takes_for(clock.span(DELAYED_ACK_TICK));
-            clocks.join(ClockKind::DelayedAck, ticks(period, receiver.offset), number);
-        }
+/// The clocks of hosts, in the order of the first connection of each.
+#[derive(Default)]
+pub(super) struct HostClocks {
+    pub(super) all: Vec<HostClock>,
+    /// Indices in `all`, by kind and ticks.
+    places: BTreeMap<(ClockKind, Ticks), usize>,
+}
+
+/// The clocks of the connections of a group of requests.
+pub(super) struct GroupClocks {
+    /// By host that sends: the index of its retransmission clock.
+    senders: TiVec<NodeIndex, u32>,
+    /// By host that receives: the index of its delayed-acknowledgement clock. Empty if acknowledgements are not delayed.
+    receivers: TiVec<NodeIndex, u32>,
+}
+
+/// Stands for the clock of a host that has none.
+const NONE: u32 = u32::MAX;
+
+impl GroupClocks {
+    /// Returns the indices of the clocks of a connection between two hosts.
+    pub(super) fn of(&self, [from, to]: [NodeIndex; 2]) -> impl Iterator<Item = usize> + use<> {
+        let ends = [self.senders.get(from), self.receivers.get(to)].map(Option::<&u32>::copied);
+        ends.into_iter().flatten().map(|clock| clock as usize)
     }
-    clocks.all
+}
+
+impl HostClocks {
+    /// Creates one clock for each set of flows whose ticks coincide.
+    pub(super) fn of_flows(network: &Network, clock: Clock) -> Self {
+        let mut clocks = Self::default();
+        for (number, flow) in network.flows.iter_enumerated().filter(|(_, flow)| flow.traffic.packets().is_none()) {
+            let options = flow.tcp.options();
+            let sender = rate_of(network, network.source(flow.data_vc), clock);
+            let period = sender.takes_for(clock.span(options.timer_granularity));
+            let phase = match options.tick_phase {
+                TickPhase::Common => Span(0),
+                TickPhase::Random => {
+                    let name = format!("flow/{}/tick_phase", flow.name);
+                    Span(Stream::new(network.seed, &name).next_u64() % period.0)
+                }
+            };
+            clocks.join(ClockKind::Retransmission, ticks(period, phase + sender.offset), number);
+            if options.delayed_acks == DelayedAcks::On {
+                let receiver = rate_of(network, network.source(flow.ack_vc), clock);
+                let period = receiver.takes_for(clock.span(DELAYED_ACK_TICK));
+                clocks.join(ClockKind::DelayedAck, ticks(period, receiver.offset), number);
+            }
+        }
+        clocks
+    }
+
+    /// Adds the clocks on which a group's connections will be. They tick even while no connection is on them.
+    pub(super) fn of_group(&mut self, network: &Network, group: &RequestGroup, clock: Clock) -> GroupClocks {
+        let options = group.tcp.options();
+        let is_delayed = options.delayed_acks == DelayedAcks::On;
+        let mut clocks = GroupClocks {
+            senders: ti_vec![NONE; network.nodes.len()],
+            receivers: ti_vec![NONE; if is_delayed { network.nodes.len() } else { 0 }],
+        };
+        for pair in group.pairs() {
+            let Pair { from, to, .. } = network.requests.pairs[pair];
+            let ends = [
+                (ClockKind::Retransmission, Some(&mut clocks.senders[from]), from, options.timer_granularity),
+                (ClockKind::DelayedAck, clocks.receivers.get_mut(to), to, DELAYED_ACK_TICK),
+            ];
+            for (kind, place, host, period) in ends {
+                let Some(place) = place.filter(|place| **place == NONE) else { continue };
+                let rate = rate_of(network, host, clock);
+                let number = self.place(kind, ticks(rate.takes_for(clock.span(period)), rate.offset));
+                *place = u32::try_from(number).expect("clocks fit 32 bits");
+            }
+        }
+        clocks
+    }
+
+    /// Adds a connection to the clock with its ticks.
+    fn join(&mut self, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
+        let place = self.place(kind, ticks);
+        self.all[place].flows.push(flow);
+    }
+
+    /// Returns the index of the clock with these ticks.
+    fn place(&mut self, kind: ClockKind, ticks: Ticks) -> usize {
+        *self.places.entry((kind, ticks)).or_insert_with(|| {
+            self.all.push(HostClock { kind, ticks, flows: Vec::new() });
+            self.all.len() - 1
+        })
+    }
+}
+
+/// Returns the errors of a host's clock.
+fn rate_of(network: &Network, host: NodeIndex, clock: Clock) -> Rate {
+    network.host.host_clock(network.seed, &network.nodes[host].name, clock)
 }
 
 /// Returns ticks every `period`, offset by `phase` from its whole multiples.
 fn ticks(period: Span, phase: Span) -> Ticks {
     Ticks::new(period, Span(phase.0 % period.0))
-}
-
-/// Clocks in the order of the first connection of each.
-#[derive(Default)]
-struct Clocks {
-    all: Vec<HostClock>,
-    /// Indices in `all`, by kind and ticks.
-    places: BTreeMap<(ClockKind, Ticks), usize>,
-}
-
-impl Clocks {
-    /// Adds a connection to the clock with its ticks.
-    fn join(&mut self, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
-        let place = *self.places.entry((kind, ticks)).or_insert_with(|| {
-            self.all.push(HostClock { kind, ticks, flows: Vec::new() });
-            self.all.len() - 1
-        });
-        self.all[place].flows.push(flow);
-    }
 }

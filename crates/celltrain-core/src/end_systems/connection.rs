@@ -1,11 +1,12 @@
 //! A connection: its two ends, its traffic, and the results.
 
+use crate::aal5::Aal5Options;
 use crate::file_delay::Files;
 use crate::fingerprint::Fingerprint;
 use crate::index::VcIndex;
 use crate::network::{Flow, Network};
 use crate::rng::Stream;
-use crate::tcp::{Receiver, Sender, WindowLoss};
+use crate::tcp::{Receiver, Sender, TcpConfig, WindowLoss};
 use crate::traffic::Emissions;
 use crate::traffic::bursts::Pauses;
 use crate::units::{Clock, Span, Time};
@@ -57,6 +58,8 @@ pub(super) enum Seen {
     Ack = 2,
     Timeout = 3,
     Packet = 4,
+    Syn = 5,
+    SynAck = 6,
 }
 
 /// Observations at one end, in time order.
@@ -102,12 +105,10 @@ pub struct PacketCounters {
 impl Connection {
     /// Creates the connection of a flow.
     pub(super) fn new(network: &Network, flow: &Flow, clock: Clock) -> Self {
-        let options = flow.tcp.options();
         let (payload, data_cells) = flow.frame(&network.aal5);
         let start = Time::default() + clock.span(flow.start);
         let start = start + network.host.start_delay(network.seed, &flow.name, clock);
-        let sender = Sender::new(&flow.tcp, clock);
-        let sender = sender.of_bytes(flow.traffic.bytes().map_or(u64::MAX, |file| file.bytes));
+        let bytes = flow.traffic.bytes().map_or(u64::MAX, |file| file.bytes);
         let bursts = flow.traffic.bursts().map(|config| {
             let stream = Stream::new(network.seed, &format!("flow/{}/bursts", flow.name));
             Box::new(Bursts { bytes: config.bytes.bytes, pauses: Pauses::new(config, clock, stream), next: None })
@@ -118,23 +119,46 @@ impl Connection {
             Box::new(Packets { emissions, bytes: payload, counters: PacketCounters::default() })
         });
         Self {
+            data_cells,
+            files: network.file_size.filter(|_| sends_over_tcp(flow)).map(|size| Box::new(Files::of(size.bytes))),
+            bursts,
+            packets,
+            ..Self::over_tcp(&flow.tcp, &network.aal5, clock, [flow.data_vc, flow.ack_vc], bytes, start)
+        }
+    }
+
+    /// Creates a connection that sends `bytes` over TCP from `start` on. `vcs` are those of its data and of its
+    /// acknowledgements.
+    pub(super) fn over_tcp(
+        tcp: &TcpConfig,
+        aal5: &Aal5Options,
+        clock: Clock,
+        vcs: [VcIndex; 2],
+        bytes: u64,
+        start: Time,
+    ) -> Self {
+        let options = tcp.options();
+        let data_cells = aal5.segment_cells(options.mss.bytes);
+        let sender = Sender::new(tcp, clock).of_bytes(bytes);
+        let [data_vc, ack_vc] = vcs;
+        Self {
             sender: match options.pacing_rate {
                 Some(rate) => sender.paced(clock.cell_time(rate) * u64::from(data_cells)),
                 None => sender,
             },
-            receiver: Receiver::new(&flow.tcp),
-            data_vc: flow.data_vc,
-            ack_vc: flow.ack_vc,
+            receiver: Receiver::new(tcp),
+            data_vc,
+            ack_vc,
             data_cells,
-            ack_cells: network.aal5.segment_cells(0),
-            selective: flow.tcp.selective(),
+            ack_cells: aal5.segment_cells(0),
+            selective: tcp.selective(),
             loss: options.lose_at_window.map(|at| WindowLoss::new(at.bytes as f64 / options.mss.bytes as f64)),
             start,
             departure: None,
             ended: None,
-            files: network.file_size.filter(|_| sends_over_tcp(flow)).map(|size| Box::new(Files::of(size.bytes))),
-            bursts,
-            packets,
+            files: None,
+            bursts: None,
+            packets: None,
             fingerprint: Fingerprint::default(),
             sights: None,
         }
@@ -155,8 +179,8 @@ impl Connection {
     pub(super) fn fold_sights(&mut self, others: impl Iterator<Item = Sight>, data_goes_first: bool) {
         let Some(own) = &mut self.sights else { unreachable!("its ends are simulated apart") };
         let rank = |sight: &Sight| match sight.seen {
-            Seen::Segment | Seen::Packet => (sight.time, u8::from(!data_goes_first)),
-            Seen::Ack => (sight.time, u8::from(data_goes_first)),
+            Seen::Segment | Seen::Packet | Seen::Syn => (sight.time, u8::from(!data_goes_first)),
+            Seen::Ack | Seen::SynAck => (sight.time, u8::from(data_goes_first)),
             Seen::Timeout => (sight.time, 2),
         };
         let mut others = others.peekable();

@@ -2,11 +2,12 @@
 //! nothing.
 
 use super::connection::Packets;
+use super::connections::Connections;
 use super::{Body, Connection, Departure, EndSystems};
 use crate::cell::FrameNumber;
 use crate::events::{
-    AckKind, ArrivalKind, EcnBits, Event, Failure, FrameEvent, FrameStep, Observer, SegmentEvent, SegmentStep, Timer,
-    TimerEvent, TimerStep,
+    AckKind, ArrivalKind, EcnBits, Event, Failure, FrameEvent, FrameStep, HandshakeStep, Observer, RequestEvent,
+    RequestStep, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
 };
 use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::sender::SenderCounters;
@@ -30,9 +31,9 @@ type FrameOf = (FlowIndex, FrameNumber);
 
 /// Takes a snapshot of a connection if the observer wants events.
 #[inline]
-pub(super) fn before<P: Observer>(connection: &Connection, _probe: &P) -> Option<Before> {
+pub(super) fn before<P: Observer>(connections: &Connections, flow: FlowIndex, _probe: &P) -> Option<Before> {
     P::OBSERVES.then(|| {
-        let Connection { sender, receiver, .. } = connection;
+        let Connection { sender, receiver, .. } = &connections[flow];
         Before {
             timers: sender.timers(),
             ack_waits: receiver.ack_waits(),
@@ -56,7 +57,7 @@ impl EndSystems {
         observer: &mut impl Observer,
     ) {
         let Some(before) = before else { return };
-        let Connection { sender, receiver, data_vc, .. } = &self.flows[flow];
+        let Connection { sender, receiver, data_vc, .. } = &self.connections[flow];
         let capable = sender.uses_ecn();
         let ecn = EcnBits { capable, marked: capable && marked, ..EcnBits::default() };
         let kind = if receiver.counters().repeated_segments > before.repeated {
@@ -81,7 +82,7 @@ impl EndSystems {
         observer: &mut P,
     ) {
         if P::OBSERVES {
-            let Connection { data_vc, packets, .. } = &self.flows[flow];
+            let Connection { data_vc, packets, .. } = &self.connections[flow];
             let bytes = packets.as_ref().map_or(0, |packets| packets.bytes);
             let step = SegmentStep::Arrived { segment: place_of(packet, bytes), kind: ArrivalKind::InOrder };
             let ecn = EcnBits::default();
@@ -100,7 +101,7 @@ impl EndSystems {
         observer: &mut impl Observer,
     ) {
         let Some(before) = before else { return };
-        let Connection { sender, ack_vc, .. } = &self.flows[flow];
+        let Connection { sender, ack_vc, .. } = &self.connections[flow];
         let kind = match ack.ack.cmp(&before.acknowledged) {
             std::cmp::Ordering::Greater => AckKind::New,
             std::cmp::Ordering::Equal => AckKind::Duplicate,
@@ -110,6 +111,37 @@ impl EndSystems {
         let ecn = EcnBits { echo, ..EcnBits::default() };
         let event = SegmentEvent { flow, vc: *ack_vc, frame, step, sender: Some(sender.state()), ecn };
         observer.on_event(now, Event::Segment(event));
+    }
+
+    /// Reports a step of a connection's handshake. Its frame is not ECN-capable.
+    #[inline]
+    pub(super) fn emit_handshake<P: Observer>(
+        &self,
+        (flow, frame): FrameOf,
+        vc: VcIndex,
+        step: HandshakeStep,
+        now: Time,
+        observer: &mut P,
+    ) {
+        if P::OBSERVES {
+            let sender = Some(self.connections[flow].sender.state());
+            let step = SegmentStep::Handshake(step);
+            let event = SegmentEvent { flow, vc, frame, step, sender, ecn: EcnBits::default() };
+            observer.on_event(now, Event::Segment(event));
+        }
+    }
+
+    /// Reports that the running timers of a connection stop, because it closes.
+    #[inline]
+    pub(super) fn emit_stopped_timers<P: Observer>(&self, flow: FlowIndex, now: Time, observer: &mut P) {
+        if P::OBSERVES {
+            let Connection { sender, receiver, .. } = &self.connections[flow];
+            let [retransmission, persist] = sender.timers().map(|left| left > 0);
+            let running = [retransmission, persist, receiver.ack_waits()];
+            for (timer, _) in TIMERS.into_iter().chain([Timer::DelayedAck]).zip(running).filter(|(_, runs)| *runs) {
+                emit_timer(flow, timer, TimerStep::Stopped, now, observer);
+            }
+        }
     }
 
     /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot as updated by the
@@ -123,7 +155,7 @@ impl EndSystems {
         observer: &mut impl Observer,
     ) -> Option<Before> {
         let mut before = before?;
-        let sent = self.flows[flow].sender.counters();
+        let sent = self.connections[flow].sender.counters();
         let [retransmission, persist] = before.timers;
         let ran_out = [sent.timeouts > before.sent.timeouts, persist == 1];
         before.timers = [retransmission.saturating_sub(1), persist.saturating_sub(1)];
@@ -140,7 +172,7 @@ impl EndSystems {
     #[inline]
     pub(super) fn emit_timers(&self, flow: FlowIndex, before: Option<Before>, now: Time, observer: &mut impl Observer) {
         let Some(before) = before else { return };
-        let Connection { sender, receiver, .. } = &self.flows[flow];
+        let Connection { sender, receiver, .. } = &self.connections[flow];
         let [retransmission, persist] = sender.timers();
         let waits = [u64::from(before.ack_waits), u64::from(receiver.ack_waits())];
         let changes = [[before.timers[0], retransmission], [before.timers[1], persist], waits];
@@ -163,6 +195,14 @@ fn emit_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, observe
     observer.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
 }
 
+/// Reports a step of a request.
+#[inline]
+pub(super) fn request<P: Observer>(flow: FlowIndex, step: RequestStep, now: Time, observer: &mut P) {
+    if P::OBSERVES {
+        observer.on_event(now, Event::Request(RequestEvent { flow, step }));
+    }
+}
+
 /// Reports an acknowledgement sent because of a tick of the delayed-acknowledgement clock.
 #[inline]
 pub(super) fn ack_expired<P: Observer>(flow: FlowIndex, now: Time, observer: &mut P) {
@@ -177,7 +217,12 @@ pub(super) fn ended<P: Observer>(vc: VcIndex, frame: FrameNumber, body: &Body, n
     if P::OBSERVES {
         let step = match body {
             Body::Damaged => FrameStep::Failed(Failure::Damaged),
-            Body::Data { .. } | Body::Ack { .. } | Body::Packet { .. } | Body::Outside { .. } => FrameStep::Delivered,
+            Body::Data { .. }
+            | Body::Ack { .. }
+            | Body::Syn { .. }
+            | Body::SynAck { .. }
+            | Body::Packet { .. }
+            | Body::Outside { .. } => FrameStep::Delivered,
         };
         observer.on_event(now, Event::Frame(FrameEvent { vc, frame, step }));
     }

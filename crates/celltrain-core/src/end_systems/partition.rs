@@ -41,7 +41,7 @@ impl EndSystems {
             clock.flows.retain(|&flow| ends[flow]);
         }
         self.clocks.retain(|clock| !clock.flows.is_empty());
-        for (flow, connection) in self.flows.iter_mut_enumerated() {
+        for (flow, connection) in self.connections.flows.iter_mut_enumerated() {
             connection.sights = (here.senders[flow] != here.receivers[flow]).then(Box::default);
         }
     }
@@ -81,12 +81,12 @@ impl EndSystems {
 
     /// Returns whether a connection has observations that have not been sent to the partition of its sending end.
     pub(crate) fn has_sights_of(&self, flow: FlowIndex) -> bool {
-        self.flows[flow].sights.as_ref().is_some_and(|sights| !sights.is_empty())
+        self.connections[flow].sights.as_ref().is_some_and(|sights| !sights.is_empty())
     }
 
     /// Adds the observations of a connection to the messages.
     pub(crate) fn add_observations(&mut self, flow: FlowIndex, messages: &mut EndMessages) {
-        let sights = self.flows[flow].sights.as_mut().expect("its ends are simulated apart");
+        let sights = self.connections[flow].sights.as_mut().expect("its ends are simulated apart");
         messages.sights.extend(sights.drain(..).map(|sight| (flow, sight)));
     }
 
@@ -104,14 +104,14 @@ impl EndSystems {
         }
         for sights in messages.sights.chunk_by(|(flow, _), (next, _)| flow == next) {
             let flow = sights[0].0;
-            self.flows[flow].fold_sights(sights.iter().map(|&(_, sight)| sight), data_goes_first[flow]);
+            self.connections[flow].fold_sights(sights.iter().map(|&(_, sight)| sight), data_goes_first[flow]);
         }
         messages.sights.clear();
     }
 
     /// Takes over the results of another partition at the end of a run.
     pub(crate) fn take_over(&mut self, mut others: EndSystems, there: &Ends) {
-        let flows = self.flows.iter_mut().zip(&mut others.flows);
+        let flows = self.connections.flows.iter_mut().zip(&mut others.connections.flows);
         for ((mine, theirs), (&sent, &received)) in flows.zip(there.senders.iter().zip(&there.receivers)) {
             if sent {
                 std::mem::swap(mine, theirs);
@@ -132,7 +132,7 @@ impl EndSystems {
 
     /// Folds the remaining observations of all connections, after all messages have been exchanged.
     pub(crate) fn fold_all_sights(&mut self) {
-        for connection in self.flows.iter_mut().filter(|connection| connection.sights.is_some()) {
+        for connection in self.connections.flows.iter_mut().filter(|connection| connection.sights.is_some()) {
             connection.fold_sights(std::iter::empty(), true);
         }
     }

@@ -29,7 +29,7 @@ fn clocks(network: &Network) -> Vec<(ClockKind, u64, Vec<u32>)> {
         let period = (later.next() - first).0 * 1000 / clock.units_per_second;
         (host.kind, period, host.flows.into_iter().map(FlowIndex::number).collect())
     };
-    host_clocks(network, clock).into_iter().map(of).collect()
+    HostClocks::of_flows(network, clock).all.into_iter().map(of).collect()
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_random_phase_makes_a_clock_of_ones_own() {
     let flows: Vec<_> = clocks(&network).into_iter().map(|(_, period, flows)| (period, flows)).collect();
     assert_eq!(flows, [(100, vec![0]), (100, vec![1, 3]), (100, vec![2])]);
     let clock = network.clock();
-    for host in host_clocks(&network, clock) {
+    for host in HostClocks::of_flows(&network, clock).all {
         assert!(host.ticks.next() <= Time::default() + clock.span(Duration::from_milliseconds(100)));
     }
 }

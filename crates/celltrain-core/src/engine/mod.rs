@@ -99,8 +99,8 @@ impl Engine {
     }
 
     /// Runs a network without a probe on several threads, which changes only how long it takes. The reference engine
-    /// always uses one thread. So do networks that cannot be partitioned: those with controlled rates, edge devices,
-    /// policies outside the core, or all nodes close together.
+    /// always uses one thread. So do networks that cannot be partitioned: those with requests, controlled rates, edge
+    /// devices, policies outside the core, or all nodes close together.
     ///
     /// # Errors
     /// As [`Engine::run`].

@@ -231,7 +231,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         for i in 0..self.window.len() {
             if let Some(bound) = self.window[i].take_if(|&mut bound| bound < advance.snapshots_end) {
                 self.advance_engine(Advance::to(bound), progress, token)?;
-                self.bounds[i] = Some(self.measure(token)?);
+                self.bounds[i] = Some(self.measure(token)?.without_records());
             }
         }
         self.advance_engine(advance, progress, token)

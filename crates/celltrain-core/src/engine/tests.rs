@@ -1,5 +1,7 @@
 //! Requirements for both engines, checked on short complete runs.
 
+mod requests;
+
 use std::cell::Cell;
 
 use crate::aal5::Encapsulation;

@@ -2,12 +2,14 @@
 
 use super::{AbrResult, CellTotals, ContractResult, FlowResult, PortResult, QueueResult, Rates, RunResult};
 use crate::network::Network;
+use crate::requests::GroupResult;
 
 impl RunResult {
     /// Restricts rates, efficiency, fairness, utilisations and counters to the time after the snapshot `before`, if
     /// there is one, and up to the snapshot `until`. The fingerprint, cell-hops, largest queues, delays and ends of
     /// files, shares of RM cells, and the state at the end (windows, rates of ABR sources, queues, cells in flight)
-    /// still cover the whole run.
+    /// still cover the whole run. The records of requests and queries are restricted to those that opened in this time;
+    /// each still covers the rest of the run.
     #[must_use]
     pub fn over(mut self, before: Option<&RunResult>, until: &RunResult, network: &Network) -> Self {
         self.measured_from_s = before.map_or(0.0, |before| before.measured_to_s);
@@ -17,6 +19,9 @@ impl RunResult {
             own.count_between(before.map(|before| &before.flows[index]), &until.flows[index]);
             own.goodput_mbps = super::mbps(own.delivered_bytes, seconds);
             own.throughput_mbps = super::mbps(own.received_bytes, seconds);
+        }
+        for (index, own) in self.requests.iter_mut_enumerated() {
+            own.open_between(before.map(|before| &before.requests[index]), &until.requests[index]);
         }
         for (index, own) in self.ports.iter_mut_enumerated() {
             let cell_s = network.aal5.cell.bits() as f64 / network.links[index].rate.bits_per_second as f64;
@@ -37,8 +42,16 @@ impl RunResult {
             own.count_between(before.map(|before| &before.abr[index]), &until.abr[index]);
         }
         self.cells.count_between(before.map(|before| &before.cells), &until.cells);
-        let Rates { efficiency, fairness, fairness_max_min, goodput_mbps } = Rates::of(network, &self.flows);
+        let Rates { efficiency, fairness, fairness_max_min, goodput_mbps } =
+            Rates::of(network, &self.flows, &self.requests, seconds);
         Self { efficiency, fairness, fairness_max_min, goodput_mbps, ..self }
+    }
+
+    /// Drops the records of requests. The numbers of requests are enough for the bounds of the measuring window.
+    #[must_use]
+    pub(crate) fn without_records(mut self) -> Self {
+        self.requests.iter_mut().for_each(|group| group.records = Vec::new());
+        self
     }
 
     /// Restricts the result to the measuring window between two snapshots, unless the window is the whole run.
@@ -48,7 +61,7 @@ impl RunResult {
             (None, None) => self,
             (before, Some(until)) => self.over(before.as_ref(), &until, network),
             (before, None) => {
-                let until = self.clone();
+                let until = self.clone().without_records();
                 self.over(before.as_ref(), &until, network)
             }
         }
@@ -66,6 +79,30 @@ impl RunResult {
         self.abr.iter_mut().zip(&other.abr).for_each(|(own, other)| own.combine(other, add));
         self.cells.combine(&other.cells, add);
     }
+}
+
+impl GroupResult {
+    /// Restricts the records to requests that opened between two instants, and the bytes to this time.
+    fn open_between(&mut self, before: Option<&Self>, until: &Self) {
+        let counts = |group: &Self| [group.opened, group.queries.len() as u64];
+        let [requests, queries] = before.map_or([0; 2], counts);
+        let [last_request, last_query] = counts(until);
+        let number = |number: u64| u32::try_from(number).expect("numbers of requests and queries have 32 bits");
+        restrict(&mut self.records, number(requests), number(last_request));
+        restrict(&mut self.queries, number(queries), number(last_query));
+        self.first += number(requests);
+        self.first_query += number(queries);
+        self.opened = self.records.len() as u64;
+        self.completed = self.records.iter().filter(|record| record.completed().is_some()).count() as u64;
+        self.count_between(before, until);
+    }
+}
+
+/// Keeps the items from one number to another.
+fn restrict<T>(items: &mut Vec<T>, from: u32, to: u32) {
+    items.truncate(to as usize);
+    items.drain(..from as usize);
+    items.shrink_to_fit();
 }
 
 /// Combines each counter of a record with the same counter of another record.
@@ -110,6 +147,7 @@ counters!(
     counters.discarded_frames,
     counters.cut_frames,
 );
+counters!(GroupResult: delivered_bytes, bottleneck_bytes);
 counters!(QueueResult: counters.entered, counters.refused, counters.pushed_out, counters.pauses);
 counters!(
     ContractResult:

@@ -3,8 +3,8 @@
 //! Source: `docs/mechanisms.md` section 3; Jacobson 1988; RFC 793, 1122, 7323. The modules are [`sender`],
 //! [`receiver`], [`rtt`] (the estimator), [`timers`] (the coarse clock), `congestion/` (growth and reduction of the
 //! window), `recovery/` (reactions to loss), [`scoreboard`] (selective acknowledgements), [`sequence`] (32-bit sequence
-//! numbers) and [`WindowLoss`] (deliberate losses). The connection is already open, the application always has data to
-//! send, and only full segments are sent.
+//! numbers) and [`WindowLoss`] (deliberate losses). The connections of flows are already open; those of requests may open
+//! with a handshake. The application always has data to send, and only full segments are sent.
 
 pub mod congestion;
 mod options;

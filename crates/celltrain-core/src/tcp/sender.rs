@@ -1,9 +1,11 @@
 //! The sending end: windows, segment selection, the retransmission and persist timers, and pacing.
 //!
-//! Source: `docs/mechanisms.md` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows.
+//! Source: `docs/mechanisms.md` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows; RFC
+//! 6298 and RFC 5681 (3.1) for the handshake.
 //! Independent of the engine: the caller reports events and requests segments.
 //! Departures: a window probe carries one byte; every other segment is full, even the last of a file. A loss
 //! reduces the window even if a mark has reduced it in the same window of data (RFC 3168, 6.1.2, has one reduction).
+//! After a repeated SYN, the first data has the timeout to which the SYN backed off (RFC 6298, 5.7, has 3 s).
 
 use super::congestion::Windows;
 use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, Timer};
@@ -85,6 +87,8 @@ enum Pending {
     Resend,
     /// One byte, to probe a closed window.
     Probe,
+    /// None: the SYN has not been acknowledged.
+    Opening,
 }
 
 /// The one segment being timed: the acknowledgement that ends it, the ticks counted so far (from 1), and its send time.
@@ -194,6 +198,31 @@ impl Sender {
     #[must_use]
     pub fn of_bytes(self, bytes: u64) -> Self {
         Self { end: bytes, ..self }
+    }
+
+    /// Opens the connection with a SYN, which the caller sends. No data leaves before [`Sender::on_opened`].
+    pub fn open(&mut self, now: Time) {
+        self.pending = Pending::Opening;
+        self.timing = Some(Timing { until: 0, ticks: 1, sent: now });
+        match &mut self.timer {
+            RetransmissionTimer::Common(timer) => timer.start(self.rtt.rto()),
+            RetransmissionTimer::PerSegment(timers) => timers.start(Segment { seq: 0, len: self.mss }, false),
+        }
+    }
+
+    /// Returns whether the SYN has not been acknowledged.
+    pub fn is_opening(&self) -> bool {
+        self.pending == Pending::Opening
+    }
+
+    /// Processes the acknowledgement of the SYN. It gives the first round-trip sample unless the SYN was repeated.
+    pub fn on_opened(&mut self, now: Time) {
+        if let Some(timing) = self.timing.take() {
+            self.rtt.sample(timing.ticks);
+            self.windows.on_round_trip(now - timing.sent);
+        }
+        self.timer.stop();
+        self.pending = Pending::Nothing;
     }
 
     /// Adds `bytes` to the data to send, rounded up to full segments.
@@ -390,6 +419,7 @@ impl Sender {
                 self.pending = Pending::Nothing;
                 return Some(self.probe());
             }
+            Pending::Opening => return None,
             Pending::Resend => Some(Choice::Hole(self.snd_una)).filter(|_| !self.windows.closed()),
             Pending::Nothing => {
                 self.cause = Cause::Hole;
@@ -579,6 +609,17 @@ impl Sender {
         self.rtt.on_timeout();
         if self.backoff == Backoff::Double {
             self.rtt.back_off();
+        }
+        if self.pending == Pending::Opening {
+            // RFC 5681 (3.1): after a lost SYN, or SYN and ACK, the initial window is one segment.
+            self.windows.cwnd = 1.0;
+            self.timing = (self.sampling == RttSampling::IncludeRetransmissions).then_some(Timing {
+                until: 0,
+                ticks: 0,
+                sent: now,
+            });
+            self.restart_timer();
+            return;
         }
         self.tell_control(now);
         self.windows.on_timeout(self.outstanding());

@@ -1,9 +1,12 @@
 //! Columns of events: their meaning, and the values in a block of rows.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use celltrain_core::index::{FlowIndex, LinkIndex, MergeIndex, VcIndex};
+use celltrain_core::requests::GroupIndex;
 use celltrain_core::units::CELL_BITS;
+use typed_index_collections::TiVec;
 
 use super::Kind;
 
@@ -23,8 +26,8 @@ pub struct Column<E: 'static> {
 pub enum Accessor<E: 'static> {
     /// The instant, in seconds.
     Time,
-    /// A flow's name, looked up by index.
-    Flow(fn(&Row<E>) -> Option<FlowIndex>),
+    /// The name of a connection: a flow's, looked up by index, or a request's.
+    Flow(fn(&Row<E>) -> Option<ConnectionName>),
     /// A VC's name, looked up by index.
     Vc(fn(&Row<E>) -> Option<VcIndex>),
     /// The name of a VC at a port: its own, or the name of the VC into which it has merged.
@@ -54,15 +57,24 @@ pub enum PortVc {
     Merged(MergeIndex),
 }
 
+/// Name of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ConnectionName {
+    /// The name of a flow.
+    Flow(FlowIndex),
+    /// The name of a group and the number of a request in it, such as `web7`.
+    Request(GroupIndex, u32),
+}
+
 /// An event with derived values.
 pub struct Row<E> {
     /// The event.
     pub event: E,
     /// Its instant, in seconds.
     pub time_s: f64,
-    /// The flow of the event or of its VC.
-    pub flow: Option<FlowIndex>,
-    /// Tick of the flow's retransmission clock, in seconds.
+    /// The connection of the event, or the flow of its VC.
+    pub flow: Option<ConnectionName>,
+    /// Tick of the connection's retransmission clock, in seconds.
     pub tick_s: f64,
     /// Number of the frame or RM cell within its VC, without the bits that identify the branch of a merge.
     pub number: u32,
@@ -115,6 +127,8 @@ pub struct Block {
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) flows: Arc<[String]>,
+    /// Names of groups of requests.
+    pub(super) groups: TiVec<GroupIndex, String>,
     pub(super) vcs: Arc<[String]>,
     /// Names of VCs, then names of merges.
     pub(super) port_vcs: Arc<[String]>,
@@ -141,8 +155,39 @@ enum Filling {
     Numbers(Vec<f64>),
     Counts(Vec<i64>),
     Names(Vec<i32>),
+    /// Flows by index; requests by their index in the block's list, from -2 downwards.
+    Connections(Vec<i32>, BlockRequests),
     Words(Vec<i32>, Vec<&'static str>),
     Flags(Vec<i8>),
+}
+
+/// The requests that occur in a block. Their names are not kept longer, because a run can have millions of requests.
+#[derive(Default)]
+struct BlockRequests {
+    places: BTreeMap<(GroupIndex, u32), i32>,
+    list: Vec<(GroupIndex, u32)>,
+}
+
+impl BlockRequests {
+    /// Returns the value that stands for a request until the block is complete.
+    fn value(&mut self, group: GroupIndex, number: u32) -> i32 {
+        let place = *self.places.entry((group, number)).or_insert_with(|| {
+            self.list.push((group, number));
+            i32::try_from(self.list.len() - 1).expect("a block has fewer rows than 2^31")
+        });
+        -2 - place
+    }
+
+    /// Returns the values as indices into a list of names: those of flows, then those of the block's requests.
+    fn resolve(self, values: Vec<i32>, names: &Names) -> Values {
+        if self.list.is_empty() {
+            return Values::Words(values, Arc::clone(&names.flows));
+        }
+        let first = i32::try_from(names.flows.len()).expect("a network has fewer parts than 2^31");
+        let values = values.into_iter().map(|value| if value < -1 { first - 2 - value } else { value }).collect();
+        let requests = self.list.iter().map(|&(group, number)| format!("{}{number}", names.groups[group]));
+        Values::Words(values, names.flows.iter().cloned().chain(requests).collect())
+    }
 }
 
 /// Number of rows per block. A block takes a few megabytes.
@@ -192,9 +237,8 @@ impl<E> Column<E> {
             Accessor::Time | Accessor::Number(_) | Accessor::Rate(_) => Filling::Numbers(Vec::new()),
             Accessor::Count(_) => Filling::Counts(Vec::new()),
             Accessor::Flag(_) => Filling::Flags(Vec::new()),
-            Accessor::Flow(_) | Accessor::Vc(_) | Accessor::PortVc(_) | Accessor::Port(_) | Accessor::Pool(_) => {
-                Filling::Names(Vec::new())
-            }
+            Accessor::Flow(_) => Filling::Connections(Vec::new(), BlockRequests::default()),
+            Accessor::Vc(_) | Accessor::PortVc(_) | Accessor::Port(_) | Accessor::Pool(_) => Filling::Names(Vec::new()),
             Accessor::Word(_) => Filling::Words(Vec::new(), Vec::new()),
         }
     }
@@ -216,8 +260,12 @@ impl<E> Column<E> {
             (Filling::Flags(into), Accessor::Flag(of)) => {
                 into.extend(rows.iter().map(|row| of(row).map_or(-1, i8::from)));
             }
-            (Filling::Names(into), Accessor::Flow(of)) => {
-                into.extend(rows.iter().map(|row| of(row).map_or(-1, |flow| place(flow.number()))));
+            (Filling::Connections(into, requests), Accessor::Flow(of)) => {
+                into.extend(rows.iter().map(|row| match of(row) {
+                    None => -1,
+                    Some(ConnectionName::Flow(flow)) => place(flow.number()),
+                    Some(ConnectionName::Request(group, number)) => requests.value(group, number),
+                }));
             }
             (Filling::Names(into), Accessor::Vc(of)) => {
                 into.extend(rows.iter().map(|row| of(row).map_or(-1, |vc| place(vc.number()))));
@@ -248,9 +296,9 @@ impl<E> Column<E> {
             Filling::Counts(values) => Values::Counts(values),
             Filling::Flags(values) => Values::Flags(values),
             Filling::Words(values, words) => Values::Words(values, words.iter().map(|&word| word.to_owned()).collect()),
+            Filling::Connections(values, requests) => requests.resolve(values, names),
             Filling::Names(values) => {
                 let names = match self.value {
-                    Accessor::Flow(_) => &names.flows,
                     Accessor::Vc(_) => &names.vcs,
                     Accessor::PortVc(_) => &names.port_vcs,
                     Accessor::Pool(_) => &names.pools,

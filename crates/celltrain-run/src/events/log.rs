@@ -1,21 +1,26 @@
 //! The probe that records events.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use typed_index_collections::{TiVec, ti_vec};
 
 use celltrain_core::cell::FrameNumber;
-use celltrain_core::events::{CellEvent, Event, FrameEvent, MemoryStep, Observer, RateEvent, SegmentEvent, TimerEvent};
+use celltrain_core::events::{
+    CellEvent, Event, FrameEvent, MemoryStep, Observer, RateEvent, RequestEvent, RequestStep, SegmentEvent, TimerEvent,
+};
 use celltrain_core::index::{FlowIndex, LinkIndex, MemoryIndex, MergeIndex, VcIndex};
 use celltrain_core::memory::{QueueConfig, QueueIndex};
 use celltrain_core::network::Network;
 use celltrain_core::probe::Probe;
+use celltrain_core::requests::GroupIndex;
+use celltrain_core::tcp::TcpConfig;
 use celltrain_core::units::{Clock, Time};
 
 use celltrain_capture::selection::{Selected, Wrong};
 
 use super::choice::Choice;
-use super::columns::{Block, Names, PortVc, Row, Rows};
+use super::columns::{Block, ConnectionName, Names, PortVc, Row, Rows};
 use super::places::Places;
 use super::tables::{CELLS, FRAMES, InPool, MEMORIES, RATES, SEGMENTS, TIMERS};
 use super::{KINDS, Kind};
@@ -29,6 +34,10 @@ pub struct Log<'a> {
     clock: Clock,
     /// For each flow, the tick of its retransmission clock, in seconds.
     ticks: TiVec<FlowIndex, f64>,
+    /// For each group of requests, the tick of its retransmission clocks, in seconds.
+    group_ticks: TiVec<GroupIndex, f64>,
+    /// The open connections of requests: group and number in it.
+    requests: BTreeMap<FlowIndex, (GroupIndex, u32)>,
     /// By VC: its flow.
     flow_of: TiVec<VcIndex, Option<FlowIndex>>,
     /// For each VC that merges, the merge and the links after it.
@@ -58,6 +67,7 @@ impl<'a> Log<'a> {
         let list = |names: &mut dyn Iterator<Item = &String>| -> Arc<[String]> { names.cloned().collect() };
         let names = Names {
             flows: list(&mut network.flows.iter().map(|flow| &flow.name)),
+            groups: network.requests.groups.iter().map(|group| group.name.clone()).collect(),
             vcs: list(&mut network.vcs.iter().map(|vc| &vc.name)),
             port_vcs: list(
                 &mut network.vcs.iter().map(|vc| &vc.name).chain(network.merges.iter().map(|merge| &merge.name)),
@@ -85,11 +95,11 @@ impl<'a> Log<'a> {
                 flow_of[vc].get_or_insert(number);
             }
         }
-        let seconds = |flow: &celltrain_core::network::Flow| {
-            flow.tcp.options().timer_granularity.picoseconds as f64 / PICOSECONDS_PER_SECOND
-        };
+        let seconds = |tcp: &TcpConfig| tcp.options().timer_granularity.picoseconds as f64 / PICOSECONDS_PER_SECOND;
         Ok(Self {
-            ticks: network.flows.iter().map(seconds).collect(),
+            ticks: network.flows.iter().map(|flow| seconds(&flow.tcp)).collect(),
+            group_ticks: network.requests.groups.iter().map(|group| seconds(&group.tcp)).collect(),
+            requests: BTreeMap::new(),
             clock: network.clock(),
             flow_of,
             merged: merged.collect(),
@@ -137,7 +147,14 @@ impl<'a> Log<'a> {
     }
 
     fn row<E>(&self, now: Time, event: E, flow: Option<FlowIndex>) -> Row<E> {
-        let tick_s = flow.map_or(0.0, |flow| self.ticks[flow]);
+        let (flow, tick_s) = match (flow, flow.and_then(|flow| self.ticks.get(flow))) {
+            (Some(flow), Some(&tick_s)) => (Some(ConnectionName::Flow(flow)), tick_s),
+            (Some(flow), None) => {
+                let (group, number) = self.requests[&flow];
+                (Some(ConnectionName::Request(group, number)), self.group_ticks[group])
+            }
+            (None, _) => (None, 0.0),
+        };
         Row { event, time_s: self.clock.seconds(now), flow, tick_s, number: 0, port_vc: None, index: None }
     }
 
@@ -171,18 +188,25 @@ impl Observer for Log<'_> {
             }
             _ => None,
         };
+        if let Event::Request(RequestEvent { flow, step }) = event {
+            match step {
+                RequestStep::Opened { group, number, .. } => drop(self.requests.insert(flow, (group, number))),
+                RequestStep::Closed => drop(self.requests.remove(&flow)),
+                RequestStep::Completed => {}
+            }
+        }
         let [from, to] = self.chosen.window;
         if now < from || now >= to || self.has_failed {
             return;
         }
         let has = |kind: Kind| self.kinds[kind as usize];
         let block = match event {
-            Event::Segment(event) if has(Kind::Segments) && self.chosen.flows[event.flow] => {
+            Event::Segment(event) if has(Kind::Segments) && self.chosen.keeps(event.flow) => {
                 let number = self.number(event.vc, event.frame);
                 let row = Row { number, ..self.row(now, event, Some(event.flow)) };
                 self.segments.push(row, &self.names)
             }
-            Event::Timer(event) if has(Kind::Timers) && self.chosen.flows[event.flow] => {
+            Event::Timer(event) if has(Kind::Timers) && self.chosen.keeps(event.flow) => {
                 let row = self.row(now, event, Some(event.flow));
                 self.timers.push(row, &self.names)
             }

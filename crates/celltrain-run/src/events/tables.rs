@@ -3,8 +3,8 @@
 use std::ops::Deref;
 
 use celltrain_core::events::{
-    AckKind, ArrivalKind, CellEvent, CellStep, EcnBits, FrameEvent, FrameStep, Judged, MemoryEvent, MemoryRefusal,
-    MemoryStep, RateEvent, Rule, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
+    AckKind, ArrivalKind, CellEvent, CellStep, EcnBits, FrameEvent, FrameStep, HandshakeStep, Judged, MemoryEvent,
+    MemoryRefusal, MemoryStep, RateEvent, Rule, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
 };
 use celltrain_core::memory::Side;
 use celltrain_core::tcp::sender::Cause;
@@ -28,13 +28,18 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
     column(
         "event",
         "",
-        "sent, retransmitted, arrived (at the receiver), ack_sent, acknowledged (the ACK is at the sender)",
+        "sent, retransmitted, arrived (at the receiver), ack_sent, acknowledged (the ACK is at the sender); of requests \
+         also syn_sent, syn_arrived, syn_ack_sent, syn_ack_arrived",
         Word(|row| match row.event.step {
             SegmentStep::Sent { .. } => "sent",
             SegmentStep::Retransmitted { .. } => "retransmitted",
             SegmentStep::Arrived { .. } => "arrived",
             SegmentStep::AckSent { .. } => "ack_sent",
             SegmentStep::Acknowledged { .. } => "acknowledged",
+            SegmentStep::Handshake(HandshakeStep::SynSent { .. }) => "syn_sent",
+            SegmentStep::Handshake(HandshakeStep::SynArrived) => "syn_arrived",
+            SegmentStep::Handshake(HandshakeStep::SynAckSent) => "syn_ack_sent",
+            SegmentStep::Handshake(HandshakeStep::SynAckArrived) => "syn_ack_arrived",
         }),
     ),
     column(
@@ -44,7 +49,8 @@ pub const SEGMENTS: &[Column<SegmentEvent>] = &[
          brought to whom it arrived at",
         Word(|row| match row.event.step {
             SegmentStep::Sent { is_probe: true, .. } => "window probe",
-            SegmentStep::Sent { .. } | SegmentStep::AckSent { .. } => "",
+            SegmentStep::Handshake(HandshakeStep::SynSent { is_repeated: true }) => "timeout",
+            SegmentStep::Sent { .. } | SegmentStep::AckSent { .. } | SegmentStep::Handshake(_) => "",
             SegmentStep::Retransmitted { cause, .. } => match cause {
                 Cause::Timeout => "timeout",
                 Cause::DuplicateAcks => "third duplicate ACK",
@@ -130,14 +136,17 @@ fn segment(event: &SegmentEvent) -> Option<Segment> {
         SegmentStep::Sent { segment, .. }
         | SegmentStep::Retransmitted { segment, .. }
         | SegmentStep::Arrived { segment, .. } => Some(segment),
-        SegmentStep::AckSent { .. } | SegmentStep::Acknowledged { .. } => None,
+        SegmentStep::AckSent { .. } | SegmentStep::Acknowledged { .. } | SegmentStep::Handshake(_) => None,
     }
 }
 
 fn ack(event: &SegmentEvent) -> Option<Ack> {
     match event.step {
         SegmentStep::AckSent { ack, .. } | SegmentStep::Acknowledged { ack, .. } => Some(ack),
-        SegmentStep::Sent { .. } | SegmentStep::Retransmitted { .. } | SegmentStep::Arrived { .. } => None,
+        SegmentStep::Sent { .. }
+        | SegmentStep::Retransmitted { .. }
+        | SegmentStep::Arrived { .. }
+        | SegmentStep::Handshake(_) => None,
     }
 }
 

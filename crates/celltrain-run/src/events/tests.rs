@@ -2,6 +2,8 @@ use std::collections::BTreeSet;
 
 use celltrain_core::engine::Engine;
 use celltrain_core::network::Network;
+use celltrain_core::requests::{Arrivals, Opening, Pair, PairIndex, PairOrder, RequestGroup, Sizes};
+use celltrain_core::units::{Bytes, Duration};
 use celltrain_scenario::{build, read_toml};
 
 use super::{Block, Choice, KINDS, Kind, Log, Values, Wrong, described};
@@ -22,13 +24,17 @@ fn choice(kinds: &[&str], of: [Option<&[&str]>; 3], window: Option<&str>) -> Res
 
 /// Returns the blocks recorded in a run of the reference engine, which reports all events.
 fn kept(choice: &Choice) -> Vec<Block> {
-    let (network, mut blocks) = (network(), Vec::new());
+    kept_of(&network(), choice)
+}
+
+fn kept_of(network: &Network, choice: &Choice) -> Vec<Block> {
+    let mut blocks = Vec::new();
     let mut sink = |block| {
         blocks.push(block);
         true
     };
-    let mut log = Log::new(choice, &network, &mut sink).expect("what is chosen is there");
-    Engine::Reference.run(&network, &mut log, |_| true).expect("nobody stops it");
+    let mut log = Log::new(choice, network, &mut sink).expect("what is chosen is there");
+    Engine::Reference.run(network, &mut log, |_| true).expect("nobody stops it");
     log.finish();
     blocks
 }
@@ -145,4 +151,44 @@ fn a_choice_is_refused_in_words() {
     assert!(there([None, None, Some(&["tcp9"][..])]).starts_with(
         "flows = \"tcp9\" is not a flow of this network; did you mean tcp1? (choose from tcp1, tcp2, tcp3)"
     ));
+}
+
+/// Returns the network with a group of requests on the VCs of its first flow.
+fn with_requests() -> Network {
+    let mut network = network();
+    let flow = network.flows.raw[0].clone();
+    let (from, to) = (network.source(flow.data_vc), network.destination(flow.data_vc));
+    let [there, back] = [0, 1].map(PairIndex::new);
+    network.requests.pairs.push(Pair { from, to, vcs: vec![flow.data_vc], back });
+    network.requests.pairs.push(Pair { from: to, to: from, vcs: vec![flow.ack_vc], back: there });
+    network.requests.groups.push(RequestGroup {
+        name: "web".into(),
+        tcp: flow.tcp,
+        opening: Opening::Handshake,
+        arrivals: Arrivals::Poisson {
+            mean: Duration::from_milliseconds(1),
+            sizes: Sizes::constant(Bytes { bytes: 1000 }),
+            pairs: vec![there],
+            order: PairOrder::Random,
+        },
+    });
+    network
+}
+
+#[test]
+fn requests_are_named_by_group_and_number() {
+    let network = with_requests();
+    let opened = Engine::Reference.run_to_end(&network).requests.raw[0].opened;
+    assert!(opened > 5, "{opened}");
+    let blocks = kept_of(&network, &choice(&["segments", "timers"], [None; 3], None).expect("it is right"));
+    let expected: BTreeSet<String> = (0..opened).map(|number| format!("web{number}")).collect();
+    for kind in [Kind::Segments, Kind::Timers] {
+        let named: BTreeSet<String> =
+            words(of_kind(&blocks, kind), 1).into_iter().filter(|name| name.starts_with("web")).collect();
+        assert_eq!(named, expected, "each sends a SYN, and its timer starts");
+    }
+    let steps = words(of_kind(&blocks, Kind::Segments), 2);
+    assert!(["syn_sent", "syn_arrived", "syn_ack_sent", "syn_ack_arrived"].iter().all(|step| steps.contains(*step)));
+    let blocks = kept_of(&network, &choice(&["segments"], [None, None, Some(&["tcp1"])], None).expect("it is right"));
+    assert_eq!(words(of_kind(&blocks, Kind::Segments), 1), ["tcp1".to_owned()].into(), "a flow is chosen");
 }

@@ -7,6 +7,7 @@
 
 use celltrain_core::index::LinkIndex;
 use celltrain_core::network::{Flow, Network};
+use celltrain_core::requests::{Arrivals, RequestGroup};
 use celltrain_scenario::Size;
 
 /// Memory estimates of a run, and the numbers they are based on.
@@ -39,7 +40,8 @@ impl MemoryEstimate {
         let hops: usize = network.vcs.iter().map(|vc| vc.path.len()).sum();
         let of_records = Self::of_numbers(nodes as u64, links as u64, flows as u64, [vcs as u64, hops as u64]);
         let frames = network.flows.iter().map(|flow| window(network, flow)).fold(0, u64::saturating_add);
-        Self { likely: of_records.likely.saturating_add(frames.saturating_mul(FRAME)), ..of_records }
+        let in_flight = frames.saturating_mul(FRAME).saturating_add(requests(network).saturating_mul(REQUEST));
+        Self { likely: of_records.likely.saturating_add(in_flight), ..of_records }
     }
 
     fn of_numbers(nodes: u64, links: u64, flows: u64, [vcs, hops]: [u64; 2]) -> Self {
@@ -84,6 +86,18 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     options.window_segments().min(file).min(sent.ceil() as u64)
 }
 
+/// Returns the mean number of requests in a run.
+fn requests(network: &Network) -> u64 {
+    let number = |group: &RequestGroup| {
+        let (interval, each) = match group.arrivals {
+            Arrivals::Poisson { mean, .. } => (mean, 1),
+            Arrivals::Incast { interval, senders, .. } => (interval, u64::from(senders)),
+        };
+        (network.duration.picoseconds / interval.picoseconds.max(1)).saturating_mul(each)
+    };
+    network.requests.groups.iter().map(number).fold(0, u64::saturating_add)
+}
+
 /// Formats bytes with a unit, such as 1.5 GiB.
 fn in_units(bytes: u64) -> String {
     let (whole, unit) = if bytes >= 1 << 30 { (1u64 << 30, "GiB") } else { (1 << 20, "MiB") };
@@ -102,6 +116,8 @@ const VC: u64 = 250;
 const HOP: u64 = 60;
 /// Ratio of the memory before anything is in flight to the lower bound. At most 3.3 was measured, in networks with ABR.
 const LARGEST: u64 = 4;
+/// A request: its record, in a list whose capacity has doubled, and in the results.
+const REQUEST: u64 = 150;
 /// A frame in flight, in lists whose capacity has doubled.
 const FRAME: u64 = 150;
 

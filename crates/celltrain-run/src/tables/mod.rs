@@ -11,6 +11,7 @@ mod flow;
 mod memory;
 mod port;
 mod queue;
+mod request;
 mod run;
 
 pub use abr::ABR;
@@ -19,6 +20,7 @@ pub use flow::FLOW;
 pub use memory::MEMORY;
 pub use port::PORT;
 pub use queue::QUEUE;
+pub use request::REQUEST;
 pub use run::{EndedRun, RUN};
 
 /// Version of the answer's format. It increases when a key moves or changes its meaning, not when a key is added.
@@ -34,6 +36,7 @@ pub fn described_all() -> Value {
         "abr": described(ABR),
         "memories": described(MEMORY),
         "queues": described(QUEUE),
+        "requests": described(REQUEST),
         "series": series::described(),
         "format": FORMAT,
         "events": events::described(),

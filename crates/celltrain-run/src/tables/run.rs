@@ -4,6 +4,7 @@ use celltrain_core::engine::Engine;
 use celltrain_core::metrics::RunResult;
 
 use crate::measure::Measure;
+use crate::requests::GroupMeasures;
 
 /// A finished run and its settings.
 pub struct EndedRun {
@@ -19,12 +20,14 @@ pub struct EndedRun {
     pub engine_seconds: f64,
     /// Measured results.
     pub result: RunResult,
+    /// Measures of groups of requests.
+    pub requests: Vec<GroupMeasures>,
     /// Fingerprint of the result as 16 hex digits.
     fingerprint: String,
 }
 
 impl EndedRun {
-    /// Creates a finished run from its result.
+    /// Creates a finished run from its result, without measures of requests.
     pub fn new(
         scenario: String,
         seed: u64,
@@ -34,7 +37,7 @@ impl EndedRun {
         result: RunResult,
     ) -> Self {
         let fingerprint = result.fingerprint.to_string();
-        Self { scenario, seed, engine, bottleneck, engine_seconds, result, fingerprint }
+        Self { scenario, seed, engine, bottleneck, engine_seconds, result, requests: Vec::new(), fingerprint }
     }
 }
 

@@ -18,6 +18,7 @@ use super::any;
 use super::traffic::frame_cells;
 use crate::build::ResolvedScenario;
 use crate::hints::{closest, did_you_mean, hint};
+use crate::requests::longest_frames;
 use crate::scenario::PortConfig;
 use crate::scope::Scope;
 use crate::tables::matches;
@@ -76,6 +77,13 @@ fn largest_frames(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, u32> {
             for &link in path {
                 largest[link] = cells.max(largest[link]);
             }
+        }
+    }
+    let ResolvedScenario { scenario, channels, requests, .. } = resolved;
+    let of_requests = longest_frames(requests, channels.vcs.len(), &scenario.framing());
+    for (vc, cells) in channels.vcs.iter().zip(of_requests).filter(|(_, cells)| *cells > 0) {
+        for &link in &vc.path {
+            largest[link] = cells.max(largest[link]);
         }
     }
     largest
@@ -181,7 +189,7 @@ fn without_table(
 /// Returns, for each link, whether its port needs a table even without ABR VCs.
 #[expect(clippy::arithmetic_side_effects, reason = "counts of flows in memory, of which a network has 10^7 at most")]
 fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
-    let ResolvedScenario { scenario, layout, .. } = resolved;
+    let ResolvedScenario { scenario, layout, channels, .. } = resolved;
     let links = layout.graph.links.len();
     let congests = scenario.topology.config().congests();
     let mut is_one: TiVec<LinkIndex, bool> = ti_vec![congests == Congests::Everywhere; links];
@@ -193,6 +201,12 @@ fn congesting(resolved: &ResolvedScenario<'_>) -> TiVec<LinkIndex, bool> {
                 crossing[link] += 1;
                 is_one[link] |= crossing[link] > 1;
             }
+        }
+    }
+    // Requests of many connections share a VC.
+    for &vc in resolved.requests.pairs.iter().flat_map(|pair| &pair.vcs) {
+        for &link in &channels.vcs[vc].path {
+            is_one[link] = true;
         }
     }
     is_one

@@ -15,7 +15,8 @@ use crate::build::ResolvedScenario;
 use crate::document::join;
 use crate::fault::Warning;
 use crate::hints::{did_you_mean, hint};
-use crate::limits::{MAX_DURATION, MAX_RATE, MIN_RATE};
+use crate::limits::{MAX_DURATION, MAX_FILE, MAX_RATE, MIN_RATE};
+use crate::requests::Table;
 use crate::scenario::{FlowOptions, Scenario};
 use crate::scope::Scope;
 use crate::topology::Route;
@@ -24,8 +25,6 @@ use crate::topology::Route;
 const MAX_SDU: u64 = 65_535;
 /// 65535 bytes minus 28 bytes of headers (RFC 768, RFC 791).
 const MAX_PACKET: u64 = 65_507;
-/// Almost two years at OC-3.
-const MAX_FILE: u64 = 1 << 50;
 /// A shorter time is probably a mistake in the unit.
 const MIN_BURST: Duration = Duration::from_microseconds(1);
 
@@ -63,7 +62,9 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     }
     file_size(scenario, root);
     window(scenario, root);
-    let about_frames = |key: &str| ["tcp.", "aal5.", "cell.", "flow."].iter().any(|table| key.starts_with(table));
+    let about_frames = |key: &str| {
+        ["tcp.", "aal5.", "cell.", "flow.", "requests.", "incast."].iter().any(|table| key.starts_with(table))
+    };
     let frames_are_sound = !root.found().iter().any(|fault| about_frames(&fault.key));
     if frames_are_sound {
         each_tcp(scenario, root, |tcp, scope| frames(tcp, scenario, scope));
@@ -71,12 +72,17 @@ pub(super) fn check(scenario: &Scenario, root: &mut Scope<'_>) -> bool {
     frames_are_sound
 }
 
-/// Calls `check` for the common TCP and for the TCPs of individual flows.
+/// Calls `check` for the common TCP, and for the TCPs of individual flows and of requests.
 fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&TcpConfig, &mut Scope<'_>)) {
     check(&scenario.tcp, &mut root.at("tcp").at(scenario.tcp.name()));
     for (name, options) in &scenario.flow {
         if let Some(tcp) = &options.tcp {
             check(tcp, &mut root.at("flow").at(name).at("tcp").at(tcp.name()));
+        }
+    }
+    for (kind, name, table) in Table::all(scenario) {
+        if let Some(tcp) = table.tcp() {
+            check(tcp, &mut root.at(kind).at(name).at("tcp").at(tcp.name()));
         }
     }
 }
@@ -280,16 +286,36 @@ pub(super) fn timeouts(
         };
         let key = join(&join(&table, tcp.name()), setting);
         if keys.insert(key.clone()) {
-            warnings.push(Warning {
-                key,
-                message: format!(
-                    "retransmission timeouts of {timeout} are shorter than the {:.3}us that a segment takes on {}: {} sends \
-                     segments again before they have left, and its host's queue grows until an acknowledgement arrives. Raise \
-                     minimum_rto and maximum_rto.",
-                    sending * 1e6, link.name, route.name
-                ),
-            });
+            warnings.push(too_short(key, (timeout, sending), &link.name, &route.name));
+        }
+    }
+    for group in &resolved.requests.groups {
+        token.tick(group.pairs().count())?;
+        let options = group.tcp.options();
+        let (timeout, setting) = options.repeated_timeout();
+        let vcs = group.pairs().flat_map(|pair| &resolved.requests.pairs[pair].vcs);
+        let first = vcs.map(|&vc| &layout.graph.links[resolved.channels.vcs[vc].path[0]]);
+        let Some(link) = first.min_by_key(|link| link.rate) else { continue };
+        let cells = scenario.framing().segment_cells(options.mss.bytes);
+        let bits = scenario.cell.format().bits().saturating_mul(u64::from(cells)) as f64;
+        let sending = bits / link.rate.bits_per_second as f64;
+        let own = Table::all(scenario).find(|(_, name, table)| *name == group.name && table.tcp().is_some());
+        let table = own.map_or("tcp".to_string(), |(kind, name, _)| join(&join(kind, name), "tcp"));
+        let key = join(&join(&table, group.tcp.name()), setting);
+        if timeout.seconds() < sending && keys.insert(key.clone()) {
+            warnings.push(too_short(key, (timeout, sending), &link.name, &group.name));
         }
     }
     Ok(())
+}
+
+/// Returns the warning of a timeout that is shorter than the time, in seconds, that a segment takes on a link.
+fn too_short(key: String, (timeout, sending): (Duration, f64), link: &str, sender: &str) -> Warning {
+    let message = format!(
+        "retransmission timeouts of {timeout} are shorter than the {:.3}us that a segment takes on {link}: {sender} sends \
+         segments again before they have left, and its host's queue grows until an acknowledgement arrives. Raise \
+         minimum_rto and maximum_rto.",
+        sending * 1e6
+    );
+    Warning { key, message }
 }

@@ -17,6 +17,7 @@ use celltrain_formula::names::{is_in_range, range};
 use super::traffic::frame_cells;
 use crate::build::ResolvedScenario;
 use crate::hints::{closest, did_you_mean};
+use crate::requests::longest_frames;
 use crate::scenario::VcOptions;
 use crate::scope::Scope;
 
@@ -34,7 +35,7 @@ pub(super) fn check(
     if scenario.vc.is_empty() {
         return Ok(());
     }
-    let mut longest_frame: TiVec<VcIndex, u32> = ti_vec![0; channels.vcs.len()];
+    let mut longest_frame = longest_frames(&resolved.requests, channels.vcs.len(), &scenario.framing());
     for (number, vcs) in channels.of_flow.iter_enumerated() {
         for (&vc, cells) in vcs.iter().zip(frame_cells(resolved, number)) {
             longest_frame[vc] = cells.max(longest_frame[vc]);
@@ -169,6 +170,11 @@ fn loops(
             let mut of_all = root.at("vc");
             let mut table = of_all.at(key);
             let mut scope = table.at("abr");
+            if resolved.requests.pairs.iter().any(|pair| pair.vcs.contains(&number)) {
+                let problem = "controls the rate of a VC of requests, which many connections share; leave it out";
+                scope.once(|scope| scope.refuse(problem));
+                continue;
+            }
             let Some(ack_vc) = way_back[number] else {
                 let flow = vc.name.trim_end_matches("-acks");
                 let problem = format!("is for both directions: write it for the VC of the data, [vc.{flow}.abr]");

@@ -5,10 +5,11 @@
 //! `docs/adding-a-topology.md` explains the steps.
 
 pub(crate) mod links;
-mod search;
+pub(crate) mod search;
 
 pub mod chain;
 pub mod internetwork;
+pub mod leaf_spine;
 pub mod n_source;
 pub mod network;
 pub mod star;
@@ -37,6 +38,8 @@ registry! {
         chain: Chain,
         /// Hosts around one switch: all send to one, each to its neighbour, or each to every other.
         star: Star,
+        /// Leaf switches with hosts, each connected to every spine switch; traffic is requests and incasts.
+        leaf_spine: LeafSpine,
         /// Any hosts, switches, links and flows.
         network: Network,
     }
@@ -70,6 +73,11 @@ pub trait Configure {
     /// Returns the switch ports that need a table. The others have unlimited buffers unless they have a table.
     fn congests(&self) -> Congests {
         Congests::Bottleneck
+    }
+
+    /// Reports that the topology has no flow and the scenario no other traffic.
+    fn without_flows(&self, scope: &mut Scope<'_>) {
+        scope.refuse("has no flows of its own; write a table [requests.NAME] or [incast.NAME]");
     }
 
     /// Checks properties that require a layout, and whose faults do not prevent other checks.

@@ -122,6 +122,10 @@ impl Configure for Config {
         Congests::Everywhere
     }
 
+    fn without_flows(&self, scope: &mut Scope<'_>) {
+        scope.at("flows").refuse("is empty; a run needs at least one flow");
+    }
+
     fn check_layout(&self, layout: &Layout, scope: &mut Scope<'_>) {
         check::edge_devices(layout, scope);
     }
@@ -212,7 +216,7 @@ impl Config {
                 paths[place] = nodes.windows(2).map(hop).collect();
             } else {
                 let from = index(&flow.from);
-                let search = searches.entry(only_switch(graph, &search, from).unwrap_or(from)).or_default();
+                let search = searches.entry(search.only_switch(from).unwrap_or(from)).or_default();
                 search.0.push(place);
                 search.1.push(index(&flow.to));
             }
@@ -234,13 +238,6 @@ impl Config {
         }
         Ok(Some(paths))
     }
-}
-
-/// Returns the switch of a host that has no other neighbour. All paths of such a host go through its switch, so one
-/// search serves all hosts of the switch.
-fn only_switch(graph: &Graph, search: &Search<'_>, host: NodeIndex) -> Option<NodeIndex> {
-    let &[(_, only)] = search.leaving(host) else { return None };
-    Some(only).filter(|&node| graph.nodes[node].kind == NodeKind::Switch)
 }
 
 /// Returns the link with the most connections relative to its rate. In a tie, links that leave a switch are preferred,

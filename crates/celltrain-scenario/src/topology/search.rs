@@ -51,6 +51,13 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Returns the switch of a host that has no other neighbour. All paths of such a host go through its switch, so one
+    /// search serves all hosts of the switch.
+    pub(crate) fn only_switch(&self, host: NodeIndex) -> Option<NodeIndex> {
+        let &[(_, only)] = self.leaving(host) else { return None };
+        Some(only).filter(|&node| self.graph.nodes[node].kind == NodeKind::Switch)
+    }
+
     /// Returns the links that leave a node, in order, and the nodes they lead to.
     pub(crate) fn leaving(&self, node: NodeIndex) -> &[(LinkIndex, NodeIndex)] {
         let node = usize::from(node);
@@ -109,6 +116,109 @@ impl<'a> Search<'a> {
     }
 }
 
+/// All shortest paths from one host to others through switches. Hosts and edge devices do not forward.
+#[derive(Debug)]
+pub(crate) struct EqualPaths<'a> {
+    search: Search<'a>,
+    /// For each node, the links that reach it, in order.
+    arriving: TiVec<NodeIndex, Vec<LinkIndex>>,
+    /// The node from which the last search started: the host, or its only switch.
+    root: Option<NodeIndex>,
+    /// For each node, the number of links from the root.
+    distance: TiVec<NodeIndex, Option<usize>>,
+    /// For each node, the number of shortest paths from the root.
+    ways: TiVec<NodeIndex, u64>,
+}
+
+#[expect(clippy::arithmetic_side_effects, reason = "numbers of links in memory")]
+impl<'a> EqualPaths<'a> {
+    /// Creates a search in a graph.
+    pub(crate) fn new(graph: &'a Graph) -> Self {
+        let mut arriving: TiVec<NodeIndex, Vec<LinkIndex>> = ti_vec![Vec::new(); graph.nodes.len()];
+        for (number, link) in graph.links.iter_enumerated() {
+            arriving[link.to].push(number);
+        }
+        let nodes = graph.nodes.len();
+        let (distance, ways) = (ti_vec![None; nodes], ti_vec![0; nodes]);
+        Self { search: Search::new(graph), arriving, root: None, distance, ways }
+    }
+
+    /// Searches from a host, unless the last search serves it too. Returns the number of links looked at.
+    pub(crate) fn search(&mut self, from: NodeIndex) -> usize {
+        let root = self.search.only_switch(from).unwrap_or(from);
+        if self.root.replace(root) == Some(root) {
+            return 0;
+        }
+        self.distance.iter_mut().for_each(|distance| *distance = None);
+        self.distance[root] = Some(0);
+        self.ways[root] = 1;
+        let (mut reached, mut next, mut looked_at) = (vec![root], 0, 0);
+        while let Some(&node) = reached.get(next) {
+            next += 1;
+            if !self.forwards(node) {
+                continue;
+            }
+            let here = self.distance[node].expect("it was reached") + 1;
+            for &(_, to) in self.search.leaving(node) {
+                looked_at += 1;
+                if self.search.graph.nodes[to].kind == NodeKind::EdgeDevice {
+                    continue;
+                }
+                let distance = *self.distance[to].get_or_insert_with(|| {
+                    reached.push(to);
+                    self.ways[to] = 0;
+                    here
+                });
+                if distance == here {
+                    self.ways[to] = self.ways[to].saturating_add(self.ways[node]);
+                }
+            }
+        }
+        looked_at
+    }
+
+    /// Returns the number of shortest paths to a host after a search, which is 0 if it cannot be reached.
+    pub(crate) fn count(&self, to: NodeIndex) -> u64 {
+        self.distance[to].map_or(0, |_| self.ways[to])
+    }
+
+    /// Returns all shortest paths between two hosts after a search from `from`, in the order of their links.
+    pub(crate) fn all(&self, from: NodeIndex, to: NodeIndex) -> Vec<Vec<LinkIndex>> {
+        let root = self.root.expect("called after a search");
+        let links = &self.search.graph.links;
+        // Paths are built backwards, all by one link at a time.
+        let mut paths: Vec<(NodeIndex, Vec<LinkIndex>)> = vec![(to, Vec::new())];
+        for behind in (0..self.distance[to].unwrap_or(0)).rev() {
+            for place in 0..paths.len() {
+                let is_before = |&link: &LinkIndex| {
+                    let node = links[link].from;
+                    self.distance[node] == Some(behind) && self.forwards(node)
+                };
+                let at = paths[place].0;
+                let before: Vec<LinkIndex> = self.arriving[at].iter().copied().filter(is_before).collect();
+                let (&first, others) = before.split_first().expect("it was reached over a link");
+                for &link in others {
+                    let mut path = paths[place].1.clone();
+                    path.push(link);
+                    paths.push((links[link].from, path));
+                }
+                paths[place].0 = links[first].from;
+                paths[place].1.push(first);
+            }
+        }
+        let first = (from != root).then(|| self.search.leaving(from)[0].0);
+        let whole = |(_, path): (NodeIndex, Vec<LinkIndex>)| first.into_iter().chain(path.into_iter().rev()).collect();
+        let mut paths: Vec<Vec<LinkIndex>> = paths.into_iter().map(whole).collect();
+        paths.sort_unstable();
+        paths
+    }
+
+    /// Returns whether paths continue at a node.
+    fn forwards(&self, node: NodeIndex) -> bool {
+        self.search.graph.nodes[node].kind == NodeKind::Switch || Some(node) == self.root
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use celltrain_core::units::{BitRate, Duration};
@@ -122,5 +232,51 @@ mod tests {
         graph.connect(a, b, BitRate::from_bits_per_second(1_000), Duration::default());
         graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
         assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
+    }
+    /// Two hosts at each of two switches, which three others join, one of them over a longer way.
+    fn diamond() -> Graph {
+        let mut graph = Graph::default();
+        let switches = ["s", "t", "a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Switch));
+        let hosts = ["h1", "h2", "h3", "h4"].map(|name| graph.add_node(name, NodeKind::Host));
+        let rate = BitRate::from_bits_per_second(1_000);
+        for (from, to) in [(0, 2), (2, 1), (0, 3), (3, 1), (0, 4), (4, 5), (5, 1)] {
+            graph.connect(switches[from], switches[to], rate, Duration::default());
+        }
+        for (host, switch) in hosts.into_iter().zip([0, 0, 1, 1]) {
+            graph.connect(host, switches[switch], rate, Duration::default());
+        }
+        graph
+    }
+
+    #[test]
+    fn all_paths_of_equal_length_are_found_and_longer_ones_are_not() {
+        let graph = diamond();
+        let mut paths = EqualPaths::new(&graph);
+        let node = |name: &str| graph.nodes.position(|node| node.name == name).unwrap();
+        let mut found = |from: &str, to: &str| {
+            paths.search(node(from));
+            let all = paths.all(node(from), node(to));
+            assert_eq!(all.len() as u64, paths.count(node(to)), "{from} to {to}");
+            let names = |path: &Vec<LinkIndex>| path.iter().map(|&link| graph.links[link].name.as_str()).collect();
+            all.iter().map(names).collect::<Vec<Vec<&str>>>()
+        };
+        assert_eq!(found("h1", "h3"), [["h1->s", "s->a", "a->t", "t->h3"], ["h1->s", "s->b", "b->t", "t->h3"]]);
+        assert_eq!(found("h2", "h1"), [["h2->s", "s->h1"]]);
+        assert_eq!(found("h4", "h2"), [["h4->t", "t->a", "a->s", "s->h2"], ["h4->t", "t->b", "b->s", "s->h2"]]);
+    }
+
+    #[test]
+    fn a_host_beyond_another_host_or_an_edge_device_has_no_path() {
+        let mut graph = Graph::default();
+        let rate = BitRate::from_bits_per_second(1_000);
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Host));
+        let edge = graph.add_node("e", NodeKind::EdgeDevice);
+        for (from, to) in [(a, b), (b, c), (a, edge), (edge, d)] {
+            graph.connect(from, to, rate, Duration::default());
+        }
+        let mut paths = EqualPaths::new(&graph);
+        paths.search(a);
+        assert_eq!([b, c, d].map(|host| paths.count(host)), [1, 0, 0]);
+        assert_eq!(paths.all(a, b), [vec![LinkIndex::new(0)]]);
     }
 }

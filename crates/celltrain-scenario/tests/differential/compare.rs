@@ -123,6 +123,10 @@ fn recorder(network: &Network) -> Recorder {
 
 pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<(), String> {
     same("flows", &fast.flows.raw, &reference.flows.raw)?;
+    for (fast, reference) in fast.requests.iter().zip(&reference.requests) {
+        same("requests", &fast.records, &reference.records)?;
+        same("queries", &fast.queries, &reference.queries)?;
+    }
     same("memories", &fast.memories.raw, &reference.memories.raw)?;
     same("deadlocks", fast.deadlock.as_slice(), reference.deadlock.as_slice())?;
     same("ports", &fast.ports.raw, &reference.ports.raw)?;
@@ -132,8 +136,9 @@ pub(crate) fn same_results(fast: &RunResult, reference: &RunResult) -> Result<()
     if fast != reference {
         let shown = |result: &RunResult| {
             let (flows, ports, memories) = (TiVec::new(), TiVec::new(), TiVec::new());
-            let (contracts, abr) = (Vec::new(), Vec::new());
-            format!("{:?}", RunResult { flows, ports, memories, contracts, abr, ..result.clone() })
+            let (contracts, abr, mut requests) = (Vec::new(), Vec::new(), result.requests.clone());
+            requests.iter_mut().for_each(|group| group.records.clear());
+            format!("{:?}", RunResult { flows, ports, memories, contracts, abr, requests, ..result.clone() })
         };
         return Err(format!("totals: fast {}; reference {}", shown(fast), shown(reference)));
     }
@@ -162,6 +167,21 @@ pub(crate) fn is_possible(result: &RunResult, network: &Network) -> Result<(), S
         must(found.repeated_segments == 0 || arrived > delivered + 0.9, "what comes again arrives again", found)?;
         let is_once = found.packets_sent == 0 || arrived < delivered + 0.1;
         must(is_once, "packets that nothing answers arrive once", found)?;
+    }
+    for (found, group) in result.requests.iter().zip(&network.requests.groups) {
+        let completed = found.records.iter().filter(|record| record.completed().is_some()).count() as u64;
+        must((found.opened, found.completed) == (found.records.len() as u64, completed), "a record for each", found)?;
+        for record in &found.records {
+            let (from, to) = (network.requests.pairs[record.pair].from, network.requests.pairs[record.pair].to);
+            let (data_vc, ack_vc) = (record.data_vc(&network.requests), record.ack_vc(&network.requests));
+            must((network.source(data_vc), network.destination(data_vc)) == (from, to), "data goes there", record)?;
+            must((network.source(ack_vc), network.destination(ack_vc)) == (to, from), "answers come back", record)?;
+            let segments = record.bytes.div_ceil(group.tcp.options().mss.bytes);
+            let new = u64::from(record.segments_sent - record.retransmitted_segments);
+            let is_complete = record.completed().is_some();
+            must(!is_complete || new >= segments, "what is complete was sent", record)?;
+            must(record.completed().is_none_or(|completed| completed > record.opened), "it takes time", record)?;
+        }
     }
     let names = network.vcs.iter().filter(|vc| vc.contract.is_some()).map(|vc| vc.name.as_str());
     must(names.eq(result.contracts.iter().map(|found| found.name.as_str())), "every contract", &result.contracts)?;

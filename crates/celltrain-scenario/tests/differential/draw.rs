@@ -414,6 +414,8 @@ impl Rest {
             seed: self.seed,
             vc: vcs.collect(),
             flow,
+            requests: BTreeMap::new(),
+            incast: BTreeMap::new(),
             topology: Topology::Network(network),
             tcp: self.tcp.clone(),
             port: ports.collect(),

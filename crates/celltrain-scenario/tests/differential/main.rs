@@ -10,13 +10,14 @@ mod count;
 pub(crate) mod draw;
 mod marks;
 mod memories;
+mod requests;
 mod stand;
 mod steps;
 pub(crate) mod text;
 mod watch;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::thread;
 
 use celltrain_core::engine::Engine;
@@ -218,6 +219,53 @@ fn drawn_ports_mark_packets_of_all_kinds() {
         memories::add(&mut network, &mut rng);
         marks::add(&mut network, &mut rng);
         for kind in marks::kinds(&network) {
+            *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += 1;
+        }
+    }
+    let rare: Vec<_> = drawn.iter().filter(|&(_, &times)| times < 10).collect();
+    assert!(rare.is_empty(), "too rarely drawn: {rare:?} of {drawn:?}");
+}
+
+#[test]
+fn both_engines_agree_where_connections_open_and_close() {
+    check_with(draw::any_network(), cases() / 2, RngSeed::Fixed(27), requests::add, compare);
+}
+
+#[test]
+fn both_engines_agree_where_connections_open_and_close_across_a_mesh() {
+    check_with(draw::meshes::meshes(), cases() / 5, RngSeed::Fixed(28), requests::add, compare);
+}
+
+#[test]
+fn both_engines_agree_where_connections_open_and_close_at_ports_with_memories_and_marks() {
+    let all = |network: &mut Network, rng: &mut Stream| {
+        // Memories have queues for the VCs of requests too.
+        requests::add(network, rng);
+        memories::add(network, rng);
+        marks::add(network, rng);
+    };
+    check_with(draw::any_network(), cases() / 4, RngSeed::Fixed(29), all, compare);
+}
+
+#[test]
+fn any_steps_and_injections_are_the_same_run_where_connections_open_and_close() {
+    check_with(draw::any_network(), cases() / 15, RngSeed::Fixed(30), requests::add, steps::agree);
+}
+
+#[test]
+fn events_add_up_to_results_where_connections_open_and_close() {
+    check_with(draw::any_network(), cases() / 4, RngSeed::Fixed(31), requests::add, watch::adds_up);
+}
+
+#[test]
+fn drawn_requests_are_of_all_kinds() {
+    let mut runner = TestRunner::new(config(200, RngSeed::Fixed(32)));
+    let mut drawn: BTreeMap<&str, u64> = requests::KINDS.iter().map(|&kind| (kind, 0)).collect();
+    for seed in 0..200 {
+        let scenario = draw::any_network().new_tree(&mut runner).expect("a scenario is drawn").current();
+        let network = Drawn { scenario, added: Some((requests::add, seed)) }.network();
+        let kinds: BTreeSet<_> = requests::kinds(&network, &Engine::Fast.run_to_end(&network)).into_iter().collect();
+        for kind in kinds {
             *drawn.get_mut(kind).unwrap_or_else(|| panic!("{kind} is in the list")) += 1;
         }
     }

@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use celltrain_core::cell::FrameNumber;
 use celltrain_core::engine::Engine;
 use celltrain_core::events::{
-    CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, Loss, MemoryEvent, MemoryStep, Observer, RateEvent,
-    SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
+    CellEvent, CellStep, Event, Failure, FrameEvent, FrameStep, HandshakeStep, Loss, MemoryEvent, MemoryStep, Observer,
+    RateEvent, RequestEvent, RequestStep, SegmentEvent, SegmentStep, Timer, TimerEvent, TimerStep,
 };
 use celltrain_core::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
 use celltrain_core::memory::{QueueCounters, QueueIndex};
 use celltrain_core::network::Network;
 use celltrain_core::port::PortCounters;
 use celltrain_core::probe::{NetworkView, Probe};
+use celltrain_core::requests::GroupIndex;
 use celltrain_core::units::{CELL_BITS, Span, Time};
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -49,6 +50,20 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             same("packets that arrived", &result.packets_delivered, &events.arrived)?;
         }
     }
+    for (flow, (group, number)) in &told.requests {
+        let record = &result.requests[*group].records[*number as usize];
+        let events = told.of_requests[flow];
+        let counted = OfFlow {
+            sent: u64::from(record.segments_sent),
+            retransmitted: u64::from(record.retransmitted_segments),
+            timeouts: u64::from(record.timeouts),
+            ..events
+        };
+        same(&format!("request {flow:?}"), &counted, &events)?;
+        same(&format!("end of request {flow:?}"), &record.completed().is_some(), &told.completed.contains(flow))?;
+    }
+    let opened: u64 = result.requests.iter().map(|group| group.opened).sum();
+    same("requests", &opened, &(told.requests.len() as u64))?;
     told.outcomes()?;
     for (number, memory) in result.memories.iter_enumerated() {
         for (queue, counted) in memory.queues.iter_enumerated() {
@@ -82,6 +97,11 @@ struct ReportedEvents {
     ports: TiVec<LinkIndex, AtPort>,
     is_shaped: TiVec<LinkIndex, bool>,
     flows: TiVec<FlowIndex, OfFlow>,
+    /// Group and number of each request that opened.
+    requests: BTreeMap<FlowIndex, (GroupIndex, u32)>,
+    of_requests: BTreeMap<FlowIndex, OfFlow>,
+    completed: BTreeSet<FlowIndex>,
+    closed: BTreeSet<FlowIndex>,
     /// The most recently reported rate, by VC.
     rates: BTreeMap<VcIndex, f64>,
     /// The running timers.
@@ -168,6 +188,10 @@ impl ReportedEvents {
             ports: ti_vec![AtPort::default(); network.links.len()],
             is_shaped: network.links.keys().map(shaped).collect(),
             flows: ti_vec![OfFlow::default(); network.flows.len()],
+            requests: BTreeMap::new(),
+            of_requests: BTreeMap::new(),
+            completed: BTreeSet::new(),
+            closed: BTreeSet::new(),
             rates: BTreeMap::new(),
             running: BTreeSet::new(),
             frames: BTreeMap::new(),
@@ -187,8 +211,34 @@ impl ReportedEvents {
         }
     }
 
+    /// Returns the sums of a flow or of the connection of a request, which must be open.
+    fn of(&mut self, flow: FlowIndex) -> &mut OfFlow {
+        if flow < self.flows.next_key() {
+            return &mut self.flows[flow];
+        }
+        let is_open = self.requests.contains_key(&flow) && !self.closed.contains(&flow);
+        self.must(is_open, || format!("{flow:?} is not open"));
+        self.of_requests.entry(flow).or_default()
+    }
+
+    fn on_request(&mut self, RequestEvent { flow, step }: RequestEvent) {
+        let is_first = match step {
+            RequestStep::Opened { group, number, .. } => {
+                self.of_requests.insert(flow, OfFlow::default());
+                self.requests.insert(flow, (group, number)).is_none()
+            }
+            RequestStep::Completed => self.completed.insert(flow),
+            RequestStep::Closed => {
+                let runs = self.running.iter().any(|&(of, _)| of == flow);
+                self.must(!runs, || format!("a timer of {flow:?} runs on"));
+                self.completed.contains(&flow) && self.closed.insert(flow)
+            }
+        };
+        self.must(is_first, || format!("{flow:?}: {step:?}, against what was told before"));
+    }
+
     fn on_segment(&mut self, SegmentEvent { flow, vc, frame, step, .. }: SegmentEvent) {
-        let of = &mut self.flows[flow];
+        let of = self.of(flow);
         match step {
             SegmentStep::Sent { .. } => of.sent += 1,
             SegmentStep::Retransmitted { .. } => {
@@ -199,9 +249,15 @@ impl ReportedEvents {
                 of.arrived += 1;
                 of.repeated += u64::from(kind == celltrain_core::events::ArrivalKind::Repeated);
             }
-            SegmentStep::AckSent { .. } | SegmentStep::Acknowledged { .. } => {}
+            SegmentStep::AckSent { .. } | SegmentStep::Acknowledged { .. } | SegmentStep::Handshake(_) => {}
         }
-        if !matches!(step, SegmentStep::Arrived { .. } | SegmentStep::Acknowledged { .. }) {
+        let arrives = matches!(
+            step,
+            SegmentStep::Arrived { .. }
+                | SegmentStep::Acknowledged { .. }
+                | SegmentStep::Handshake(HandshakeStep::SynArrived | HandshakeStep::SynAckArrived)
+        );
+        if !arrives {
             let fate = self.frames.entry((vc, frame)).or_default();
             let is_first = !std::mem::replace(&mut fate.put_in, true);
             self.must(is_first, || format!("{frame:?} of {vc:?} is put in twice"));
@@ -210,7 +266,7 @@ impl ReportedEvents {
 
     fn on_timer(&mut self, TimerEvent { flow, timer, step }: TimerEvent) {
         if (timer, step) == (Timer::Retransmission, TimerStep::Expired) {
-            self.flows[flow].timeouts += 1;
+            self.of(flow).timeouts += 1;
         }
         let key = (flow, timer as u8);
         let (unlike_before, runs) = match step {
@@ -340,6 +396,7 @@ impl Observer for ReportedEvents {
             }
             Event::Frame(event) => self.on_frame(event),
             Event::Cell(event) => self.on_cell(event),
+            Event::Request(event) => self.on_request(event),
             Event::Memory(MemoryEvent { memory, queue, step, .. }) => {
                 let counts = self.at_memories.entry((memory, queue)).or_default();
                 match step {
@@ -349,7 +406,7 @@ impl Observer for ReportedEvents {
                 }
             }
         }
-        if matches!(event, Event::Segment(_) | Event::Timer(_)) {
+        if matches!(event, Event::Segment(_) | Event::Timer(_) | Event::Request(_)) {
             self.ends.push((now, event));
         }
     }

@@ -24,7 +24,16 @@ from celltrain.drawing.words import counted, valued
 from celltrain.ensemble import plan_warnings
 from celltrain.ensemble.cases import Case, Run, RunTable, execute
 from celltrain.ensemble.comparing.compared import Compared
-from celltrain.ensemble.comparing.data import ADDITIONAL, REPLACED, SCENARIO, Failure, check_comparable, not_numbers
+from celltrain.ensemble.comparing.data import (
+    ADDITIONAL,
+    DELIVERED,
+    REPLACED,
+    SCENARIO,
+    Failure,
+    check_comparable,
+    not_numbers,
+    without_values,
+)
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
 from celltrain.errors import Fault, InputError, ScenarioError, warn
@@ -286,10 +295,10 @@ def _compared(
             Failure(name=names[table.case[run] // shape[1]], seed=int(table.seed[run]), error=error)
             for run, error in table.errors.items()
         ),
-        delivered=values[..., plan.measures.index(plan_warnings.DELIVERED)],
+        delivered=values[..., plan.measures.index(DELIVERED)],
         rivals=np.array([different.index(one) for one in networks], np.int64).reshape(shape),
         of_check=tuple(warnings[1]),
-        of_plan=(*warnings[0], *not_numbers(names, replaced)),
+        of_plan=(*warnings[0], *not_numbers(names, replaced), *without_values(plan.measures[:count], table)),
     )
 
 

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 from typing_extensions import Self
 
 from celltrain import _core
-from celltrain.errors import Fault, InputError, PlanError, ScenarioError
-from celltrain.model import overrides, shipped
-from celltrain.model.cancel import current
+from celltrain.errors import Fault, InputError, PlanError
+from celltrain.model import overrides, shipped, size_files
 from celltrain.model.grammar import AS_IS
 from celltrain.model.paths import UnknownKeyError, choices, set_key
 from celltrain.model.scenario import Reading, name_of, other_kind
@@ -127,7 +126,7 @@ class Document:
             else:
                 problem = "is neither a scenario nor the path or name of one"
                 raise PlanError.of_option("base", described(scenario), problem)
-        except ScenarioError as error:
+        except InputError as error:
             raise PlanError(error.faults) from None
         name = made.scenario.get("name")
         made.name = name if isinstance(name, str) else ""
@@ -146,7 +145,8 @@ class Document:
 
     def _use_text(self, file: str, text: str) -> None:
         """Reads the scenario from a file; raises `PlanError`."""
-        self.scenario, self.scenario_file, self.scenario_text = parse(text, file)[0], file, text
+        scenario, _ = size_files.with_rows(parse(text, file)[0], Path(file).parent)
+        self.scenario, self.scenario_file, self.scenario_text = dict(scenario), file, text
 
     def _find_scenario(self, given: Any, folder: Path | None) -> None:
         """Finds the scenario of a plan: a table, a file next to the plan, or a shipped scenario."""
@@ -166,7 +166,7 @@ class Document:
                 else:
                     problem = f"is not a file in the plan's folder{shipped.advice(Path(given), 'scenario')}"
                     self.refuse("scenario", problem, given)
-            except (ScenarioError, PlanError) as error:
+            except InputError as error:
                 self.faults.extend(error.faults)
 
     def _replace_settings(self, settings: Mapping[str, Any]) -> None:
@@ -245,7 +245,7 @@ class Document:
     def scenario_faults(self) -> list[Fault]:
         """Returns the faults of the unvaried scenario."""
         if self.scenario_text:
-            return Reading.of_core(_core.parse(self.scenario_text, self.scenario_file, current())).faults
+            return Reading.of_text(self.scenario_text, self.scenario_file).faults
         found = []
         for fault in Reading.of_table(self.scenario, self.scenario_file).faults:
             key = f"scenario.{fault.key}" if fault.key else "scenario"

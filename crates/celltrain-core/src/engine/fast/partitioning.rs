@@ -73,7 +73,10 @@ impl Partitioning {
         // Each partition would have to do the separate run that predicts losses.
         let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);
         let predicts = pools.any(|pool| pool.policy.needs_predictions());
-        if plan.controls || predicts || !supports(network) || !plan.shaped.is_empty() || asks_outside(network) {
+        // Partitions would have to agree on the numbers of connections.
+        let opens = !network.requests.groups.is_empty();
+        if plan.controls || predicts || opens || !supports(network) || !plan.shaped.is_empty() || asks_outside(network)
+        {
             return Ok(None);
         }
         let connectivity = Connectivity::between_nodes(network, plan, takes_cells);

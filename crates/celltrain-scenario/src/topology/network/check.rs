@@ -119,9 +119,6 @@ fn flows(config: &Config, nodes: &Nodes<'_>, scope: &mut Scope<'_>) -> Vec<usize
             sound.push(i);
         }
     }
-    if config.flows.is_empty() {
-        list.refuse("is empty; a run needs at least one flow");
-    }
     sound
 }
 
@@ -316,7 +313,7 @@ pub(super) fn islands(layout: &Layout) -> Vec<Warning> {
     for (node, &is_on_a_link) in is_on_a_link.iter_enumerated() {
         if !is_on_a_link {
             alone.push(node);
-        } else if !is_used[root(&mut towards, node)] {
+        } else if !layout.flows.is_empty() && !is_used[root(&mut towards, node)] {
             cut_off.push(node);
         }
     }

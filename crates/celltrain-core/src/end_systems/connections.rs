@@ -1,0 +1,164 @@
+//! All connections: those of flows, which exist from the start, and those of requests, while they are open.
+//!
+//! Connections have running numbers: first the flows, by index, then the requests in the order of opening. A number is
+//! never used twice, so frames and timers of a closed connection find nothing.
+
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+
+use typed_index_collections::TiVec;
+
+use super::connection::Connection;
+use crate::index::FlowIndex;
+use crate::requests::GroupIndex;
+
+/// The connections, by number.
+pub(super) struct Connections {
+    /// The connections of flows.
+    pub(super) flows: TiVec<FlowIndex, Connection>,
+    /// The open connections of requests.
+    open: Open,
+}
+
+/// The connection of a request.
+pub(super) struct OpenRequest {
+    pub(super) connection: Connection,
+    /// Its group.
+    pub(super) group: GroupIndex,
+    /// Its number within the group.
+    pub(super) number: u32,
+    /// Bytes that the receiver has passed to its application and that have been counted.
+    pub(super) delivered: u64,
+}
+
+/// A table of the open connections. It has a place for each connection from the oldest open one on.
+struct Open {
+    /// Number of the first connection in `places`.
+    first: u32,
+    /// By connection: its index in `slots`, or [`CLOSED`].
+    places: VecDeque<u32>,
+    slots: Vec<Option<OpenRequest>>,
+    /// Indices of empty slots.
+    free: Vec<u32>,
+}
+
+const CLOSED: u32 = u32::MAX;
+
+impl Connections {
+    /// Creates the connections of flows.
+    pub(super) fn new(flows: TiVec<FlowIndex, Connection>) -> Self {
+        let first = u32::try_from(flows.len()).expect("indices fit 32 bits");
+        Self { flows, open: Open { first, places: VecDeque::new(), slots: Vec::new(), free: Vec::new() } }
+    }
+
+    /// Adds the connection of a request. Returns its number.
+    pub(super) fn open(&mut self, request: OpenRequest) -> FlowIndex {
+        let Open { first, places, slots, free } = &mut self.open;
+        let place = free.pop().unwrap_or_else(|| {
+            slots.push(None);
+            u32::try_from(slots.len() - 1).expect("open connections fit 32 bits")
+        });
+        slots[place as usize] = Some(request);
+        let ahead = u32::try_from(places.len()).ok();
+        let number = ahead.and_then(|ahead| first.checked_add(ahead)).filter(|&number| number < CLOSED);
+        places.push_back(place);
+        FlowIndex::new(number.expect("a run has fewer than 2^32 requests"))
+    }
+
+    /// Removes the connection of a request, which must be open.
+    pub(super) fn close(&mut self, flow: FlowIndex) -> OpenRequest {
+        let Open { first, places, slots, free } = &mut self.open;
+        let place = std::mem::replace(&mut places[(flow.number() - *first) as usize], CLOSED);
+        free.push(place);
+        let closed = slots[place as usize].take().expect("it is open");
+        while places.front() == Some(&CLOSED) {
+            places.pop_front();
+            *first += 1;
+        }
+        closed
+    }
+
+    /// Returns whether this is the connection of a request, open or closed.
+    #[inline]
+    pub(super) fn is_request(&self, flow: FlowIndex) -> bool {
+        usize::from(flow) >= self.flows.len()
+    }
+
+    /// Returns whether this is the connection of a request that has closed.
+    #[inline]
+    pub(super) fn has_closed(&self, flow: FlowIndex) -> bool {
+        self.is_request(flow) && self.open.get(flow).is_none()
+    }
+
+    /// Returns the connection of a request, if it is open.
+    pub(super) fn request_mut(&mut self, flow: FlowIndex) -> Option<&mut OpenRequest> {
+        self.open.get_mut(flow)
+    }
+
+    /// Returns the open connections of requests, in the order of opening.
+    pub(super) fn requests(&self) -> impl Iterator<Item = (FlowIndex, &OpenRequest)> {
+        let Open { first, places, slots, .. } = &self.open;
+        let open = |(number, &place): (u32, &u32)| {
+            let request = slots.get(place as usize)?.as_ref()?;
+            Some((FlowIndex::new(number), request))
+        };
+        (*first..).zip(places).filter_map(open)
+    }
+
+    /// Returns the number of places for open connections that have been allocated, and the length of the table.
+    #[cfg(test)]
+    pub(super) fn allocated(&self) -> [usize; 2] {
+        [self.open.slots.len(), self.open.places.capacity()]
+    }
+}
+
+impl Open {
+    #[inline(never)]
+    fn place(&self, flow: FlowIndex) -> Option<usize> {
+        let place = *self.places.get(flow.number().checked_sub(self.first)? as usize)?;
+        (place != CLOSED).then_some(place as usize)
+    }
+
+    fn get(&self, flow: FlowIndex) -> Option<&OpenRequest> {
+        self.slots[self.place(flow)?].as_ref()
+    }
+
+    fn get_mut(&mut self, flow: FlowIndex) -> Option<&mut OpenRequest> {
+        let place = self.place(flow)?;
+        self.slots[place].as_mut()
+    }
+
+    #[cold]
+    fn expect(&self, flow: FlowIndex) -> &Connection {
+        &self.get(flow).expect(IS_OPEN).connection
+    }
+
+    #[cold]
+    fn expect_mut(&mut self, flow: FlowIndex) -> &mut Connection {
+        &mut self.get_mut(flow).expect(IS_OPEN).connection
+    }
+}
+
+const IS_OPEN: &str = "only open connections act";
+
+impl Index<FlowIndex> for Connections {
+    type Output = Connection;
+
+    #[inline]
+    fn index(&self, flow: FlowIndex) -> &Connection {
+        match self.flows.get(flow) {
+            Some(connection) => connection,
+            None => self.open.expect(flow),
+        }
+    }
+}
+
+impl IndexMut<FlowIndex> for Connections {
+    #[inline]
+    fn index_mut(&mut self, flow: FlowIndex) -> &mut Connection {
+        match self.flows.get_mut(flow) {
+            Some(connection) => connection,
+            None => self.open.expect_mut(flow),
+        }
+    }
+}

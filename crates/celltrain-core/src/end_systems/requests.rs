@@ -1,0 +1,359 @@
+//! Requests: opens their connections when they are due, closes them, and keeps their records.
+//!
+//! Source: RFC 9293 (3.5) for the handshake; RFC 6298 for its timer; RFC 3168 (6.1.1): a SYN is not ECN-capable.
+//! Departures: a SYN and ACK is repeated only when another SYN arrives, and there are no FIN segments.
+
+use typed_index_collections::{TiVec, ti_vec};
+
+use super::clocks::{GroupClocks, HostClock, HostClocks};
+use super::connection::{Connection, Seen};
+use super::connections::{Connections, OpenRequest};
+use super::{Body, Departure, EndSystems, emit, leave};
+use crate::aal5::Frame;
+use crate::cell::FrameNumber;
+use crate::events::{HandshakeStep, Observer, RequestStep};
+use crate::fingerprint::Fingerprint;
+use crate::index::{FlowIndex, VcIndex};
+use crate::network::Network;
+use crate::requests::arrivals::{Due, Opening, Schedule, path_key, paths};
+use crate::requests::{self, Arrivals, GroupIndex, GroupResult, Pair, PairIndex, QueryRecord, RequestRecord};
+use crate::tcp::{TcpConfig, TickPhase};
+use crate::units::{Clock, Time};
+
+/// The requests of a run.
+pub(super) struct Requests {
+    clock: Clock,
+    pairs: TiVec<PairIndex, Pair>,
+    groups: TiVec<GroupIndex, Group>,
+    /// Time of the next opening or query.
+    next: Option<Time>,
+    /// By VC: true if it crosses the network's bottleneck.
+    crosses_bottleneck: TiVec<VcIndex, bool>,
+    /// Fingerprint of all connections that have closed.
+    fingerprint: Fingerprint,
+}
+
+struct Group {
+    name: String,
+    tcp: TcpConfig,
+    opening: requests::Opening,
+    /// Number of hosts that answer a query; 0 if there are no queries.
+    senders: u32,
+    schedule: Schedule,
+    clocks: GroupClocks,
+    path_key: u64,
+    /// By number: a record of each request that has opened.
+    records: Vec<RequestRecord>,
+    queries: Vec<QueryRecord>,
+    completed: u64,
+    delivered_bytes: u64,
+    bottleneck_bytes: u64,
+}
+
+impl Requests {
+    /// Creates the requests of a network before the first one opens; `None` if it has none.
+    pub(super) fn new(network: &Network, clocks: &mut HostClocks, clock: Clock) -> Option<Self> {
+        if network.requests.groups.is_empty() {
+            return None;
+        }
+        let group = |group: &requests::RequestGroup| {
+            let phase = group.tcp.options().tick_phase;
+            assert_eq!(phase, TickPhase::Common, "a phase for each connection would be a clock for each");
+            Group {
+                name: group.name.clone(),
+                tcp: group.tcp.clone(),
+                opening: group.opening,
+                senders: match group.arrivals {
+                    Arrivals::Poisson { .. } => 0,
+                    Arrivals::Incast { senders, .. } => senders,
+                },
+                schedule: Schedule::new(&network.requests, group, network.seed, clock),
+                clocks: clocks.of_group(network, group, clock),
+                path_key: path_key(network.seed, group),
+                records: Vec::new(),
+                queries: Vec::new(),
+                completed: 0,
+                delivered_bytes: 0,
+                bottleneck_bytes: 0,
+            }
+        };
+        let mut requests = Self {
+            clock,
+            pairs: network.requests.pairs.clone(),
+            groups: network.requests.groups.iter().map(group).collect(),
+            next: None,
+            crosses_bottleneck: network.vcs.iter().map(|vc| vc.path.contains(&network.bottleneck)).collect(),
+            fingerprint: Fingerprint::default(),
+        };
+        requests.schedule();
+        Some(requests)
+    }
+
+    /// Returns the time of the next opening or query, if there is one.
+    pub(super) fn next(&self) -> Option<Time> {
+        self.next
+    }
+
+    fn schedule(&mut self) {
+        self.next = self.groups.iter().filter_map(|group| group.schedule.next()).min();
+    }
+
+    /// Returns the next connection to open at `now`, by group. Records the queries before it.
+    fn take_due(&mut self, now: Time) -> Option<(GroupIndex, Opening)> {
+        for (number, group) in self.groups.iter_mut_enumerated() {
+            while let Some(due) = group.schedule.take_due(now) {
+                match due {
+                    Due::Query(receiver) => group.queries.push(QueryRecord::new(now, receiver)),
+                    Due::Opening(opening) => return Some((number, opening)),
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the results so far, with `open`, the connections that have not closed.
+    fn results<'a>(&self, open: impl Iterator<Item = &'a OpenRequest>) -> TiVec<GroupIndex, GroupResult> {
+        let result = |group: &Group| GroupResult {
+            name: group.name.clone(),
+            clock: self.clock,
+            first: 0,
+            opened: group.records.len() as u64,
+            completed: group.completed,
+            delivered_bytes: group.delivered_bytes,
+            bottleneck_bytes: group.bottleneck_bytes,
+            records: group.records.clone(),
+            first_query: 0,
+            queries: group.queries.clone(),
+        };
+        let mut results: TiVec<GroupIndex, GroupResult> = self.groups.iter().map(result).collect();
+        for request in open {
+            count_segments(&mut results[request.group].records[request.number as usize], &request.connection);
+        }
+        results
+    }
+
+    /// Folds the results into `fingerprint`. Records of open connections have no counters, so the connections follow.
+    pub(super) fn fold_into(&self, fingerprint: &mut Fingerprint, connections: &Connections) {
+        for group in &self.groups {
+            fingerprint.fold_all([group.delivered_bytes, group.bottleneck_bytes, group.records.len() as u64]);
+            group.records.iter().for_each(|record| fingerprint.fold_all(record.numbers()));
+            group.queries.iter().for_each(|query| fingerprint.fold_all(query.numbers()));
+        }
+        fingerprint.fold(self.fingerprint.value());
+        for (flow, request) in connections.requests() {
+            fold_connection(fingerprint, flow, &request.connection);
+        }
+    }
+}
+
+impl EndSystems {
+    /// Opens the connections that are due at `now`.
+    pub(super) fn open_requests(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
+        while let Some(requests) = &mut self.requests
+            && let Some((group, opening)) = requests.take_due(now)
+        {
+            self.open(group, opening, now, observer, out);
+        }
+        if let Some(requests) = &mut self.requests {
+            requests.schedule();
+        }
+    }
+
+    fn open(
+        &mut self,
+        number_of_group: GroupIndex,
+        Opening { pair, bytes, query }: Opening,
+        now: Time,
+        observer: &mut impl Observer,
+        out: &mut Vec<Departure>,
+    ) {
+        let Requests { clock, pairs, groups, .. } = &mut **self.requests.as_mut().expect(HAS_REQUESTS);
+        let group = &mut groups[number_of_group];
+        let number = u32::try_from(group.records.len()).expect("a run has fewer than 2^32 requests");
+        let ends = &pairs[pair];
+        let [there, back] = [&ends.vcs, &pairs[ends.back].vcs];
+        let paths = paths(group.path_key, number, [there.len(), back.len()]);
+        let vcs = [there[paths[0]], back[paths[1]]];
+        let connection = Connection::over_tcp(&group.tcp, &self.aal5, *clock, vcs, bytes, now);
+        group.records.push(RequestRecord::new(now, pair, bytes, query, paths));
+        let flow = self.connections.open(OpenRequest { connection, group: number_of_group, number, delivered: 0 });
+        for clock in group.clocks.of([ends.from, ends.to]) {
+            self.clocks[clock].flows.push(flow);
+        }
+        let step = RequestStep::Opened { group: number_of_group, number, pair, bytes, query };
+        emit::request(flow, step, now, observer);
+        let before = emit::before(&self.connections, flow, observer);
+        match group.opening {
+            requests::Opening::Handshake => {
+                self.connections[flow].sender.open(now);
+                self.send_syn(flow, false, now, observer, out);
+            }
+            requests::Opening::Open => self.send(flow, now, observer, out),
+        }
+        self.emit_timers(flow, before, now, observer);
+    }
+
+    /// Sends the SYN of a connection, for the first time or again.
+    pub(super) fn send_syn(
+        &mut self,
+        flow: FlowIndex,
+        is_repeated: bool,
+        now: Time,
+        observer: &mut impl Observer,
+        out: &mut Vec<Departure>,
+    ) {
+        let Connection { data_vc, ack_cells, .. } = self.connections[flow];
+        let departure = self.vcs.put(data_vc, Frame::new(ack_cells, Body::Syn { flow }), None);
+        leave(&mut self.processing, departure, now, out);
+        self.emit_handshake((flow, departure.frame), data_vc, HandshakeStep::SynSent { is_repeated }, now, observer);
+    }
+
+    /// Returns whether a frame that arrives has an effect; it has none if its connection has closed. Discards the SACK
+    /// blocks of frames before it.
+    #[inline(never)]
+    pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber) -> bool {
+        if let Some(blocks) = self.vcs.blocks(sender) {
+            // A VC can carry only data for a long time, to which no blocks belong.
+            blocks.forget_before(number);
+        }
+        match self.vcs.get(sender).log.frame(number).body {
+            Body::Data { flow, .. } | Body::Ack { flow, .. } | Body::Syn { flow } | Body::SynAck { flow } => {
+                !self.connections.has_closed(flow)
+            }
+            Body::Packet { .. } | Body::Damaged | Body::Outside { .. } => true,
+        }
+    }
+
+    /// Delivers a SYN: the receiver answers every one.
+    pub(super) fn deliver_syn(
+        &mut self,
+        flow: FlowIndex,
+        number: FrameNumber,
+        now: Time,
+        observer: &mut impl Observer,
+        out: &mut Vec<Departure>,
+    ) {
+        let connection = &mut self.connections[flow];
+        connection.sees(Seen::Syn, now, 0);
+        let Connection { data_vc, ack_vc, ack_cells, .. } = *connection;
+        self.emit_handshake((flow, number), data_vc, HandshakeStep::SynArrived, now, observer);
+        let departure = self.vcs.put(ack_vc, Frame::new(ack_cells, Body::SynAck { flow }), None);
+        leave(&mut self.processing, departure, now, out);
+        self.emit_handshake((flow, departure.frame), ack_vc, HandshakeStep::SynAckSent, now, observer);
+    }
+
+    /// Delivers a SYN and ACK: the first one opens the connection at the sender, whose data carries the ACK.
+    pub(super) fn deliver_syn_ack(
+        &mut self,
+        flow: FlowIndex,
+        number: FrameNumber,
+        now: Time,
+        observer: &mut impl Observer,
+        out: &mut Vec<Departure>,
+    ) {
+        let before = emit::before(&self.connections, flow, observer);
+        let connection = &mut self.connections[flow];
+        connection.sees(Seen::SynAck, now, 0);
+        let opens = connection.sender.is_opening();
+        if opens {
+            connection.sender.on_opened(now);
+        }
+        let ack_vc = connection.ack_vc;
+        self.emit_handshake((flow, number), ack_vc, HandshakeStep::SynAckArrived, now, observer);
+        if opens {
+            self.send(flow, now, observer, out);
+        }
+        self.emit_timers(flow, before, now, observer);
+    }
+
+    /// Counts the bytes that a segment brought to the receiver of a request, which may complete it.
+    pub(super) fn on_progress(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
+        let request = self.connections.request_mut(flow).expect("its segment has arrived");
+        let connection = &request.connection;
+        let delivered = connection.receiver.delivered();
+        let bytes = delivered - std::mem::replace(&mut request.delivered, delivered);
+        let Requests { groups, crosses_bottleneck, .. } = &mut **self.requests.as_mut().expect(HAS_REQUESTS);
+        let group = &mut groups[request.group];
+        group.delivered_bytes += bytes;
+        if crosses_bottleneck[connection.data_vc] {
+            group.bottleneck_bytes += bytes;
+        }
+        let record = &mut group.records[request.number as usize];
+        if delivered >= record.bytes && record.completed().is_none() {
+            record.complete(now);
+            group.completed += 1;
+            if let Some(query) = record.query() {
+                group.queries[query as usize].count_answer(group.senders, now);
+            }
+            emit::request(flow, RequestStep::Completed, now, observer);
+        }
+    }
+
+    /// Closes the connection of a request, whose sender knows that all its data has arrived.
+    pub(super) fn close(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
+        self.emit_stopped_timers(flow, now, observer);
+        let OpenRequest { connection, group, number, .. } = self.connections.close(flow);
+        let requests = &mut **self.requests.as_mut().expect(HAS_REQUESTS);
+        let Group { records, clocks, .. } = &mut requests.groups[group];
+        let record = &mut records[number as usize];
+        count_segments(record, &connection);
+        fold_connection(&mut requests.fingerprint, flow, &connection);
+        let Pair { from, to, .. } = requests.pairs[record.pair];
+        for clock in clocks.of([from, to]) {
+            leave_clock(&mut self.clocks[clock], flow);
+        }
+        emit::request(flow, RequestStep::Closed, now, observer);
+    }
+
+    /// Returns the results of requests so far, by group.
+    pub fn request_results(&self) -> TiVec<GroupIndex, GroupResult> {
+        let open = self.connections.requests().map(|(_, request)| request);
+        self.requests.as_ref().map_or_else(|| ti_vec![], |requests| requests.results(open))
+    }
+}
+
+const HAS_REQUESTS: &str = "the connections of a network with requests";
+
+/// Removes a connection from a clock. The connections of a clock are in order.
+fn leave_clock(clock: &mut HostClock, flow: FlowIndex) {
+    let place = clock.flows.binary_search(&flow).expect("an open connection is on its clocks");
+    clock.flows.remove(place);
+}
+
+/// Copies the counters of a connection's sender into its record.
+fn count_segments(record: &mut RequestRecord, connection: &Connection) {
+    let counters = connection.sender.counters();
+    let short = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    record.segments_sent = short(counters.segments_sent);
+    record.retransmitted_segments = short(counters.retransmitted_segments);
+    record.timeouts = short(counters.timeouts);
+}
+
+fn fold_connection(fingerprint: &mut Fingerprint, flow: FlowIndex, connection: &Connection) {
+    let sent = connection.sender.counters();
+    fingerprint.fold_all([
+        u64::from(flow.number()),
+        connection.fingerprint.value(),
+        connection.receiver.delivered(),
+        sent.segments_sent,
+        sent.retransmitted_segments,
+        sent.timeouts,
+        connection.receiver.counters().segments,
+        connection.sender.cwnd().to_bits(),
+    ]);
+}
+
+/// Returns, by VC, whether acknowledgements of requests on it carry SACK blocks.
+pub(super) fn exchange_blocks(network: &Network, exchanges: &mut TiVec<VcIndex, bool>) {
+    let requests = &network.requests;
+    for group in requests.groups.iter().filter(|group| group.tcp.selective()) {
+        for pair in group.pairs() {
+            for &vc in &requests.pairs[requests.pairs[pair].back].vcs {
+                exchanges[vc] = true;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

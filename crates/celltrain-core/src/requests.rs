@@ -1,0 +1,254 @@
+//! Requests: connections that open during a run, send a number of bytes, and close.
+//!
+//! A group of requests describes when its connections open, between which hosts, and how much they send. Engines use
+//! [`crate::end_systems`], which holds the state of open connections only.
+//!
+//! Source: `docs/design/requests.md`.
+
+pub(crate) mod arrivals;
+mod results;
+
+pub use results::{GroupResult, QueryRecord, RequestRecord};
+
+use typed_index_collections::TiVec;
+
+use crate::index::{NodeIndex, VcIndex, indices};
+use crate::rng::Stream;
+use crate::tcp::TcpConfig;
+use crate::units::{Bytes, Duration};
+
+indices! {
+    /// An ordered pair of hosts between which requests can send.
+    PairIndex;
+
+    /// A group of requests.
+    GroupIndex;
+}
+
+/// The requests of a network.
+#[derive(Clone, Debug, Default)]
+pub struct Requests {
+    /// Ordered pairs of hosts.
+    pub pairs: TiVec<PairIndex, Pair>,
+    /// Groups of requests.
+    pub groups: TiVec<GroupIndex, RequestGroup>,
+}
+
+/// An ordered pair of hosts, and the VCs from one to the other. A VC carries the data of requests in this direction and
+/// the acknowledgements of requests in the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The host that sends data.
+    pub from: NodeIndex,
+    /// The host that receives it.
+    pub to: NodeIndex,
+    /// One VC for each path of equal cost, at least one. A hash of the connection and the seed selects one.
+    pub vcs: Vec<VcIndex>,
+    /// The pair of the other direction.
+    pub back: PairIndex,
+}
+
+/// A group of requests.
+#[derive(Clone, Debug)]
+pub struct RequestGroup {
+    /// Its name in scenarios and results.
+    pub name: String,
+    /// The TCP of its connections.
+    pub tcp: TcpConfig,
+    /// Whether connections open with a handshake.
+    pub opening: Opening,
+    /// Determines when its connections open, and what they send.
+    pub arrivals: Arrivals,
+}
+
+impl RequestGroup {
+    /// Returns the pairs of hosts between which the group sends. A pair may occur several times.
+    pub fn pairs(&self) -> impl Iterator<Item = PairIndex> {
+        let (of_all, by_receiver) = match &self.arrivals {
+            Arrivals::Poisson { pairs, .. } => (pairs.as_slice(), &[][..]),
+            Arrivals::Incast { receivers, .. } => (&[][..], receivers.as_slice()),
+        };
+        of_all.iter().chain(by_receiver.iter().flatten()).copied()
+    }
+}
+
+/// How a connection opens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Opening {
+    /// SYN, SYN and ACK, then data with the ACK (RFC 9293, 3.5).
+    #[default]
+    Handshake,
+    /// The first data leaves at once, as if the connection had been open.
+    Open,
+}
+
+/// When the connections of a group open, and what they send.
+#[derive(Clone, Debug)]
+pub enum Arrivals {
+    /// Single requests at the times of a Poisson process.
+    Poisson {
+        /// Mean time between two requests of the group.
+        mean: Duration,
+        /// Sizes of requests.
+        sizes: Sizes,
+        /// The pairs of hosts among which requests are distributed, at least one.
+        pairs: Vec<PairIndex>,
+        /// Selects a request's pair.
+        order: PairOrder,
+    },
+    /// Queries: several hosts answer one receiver at once.
+    Incast {
+        /// Time between two queries; the first one comes after one such time.
+        interval: Duration,
+        /// Whether intervals are constant or drawn.
+        times: QueryTimes,
+        /// Bytes of all answers to a query together. Each sender sends an equal share, rounded up.
+        bytes: Bytes,
+        /// Number of hosts that answer.
+        senders: u32,
+        /// For each possible receiver, one of which is drawn for each query: the pairs that lead to it, from which the
+        /// senders are drawn. At least `senders` pairs each.
+        receivers: Vec<Vec<PairIndex>>,
+        /// Each answer starts at a time drawn from 0 to this after the query.
+        spread: Duration,
+    },
+}
+
+/// The pair of hosts of the next request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PairOrder {
+    /// Each is drawn independently.
+    #[default]
+    Random,
+    /// All pairs in turn, in an order that is drawn once.
+    InTurn,
+}
+
+/// Whether the intervals between queries are constant or drawn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueryTimes {
+    /// Constant.
+    #[default]
+    Fixed,
+    /// Drawn from an exponential distribution.
+    Exponential,
+}
+
+/// A distribution of sizes, linear between the points of its cumulative distribution function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sizes {
+    /// Sizes in bytes, each with the probability of sizes up to it. Both rise; the last probability is 1. A probability
+    /// above 0 at the first point is that of exactly this size.
+    points: Vec<(f64, f64)>,
+}
+
+impl Sizes {
+    /// Creates the distribution with these points: sizes in bytes with cumulative probabilities.
+    ///
+    /// # Panics
+    /// If there is no point, a size or probability falls, a size is below one byte, or the last probability is not 1.
+    pub fn new(points: Vec<(f64, f64)>) -> Self {
+        assert!(points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1), "sizes and probabilities rise");
+        assert!(points.first().is_some_and(|&(bytes, share)| bytes >= 1.0 && share >= 0.0), "sizes are positive");
+        assert!(points.last().is_some_and(|&(_, share)| share == 1.0), "a distribution ends at 1");
+        Self { points }
+    }
+
+    /// Creates the distribution in which all requests have one size.
+    pub fn constant(bytes: Bytes) -> Self {
+        Self::new(vec![(bytes.bytes as f64, 1.0)])
+    }
+
+    /// Draws a size in bytes, at least 1.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checks keep sizes from 1 to 2^53")]
+    pub fn draw(&self, rng: &mut Stream) -> u64 {
+        self.at(rng.unit()).round() as u64
+    }
+
+    /// Returns the size below which a request is with probability `share`.
+    fn at(&self, share: f64) -> f64 {
+        let place = self.points.partition_point(|&(_, cumulative)| cumulative < share);
+        let (bytes, cumulative) = self.points[place.min(self.points.len() - 1)];
+        match place.checked_sub(1).map(|before| self.points[before]) {
+            Some((lower, below)) if cumulative > below => {
+                lower + (bytes - lower) * (share - below) / (cumulative - below)
+            }
+            _ => bytes,
+        }
+    }
+
+    /// Returns the mean number of segments of `mss` bytes that a request needs, exactly: sizes are rounded to bytes, and
+    /// segments are rounded up.
+    pub fn mean_segments(&self, mss: u64) -> f64 {
+        let mss = mss as f64;
+        // Sizes that are rounded to more than k segments start at k mss + 1/2. So the mean is 1 plus, for each k, the
+        // share of the sizes from there on. Those from `lower` to `upper` are equally likely.
+        let mean = |lower: f64, upper: f64| {
+            let [all, some] = [lower, upper].map(|size| ((size - 0.5) / mss).floor().max(0.0));
+            let sizes = (some - all) * (upper - 0.5 - mss * (all + some + 1.0) / 2.0);
+            1.0 + all + if upper > lower { sizes / (upper - lower) } else { 0.0 }
+        };
+        let first = self.points[0];
+        let within = self.points.windows(2).map(|pair| (pair[1].1 - pair[0].1) * mean(pair[0].0, pair[1].0));
+        first.1 * mean(first.0, first.0) + within.sum::<f64>()
+    }
+
+    /// Returns the mean in bytes of `f` of the size, to a relative error of about 1e-6 for functions that are smooth
+    /// between points.
+    pub fn mean_of(&self, f: impl Fn(f64) -> f64) -> f64 {
+        const STEPS: u32 = 1_000;
+        let first = self.points[0];
+        let within = self.points.windows(2).map(|pair| {
+            let [(lower, below), (upper, above)] = [pair[0], pair[1]];
+            let middle = |step: u32| lower + (upper - lower) * (f64::from(step) + 0.5) / f64::from(STEPS);
+            (above - below) * (0..STEPS).map(|step| f(middle(step))).sum::<f64>() / f64::from(STEPS)
+        });
+        first.1 * f(first.0) + within.sum::<f64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_linear_between_the_points() {
+        let sizes = Sizes::new(vec![(100.0, 0.25), (200.0, 0.75), (1000.0, 1.0)]);
+        assert_eq!(
+            [0.0, 0.1, 0.25, 0.5, 0.75, 0.875, 1.0].map(|share| sizes.at(share)),
+            [100.0, 100.0, 100.0, 150.0, 200.0, 600.0, 1000.0]
+        );
+        let mean = 0.25 * 100.0 + 0.5 * 150.0 + 0.25 * 600.0;
+        assert!((sizes.mean_of(|bytes| bytes) / mean - 1.0).abs() < 1e-9);
+        let mut stream = Stream::new(1, "test");
+        let drawn: f64 = (0..100_000).map(|_| sizes.draw(&mut stream) as f64).sum::<f64>() / 1e5;
+        assert!((drawn / mean - 1.0).abs() < 0.01, "{drawn}");
+    }
+
+    #[test]
+    fn the_mean_number_of_segments_is_exact() {
+        let sizes = Sizes::new(vec![(1.0, 0.0), (1460.0, 0.1), (1461.0, 0.1), (10_000.0, 0.7), (1e6, 1.0)]);
+        for mss in [512, 1000, 1460, 3_000_000] {
+            let mut drawn = 0.0;
+            let steps = 1_000_000;
+            for step in 0..steps {
+                let size = sizes.at((f64::from(step) + 0.5) / f64::from(steps)).round();
+                drawn += (size / mss as f64).ceil() / f64::from(steps);
+            }
+            let exact = sizes.mean_segments(mss);
+            assert!((exact / drawn - 1.0).abs() < 1e-5, "{mss}: {exact} {drawn}");
+        }
+        assert_eq!(
+            [1459, 1460, 1461].map(|mss| Sizes::constant(Bytes { bytes: 1460 }).mean_segments(mss)),
+            [2.0, 1.0, 1.0]
+        );
+    }
+
+    #[test]
+    fn one_size_is_always_the_same() {
+        let sizes = Sizes::constant(Bytes { bytes: 1460 });
+        let mut stream = Stream::new(1, "test");
+        assert!((0..100).all(|_| sizes.draw(&mut stream) == 1460));
+        assert_eq!(sizes.mean_of(|bytes| bytes), 1460.0);
+    }
+}

@@ -1,0 +1,167 @@
+//! Results of requests: one record for each of them, and one for each query.
+
+use super::{Pair, PairIndex, Requests};
+use crate::index::{NodeIndex, VcIndex};
+use crate::units::{Clock, Time};
+
+/// The results of a group of requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupResult {
+    /// Its name.
+    pub name: String,
+    /// The clock of the times in its records.
+    pub clock: Clock,
+    /// Number of the first record's request within the group, from 0. Later records have the numbers that follow.
+    pub first: u32,
+    /// Requests that opened.
+    pub opened: u64,
+    /// Requests among them that were complete at the end of the run.
+    pub completed: u64,
+    /// Bytes that receivers have passed to their applications, for all requests of the group.
+    pub delivered_bytes: u64,
+    /// Bytes among them whose data VC crosses the network's bottleneck.
+    pub bottleneck_bytes: u64,
+    /// A record for each request that opened, in the order of opening.
+    pub records: Vec<RequestRecord>,
+    /// Number of the first query in `queries`, from 0.
+    pub first_query: u32,
+    /// The queries, if the group is an incast, in order.
+    pub queries: Vec<QueryRecord>,
+}
+
+impl GroupResult {
+    /// Returns the number of requests that were not complete at the end of the run.
+    pub fn open(&self) -> u64 {
+        self.opened - self.completed
+    }
+}
+
+/// The result of a request. There can be millions of them, so it is small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RequestRecord {
+    /// Time at which its connection opened: the SYN or, without a handshake, the first data left.
+    pub opened: Time,
+    /// Time at which the receiver had its last byte, or [`NEVER`].
+    completed: Time,
+    /// Bytes requested. TCP rounds them up to full segments.
+    pub bytes: u64,
+    /// The pair of hosts.
+    pub pair: PairIndex,
+    /// Number of its query within the group, or [`NO_QUERY`].
+    query: u32,
+    /// Data segments sent, retransmissions included. SYNs are not counted.
+    pub segments_sent: u32,
+    /// Data segments sent again.
+    pub retransmitted_segments: u32,
+    /// Number of times the retransmission timer expired, for the SYN or for data.
+    pub timeouts: u32,
+    /// Index of the data VC among the pair's VCs.
+    data_path: u16,
+    /// Index of the VC of its acknowledgements among the VCs of the pair back.
+    ack_path: u16,
+}
+
+const _: () = assert!(size_of::<RequestRecord>() == 48, "a million take 48 MB");
+
+/// Stands for the completion time of a request that is not complete.
+const NEVER: Time = Time(u64::MAX);
+/// Stands for the query of a request that answers none.
+const NO_QUERY: u32 = u32::MAX;
+
+impl RequestRecord {
+    /// Creates the record of a request that opens now. The paths are the indices of its VCs among those of its pair,
+    /// for data, and of the pair back, for acknowledgements.
+    pub(crate) fn new(opened: Time, pair: PairIndex, bytes: u64, query: Option<u32>, paths: [usize; 2]) -> Self {
+        let [data_path, ack_path] = paths.map(|path| u16::try_from(path).expect("a pair has fewer than 2^16 VCs"));
+        Self {
+            opened,
+            completed: NEVER,
+            bytes,
+            pair,
+            query: query.unwrap_or(NO_QUERY),
+            segments_sent: 0,
+            retransmitted_segments: 0,
+            timeouts: 0,
+            data_path,
+            ack_path,
+        }
+    }
+
+    /// Records that the receiver has the last byte.
+    pub(crate) fn complete(&mut self, now: Time) {
+        self.completed = now;
+    }
+
+    /// Returns when the receiver had the last byte; `None` if it did not have it at the end of the run.
+    pub fn completed(&self) -> Option<Time> {
+        (self.completed != NEVER).then_some(self.completed)
+    }
+
+    /// Returns the number of its query within the group, from 0; `None` if the group is not an incast.
+    pub fn query(&self) -> Option<u32> {
+        (self.query != NO_QUERY).then_some(self.query)
+    }
+
+    /// Returns the VC of its data.
+    pub fn data_vc(&self, requests: &Requests) -> VcIndex {
+        requests.pairs[self.pair].vcs[usize::from(self.data_path)]
+    }
+
+    /// Returns the VC of its acknowledgements.
+    pub fn ack_vc(&self, requests: &Requests) -> VcIndex {
+        let Pair { back, .. } = requests.pairs[self.pair];
+        requests.pairs[back].vcs[usize::from(self.ack_path)]
+    }
+
+    /// Returns every part of the record as a number, for a fingerprint.
+    pub(crate) fn numbers(&self) -> [u64; 8] {
+        let halves = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        [
+            self.opened.0,
+            self.completed.0,
+            self.bytes,
+            halves(self.pair.number(), self.query),
+            halves(self.segments_sent, self.retransmitted_segments),
+            u64::from(self.timeouts),
+            u64::from(self.data_path),
+            u64::from(self.ack_path),
+        ]
+    }
+}
+
+/// The result of a query, which several hosts answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueryRecord {
+    /// Time of the query.
+    pub asked: Time,
+    /// Time at which the receiver had the last byte of the last answer, or [`NEVER`].
+    completed: Time,
+    /// The host that receives the answers.
+    pub receiver: NodeIndex,
+    /// Answers that are complete.
+    pub answers: u32,
+}
+
+impl QueryRecord {
+    pub(crate) fn new(asked: Time, receiver: NodeIndex) -> Self {
+        Self { asked, completed: NEVER, receiver, answers: 0 }
+    }
+
+    /// Returns every part of the record as a number, for a fingerprint.
+    pub(crate) fn numbers(&self) -> [u64; 4] {
+        [self.asked.0, self.completed.0, u64::from(self.receiver.number()), u64::from(self.answers)]
+    }
+
+    /// Counts a complete answer, of `senders` in all.
+    pub(crate) fn count_answer(&mut self, senders: u32, now: Time) {
+        self.answers += 1;
+        if self.answers == senders {
+            self.completed = now;
+        }
+    }
+
+    /// Returns when all answers were complete; `None` if some were not at the end of the run.
+    pub fn completed(&self) -> Option<Time> {
+        (self.completed != NEVER).then_some(self.completed)
+    }
+}

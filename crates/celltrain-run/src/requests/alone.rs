@@ -1,0 +1,272 @@
+//! Completion times of requests that are alone on their paths.
+//!
+//! One connection alone on a path tells when each segment arrives. A request with n segments would complete when the
+//! n-th of them has arrived. Paths whose links and ports are alike share a simulation.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::events::{Event, Observer, RequestStep, SegmentStep};
+use celltrain_core::host::{HostOptions, ProcessingTimes};
+use celltrain_core::index::{LinkIndex, MemoryIndex, VcIndex};
+use celltrain_core::network::{Link, Network, NodeKind};
+use celltrain_core::policy::PolicyConfig;
+use celltrain_core::probe::Probe;
+use celltrain_core::requests::{
+    Arrivals, GroupIndex, GroupResult, Pair, PairIndex, QueryTimes, RequestGroup, RequestRecord, Requests,
+};
+use celltrain_core::units::{Bytes, Clock, Duration, Span, Time};
+use typed_index_collections::{TiSlice, TiVec, ti_vec};
+
+/// The VCs of a request: that of its data, and that of its acknowledgements.
+type Vcs = [VcIndex; 2];
+
+/// Simulations of connections that are alone on their paths.
+pub struct Alone<'a> {
+    network: &'a Network,
+    /// For each group and path, the place of its simulation.
+    places: BTreeMap<(GroupIndex, Vcs), usize>,
+    simulated: Vec<Arrived>,
+}
+
+/// The arrivals of a connection that is alone.
+struct Arrived {
+    clock: Clock,
+    /// For each number of segments, from 1 on, the time from the opening until all have arrived.
+    after: Vec<Span>,
+}
+
+impl<'a> Alone<'a> {
+    /// Simulates a connection for each kind of path and TCP that complete requests have used. `run` runs a network to its
+    /// end for a recorder.
+    ///
+    /// # Errors
+    /// Returns [`Interrupted`] if cancelled.
+    pub fn simulate(
+        network: &'a Network,
+        groups: &TiSlice<GroupIndex, GroupResult>,
+        run: impl Fn(&Network, &mut Recorder) -> Result<(), Interrupted>,
+        token: &CancellationToken<'_>,
+    ) -> Result<Self, Interrupted> {
+        let describer = Describer::of(network);
+        let mut places = BTreeMap::new();
+        // By kind of path: its place, the group and path that represent it, and the most segments of a request.
+        let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+        let mut needed: Vec<(GroupIndex, Vcs, u64)> = Vec::new();
+        for (number, group) in groups.iter_enumerated() {
+            let own = &network.requests.groups[number];
+            for record in group.records.iter().filter(|record| record.completed().is_some()) {
+                token.tick(1)?;
+                let vcs = [record.data_vc(&network.requests), record.ack_vc(&network.requests)];
+                let place = *places.entry((number, vcs)).or_insert_with(|| {
+                    *kinds.entry(describer.describe(own, vcs)).or_insert_with(|| {
+                        needed.push((number, vcs, 0));
+                        needed.len() - 1
+                    })
+                });
+                needed[place].2 = needed[place].2.max(segments(own, record.bytes));
+            }
+        }
+        let simulate = |&(group, vcs, segments): &(GroupIndex, Vcs, u64)| {
+            let alone = network_for(network, (group, vcs), segments);
+            let mut recorder = Recorder::new(network.requests.groups[group].tcp.options().mss.bytes, segments);
+            run(&alone, &mut recorder)?;
+            Ok(Arrived { clock: alone.clock(), after: recorder.after() })
+        };
+        let simulated = needed.iter().map(simulate).collect::<Result<_, Interrupted>>()?;
+        Ok(Self { network, places, simulated })
+    }
+
+    /// Returns the slowdown of a request; `None` if it is not complete. Times are on `clock`.
+    pub fn slowdown(&self, group: GroupIndex, record: &RequestRecord, clock: Clock) -> Option<f64> {
+        let requests = &self.network.requests;
+        let vcs = [record.data_vc(requests), record.ack_vc(requests)];
+        let took = record.completed()? - record.opened;
+        let alone = &self.simulated[self.places[&(group, vcs)]];
+        let number = usize::try_from(segments(&requests.groups[group], record.bytes)).ok()?;
+        let after = alone.after.get(number - 1)?;
+        // Both products are exact, so equal times have the quotient 1.
+        let product = |span: Span, of_other: Clock| u128::from(span.0) * u128::from(of_other.units_per_second);
+        Some(product(took, alone.clock) as f64 / product(*after, clock) as f64)
+    }
+}
+
+/// Returns the number of segments of a request of this size.
+fn segments(group: &RequestGroup, bytes: u64) -> u64 {
+    bytes.div_ceil(group.tcp.options().mss.bytes).max(1)
+}
+
+/// Creates the network with one connection, which opens after a time as long as the original run.
+fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), segments: u64) -> Network {
+    let own = &network.requests.groups[group];
+    let mss = own.tcp.options().mss.bytes;
+    // Policies that count VCs or have settings for them need all VCs, the others only these.
+    let keeps_all = network.vcs[data_vc].path.iter().chain(&network.vcs[ack_vc].path).any(|&link| {
+        let Link { policy, scheduler, .. } = &network.links[link];
+        policy.counts_vcs() || scheduler.config().counts_vcs()
+    });
+    let (vcs, [data_vc, ack_vc]) = if keeps_all {
+        (network.vcs.clone(), [data_vc, ack_vc])
+    } else {
+        let vcs = [data_vc, ack_vc].map(|vc| network.vcs[vc].clone());
+        (TiVec::from(vcs.to_vec()), [0, 1].map(VcIndex::new))
+    };
+    let ends = |vc: VcIndex| {
+        let path = &vcs[vc].path;
+        [network.links[path[0]].from, network.links[path[path.len() - 1]].to]
+    };
+    let [from, to] = ends(data_vc);
+    let [there, back] = [0, 1].map(PairIndex::new);
+    let pairs =
+        vec![Pair { from, to, vcs: vec![data_vc], back }, Pair { from: to, to: from, vcs: vec![ack_vc], back: there }];
+    let arrivals = Arrivals::Incast {
+        interval: network.duration,
+        times: QueryTimes::Fixed,
+        bytes: Bytes { bytes: segments.saturating_mul(mss) },
+        senders: 1,
+        receivers: vec![vec![there]],
+        spread: Duration::default(),
+    };
+    let groups = vec![RequestGroup { arrivals, ..own.clone() }];
+    Network {
+        seed: network.seed,
+        // A second query comes at the end.
+        duration: Duration { picoseconds: network.duration.picoseconds.saturating_mul(2) },
+        nodes: network.nodes.clone(),
+        links: network.links.clone(),
+        memories: network.memories.clone(),
+        vcs,
+        merges: if keeps_all { network.merges.clone() } else { TiVec::new() },
+        flows: TiVec::new(),
+        requests: Requests { pairs: pairs.into(), groups: groups.into() },
+        bottleneck: network.bottleneck,
+        tie_order: network.tie_order,
+        service_order: network.service_order,
+        host: network.host.clone(),
+        aal5: network.aal5.clone(),
+        file_size: None,
+        measure: celltrain_core::network::MeasureWindow::default(),
+    }
+}
+
+/// Records when each segment of the only connection arrives for the first time.
+pub struct Recorder {
+    mss: u64,
+    opened: Option<Time>,
+    /// For each segment, when it arrived.
+    arrived: Vec<Option<Time>>,
+}
+
+impl Recorder {
+    fn new(mss: u64, segments: u64) -> Self {
+        let segments = usize::try_from(segments).expect("a run has sent them");
+        Self { mss, opened: None, arrived: vec![None; segments] }
+    }
+
+    /// Returns, for each number of segments, the time until all have arrived, up to the first one that did not.
+    fn after(self) -> Vec<Span> {
+        let Some(opened) = self.opened else { return Vec::new() };
+        let mut last = opened;
+        let times = self.arrived.into_iter().map_while(|arrived| {
+            last = last.max(arrived?);
+            Some(last - opened)
+        });
+        times.collect()
+    }
+}
+
+impl Observer for Recorder {
+    const OBSERVES: bool = true;
+
+    fn on_event(&mut self, now: Time, event: Event) {
+        match event {
+            Event::Request(request) if matches!(request.step, RequestStep::Opened { .. }) => {
+                self.opened.get_or_insert(now);
+            }
+            Event::Segment(segment) => {
+                let SegmentStep::Arrived { segment, .. } = segment.step else { return };
+                let number = usize::try_from(segment.seq / self.mss).ok();
+                if let Some(arrived) = number.and_then(|number| self.arrived.get_mut(number)) {
+                    arrived.get_or_insert(now);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Probe for Recorder {}
+
+/// Describes paths, so that those with the same text take the same time.
+struct Describer<'a> {
+    network: &'a Network,
+    memories: TiVec<LinkIndex, Option<MemoryIndex>>,
+    /// True if the properties of hosts are drawn for each host.
+    hosts_differ: bool,
+}
+
+impl<'a> Describer<'a> {
+    fn of(network: &'a Network) -> Self {
+        let mut memories = ti_vec![None; network.links.len()];
+        for (number, memory) in network.memories.iter_enumerated() {
+            for &port in &memory.ports {
+                memories[port] = Some(number);
+            }
+        }
+        let HostOptions { processing, processing_times, clock_offset, clock_skew, .. } = network.host;
+        let is_drawn = processing_times == ProcessingTimes::Uniform && processing > Duration::default();
+        Self { network, memories, hosts_differ: is_drawn || clock_offset > Duration::default() || clock_skew > 0.0 }
+    }
+
+    /// Describes everything that affects a connection of a group that is alone on a path.
+    fn describe(&self, group: &RequestGroup, vcs: Vcs) -> String {
+        let mut text = format!("{:?} {:?}", group.tcp, group.opening);
+        for vc in vcs {
+            let vc = &self.network.vcs[vc];
+            write!(text, " [{:?} {:?} {:?} {:?}", vc.class, vc.priority, vc.tagged, vc.contract).expect("it is a text");
+            let mut before = None;
+            for &link in &vc.path {
+                self.describe_link(&mut text, link, before, vc.priority);
+                if self.depends_on_names(link) {
+                    write!(text, " {}", vc.name).expect("it is a text");
+                }
+                before = Some(link);
+            }
+            text.push(']');
+        }
+        text
+    }
+
+    fn describe_link(&self, text: &mut String, link: LinkIndex, before: Option<LinkIndex>, priority: u8) {
+        let Link { name, from, rate, delay, buffer, policy, scheduler, marking, .. } = &self.network.links[link];
+        write!(text, " {rate} {delay} {buffer:?} {policy:?} {scheduler:?} {marking:?}").expect("it is a text");
+        if (self.hosts_differ && self.network.nodes[*from].kind == NodeKind::Host) || self.depends_on_names(link) {
+            write!(text, " {name}").expect("it is a text");
+        }
+        let Some(memory) = self.memories[link].map(|memory| &self.network.memories[memory]) else { return };
+        let celltrain_core::memory::MemoryConfig { cells, ports, pools, queues, frames, policies_see, pauses, .. } =
+            memory;
+        write!(text, " {cells} {} {} {pools:?} {frames:?} {policies_see:?} {pauses:?}", ports.len(), queues.len())
+            .expect("it is a text");
+        for queue in queues.iter().filter(|queue| queue.priority == priority) {
+            if queue.link == link || Some(queue.link) == before {
+                let own = (queue.pool, queue.reserve, queue.alpha, queue.threshold, queue.lossless);
+                write!(text, " {own:?}").expect("it is a text");
+            }
+        }
+    }
+
+    /// Returns whether a port treats VCs by their names, or by other information that is not in its settings.
+    fn depends_on_names(&self, link: LinkIndex) -> bool {
+        let Link { policy, scheduler, .. } = &self.network.links[link];
+        let config = scheduler.config();
+        matches!(policy, PolicyConfig::Python(_))
+            || policy.counts_vcs()
+            || config.counts_vcs()
+            || !policy.settings().per_vc.is_empty()
+            || !policy.constants_by_vc().is_empty()
+            || !config.per_vc().is_empty()
+            || !config.constants_by_vc().is_empty()
+    }
+}

@@ -1,0 +1,106 @@
+//! The records of all requests, as columns.
+
+use std::collections::BTreeMap;
+
+use celltrain_core::cancellation::{CancellationToken, Interrupted};
+use celltrain_core::index::VcIndex;
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::Network;
+
+use super::alone::Alone;
+
+/// The requests of a run that opened in the measured time: a row for each, in the order of groups and of opening.
+#[derive(Debug, Default, PartialEq)]
+pub struct Records {
+    /// Names of the groups.
+    pub groups: Vec<String>,
+    /// Names of the nodes.
+    pub nodes: Vec<String>,
+    /// Names of the VCs that requests used.
+    pub vcs: Vec<String>,
+    /// Index of the group in `groups`.
+    pub group: Vec<i32>,
+    /// Number of the request within its group, from 0.
+    pub number: Vec<i64>,
+    /// Number of its query within the group, from 0; -1 if the group is not an incast.
+    pub query: Vec<i64>,
+    /// Index in `nodes` of the host that sends.
+    pub from: Vec<i32>,
+    /// Index in `nodes` of the host that receives.
+    pub to: Vec<i32>,
+    /// Index in `vcs` of the VC of its data.
+    pub data_vc: Vec<i32>,
+    /// Index in `vcs` of the VC of its acknowledgements.
+    pub ack_vc: Vec<i32>,
+    /// Bytes requested.
+    pub bytes: Vec<i64>,
+    /// Time at which its connection opened, in seconds.
+    pub opened_s: Vec<f64>,
+    /// Time at which the receiver had the last byte, in seconds; NaN if it did not.
+    pub completed_s: Vec<f64>,
+    /// Its completion time over that of the same request alone; NaN if it did not complete.
+    pub slowdown: Vec<f64>,
+    /// Data segments sent, retransmissions included.
+    pub segments_sent: Vec<i64>,
+    /// Data segments sent again.
+    pub retransmitted_segments: Vec<i64>,
+    /// Expirations of its retransmission timer.
+    pub timeouts: Vec<i64>,
+}
+
+impl Records {
+    /// Collects the records of a run.
+    ///
+    /// # Errors
+    /// Returns [`Interrupted`] if cancelled.
+    pub fn of(
+        network: &Network,
+        result: &RunResult,
+        alone: &Alone<'_>,
+        token: &CancellationToken<'_>,
+    ) -> Result<Self, Interrupted> {
+        let mut records = Self {
+            groups: result.requests.iter().map(|group| group.name.clone()).collect(),
+            nodes: network.nodes.iter().map(|node| node.name.clone()).collect(),
+            ..Self::default()
+        };
+        let mut vcs: BTreeMap<VcIndex, i32> = BTreeMap::new();
+        for (number, group) in result.requests.iter_enumerated() {
+            let first = u64::from(group.first);
+            for (record, number_in_group) in group.records.iter().zip(first..) {
+                token.tick(1)?;
+                let [data_vc, ack_vc] =
+                    [record.data_vc(&network.requests), record.ack_vc(&network.requests)].map(|vc| {
+                        *vcs.entry(vc).or_insert_with(|| {
+                            records.vcs.push(network.vcs[vc].name.clone());
+                            index(records.vcs.len() - 1)
+                        })
+                    });
+                let pair = &network.requests.pairs[record.pair];
+                records.group.push(index(usize::from(number)));
+                records.number.push(count(number_in_group));
+                records.query.push(record.query().map_or(-1, i64::from));
+                records.from.push(index(usize::from(pair.from)));
+                records.to.push(index(usize::from(pair.to)));
+                records.data_vc.push(data_vc);
+                records.ack_vc.push(ack_vc);
+                records.bytes.push(count(record.bytes));
+                records.opened_s.push(group.clock.seconds(record.opened));
+                records.completed_s.push(record.completed().map_or(f64::NAN, |time| group.clock.seconds(time)));
+                records.slowdown.push(alone.slowdown(number, record, group.clock).unwrap_or(f64::NAN));
+                records.segments_sent.push(i64::from(record.segments_sent));
+                records.retransmitted_segments.push(i64::from(record.retransmitted_segments));
+                records.timeouts.push(i64::from(record.timeouts));
+            }
+        }
+        Ok(records)
+    }
+}
+
+fn index(place: usize) -> i32 {
+    i32::try_from(place).expect("there are fewer than 2^31")
+}
+
+fn count(number: u64) -> i64 {
+    i64::try_from(number).expect("it is below 2^63")
+}

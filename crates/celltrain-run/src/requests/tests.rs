@@ -1,0 +1,105 @@
+//! Tests of the measures of requests with whole runs.
+
+use celltrain_core::cancellation::CancellationToken;
+use celltrain_core::engine::Engine;
+use celltrain_core::metrics::RunResult;
+use celltrain_core::network::Network;
+use celltrain_scenario::scenario::MeasureOptions;
+use celltrain_scenario::{build, read_toml};
+
+use super::alone::{Alone, Recorder};
+use super::{Class, GroupMeasures, Limits, Records, Statistics, measure, needed};
+
+const NETWORK: &str = r#"
+duration = "20ms"
+topology.leaf_spine = { leaves = 2, spines = 2, hosts_per_leaf = 3, host_rate = "1Gbps", host_delay = "3us" }
+tcp.newreno = { mss = "1460B", timer_granularity = "1ms", initial_window = 4 }
+port.default = { buffer = 2000, policy.ppd = {} }
+"#;
+
+fn run(text: &str, engine: Engine) -> (Network, RunResult) {
+    let network = build::network(&read_toml(text, "test").expect_scenario(), 1);
+    let result = engine.run_to_end(&network);
+    (network, result)
+}
+
+fn measured(text: &str, engine: Engine) -> (Vec<GroupMeasures>, Records) {
+    let ((network, result), token) = (run(text, engine), CancellationToken::never());
+    let run_alone =
+        |network: &Network, recorder: &mut Recorder| engine.observe(network, network.duration, recorder, |_| true);
+    let alone = Alone::simulate(&network, &result.requests, run_alone, &token).expect("nobody stops it");
+    let measures = measure(&network, &result, &MeasureOptions::default(), Some(&alone), &token);
+    let records = Records::of(&network, &result, &alone, &token);
+    (measures.expect("nobody stops it"), records.expect("nobody stops it"))
+}
+
+#[test]
+fn a_request_that_meets_no_other_has_a_slowdown_of_exactly_one() {
+    let memory = "port.default.buffer = \"shared\"\nport.default.policy.ppd = {}\n\
+                  switch.\"*\".memory = { cells = 4000, pool.main.policy.dynamic_threshold = { alpha = 1.0 } }\n";
+    let with_memory = NETWORK.split("port.default").next().unwrap().to_string() + memory;
+    let slow_uplinks = NETWORK.replace("host_delay", "uplink_rate = \"700Mbps\", uplink_delay = \"11us\", host_delay");
+    for (name, network) in [("plain", NETWORK), ("memory", &with_memory), ("uplinks", &slow_uplinks)] {
+        for more in ["", "handshake = false\n"] {
+            let query =
+                format!("{network}[incast.query]\nsenders = 1\nbytes = \"30kB\"\ninterval = \"1700us\"\n{more}");
+            for engine in [Engine::Fast, Engine::Reference] {
+                let (_, records) = measured(&query, engine);
+                assert_eq!(records.slowdown, vec![1.0; 11], "{name} {more} {engine:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_that_share_a_link_take_longer_than_alone() {
+    let text = format!("{NETWORK}[incast.query]\nsenders = 5\nbytes = \"75kB\"\ninterval = \"3ms\"\n");
+    let (groups, records) = measured(&text, Engine::Fast);
+    let [GroupMeasures { name, all, short, queries, .. }] = &groups[..] else { panic!("there is one group") };
+    assert_eq!((name.as_str(), all.opened, all.completed, short.opened), ("query", 30, 30, 30));
+    let queries = queries.as_ref().expect("it is an incast");
+    assert_eq!((queries.asked, queries.completed), (6, 6));
+    // Five answers of 15 kB share a link of 1 Gb/s, so the last one takes at least 0.6 ms.
+    assert!(queries.completion_ms.mean.unwrap() > 0.6, "{queries:?}");
+    let slowest = records.slowdown.iter().copied().fold(0.0, f64::max);
+    assert!(slowest > 2.0 && records.slowdown.iter().all(|&slowdown| slowdown >= 1.0), "{:?}", records.slowdown);
+    assert_eq!((all.slowdown.p95, all.slowdown.p99), (all.slowdown.p95.filter(|&p95| p95 > 1.0), None));
+}
+
+#[test]
+fn classes_together_have_all_requests() {
+    let text = format!("{NETWORK}[requests.web]\nload = 0.4\nsizes = [[1000, 0.4], [200000, 0.8], [2000000, 1]]\n");
+    let (groups, records) = measured(&text, Engine::Fast);
+    let [GroupMeasures { all, short, medium, long, queries, goodput_mbps, .. }] = &groups[..] else {
+        panic!("there is one group")
+    };
+    assert!(queries.is_none() && *goodput_mbps > 0.0);
+    let sum = [short, medium, long].map(|class| class.opened).iter().sum::<u64>();
+    assert_eq!((all.opened, all.opened), (sum, records.bytes.len() as u64));
+    let is_short = |&&bytes: &&i64| bytes <= 100_000;
+    assert_eq!(short.opened, records.bytes.iter().filter(is_short).count() as u64);
+    assert!(all.open() > 0 && all.completed > 0, "{all:?}");
+    let open = records.completed_s.iter().filter(|time| time.is_nan()).count();
+    assert_eq!(all.open(), open as u64);
+}
+
+#[test]
+fn a_percentile_is_an_order_statistic_and_needs_a_value_beyond_it() {
+    let of = |number: u32| Statistics::of((1..=number).rev().map(f64::from).collect());
+    assert_eq!(of(0), Statistics::default());
+    assert_eq!(of(1), Statistics { mean: Some(1.0), ..Statistics::default() });
+    assert_eq!(of(2), Statistics { mean: Some(1.5), median: Some(1.0), ..Statistics::default() });
+    assert_eq!([of(19).p95, of(20).p95, of(21).p95], [None, Some(19.0), Some(20.0)]);
+    assert_eq!([of(99).p99, of(100).p99, of(101).p99], [None, Some(99.0), Some(100.0)]);
+    assert_eq!([of(999).p999, of(1000).p999], [None, Some(999.0)]);
+    assert_eq!([500, 950, 990, 999].map(needed), [2, 20, 100, 1000]);
+}
+
+#[test]
+fn a_size_at_a_limit_belongs_to_the_smaller_class() {
+    let limits = Limits { short: 100, long: 1000 };
+    assert_eq!(
+        [1, 100, 101, 1000, 1001].map(|bytes| limits.class(bytes)),
+        [Class::Short, Class::Short, Class::Medium, Class::Medium, Class::Long]
+    );
+}

@@ -1,0 +1,133 @@
+//! The tables of a scenario that describe requests: connections that open during the run, send a number of bytes, and
+//! close.
+
+use std::fmt;
+
+use celltrain_core::requests::{PairOrder, QueryTimes};
+use celltrain_core::tcp::TcpConfig;
+use celltrain_core::traffic::on_off::Times;
+use celltrain_core::units::{Bytes, Duration};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Requests that arrive at random times, each a TCP connection of its own from one host to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Requests")]
+pub struct RequestOptions {
+    /// Mean share of the sending hosts' links that the cells of the requests take. Sizes are rounded up to full segments;
+    /// handshakes and acknowledgements are not counted.
+    pub load: f64,
+    /// Sizes of the requests: a distribution, or one size.
+    pub sizes: SizeOptions,
+    /// How the pair of hosts of each request is selected.
+    #[serde(default)]
+    pub pairs: PairOptions,
+    /// Hosts that send, by name, range (`host1-5`) or pattern (`host*`). All by default.
+    #[serde(default = "all_hosts")]
+    pub sources: Vec<String>,
+    /// Hosts that receive, in the same form. All by default.
+    #[serde(default = "all_hosts")]
+    pub destinations: Vec<String>,
+    /// Whether connections open with a handshake. Without one, the first data leaves at once.
+    #[serde(default = "yes")]
+    pub handshake: bool,
+    /// TCP of these requests; the TCP of all flows when absent.
+    #[serde(default)]
+    pub tcp: Option<TcpConfig>,
+}
+
+/// Queries: several hosts send their answers to one host at once, each over a TCP connection of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Incast")]
+pub struct IncastOptions {
+    /// n: number of hosts that answer, drawn for each query.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub senders: u32,
+    /// Size of all answers to a query together. Each sender sends an equal share.
+    pub bytes: Bytes,
+    /// Time between two queries; the mean if times are drawn. The first query comes after one such time.
+    #[schemars(example = "10ms")]
+    pub interval: Duration,
+    /// Whether intervals are always the same or drawn.
+    #[serde(default)]
+    pub times: Times,
+    /// Hosts that ask, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each query. All by default.
+    #[serde(default = "all_hosts")]
+    pub receivers: Vec<String>,
+    /// Each answer starts at a time drawn from 0 to this after the query.
+    #[serde(default)]
+    pub spread: Duration,
+    /// Whether connections open with a handshake. Without one, the first data leaves at once.
+    #[serde(default = "yes")]
+    pub handshake: bool,
+    /// TCP of the answers; the TCP of all flows when absent.
+    #[serde(default)]
+    pub tcp: Option<TcpConfig>,
+}
+
+/// The sizes of requests: one size, a distribution by name, or the rows of its cumulative distribution function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(
+    rename = "Sizes",
+    extend(
+        "x-expect" = "\"web_search\", \"data_mining\", a size such as \"20kB\", a file with the ending .csv, or rows of bytes and probability such as [[1000, 0.5], [20000, 1]]"
+    )
+)]
+pub enum SizeOptions {
+    /// One size.
+    Constant(Bytes),
+    /// Sizes in bytes, each with the probability of sizes up to it; linear between these points.
+    Points(Vec<(f64, f64)>),
+    /// The name of a distribution, or a file with rows of bytes and probability.
+    Named(String),
+}
+
+impl fmt::Display for SizeOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SizeOptions::Constant(bytes) => bytes.fmt(f),
+            SizeOptions::Points(points) => write!(f, "{} rows", points.len()),
+            SizeOptions::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+/// How the pairs of hosts of requests are selected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "Pairs")]
+pub enum PairOptions {
+    /// Drawn for each request, independently.
+    #[default]
+    Random,
+    /// All pairs in turn, in an order that is drawn once.
+    AllToAll,
+}
+
+impl From<PairOptions> for PairOrder {
+    fn from(options: PairOptions) -> Self {
+        match options {
+            PairOptions::Random => PairOrder::Random,
+            PairOptions::AllToAll => PairOrder::InTurn,
+        }
+    }
+}
+
+/// Returns the distribution of the intervals between queries.
+pub(crate) fn query_times(times: Times) -> QueryTimes {
+    match times {
+        Times::Fixed => QueryTimes::Fixed,
+        Times::Exponential => QueryTimes::Exponential,
+    }
+}
+
+fn all_hosts() -> Vec<String> {
+    vec!["*".to_string()]
+}
+
+fn yes() -> bool {
+    true
+}

@@ -1,0 +1,118 @@
+"""Files with the sizes of requests. Their rows of bytes and probability replace their names in a scenario."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from celltrain.errors import Fault, InputError
+from celltrain.model.shipped import read_text
+from celltrain.text import shown
+
+#: Ending of the names of such files.
+ENDING = ".csv"
+#: Form of a row, for messages.
+FORM = "a size in bytes, a comma and the probability of sizes up to it, such as 20000,0.6"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeFile:
+    """A cumulative distribution function of sizes in a file."""
+
+    file: str
+    """Name of the file in messages."""
+    rows: list[list[float]]
+    """Sizes in bytes with their probabilities."""
+    lines: list[int]
+    """Line number of each row."""
+
+    def placed(self, fault: Fault, key: str) -> Fault:
+        """Moves a fault in a row of the setting at `key` to the row's line in the file."""
+        match = re.fullmatch(re.escape(key) + r"\[(\d+)\]", fault.key)
+        if match is None:
+            return fault
+        return fault.changed(file=self.file, line=self.lines[int(match[1])])
+
+
+def read(name: str, folder: Path) -> SizeFile:
+    """Reads a file of sizes; raises `InputError`. Comments start with `#`, and the first row may be a heading."""
+    path = folder / name
+    file = shown(path)
+    text = read_text(path, what="file of sizes")
+    rows: list[list[float]] = []
+    lines: list[int] = []
+    is_first = True
+    for line, row in enumerate(text.splitlines(), start=1):
+        if not row.strip() or row.startswith("#"):
+            continue
+        numbers = _numbers(row)
+        if numbers is not None:
+            rows.append(numbers)
+            lines.append(line)
+        elif not is_first:
+            raise InputError.of(f"is not {FORM}", file=file, line=line, value=json.dumps(row))
+        is_first = False
+    if not rows:
+        raise InputError.of_file(file, f"has no rows; each is {FORM}")
+    return SizeFile(file=file, rows=rows, lines=lines)
+
+
+def with_rows(scenario: Mapping[str, Any], folder: Path) -> tuple[Mapping[str, Any], dict[str, SizeFile]]:
+    """Replaces the files that a scenario names with their rows.
+
+    Args:
+        scenario: The table of the scenario.
+        folder: The folder to which the names are relative.
+
+    Returns:
+        The scenario, and the files by the key of the setting.
+
+    Raises:
+        InputError: If a file cannot be read.
+    """
+    groups = scenario.get("requests") if isinstance(scenario, Mapping) else None
+    if not isinstance(groups, Mapping):
+        return scenario, {}
+    made, files, faults = dict(scenario), {}, []
+    for name, group in groups.items():
+        sizes = group.get("sizes") if isinstance(group, Mapping) else None
+        if not isinstance(sizes, str) or not sizes.endswith(ENDING):
+            continue
+        try:
+            found = read(sizes, folder)
+        except InputError as error:
+            faults += error.faults
+            continue
+        files[_key(name)] = found
+        made["requests"] = {**made["requests"], name: {**group, "sizes": found.rows}}
+    if faults:
+        raise InputError(faults)
+    return made, files
+
+
+def placed(fault: Fault, files: Mapping[str, SizeFile]) -> Fault:
+    """Moves a fault in a row to the file that has the row."""
+    for key, file in files.items():
+        if (moved := file.placed(fault, key)) is not fault:
+            return moved
+    return fault
+
+
+def _key(group: str) -> str:
+    """Returns the key of a group's sizes, as in faults."""
+    name = group if re.fullmatch(r"[A-Za-z0-9_-]+", group) else json.dumps(group, ensure_ascii=False)
+    return f"requests.{name}.sizes"
+
+
+def _numbers(row: str) -> list[float] | None:
+    """Returns the two numbers of a row; None for other texts."""
+    try:
+        numbers = [float(cell) for cell in row.split(",")]
+    except ValueError:
+        return None
+    return numbers if len(numbers) == 2 and all(map(math.isfinite, numbers)) else None
