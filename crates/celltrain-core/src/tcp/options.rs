@@ -77,7 +77,7 @@ pub struct TcpOptions {
     /// Whether marked packets reduce cwnd (explicit congestion notification).
     pub ecn: Ecn,
     /// g: weight of the newest window in DCTCP's estimate of the share of marked segments.
-    #[schemars(range(max = 1), extend("x-expect" = "a number above 0 and at most 1"))]
+    #[schemars(range(min = 0.0001, max = 1.0))]
     pub dctcp_gain: f64,
     /// For experiments: damages a segment in transit each time the window, min(cwnd, rwnd), reaches this many bytes.
     /// When absent, no segment is damaged.
@@ -376,8 +376,8 @@ impl TcpOptions {
             let problem = format!("is outside 1 to {MAX_INITIAL_WINDOW} segments");
             refuse("initial_window", self.initial_window.to_string(), problem);
         }
-        if !(self.dctcp_gain > 0.0 && self.dctcp_gain <= 1.0) {
-            refuse("dctcp_gain", format!("{:?}", self.dctcp_gain), "is not above 0 and at most 1".into());
+        if !(0.0001..=1.0).contains(&self.dctcp_gain) {
+            refuse("dctcp_gain", format!("{:?}", self.dctcp_gain), "is outside 0.0001 to 1".into());
         }
         if self.congestion.needs_exact_echo() && self.ecn == Ecn::Off {
             let problem = format!("sees no marks; write ecn = \"on\" for congestion = \"{}\"", self.congestion.name());

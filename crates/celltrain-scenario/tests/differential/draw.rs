@@ -874,7 +874,9 @@ impl Kind {
                 // At most about forty VCs share a link.
                 Range::ShareOfAVc if byte % 2 == 0 => json!((share * 20.0).round() / 1000.0),
                 Range::ShareOfAVc => json!({"tcp1": share / 4.0, "tcp2": (1.0 - share) / 4.0, "default": 0.01}),
-                Range::Number { least, most } => json!(((least + share * (most - least)) * 100.0).round() / 100.0),
+                Range::Number { least, most } => {
+                    json!((((least + share * (most - least)) * 100.0).round() / 100.0).max(*least))
+                }
             };
             settings.insert(setting.key.clone(), value);
         }

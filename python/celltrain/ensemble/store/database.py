@@ -158,7 +158,9 @@ class Database:
         """Returns the manifest: versions, plan, columns and measures."""
         with self._explained():
             try:
-                return {key: json_of(text) for key, text in self._connection.execute("SELECT key, value FROM about")}
+                # A damaged file can have other types of values than texts.
+                about = self._connection.execute("SELECT key, value FROM about WHERE typeof(value) = 'text'")
+                return {key: json_of(text) for key, text in about}
             except UnreadableError as error:
                 raise ValueError(error.problem) from None
 
