@@ -400,7 +400,8 @@ class TcpOptions(Model):
     )
     dctcp_gain: float = Field(
         default=0.0625,
-        le=1,
+        le=1.0,
+        ge=0.0001,
         description="g: weight of the newest window in DCTCP's estimate of the share of marked segments.",
     )
     delayed_acks: DelayedAcks = Field(
