@@ -123,7 +123,7 @@ def test_events_show_marks_echoes_and_reductions(tmp_path: Path) -> None:
         ({"allocator": {"efci": {"threshold": "80 cells"}}}, "leave one of them out"),
         ({"tcp": {"ecn": "off"}}, 'write ecn = "on" for congestion = "dctcp"'),
         ({"tcp": {"initial_window": 0}}, "initial_window"),
-        ({"tcp": {"dctcp_gain": 0.0}}, "dctcp_gain = 0.0 is outside 0.0001 to 1"),
+        ({"tcp": {"dctcp_gain": 0.0}}, "tcp.newreno.dctcp_gain = 0.0"),
     ],
 )
 def test_marks_that_cannot_be_are_refused(changes: dict[str, Any], words: str) -> None:
