@@ -145,7 +145,7 @@ def _files() -> dict[str, str]:
     for name in COPIED:
         source = ROOT / name
         for path in source.rglob("*") if source.is_dir() else [source]:
-            if path.is_file():
+            if path.is_file() and path.suffix != ".pyc":
                 files[path.relative_to(ROOT).as_posix()] = path.read_text(encoding="utf-8")
     # Build only the unit tests in use, and the tests of the pages.
     files = {name: text for name, text in files.items() if not re.fullmatch(r"crates/[^/]+/tests/.*\.rs", name)}
