@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import celltrain as ct
+import page
 
 PAGE = Path(__file__).parent.parent / "docs" / "tcp-verification.md"
-BEGIN, END = "<!-- ns2:begin -->", "<!-- ns2:end -->"
 
 # Names of a variant in celltrain and in ns-2, and of its receiver in ns-2.
 VARIANTS = [
@@ -267,14 +267,8 @@ def main() -> int:
     comparisons = compare()
     print(table(comparisons))
     if arguments.page:
-        text = PAGE.read_text(encoding="utf-8")
-        before, rest = text.split(BEGIN)
-        _, after = rest.split(END)
-        PAGE.write_text(f"{before}{BEGIN}\n{table(comparisons)}\n{END}{after}", encoding="utf-8")
-    failures = [f"{c.variant} with {c.sources} sources" for c in comparisons if not c.agrees]
-    for failure in failures:
-        print(f"disagreement: {failure}", file=sys.stderr)
-    return 1 if failures else 0
+        page.fill(PAGE, "ns2", table(comparisons))
+    return page.outcome([f"{c.variant} with {c.sources} sources" for c in comparisons if not c.agrees])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
     python peers/ns3.py                          compares a few flows, exits with 1 if the simulators disagree
     python peers/ns3.py --load 10                also compares 10 simulated ms at a load of 0.6
     python peers/ns3.py --load 500 --page        also writes that table into docs/performance.md
-    python peers/ns3.py --flows FILE --load 500    takes the flows from a CSV file
+    python peers/ns3.py --load 500 --flows FILE  takes the flows from a CSV file
 
 The network has two leaf switches with 16 hosts each and four spine switches. Hosts have links of 10 Gb/s, and leaf
 switches have links of 40 Gb/s to each spine switch, so that the network is not oversubscribed. Frames in ns-3 are a few
@@ -38,10 +38,10 @@ from typing import Any
 import numpy as np
 
 import celltrain as ct
+import page
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "performance.md"
-BEGIN, END = "<!-- ns3:begin -->", "<!-- ns3:end -->"
 SOURCE = ROOT / "peers" / "leaf_spine.cc"
 LIBRARIES = ("internet", "traffic-control", "point-to-point", "network", "core")
 
@@ -548,14 +548,8 @@ def main() -> int:
             if arguments.page and any(b.ratio is None for b in benchmarks):
                 parser.error("--page needs a longer run: simulate 500 ms")
             if arguments.page:
-                text = PAGE.read_text(encoding="utf-8")
-                before, rest = text.split(BEGIN)
-                _, after = rest.split(END)
-                PAGE.write_text(f"{before}{BEGIN}\n\n{block}\n\n{END}{after}", encoding="utf-8")
-    failures = [f"{c.name} under {c.variant}" for c in comparisons if not c.agrees]
-    for failure in failures:
-        print(f"disagreement: {failure}", file=sys.stderr)
-    return 1 if failures else 0
+                page.fill(PAGE, "ns3", block)
+    return page.outcome([f"{c.name} under {c.variant}" for c in comparisons if not c.agrees])
 
 
 if __name__ == "__main__":

@@ -55,9 +55,9 @@ pub struct RequestGroup {
     pub name: String,
     /// The TCP of its connections.
     pub tcp: TcpConfig,
-    /// Whether connections open with a handshake.
+    /// The way in which its connections open.
     pub opening: Opening,
-    /// Determines when its connections open, and what they send.
+    /// Determines the times at which its connections open, their hosts and their sizes.
     pub arrivals: Arrivals,
 }
 
@@ -82,7 +82,7 @@ pub enum Opening {
     Open,
 }
 
-/// When the connections of a group open, and what they send.
+/// The times at which the connections of a group open, their hosts and their sizes.
 #[derive(Clone, Debug)]
 pub enum Arrivals {
     /// Single requests at the times of a Poisson process.
@@ -100,7 +100,7 @@ pub enum Arrivals {
     Incast {
         /// Time between two queries; the first one comes after one such time.
         interval: Duration,
-        /// Whether intervals are constant or drawn.
+        /// Selects constant or random intervals.
         times: QueryTimes,
         /// Bytes of all answers to a query together. Each sender sends an equal share, rounded up.
         bytes: Bytes,
@@ -124,7 +124,7 @@ pub enum PairOrder {
     InTurn,
 }
 
-/// Whether the intervals between queries are constant or drawn.
+/// The distribution of the intervals between queries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueryTimes {
     /// Constant.
@@ -146,7 +146,7 @@ impl Sizes {
     /// Creates the distribution with these points: sizes in bytes with cumulative probabilities.
     ///
     /// # Panics
-    /// If there is no point, a size or probability falls, a size is below one byte, or the last probability is not 1.
+    /// If the list is empty, a size or probability falls, a size is below one byte, or the last probability is not 1.
     pub fn new(points: Vec<(f64, f64)>) -> Self {
         assert!(points.is_sorted_by(|a, b| a.0 <= b.0 && a.1 <= b.1), "sizes and probabilities rise");
         assert!(points.first().is_some_and(|&(bytes, share)| bytes >= 1.0 && share >= 0.0), "sizes are positive");

@@ -29,7 +29,7 @@ pub struct RequestOptions {
     /// Hosts that receive, in the same form. All by default.
     #[serde(default = "all_hosts")]
     pub destinations: Vec<String>,
-    /// Whether connections open with a handshake. Without one, the first data leaves at once.
+    /// True if connections open with a handshake; otherwise, the first data leaves at once.
     #[serde(default = "yes")]
     pub handshake: bool,
     /// TCP of these requests; the TCP of all flows when absent.
@@ -50,7 +50,7 @@ pub struct IncastOptions {
     /// Time between two queries; the mean if times are drawn. The first query comes after one such time.
     #[schemars(example = "10ms")]
     pub interval: Duration,
-    /// Whether intervals are always the same or drawn.
+    /// Fixed or random intervals.
     #[serde(default)]
     pub times: Times,
     /// Hosts that ask, by name, range (`host1-5`) or pattern (`host*`); one is drawn for each query. All by default.
@@ -59,7 +59,7 @@ pub struct IncastOptions {
     /// Each answer starts at a time drawn from 0 to this after the query.
     #[serde(default)]
     pub spread: Duration,
-    /// Whether connections open with a handshake. Without one, the first data leaves at once.
+    /// True if connections open with a handshake; otherwise, the first data leaves at once.
     #[serde(default = "yes")]
     pub handshake: bool,
     /// TCP of the answers; the TCP of all flows when absent.

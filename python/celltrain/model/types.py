@@ -675,8 +675,7 @@ class Incast(Model):
         description="Size of all answers to a query together. Each sender sends an equal share.", examples=["512B"]
     )
     handshake: bool = Field(
-        default=True,
-        description="Whether connections open with a handshake. Without one, the first data leaves at once.",
+        default=True, description="True if connections open with a handshake; otherwise, the first data leaves at once."
     )
     interval: str = Field(
         description="Time between two queries; the mean if times are drawn. The first query comes after one such time.",
@@ -694,7 +693,7 @@ class Incast(Model):
         default="0s", description="Each answer starts at a time drawn from 0 to this after the query.", examples=["5us"]
     )
     tcp: Tcp | None = Field(default=None, description="TCP of the answers; the TCP of all flows when absent.")
-    times: Times = Field(default="fixed", description="Whether intervals are always the same or drawn.")
+    times: Times = Field(default="fixed", description="Fixed or random intervals.")
 
 
 class MeasureOptions(Model):
@@ -1508,8 +1507,7 @@ class Requests(Model):
         default=("*",), description="Hosts that receive, in the same form. All by default."
     )
     handshake: bool = Field(
-        default=True,
-        description="Whether connections open with a handshake. Without one, the first data leaves at once.",
+        default=True, description="True if connections open with a handshake; otherwise, the first data leaves at once."
     )
     load: float = Field(
         description=(

@@ -38,7 +38,7 @@ def table(rows: Sequence[Mapping[str, Any]], columns: Iterable[Column]) -> pa.Ta
     return pa.Table.from_pylist([flat(row) for row in rows], schema=schema)
 
 
-#: Columns of the records of requests. Those of the kind `name` are indices into a list of names.
+#: Columns of the records of requests. Columns of the kind `name` contain indices into a list of names.
 REQUESTS = (
     Column("group", "name", "", "the group"),
     Column("number", "int64", "1", "number of the request within its group, from 0"),

@@ -37,7 +37,7 @@ struct Group {
     name: String,
     tcp: TcpConfig,
     opening: requests::Opening,
-    /// Number of hosts that answer a query; 0 if there are no queries.
+    /// Number of hosts that answer a query; 0 if the group is not an incast.
     senders: u32,
     schedule: Schedule,
     clocks: GroupClocks,

@@ -63,6 +63,29 @@ fn a_random_phase_makes_a_clock_of_ones_own() {
 }
 
 #[test]
+fn a_probe_of_a_closed_window_is_a_frame_of_one_byte() {
+    let network = network(&[ticking(100)]);
+    let clock = network.clock();
+    let mut ends = EndSystems::new(&network, &network.routing(), clock);
+    let mut out = Vec::new();
+    let flow = FlowIndex::new(0);
+    ends.start(flow, &mut Nothing, &mut out);
+    assert_eq!(out.len(), 1);
+    assert_eq!(out[0].cells, network.aal5.segment_cells(512));
+    out.clear();
+    // The receiver has the first segment, and its application has not taken it.
+    let closed = Body::Ack { flow, ack: Ack { ack: 512, window: 0 }, echoes: false };
+    let departure = ends.vcs.put(network.flows[flow].ack_vc, Frame::new(2, closed), None);
+    ends.deliver(departure.vc, departure.frame, Time::default(), &mut Nothing, &mut out);
+    assert_eq!(out, []);
+    while out.is_empty() {
+        let now = ends.next_tick().unwrap();
+        ends.on_tick(now, &mut Nothing, &mut out);
+    }
+    assert_eq!(out.iter().map(|departure| departure.cells).collect::<Vec<_>>(), [network.aal5.segment_cells(1)]);
+}
+
+#[test]
 fn connections_on_several_clocks_that_tick_at_once_are_worked_on_in_their_order() {
     // Flows 0 and 2 share a clock; flow 1 has its own. All three have their first timeout at three seconds.
     let network = network(&[ticking(100), ticking(50), ticking(100)]);

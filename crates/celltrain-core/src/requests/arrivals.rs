@@ -1,4 +1,4 @@
-//! Times at which the connections of a group open, and what they send. They depend on the seed alone.
+//! The times at which the connections of a group open, their hosts and their sizes. The seed alone decides what is drawn.
 //!
 //! Times are drawn in picoseconds and then rounded to the clock, so networks with different clocks have the same
 //! requests.

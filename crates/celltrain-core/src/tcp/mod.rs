@@ -7,6 +7,7 @@
 //! with a handshake. The application always has data to send, and only full segments are sent.
 
 pub mod congestion;
+mod marks;
 mod options;
 pub mod receiver;
 pub mod recovery;

@@ -8,6 +8,7 @@
 //! After a repeated SYN, the first data has the timeout to which the SYN backed off (RFC 6298, 5.7, has 3 s).
 
 use super::congestion::Windows;
+use super::marks::Marks;
 use super::recovery::{Choice, Flight, Progress, Reaction, Recovery, Timer};
 use super::rtt::{RtoLimits, RttEstimator};
 use super::scoreboard::{SackBlocks, Scoreboard};
@@ -99,21 +100,6 @@ struct Timing {
     sent: Time,
 }
 
-/// Marks that acknowledgements report (explicit congestion notification).
-#[derive(Clone, Copy, Debug, Default)]
-struct Marks {
-    /// True if the acknowledgement being processed reports a mark.
-    echoed: bool,
-    /// `snd_max` when the window was last reduced. A mark does so again only if an acknowledgement exceeds this value.
-    reduced_at: u64,
-    /// True if the next new segment reports the reduction (CWR).
-    to_report: bool,
-    /// True if the last segment sent reports the reduction.
-    reports: bool,
-    /// `snd_nxt` when a whole window was last acknowledged.
-    window_end: u64,
-}
-
 /// The pacing state of a rate-limited sender.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
@@ -176,7 +162,7 @@ impl Sender {
             backoff: options.backoff,
             restart: options.timer_restart,
             duplicate_acks: options.duplicate_acks,
-            marks: (options.ecn == Ecn::On).then(Marks::default),
+            marks: (options.ecn == Ecn::On).then(|| Marks::starting_at(0)),
             counters: SenderCounters::default(),
         }
     }
@@ -184,7 +170,7 @@ impl Sender {
     /// Starts at `offset`: everything before it was sent and acknowledged.
     #[must_use]
     pub fn starting_at(self, offset: u64) -> Self {
-        let marks = self.marks.map(|marks| Marks { reduced_at: offset, window_end: offset, ..marks });
+        let marks = self.marks.map(|_| Marks::starting_at(offset));
         Self { marks, snd_una: offset, snd_nxt: offset, snd_max: offset, ..self }
     }
 
@@ -275,14 +261,14 @@ impl Sender {
     #[inline]
     pub fn on_echo(&mut self, echoed: bool) {
         if let Some(marks) = &mut self.marks {
-            marks.echoed = echoed;
+            marks.on_echo(echoed);
         }
     }
 
     /// Returns whether the last segment sent reports that the window was reduced because of a mark (CWR).
     #[inline]
     pub fn reports_reduction(&self) -> bool {
-        self.marks.is_some_and(|marks| marks.reports)
+        self.marks.is_some_and(Marks::reports_reduction)
     }
 
     /// Processes an acknowledgement and its blocks (empty unless the ends exchange them).
@@ -451,8 +437,7 @@ impl Sender {
         let segment = Segment { seq, len: self.mss };
         let again = seq < self.snd_max;
         if let Some(marks) = &mut self.marks {
-            // RFC 3168 (6.1.2): the first new segment after the reduction.
-            marks.reports = !again && std::mem::take(&mut marks.to_report);
+            marks.on_sent(again);
         }
         self.counters.segments_sent += 1;
         self.counters.retransmitted_segments += u64::from(segment.end() <= self.snd_max);
@@ -490,7 +475,8 @@ impl Sender {
     fn probe(&mut self) -> Segment {
         self.counters.segments_sent += 1;
         if let Some(marks) = &mut self.marks {
-            marks.reports = false;
+            // A probe reports nothing, like a segment that is sent again.
+            marks.on_sent(true);
         }
         self.snd_max = self.snd_max.max(self.snd_una + 1);
         Segment { seq: self.snd_una, len: 1 }
@@ -554,24 +540,20 @@ impl Sender {
     /// for this window (RFC 3168, 6.1.2). Returns whether it reports a mark; cwnd does not grow then.
     fn reduce_if_marked(&mut self, acked: u64) -> bool {
         let Some(marks) = &mut self.marks else { return false };
-        let echoed = marks.echoed;
-        self.windows.on_echo(acked as f64 / f64::from(self.mss), echoed);
-        if self.snd_una > marks.window_end {
+        self.windows.on_echo(acked as f64 / f64::from(self.mss), marks.is_echoed());
+        if marks.acknowledges_window(self.snd_una, self.snd_nxt) {
             self.windows.on_window_acknowledged();
-            marks.window_end = self.snd_nxt;
         }
-        if echoed && self.snd_una > marks.reduced_at {
-            marks.to_report = true;
+        if marks.reduces(self.snd_una, self.snd_max) {
             self.windows.on_mark();
-            self.note_reduction();
         }
-        echoed
+        marks.is_echoed()
     }
 
     /// Notes that the windows were reduced: marks on what is outstanding do not reduce them again.
     fn note_reduction(&mut self) {
         if let Some(marks) = &mut self.marks {
-            marks.reduced_at = self.snd_max;
+            marks.on_reduction(self.snd_max);
         }
     }
 

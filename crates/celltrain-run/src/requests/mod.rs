@@ -143,7 +143,7 @@ impl Limits {
 /// Groups of measures that include slowdowns.
 pub const WITH_SLOWDOWNS: [&str; 4] = ["all", "short", "medium", "long"];
 
-/// Measures the requests of a run. Without `alone`, there are no slowdowns.
+/// Measures the requests of a run. Without `alone`, slowdowns are left out.
 ///
 /// # Errors
 /// Returns [`Interrupted`] if cancelled.

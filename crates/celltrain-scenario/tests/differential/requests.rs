@@ -13,7 +13,7 @@ use celltrain_core::tcp::{Congestion, DelayedAcks, Ecn, TcpConfig, TickPhase};
 use celltrain_core::units::{Bytes, Duration};
 use typed_index_collections::TiVec;
 
-/// Kinds of requests, and what happened to them.
+/// Kinds of requests, and their possible outcomes.
 pub(crate) const KINDS: &[&str] = &[
     "Poisson", "in turn", "an incast", "queries at random", "spread", "a handshake", "open at once", "several VCs",
     "SACK", "delayed ACKs", "ECN", "pacing", "a timeout", "a retransmission", "completed", "not completed", "no flows",

@@ -83,7 +83,10 @@ def uninterrupted() -> Iterator[None]:
 
 
 class Lock:
-    """Lock held by the process that writes a store or the folder of a search. Released when the process ends, for whatever reason."""
+    """Lock held by the process that writes a store or the folder of a search.
+
+    It is released when the process ends, even if it is killed.
+    """
 
     def __init__(self, path: Path, what: str = "sweep") -> None:
         try:

@@ -12,7 +12,7 @@ const GROUP: GroupIndex = GroupIndex::new(0);
 /// There, from a source to its destination, and back.
 const THERE: PairIndex = PairIndex::new(0);
 
-/// Returns a network of `sources` sources with a group that sends over each of their VCs. There are no flows.
+/// Returns a network of `sources` sources and no flows, with a group that sends over each of their VCs.
 fn network(sources: usize, options: TcpOptions, opening: HowOpened, arrivals: Arrivals) -> Network {
     let mut network = simple_network(sources, "1000s");
     for flow in std::mem::take(&mut network.flows) {
