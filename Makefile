@@ -45,7 +45,7 @@ out/demo/report.txt: .make/built $(SOURCES)
 	    --out out/demo > $@
 
 test: $(DEV) ## Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
-	$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000) cargo test --workspace --quiet $(if $(NIGHTLY),-- --include-ignored)
+	$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500) cargo test --workspace --quiet $(if $(NIGHTLY),-- --include-ignored)
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
 	$(if $(NIGHTLY),$(BIN)/python scripts/instruction_guard.py)
 

@@ -272,7 +272,7 @@ fn delayed_acknowledgements_tick_on_a_clock_that_knows_200_ms() {
 
 #[test]
 fn a_run_ends_at_whichever_question_is_answered_with_no() {
-    let network = lan(4, None, "4ms");
+    let network = lan(4, None, "2ms");
     let run = |engine: Engine, most: usize, shares: &Cell<[usize; 3]>| -> (usize, Outcome) {
         let progress = Progress::default();
         let count = Cell::new(0);
