@@ -511,7 +511,8 @@ cells of {CELL_BYTES} bytes. {faster}
 ns-3 is Debian's package, in which logs are compiled in but switched off."""
     times = f"""
 The median of the differences in completion time is {medians}. The means are those of flows that completed in both
-simulators. In ns-3 a handshake opens each connection. In celltrain the data starts later by the time of a handshake on
+simulators. In ns-3 a handshake opens each connection. In celltrain each connection is a flow with a file, because the
+arrivals of [requests](requests.md) are random and cannot be given. Its data starts later by the time of a handshake on
 empty links."""
     paragraphs = [textwrap.fill(" ".join(text.split()), 120) for text in (network, times)]
     command = f"```sh\npython peers/ns3.py --load {milliseconds:g}\n```"

@@ -45,6 +45,7 @@ LONG = {
     "docs/cluster.md",
     "docs/comparing.md",
     "docs/gallery.md",
+    "docs/incast.md",
     "docs/lessons/a-fair-share.md",
     "docs/lessons/far-away.md",
     "docs/lessons/figure-for-tomorrow.md",

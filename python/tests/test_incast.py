@@ -1,0 +1,121 @@
+"""The formulas of docs/incast.md: the smallest memory without loss against simulations, and the table of sizes."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pages import ROOT, blocks, prose, section
+
+import celltrain as ct
+
+PAGE = ROOT / "docs" / "incast.md"
+PLAN = ct.Plan.load(ROOT / "plans" / "incast.toml")
+#: Cells and bytes of a packet in the plan, and payload of a segment.
+CELLS, BYTES, MSS = 16, 4096, 4048
+WINDOW, K = 10, 64
+#: Packets in a round trip: four propagation delays, a packet onto the host's link, and three cells on other links.
+BDP = (4 * 2e-6 * 100e9 / 8 + BYTES + 3 * 256) / BYTES
+
+
+def formulas() -> tuple[Callable[..., float], Callable[..., float]]:
+    """Returns `largest_queue` and `smallest_memory`, as the page defines them."""
+    names: dict[str, Any] = {}
+    code = next(block.text for block in blocks(PAGE) if "def largest_queue" in block.text)
+    exec(code, names)
+    return names["largest_queue"], names["smallest_memory"]
+
+
+largest_queue, smallest_memory = formulas()
+
+
+def network(senders: int, answer: int, memory: int, alpha: float) -> dict[str, Any]:
+    """Returns the plan's scenario with these settings."""
+    scenario: dict[str, Any] = copy.deepcopy(PLAN.points[0].scenario)
+    scenario["incast"]["query"] |= {"senders": senders, "bytes": f"{senders * answer * MSS}B"}
+    shared = scenario["switch"]["*"]["memory"]
+    shared["cells"] = memory
+    shared["pool"]["main"]["policy"]["dynamic_threshold"]["alpha"] = alpha
+    return scenario
+
+
+def refused(scenario: dict[str, Any], queue: str = "leaf1/leaf1->host1/0") -> int:
+    """Returns how many cells of the burst found no place."""
+    table = ct.run(ct.Scenario.model_validate(scenario)).queues.to_pylist()
+    return int(next(row["refused_cells"] for row in table if row["name"] == queue))
+
+
+@pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
+@pytest.mark.parametrize("senders", [16, 64])
+def test_answers_of_one_window_need_exactly_the_memory_of_the_formula(senders: int, alpha: float) -> None:
+    queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
+    # Dynamic Threshold does not count the arriving cell, so one cell less is enough.
+    needed = math.ceil(CELLS * smallest_memory(queue, WINDOW, alpha)) - 1
+    assert refused(network(senders, WINDOW, needed, alpha)) == 0
+    assert refused(network(senders, WINDOW, needed - 1, alpha)) > 0
+
+
+@pytest.mark.parametrize("senders", [8, 16, 32, 64])
+def test_long_answers_need_the_memory_of_the_formula_less_one_packet_in_the_queue(senders: int) -> None:
+    queue = largest_queue(senders, WINDOW, 60, K, BDP)
+    assert refused(network(senders, 60, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0
+    assert refused(network(senders, 60, round(CELLS * smallest_memory(queue - 1.2, WINDOW, 1)), 1.0)) > 0
+
+
+@pytest.mark.parametrize("senders", [2, 4, 7])
+def test_long_answers_of_few_senders_need_up_to_four_packets_less_in_the_queue(senders: int) -> None:
+    queue = largest_queue(senders, WINDOW, 500, K, BDP)
+    assert queue == BDP + 2 * K
+    assert refused(network(senders, 500, round(CELLS * smallest_memory(queue, WINDOW, 1)), 1.0)) == 0
+    assert refused(network(senders, 500, round(CELLS * smallest_memory(queue - 4, WINDOW, 1)), 1.0)) > 0
+
+
+def with_busy_ports(senders: int, busy: int, memory: int, alpha: float, seed: int) -> dict[str, Any]:
+    """Returns one switch on which `busy` other ports receive cells at twice their rate.
+
+    The seed must be one with which none of the sources of these cells is drawn to answer.
+    """
+    scenario = network(senders, WINDOW, memory, alpha)
+    hosts = ["receiver", *(f"h{i}" for i in range(1, senders + 1)), *(f"busy{i}" for i in range(1, busy + 1))]
+    sources = [f"source{i}" for i in range(1, busy + 1)]
+    links = [{"between": [host, "sw"], "rate": "100Gbps", "delay": "2us"} for host in hosts]
+    links += [{"between": [host, "sw"], "rate": "200Gbps", "delay": "2us"} for host in sources]
+    flows = [{"name": f"f{i}", "from": f"source{i}", "to": f"busy{i}"} for i in range(1, busy + 1)]
+    rate = {"traffic": {"constant_rate": {"rate": "200Gbps", "packet": "4060B"}}}
+    scenario["seed"] = seed
+    scenario["topology"] = {
+        "network": {"hosts": hosts + sources, "switches": ["sw"], "links": links, "flows": flows},
+    }
+    scenario["flow"] = {flow["name"]: rate for flow in flows}
+    scenario["incast"]["query"]["receivers"] = ["receiver"]
+    # With PPD, the busy ports would be below their thresholds while frames are discarded.
+    scenario["port"]["default"]["policy"] = {"tail_drop": {}}
+    return scenario
+
+
+@pytest.mark.parametrize(("senders", "busy", "seed"), [(8, 1, 10), (8, 6, 8), (32, 1, 7)])
+@pytest.mark.parametrize("alpha", [0.25, 1.0, 8.0])
+def test_busy_ports_need_up_to_a_fortieth_more_than_the_memory_of_the_formula(
+    senders: int, busy: int, seed: int, alpha: float
+) -> None:
+    queue = largest_queue(senders, WINDOW, WINDOW, K, BDP)
+    needed = CELLS * smallest_memory(queue, WINDOW, alpha, busy)
+    assert refused(with_busy_ports(senders, busy, round(1.025 * needed), alpha, seed), "sw/sw->receiver/0") == 0
+    assert refused(with_busy_ports(senders, busy, round(needed), alpha, seed), "sw/sw->receiver/0") > 0
+
+
+def test_the_table_of_sizes_is_that_of_the_formulas() -> None:
+    rows = [
+        [float(cell) for cell in line.strip("|").split("|")]
+        for line in section(prose(PAGE), "Sizes").splitlines()
+        if re.match(r"\| \d", line)
+    ]
+    assert [row[0] for row in rows] == [8, 16, 32, 64, 128, 256]
+    for senders, *sizes in rows:
+        queue = largest_queue(int(senders), WINDOW, WINDOW, K, BDP)
+        memories = [smallest_memory(queue, WINDOW, alpha, busy) for busy in (0, 4) for alpha in (0.25, 1, 8)]
+        assert sizes == [round(packets * BYTES / 1e6, 1) for packets in (queue, *memories)]
