@@ -44,14 +44,20 @@ out/demo/report.txt: .make/built $(SOURCES)
 	@COLUMNS=120 $(BIN)/celltrain reproduce af-96-1269 --table 1 --table 2 --table 3 --seeds 10 --wan-seeds 2 \
 	    --out out/demo > $@
 
-test: $(DEV) ## Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
+test: ## Rust and Python tests; NIGHTLY=1 adds the longest tests and instruction counts
+	@$(MAKE) --no-print-directory --jobs 2 $(DEV) compiled-tests
 	$(if $(NIGHTLY),CELLTRAIN_DIFFERENTIAL=2000 CELLTRAIN_FORMULA_RUNS=1500) cargo test --workspace --quiet $(if $(NIGHTLY),-- --include-ignored)
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal $(LATER)
+	$(BIN)/python -m pytest --numprocesses 3 --dist worksteal $(LATER)
 	$(if $(NIGHTLY),$(BIN)/python scripts/instruction_guard.py)
 
 check: lint ## before each commit: lints, types, unit tests and the fast Python tests
 	cargo test --workspace --lib --quiet
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal --quiet -m "not nightly and not slow"
+
+# Compiled while Python packages are installed.
+.PHONY: compiled-tests
+compiled-tests: | .make/tools
+	@cargo test --workspace --no-run --quiet
 
 setup: .make/built ## build the package into .venv, with figures and reports; demo and test do this automatically
 

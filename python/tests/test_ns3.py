@@ -17,6 +17,7 @@ def is_installed() -> bool:
     return subprocess.run(["pkg-config", "--exists", "ns3-core"], check=False).returncode == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not is_installed(), reason="ns-3 is not installed (Debian's package libns3-dev)")
 def test_flows_take_as_long_as_in_ns_3():
     done = subprocess.run(PROGRAM, capture_output=True, text=True, timeout=300)

@@ -146,6 +146,7 @@ def test_interrupted_again_and_again_and_resumed_it_equals_the_undisturbed(undis
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are different there")
+@pytest.mark.nightly
 def test_killed_at_any_moment_it_goes_on_as_if_nothing_had_happened(undisturbed, tmp_path):
     tuned, whole = undisturbed
     (tmp_path / "plan.toml").write_text(PLAN)

@@ -373,7 +373,7 @@ fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
 #[test]
 fn bursts_go_on_under_every_variant_whatever_is_lost() {
     for &name in TcpConfig::NAMES {
-        let mut network = lan(5, Some(60), "20s");
+        let mut network = lan(5, Some(60), "10s");
         for flow in &mut network.flows {
             flow.tcp = TcpConfig::named(name, TcpOptions::default()).unwrap();
             let (bytes, pause) = (Bytes { bytes: 512 * 100 }, "300ms".parse().unwrap());
@@ -679,7 +679,7 @@ fn apart(sources: usize, delay: &str) -> Network {
 
 #[test]
 fn a_run_on_two_threads_has_the_result_of_one_to_the_last_bit() {
-    let mut network = apart(3, "50ms");
+    let mut network = apart(3, "25ms");
     network.flows[SECOND].traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: BitRate::from_bits_per_second(10_000_000),
         packet: Bytes { bytes: 500 },
