@@ -1,7 +1,8 @@
 //! The pcapng file format: little-endian blocks, with timestamps in nanoseconds.
 //!
-//! Source: draft-ietf-opsawg-pcapng (section header, interface description and enhanced packet blocks, and their options).
-//! Departures: none known. No statistics block is written: it would add nothing to the results.
+//! Source: draft-ietf-opsawg-pcapng (section header, interface description and enhanced packet blocks, and their
+//! options). Differences from the source: none known. No statistics block is written, because it would add nothing to
+//! the results.
 
 use std::io::{self, Write};
 

@@ -1,7 +1,6 @@
-//! Generates the bytes of frames. They depend only on a frame's content, so they are the same each time and at each
-//! place.
+//! Generates the bytes of frames. They depend only on a frame's content, so a frame has the same bytes everywhere.
 //!
-//! A frame's number is used as its packet's IPv4 identification. It identifies the packet at other places and
+//! A frame's number is used as its packet's IPv4 identification. It identifies the packet wherever it is captured, and
 //! distinguishes two copies of a segment. The payload is text that gives its position in the stream: lines of fifteen
 //! hexadecimal digits, each with the offset of the line.
 
@@ -81,7 +80,7 @@ pub struct Circuit {
 
 impl Circuit {
     /// Returns the VPI and VCI of a label. Labels count the VCs of a link from 0. The standards reserve the VCIs below
-    /// 32 for signalling and management, so VCs begin at 0/32. Returns `None` for the few labels too large for this
+    /// 32 for signalling and management, so the first VC is 0/32. Returns `None` for the few labels too large for this
     /// range.
     pub fn of_label(label: u32) -> Option<Self> {
         let vpi = u8::try_from(label / USABLE_VCIS).ok()?;
@@ -212,7 +211,7 @@ impl Wire {
         // RFC 7323 (2.2): the window of a SYN is not scaled.
         let acknowledgement = (step == Step::SynAck).then(|| sequence_number(0));
         let header = header(INITIAL, acknowledgement, window_field(tcp.receive_window));
-        // RFC 3168 (6.1.1): a SYN asks with both flags, and the answer has one.
+        // RFC 3168 (6.1.1): a SYN that asks for ECN has both flags, and the answer has one.
         let header = TcpHeader { syn: true, ece: tcp.ecn, cwr: tcp.ecn && step == Step::Syn, ..header };
         self.tcp(&frame, header, &options, &[])
     }
@@ -306,7 +305,7 @@ impl Wire {
     }
 }
 
-/// Returns a placeholder frame with the direction of a handshake step. The model has no frame for handshakes.
+/// Returns a placeholder frame with the direction of a handshake step, because the model has no frames for handshakes.
 pub(crate) fn like(connection: u32, step: Step) -> Frame {
     let carries = match step {
         Step::Syn | Step::Ack => Carries::Data(Segment { seq: 0, len: 0 }),
@@ -315,8 +314,8 @@ pub(crate) fn like(connection: u32, step: Step) -> Frame {
     Frame { connection, number: 0, ecn: EcnBits::default(), carries }
 }
 
-/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves that end; `None` for
-/// handshakes, which are not captured.
+/// Returns the end at which a segment or ACK is seen, its frame's content, and whether it leaves that end. Returns
+/// `None` for handshakes, which are not captured.
 pub(crate) fn seen(event: &SegmentEvent) -> Option<(Place, Carries, bool)> {
     let is_tcp = event.sender.is_some();
     Some(match event.step {

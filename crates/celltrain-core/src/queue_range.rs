@@ -1,6 +1,6 @@
-//! The fewest and the most cells waiting at a port, between samples and over a whole run.
+//! The smallest and largest number of cells waiting at a port, between samples and over a whole run.
 
-/// The fewest and the most cells waiting at a port over some time.
+/// The smallest and largest number of cells waiting at a port over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueRange {
     /// The fewest.

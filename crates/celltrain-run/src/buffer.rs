@@ -49,7 +49,7 @@ pub enum Step {
 /// The names of the kinds of steps, in the order of [`Step`].
 pub const STEPS: [&str; 8] = ["refused", "cut", "admitted", "lost", "discarded", "pushed_out", "dropped", "departed"];
 
-/// Value for a missing index in a column.
+/// Stands for a missing index in a column.
 const NONE: i32 = -1;
 
 /// Events at the buffer of a port in a window, in columns.
@@ -409,7 +409,7 @@ impl<'a> Buffer<'a> {
             CellStep::Dropped => Step::Dropped,
             CellStep::Departed => Step::Departed,
         };
-        // Called before the window's first step, so that the history includes the cells waiting at that time.
+        // Called before the window's first step, so that the history includes the cells that are already waiting.
         let keeps = self.keeps(now);
         let comes = matches!(kind, Step::Admitted | Step::Lost | Step::Discarded);
         let row = if comes {

@@ -1,4 +1,4 @@
-//! Runs one or many scenarios: reads, builds, runs and measures them on threads, each within its limit.
+//! Runs one or many scenarios on threads. Each is read, built, run and measured within its limit.
 
 use std::io;
 use std::num::NonZeroUsize;

@@ -25,7 +25,7 @@ const OPERATIONS: u32 = 8000;
 const PHASES: [u32; 8] = [3, 3, 3, 2, 1, 3, 1, 1];
 /// Number of operations between two recounts of a long queue.
 const BETWEEN_RECOUNTS: u32 = 64;
-/// Number of rounds and duration (ns) of the probe with an empty buffer.
+/// Number of rounds of the probe with an empty buffer, and its duration in nanoseconds.
 const PROBE_ROUNDS: u32 = 512;
 const PROBED_NS: u64 = 10_000_000_000;
 /// Queues up to this length are recounted after every operation.

@@ -1,4 +1,4 @@
-//! Resolves the tables of memories that ports of a switch share, for a layout.
+//! Resolves the tables of memories that ports of a switch share, for a given layout.
 
 use std::collections::BTreeSet;
 

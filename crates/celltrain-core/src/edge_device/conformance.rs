@@ -1,5 +1,5 @@
-//! Tests that hold for every listed discard algorithm, and that compare the buffer with a naive oracle that tracks
-//! every cell.
+//! Tests that hold for every listed discard algorithm. Some compare the buffer with a naive oracle that tracks every
+//! cell.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -60,7 +60,6 @@ impl Bench {
             Operation::Rate { vc, acr } => self.buffer.on_rate(Label::new(vc), acr),
             Operation::Take { vc, cells, back } => {
                 let (mut taken, vc) = (Vec::new(), Label::new(vc));
-                // Take the cells in two steps if possible.
                 let first = cells / 2;
                 for part in [first, cells - first] {
                     let left = self.buffer.packets.front(vc).map_or(0, |(_, left)| left);
@@ -118,7 +117,8 @@ pub(super) fn operations(vcs: u32, longest: u32) -> impl Strategy<Value = Vec<Op
     prop::collection::vec(operation, 0..200)
 }
 
-/// The same buffer as the sources describe it, tracking every cell. Cells that are put back count as never taken.
+/// The oracle: the buffer as the sources describe it, with every cell tracked. Cells that are put back count as never
+/// taken.
 struct Oracle {
     eb: usize,
     discard: DiscardConfig,
@@ -484,8 +484,8 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
         change(&mut bench);
         bench.buffer.take(vc, 2);
         bench.buffer.untake(vc, 1);
-        // Of the last two cells taken, one was put back, so only one more can be put back. The others were taken before
-        // the change.
+        // One of the last two cells taken has been put back, so only one more can be. The others were taken before the
+        // change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
         assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken ahead are put back"), "{what}");
     }

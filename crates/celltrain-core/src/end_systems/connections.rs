@@ -1,7 +1,7 @@
-//! All connections: those of flows, which exist from the start, and those of requests, while they are open.
+//! All connections. The connections of flows exist from the start, and the connections of requests while they are open.
 //!
 //! Connections have running numbers: first the flows, by index, then the requests in the order of opening. A number is
-//! never used twice, so frames and timers of a closed connection find nothing.
+//! never used twice, so late frames and timers of a closed connection cannot affect another one.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -31,7 +31,7 @@ pub(super) struct OpenRequest {
     pub(super) delivered: u64,
 }
 
-/// A table of the open connections. It has a place for each connection from the oldest open one on.
+/// A table of the open connections, with a place for each connection from the oldest open one on.
 struct Open {
     /// Number of the first connection in `places`.
     first: u32,
@@ -105,7 +105,7 @@ impl Connections {
         (*first..).zip(places).filter_map(open)
     }
 
-    /// Returns the number of places for open connections that have been allocated, and the length of the table.
+    /// Returns the number of allocated slots for open connections, and the length of the table.
     #[cfg(test)]
     pub(super) fn allocated(&self) -> [usize; 2] {
         [self.open.slots.len(), self.open.places.capacity()]

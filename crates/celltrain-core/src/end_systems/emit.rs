@@ -131,7 +131,7 @@ impl EndSystems {
         }
     }
 
-    /// Reports that the running timers of a connection stop, because it closes.
+    /// Reports that the running timers of a connection stop because it closes.
     #[inline]
     pub(super) fn emit_stopped_timers<P: Observer>(&self, flow: FlowIndex, now: Time, observer: &mut P) {
         if P::OBSERVES {
@@ -144,8 +144,8 @@ impl EndSystems {
         }
     }
 
-    /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot as updated by the
-    /// tick alone.
+    /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot, updated only by the
+    /// tick.
     #[inline]
     pub(super) fn emit_expired(
         &self,

@@ -1,5 +1,5 @@
-//! Frames of end systems outside the simulation. The simulation's caller injects them, and retrieves those that arrive
-//! complete.
+//! Frames of end systems outside the simulation. The caller of the simulation injects them, and retrieves the frames
+//! that arrive complete.
 
 use super::{Body, Departure, EndSystems, leave};
 use crate::aal5::Frame;

@@ -20,8 +20,8 @@ pub(super) struct Vcs {
     branches: TiVec<VcIndex, Vec<VcIndex>>,
 }
 
-/// The first link of a VC and its frames in transit. It fits in one cache line, because it is read when a frame is sent
-/// and when it arrives.
+/// The first link of a VC and its frames in transit. The size is one cache line, because this record is read whenever a
+/// frame is sent or arrives.
 #[repr(align(64))]
 pub(super) struct VcEnds {
     link: LinkIndex,

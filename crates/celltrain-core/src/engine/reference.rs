@@ -3,8 +3,8 @@
 //!
 //! It is deliberately naive; a faster engine must give the same fingerprint. The order of events
 //! (`docs/design/engine-order.md`) is by time; within an instant by phase: deliveries, end systems, sources, admission,
-//! service, timers; and within a phase by the index of the link, port or flow. Cells that reach a port in the same
-//! instant are ordered as the scenario says. Events are reported to a probe that observes them (`event_sink`).
+//! service, timers; and within a phase by the index of the link, port or flow. The scenario decides the order of cells
+//! that reach a port at the same instant. Events are reported to a probe that observes them (`event_sink`).
 
 mod event_sink;
 mod shared_memory;
@@ -111,7 +111,7 @@ struct Instant {
     at_ports: Vec<PortArrival>,
     /// RM cells at the end of their loop, by VC and number.
     at_ends: Vec<(VcIndex, FrameNumber)>,
-    /// RM cells that pass a switch, by VC and number, each with the place whose allocator writes into it.
+    /// RM cells that pass a switch, by VC and number, each with the port whose allocator writes into the cell.
     passing: Vec<(VcIndex, FrameNumber, Place)>,
     starts: Vec<FlowIndex>,
     /// Ports that may be able to start a transmission.
@@ -425,7 +425,7 @@ impl<'a> Engine<'a> {
     fn send_pauses(&mut self, now: Time) {
         for memory in &mut self.memories.memories {
             for (link, priority, stops) in memory.take_pause_frames() {
-                // A pause frame is as long as a cell, and its way back is as long as the link.
+                // A pause frame is as long as a cell, and takes the link's delay to travel back.
                 let LinkTimes { cell_time, delay } = self.times[link];
                 let what = What::Pause { link, priority, stops };
                 self.events.push(Reverse(Event { time: now + cell_time + delay, what, cell: Cell::NONE }));

@@ -1,9 +1,9 @@
-//! Virtual queuing: a FIFO that counts what each VC would have waiting if VCs were served in turns.
+//! Virtual queuing: a FIFO that counts the cells each VC would have waiting if the VCs were served in turns.
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as recalled in
-//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere).
-//! Departures: the source's rule for discarding was not available. Here it is the rule of per-VC accounting,
-//! with `M_j` instead of `Y_j`.
+//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere). Differences from the
+//! source: the source's rule for discarding was not available. Here the rule of per-VC accounting is used, with
+//! `M_j` instead of `Y_j`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Cells waiting at a port in several queues, as a scheduler serves them: single cells, or runs of them.
+//! Cells waiting at a port in several queues, as a scheduler serves them, either single cells or runs.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -74,7 +74,7 @@ pub(crate) struct Queue {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) run: Run,
-    /// Number of cells sent earlier in the same call to `serve`: before the first of these cells with
+    /// Number of cells that the same call to `serve` sent earlier: before the first of these cells with
     /// [`ReportGranularity::Each`], otherwise before the last.
     pub(crate) after: u32,
 }
@@ -82,10 +82,10 @@ pub(crate) struct Sent {
 /// Granularity of departure reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReportGranularity {
-    /// Runs of consecutive cells, with the number of cells sent before the first.
+    /// Runs of consecutive cells, each with the number of cells sent before its first.
     Each,
-    /// Runs of cells that waited together, reported when the last has left, with the number of cells sent before it.
-    /// Cells of other queues may leave in between.
+    /// Runs of cells that waited together, each reported when its last cell has left, with the number of cells sent
+    /// before that cell. Cells of other queues may leave in between.
     Runs,
 }
 
@@ -169,7 +169,6 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Creates empty counts for `vcs` VCs.
     pub(crate) fn new(vcs: usize) -> Self {
         Self { per_vc: ti_vec![0; vcs], active_vcs: 0 }
     }

@@ -155,7 +155,7 @@ enum Filling {
     Numbers(Vec<f64>),
     Counts(Vec<i64>),
     Names(Vec<i32>),
-    /// Flows by index; requests by their index in the block's list, from -2 downwards.
+    /// Connections: flows by index, and requests by their index in the block's list, as numbers from -2 downwards.
     Connections(Vec<i32>, BlockRequests),
     Words(Vec<i32>, Vec<&'static str>),
     Flags(Vec<i8>),

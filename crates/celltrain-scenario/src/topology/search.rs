@@ -186,7 +186,7 @@ impl<'a> EqualPaths<'a> {
     pub(crate) fn all(&self, from: NodeIndex, to: NodeIndex) -> Vec<Vec<LinkIndex>> {
         let root = self.root.expect("called after a search");
         let links = &self.search.graph.links;
-        // Paths are built backwards, all by one link at a time.
+        // All paths are built backwards, one link at a time.
         let mut paths: Vec<(NodeIndex, Vec<LinkIndex>)> = vec![(to, Vec::new())];
         for behind in (0..self.distance[to].unwrap_or(0)).rev() {
             for place in 0..paths.len() {
@@ -233,7 +233,7 @@ mod tests {
         graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
         assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
     }
-    /// Two hosts at each of two switches, which three others join, one of them over a longer way.
+    /// Two switches with two hosts each. Three other switches connect them, one of these by a longer path.
     fn diamond() -> Graph {
         let mut graph = Graph::default();
         let switches = ["s", "t", "a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Switch));

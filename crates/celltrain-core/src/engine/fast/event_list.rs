@@ -121,7 +121,7 @@ impl Key {
     #[inline]
     pub(super) fn new(time: Time, rank: Rank, leaf: usize) -> Self {
         debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit 29 bits");
-        // The numbers follow the order of the kinds; a test compares the order of keys and ranks.
+        // The numbers are in the order of the kinds. A test checks that keys and ranks have the same order.
         let (kind, link) = match rank {
             Rank::Settle => (0, 0),
             Rank::RmEnd(link) => (1, link.number()),
@@ -166,7 +166,7 @@ impl Key {
 ///
 /// Each node of the tree has eight children. A change propagates upwards only if its key was or becomes the smallest of
 /// its eight, and compares all eight only if it was. Up to eight keys fit in the root, where a change writes one key.
-/// With four children per node, 3 % more instructions are needed on a LAN of 5 sources, and no fewer with 50 keys.
+/// Four children per node would need 3 % more instructions on a LAN of 5 sources, and no fewer with 50 keys.
 pub(super) struct TournamentTree {
     /// The root first, the leaves' keys last.
     levels: Vec<Vec<[Key; GROUP]>>,

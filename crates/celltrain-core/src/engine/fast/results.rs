@@ -88,7 +88,7 @@ impl Engine<'_> {
                 for (Passed { link, label, .. }, late) in self.fabric.plan.passed[link][label].iter().zip(late) {
                     let passed = known - late;
                     let port = &mut ends[*link].state;
-                    // Branches of a merge have the same label here.
+                    // Several branches of a merge may have the same label here.
                     port.counters[*label].offered += passed;
                     port.counters[*label].forwarded += passed;
                     // The cell arrives and leaves in the same instant, but counts as waiting in between.

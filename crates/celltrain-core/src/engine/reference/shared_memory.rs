@@ -1,4 +1,4 @@
-//! Ports that share a memory: admission by the memory, and cells that it removes from other ports.
+//! Ports that share a memory, which admits their cells and may remove cells from other ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +35,8 @@ pub(super) enum AtMemory<'a> {
 pub(super) type PausedGroup = (LinkIndex, u8);
 
 /// Finds a cycle of paused groups that can never resume, because each group's cells wait only at ports that other
-/// groups in the cycle have stopped. `groups`: the paused groups, each with the ports at which its cells wait.
-/// `is_stopped`: returns whether a port is stopped for a priority.
+/// groups in the cycle have stopped. `groups` are the paused groups, each with the ports at which its cells wait.
+/// `is_stopped` returns whether a port is stopped for a priority.
 pub(super) fn deadlock(
     mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
     is_stopped: impl Fn(PausedGroup) -> bool,
@@ -83,7 +83,8 @@ impl<'a> SharedMemories<'a> {
         self.of_port[port].map(|memory| &mut self.memories[memory])
     }
 
-    /// Returns the first port that is ordered together with this port: the first one of its memory, or the port itself.
+    /// Returns the first of the ports that are ordered together with this port: the first port of its memory, or the
+    /// port itself.
     pub(super) fn first_port(&self, port: LinkIndex) -> LinkIndex {
         self.of_port[port].map_or(port, |memory| self.memories[memory].first_port)
     }
@@ -104,7 +105,7 @@ pub(super) struct SharedMemory<'a> {
     classes: CellClasses,
     first_port: LinkIndex,
     pub(super) ties: TieBreaker,
-    /// Frames that have lost a cell for want of room and may still have cells waiting.
+    /// Frames that have lost a cell for lack of room and may still have cells waiting.
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
     /// Pause frames that the engine has not sent yet.
     pause_frames: Vec<PauseChange>,
@@ -142,7 +143,7 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Offers a cell that arrives `now` to a port, and reports events to `emit` as they happen.
+    /// Offers a cell that arrives at `now` to a port, and reports events to `emit` as they happen.
     pub(super) fn offer(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
@@ -301,7 +302,7 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Removes a waiting cell from its port. `arriving`: the cell for which this makes room.
+    /// Removes a waiting cell from its port. `arriving` is the cell that needs the room.
     fn remove(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
