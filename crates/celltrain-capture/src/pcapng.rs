@@ -20,7 +20,6 @@ pub(crate) struct InterfaceBlock<'a> {
     pub(crate) link_type: u16,
 }
 
-/// Metadata of a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct PacketBlock<'a> {
     pub(crate) interface: u32,

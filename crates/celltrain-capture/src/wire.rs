@@ -160,7 +160,6 @@ impl Wire {
         &self.connections[frame.connection as usize]
     }
 
-    /// Returns the IPv4 packet of a frame.
     pub(crate) fn packet(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         let connection = self.connection(frame);
         let Some(Tcp { receive_window, .. }) = connection.tcp else {

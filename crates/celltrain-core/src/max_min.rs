@@ -183,7 +183,6 @@ fn wanted_mbps(flow: &Flow) -> Option<f64> {
     Some(rate.bits_per_second as f64 / 1e6 * on)
 }
 
-/// The claims of a VC.
 #[derive(Clone, Copy)]
 struct Vc {
     minimum: f64,

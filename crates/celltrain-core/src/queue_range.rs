@@ -15,7 +15,6 @@ pub struct QueueRange {
 /// [`PortState::max_queue`](crate::port::PortState::max_queue).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueTracker {
-    /// The range since the latest sample.
     since_sample: QueueRange,
     /// The largest queue before that sample.
     largest_before: u32,

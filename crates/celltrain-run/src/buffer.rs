@@ -169,7 +169,6 @@ pub struct Steps {
 /// A frame, identified by its VC and number.
 type Frame = (VcIndex, FrameNumber);
 
-/// A waiting cell.
 #[derive(Clone, Copy)]
 struct Waiting {
     vc: VcIndex,
@@ -197,7 +196,6 @@ pub struct Buffer<'a> {
     places: Places,
     waiting: VecDeque<Waiting>,
     has_begun: bool,
-    /// Rows of frames in the history.
     rows: BTreeMap<Frame, i32>,
     /// Damaged frames in flight, with the time and port of the damage. There is no port if the frame was joined to the
     /// previous one.

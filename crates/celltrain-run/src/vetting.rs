@@ -17,7 +17,6 @@ use celltrain_scenario::liveness::{self, VCS};
 
 /// Buffer of most trials in cells, as in the LAN scenarios of ATM Forum 96-1269.
 pub const CAPACITY: u32 = 1000;
-/// Number of trials of [`conformance`].
 const TRIALS: u32 = 24;
 /// Number of arrivals and departures in one trial.
 const OPERATIONS: u32 = 8000;

@@ -24,7 +24,6 @@ pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
 pub const ROUNDS: u32 = 64;
 /// Maximum number of rounds, regardless of the number of VCs.
 const MOST_ROUNDS: u32 = 1024;
-/// Minimum number of rounds for each VC.
 const ROUNDS_PER_VC: u32 = 4;
 /// A policy that admits less than one in this many frames into an empty buffer is reported.
 const LEAST_SHARE: u32 = 4;

@@ -43,7 +43,6 @@ const SECOND: f64 = 1e12;
 /// An ordered pair of hosts: the one that sends, and the one that receives.
 type Ends = (NodeIndex, NodeIndex);
 
-/// A table of requests.
 #[derive(Clone, Copy)]
 pub(crate) enum Table<'a> {
     /// A table `requests`.
@@ -59,7 +58,6 @@ impl<'a> Table<'a> {
         requests.chain(scenario.incast.iter().map(|(name, own)| ("incast", name.as_str(), Table::Incast(own))))
     }
 
-    /// Returns the TCP of the table, if it has one.
     pub(crate) fn tcp(self) -> Option<&'a TcpConfig> {
         match self {
             Table::Requests(RequestOptions { tcp, .. }) | Table::Incast(IncastOptions { tcp, .. }) => tcp.as_ref(),

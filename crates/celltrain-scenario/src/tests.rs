@@ -60,12 +60,10 @@ fn read(text: &str) -> Reading {
     read_toml(text, "test.toml")
 }
 
-/// Returns the names of a VC's links.
 fn links(network: &Network, vc: VcIndex) -> Vec<&str> {
     network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
 }
 
-/// Returns the link with this name.
 fn link<'a>(network: &'a Network, name: &str) -> &'a Link {
     network.links.iter().find(|link| link.name == name).unwrap()
 }

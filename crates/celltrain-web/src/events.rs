@@ -88,7 +88,6 @@ impl Growing {
         }
     }
 
-    /// Appends the first `most` values of a block.
     fn append(&mut self, values: Values, most: usize) {
         match (self, values) {
             (Self::Numbers(into), Values::Numbers(values)) => into.extend_from_slice(&values[..most]),

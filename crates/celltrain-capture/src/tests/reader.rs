@@ -1,7 +1,6 @@
 //! A reader of captures that shares no code with the writer. It follows the pcapng draft and computes checksums bit by
 //! bit.
 
-/// A packet in a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
     pub(super) interface: u32,

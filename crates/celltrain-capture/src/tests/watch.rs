@@ -42,7 +42,6 @@ fn choice(network: &Network, kind: &str, at: Option<&str>, ports: Option<&[&str]
     CaptureChoice::new(network.duration, (kind, at), [ports, None, None], None).expect("nothing is wrong")
 }
 
-/// Returns the capture of a run, and all its events.
 fn captured(network: &Network, choice: &CaptureChoice, engine: Engine) -> (File, Vec<Event>) {
     let mut bytes = Vec::new();
     let events = seen_by(network, choice, engine, &mut |block: &[u8]| {

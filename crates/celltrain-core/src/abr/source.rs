@@ -69,7 +69,6 @@ pub struct Source {
     cells: u32,
     /// True if a backward RM cell has started since the last in-rate forward RM cell.
     backward_sent: bool,
-    /// The backward RM cell waiting to be sent.
     waiting: Option<RmCell>,
     /// In-rate forward RM cells sent since the last backward RM cell with BN = 0 arrived.
     unanswered: u32,

@@ -212,7 +212,6 @@ impl Thresholds {
     }
 }
 
-/// One VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vc {
     pub(super) state: AdaState,

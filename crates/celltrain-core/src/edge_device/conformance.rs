@@ -43,7 +43,6 @@ impl Bench {
         (0..packets).for_each(|_| self.offer(0, cells));
     }
 
-    /// Returns the waiting frames of a VC, in order.
     pub(super) fn frames(&self, vc: u32) -> Vec<u32> {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.frame.number()).collect()
     }

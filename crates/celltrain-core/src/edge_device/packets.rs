@@ -80,7 +80,6 @@ struct Queue {
     packets: VecDeque<Packet>,
     /// Cells taken from the first packet; 0 if it is not under way.
     taken: u32,
-    /// Cells waiting.
     cells: u32,
     /// Cells taken from one packet since the VC last changed. They can be put back.
     ahead: u32,
@@ -250,7 +249,6 @@ impl Packets {
         self.outcomes = Some(outcomes);
     }
 
-    /// Returns the packets of a VC, in order.
     #[cfg(test)]
     pub(super) fn queued(&self, vc: Label) -> impl Iterator<Item = Packet> {
         self.queue(vc).packets.iter().copied()

@@ -119,7 +119,6 @@ impl HostClocks {
     }
 }
 
-/// Returns the rate error of a host's clock.
 fn rate_of(network: &Network, host: NodeIndex, clock: Clock) -> Rate {
     network.host.host_clock(network.seed, &network.nodes[host].name, clock)
 }

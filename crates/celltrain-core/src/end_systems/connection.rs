@@ -225,7 +225,6 @@ impl Connection {
     }
 }
 
-/// Returns whether a flow uses TCP.
 pub(super) fn sends_over_tcp(flow: &Flow) -> bool {
     flow.traffic.packets().is_none()
 }

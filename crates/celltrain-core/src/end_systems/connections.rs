@@ -12,9 +12,7 @@ use super::connection::Connection;
 use crate::index::FlowIndex;
 use crate::requests::GroupIndex;
 
-/// The connections, by number.
 pub(super) struct Connections {
-    /// The connections of flows.
     pub(super) flows: TiVec<FlowIndex, Connection>,
     /// The open connections of requests.
     open: Open,
@@ -23,7 +21,6 @@ pub(super) struct Connections {
 /// The connection of a request.
 pub(super) struct OpenRequest {
     pub(super) connection: Connection,
-    /// Its group.
     pub(super) group: GroupIndex,
     /// Its number within the group.
     pub(super) number: u32,
@@ -45,7 +42,6 @@ struct Open {
 const CLOSED: u32 = u32::MAX;
 
 impl Connections {
-    /// Creates the connections of flows.
     pub(super) fn new(flows: TiVec<FlowIndex, Connection>) -> Self {
         let first = u32::try_from(flows.len()).expect("indices fit 32 bits");
         Self { flows, open: Open { first, places: VecDeque::new(), slots: Vec::new(), free: Vec::new() } }
@@ -90,7 +86,6 @@ impl Connections {
         self.is_request(flow) && self.open.get(flow).is_none()
     }
 
-    /// Returns the connection of a request, if it is open.
     pub(super) fn request_mut(&mut self, flow: FlowIndex) -> Option<&mut OpenRequest> {
         self.open.get_mut(flow)
     }

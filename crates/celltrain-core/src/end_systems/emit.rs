@@ -195,7 +195,6 @@ fn emit_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, observe
     observer.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
 }
 
-/// Reports a step of a request.
 #[inline]
 pub(super) fn request<P: Observer>(flow: FlowIndex, step: RequestStep, now: Time, observer: &mut P) {
     if P::OBSERVES {

@@ -46,12 +46,10 @@ impl EndSystems {
         }
     }
 
-    /// Returns the number of the next frame of a VC.
     pub(crate) fn next_frame(&self, vc: VcIndex) -> FrameNumber {
         self.vcs.get(vc).log.next()
     }
 
-    /// Adds the frames of a VC from number `from` on to the messages.
     pub(crate) fn add_frames(&self, vc: VcIndex, from: FrameNumber, messages: &mut EndMessages) {
         messages.frames.extend(self.vcs.get(vc).log.since(from).map(|frame| (vc, frame)));
     }
@@ -84,7 +82,6 @@ impl EndSystems {
         self.connections[flow].sights.as_ref().is_some_and(|sights| !sights.is_empty())
     }
 
-    /// Adds the observations of a connection to the messages.
     pub(crate) fn add_observations(&mut self, flow: FlowIndex, messages: &mut EndMessages) {
         let sights = self.connections[flow].sights.as_mut().expect("its ends are simulated apart");
         messages.sights.extend(sights.drain(..).map(|sight| (flow, sight)));

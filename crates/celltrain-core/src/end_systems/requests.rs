@@ -20,14 +20,12 @@ use crate::requests::{self, Arrivals, GroupIndex, GroupResult, Pair, PairIndex, 
 use crate::tcp::{TcpConfig, TickPhase};
 use crate::units::{Clock, Time};
 
-/// The requests of a run.
 pub(super) struct Requests {
     clock: Clock,
     pairs: TiVec<PairIndex, Pair>,
     groups: TiVec<GroupIndex, Group>,
     /// Time of the next opening or query.
     next: Option<Time>,
-    /// By VC: true if it crosses the network's bottleneck.
     crosses_bottleneck: TiVec<VcIndex, bool>,
     /// Fingerprint of all connections that have closed.
     fingerprint: Fingerprint,
@@ -148,7 +146,6 @@ impl Requests {
 }
 
 impl EndSystems {
-    /// Opens the connections that are due at `now`.
     pub(super) fn open_requests(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         while let Some(requests) = &mut self.requests
             && let Some((group, opening)) = requests.take_due(now)

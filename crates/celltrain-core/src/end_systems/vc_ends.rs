@@ -9,7 +9,6 @@ use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
 use crate::tcp::SackBlocks;
 
-/// The ends of all VCs.
 pub(super) struct Vcs {
     ends: TiVec<VcIndex, VcEnds>,
     /// For each VC: the SACK blocks of acknowledgements in transit, parallel to the frames, if its ends exchange them.
@@ -82,7 +81,6 @@ impl Vcs {
         self.blocks.get_mut(vc).and_then(Option::as_mut)
     }
 
-    /// Adds a frame to its VC.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call for each frame takes 1 % of a run")]
     pub(super) fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {

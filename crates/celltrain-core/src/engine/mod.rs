@@ -185,7 +185,6 @@ impl Advance {
     }
 }
 
-/// The progress of a run.
 #[derive(Default)]
 struct Progress {
     now: Cell<Time>,

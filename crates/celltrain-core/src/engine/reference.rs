@@ -117,7 +117,6 @@ struct Instant {
     /// Ports that may be able to start a transmission.
     to_serve: Vec<LinkIndex>,
     departures: Vec<Departure>,
-    /// True if a pause frame has arrived.
     pauses_arrived: bool,
 }
 
@@ -607,7 +606,6 @@ impl<'a> Engine<'a> {
         Some(cell)
     }
 
-    /// Starts new ranges of the queues of `links` for a sample.
     fn start_ranges(&mut self, links: &[LinkIndex]) {
         for &link in links {
             match self.rate_control.port_mut(link) {

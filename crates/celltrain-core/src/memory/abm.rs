@@ -82,7 +82,6 @@ impl Configure for Config {
     }
 }
 
-/// Checks an interval of measurements.
 pub(super) fn check_interval(interval: Duration) -> Option<Fault> {
     let problem = "is not a time above 0, such as 80us";
     (interval == Duration::default()).then(|| Fault::new("interval", format!("\"{interval}\""), problem))

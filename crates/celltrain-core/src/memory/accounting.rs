@@ -224,7 +224,6 @@ pub struct Memory {
     max_used: u32,
     queues: TiVec<QueueIndex, Queue>,
     pools: TiVec<PoolIndex, Pool>,
-    /// True if a policy follows arrivals.
     follows_arrivals: bool,
     /// True if a policy acts without an arrival or a departure.
     has_clock: bool,

@@ -33,7 +33,6 @@ impl Configure for Config {
     }
 }
 
-/// Returns `H_n`.
 fn harmonic_number(n: usize) -> f64 {
     (1..=n.max(1)).map(|k| 1.0 / k as f64).sum()
 }

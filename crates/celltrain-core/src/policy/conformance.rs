@@ -43,7 +43,6 @@ impl Bench {
         }
     }
 
-    /// Sends `cells` cells.
     pub(super) fn take(&mut self, cells: u32) {
         for _ in 0..cells {
             self.port.take().expect("a cell waits");

@@ -207,7 +207,6 @@ impl Formula {
 }
 
 impl Table {
-    /// Returns the constants that differ from VC to VC, by name.
     pub(super) fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
         constants_by_vc(&self.constants)
     }

@@ -19,7 +19,6 @@ pub(crate) struct Admission {
     vcs: TiVec<Label, VcState>,
     refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
-    /// True if the policy follows single cells.
     follows_cells: bool,
     /// Number of waiting cells below which the policy admits every frame and need not decide.
     asked_from: u32,
@@ -93,7 +92,6 @@ impl Admission {
         }
     }
 
-    /// Asserts that VCs may merge at the port.
     pub(crate) fn assert_may_merge(&self) {
         assert!(!self.follows_cells, "a policy follows cells only where none wait for others");
     }

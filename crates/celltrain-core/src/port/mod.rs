@@ -143,7 +143,6 @@ pub struct Port {
     queues: Option<CellQueues>,
     /// By label: the cells of an incomplete frame; `None` for a VC that does not merge.
     held: TiVec<Label, Option<Vec<Cell>>>,
-    /// Cells waiting of each VC, by label.
     per_vc: TiVec<Label, u32>,
     /// Cells of each VC handed to the transmitter, by label.
     forwarded: TiVec<Label, u64>,

@@ -94,7 +94,6 @@ impl UnderWay {
         !was_cut
     }
 
-    /// Starts a frame with this mode.
     #[inline]
     pub(super) fn start(&mut self, mode: Mode) {
         self.set_mode(mode);

@@ -17,7 +17,6 @@ use crate::units::{Clock, Duration, Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opening {
     pub(crate) pair: PairIndex,
-    /// Bytes to send.
     pub(crate) bytes: u64,
     /// Number of the query that it answers, if it answers one.
     pub(crate) query: Option<u32>,
@@ -359,7 +358,6 @@ mod tests {
         }
     }
 
-    /// Returns queries by each of `hosts` hosts.
     fn queries(hosts: u32, times: QueryTimes, senders: u32, spread: Duration) -> Requests {
         requests(hosts, |pairs| Arrivals::Incast {
             interval: MEAN,

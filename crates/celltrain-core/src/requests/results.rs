@@ -152,7 +152,6 @@ impl QueryRecord {
         [self.asked.0, self.completed.0, u64::from(self.receiver.number()), u64::from(self.answers)]
     }
 
-    /// Counts a complete answer, of `senders` in all.
     pub(crate) fn count_answer(&mut self, senders: u32, now: Time) {
         self.answers += 1;
         if self.answers == senders {

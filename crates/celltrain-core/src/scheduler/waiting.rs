@@ -35,7 +35,6 @@ impl Waiting for WaitingCells {
 pub(super) struct WaitingCell {
     /// The cell's queue, until the cell is sent.
     pub(super) queue: Option<usize>,
-    /// Number of queues.
     pub(super) queues: usize,
 }
 
@@ -61,7 +60,6 @@ impl Waiting for WaitingCell {
 /// The cells of a class or of a VC, first in, first out.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Cells waiting.
     pub(crate) cells: u32,
     /// The cells of one frame at the front; an empty run if the queue is empty.
     pub(crate) front: Run,
@@ -162,7 +160,6 @@ impl WaitingRuns<'_> {
 /// Waiting cells by VC.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
-    /// Cells of each VC, by label.
     pub(crate) per_vc: TiVec<Label, u32>,
     /// Number of VCs with at least one cell.
     pub(crate) active_vcs: u32,

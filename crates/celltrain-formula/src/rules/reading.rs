@@ -11,7 +11,6 @@ use crate::{
 
 /// Maximum number of per-VC constants and state variables together.
 const MOST_OWN: usize = 64;
-/// Maximum number of constants.
 const MOST_CONSTANTS: usize = 100;
 
 impl Texts<'_> {

@@ -142,7 +142,6 @@ pub(super) struct Names {
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
-    /// Number of VCs of the network.
     vcs: u32,
     chunk: Vec<Row<E>>,
     block: Vec<Filling>,
@@ -310,7 +309,6 @@ impl<E> Column<E> {
     }
 }
 
-/// Converts cells per second to megabits per second.
 fn mbps(cells_per_second: f64) -> f64 {
     cells_per_second * CELL_BITS as f64 / 1e6
 }

@@ -16,7 +16,6 @@ struct AtPort {
     coming: Option<Place>,
     /// Cells that have arrived but have not yet been admitted or lost.
     came: VecDeque<Place>,
-    /// Waiting cells.
     waiting: VecDeque<Place>,
 }
 
@@ -57,7 +56,6 @@ impl Places {
     }
 }
 
-/// Removes and returns the first waiting cell of a frame.
 fn remove(waiting: &mut VecDeque<Place>, frame: FrameNumber) -> Option<Place> {
     let at = waiting.iter().position(|place| place.0 == frame)?;
     waiting.remove(at)

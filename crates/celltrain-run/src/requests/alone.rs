@@ -92,7 +92,6 @@ impl<'a> Alone<'a> {
     }
 }
 
-/// Returns the number of segments of a request of this size.
 fn segments(group: &RequestGroup, bytes: u64) -> u64 {
     bytes.div_ceil(group.tcp.options().mss.bytes).max(1)
 }

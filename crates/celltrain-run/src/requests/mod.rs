@@ -206,7 +206,6 @@ fn of_queries(group: &GroupResult) -> QueryMeasures {
     }
 }
 
-/// Converts a span on a clock to milliseconds.
 fn milliseconds(span: Span, clock: Clock) -> f64 {
     span.0 as f64 / clock.units_per_second as f64 * 1e3
 }

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::*;
 use crate::reading::Estimated;
 
-/// Returns a scenario with `sources` sources.
 fn text(sources: u32, duration: &str, buffer: u32) -> String {
     let toml = format!(
         r#"

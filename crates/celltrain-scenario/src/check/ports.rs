@@ -363,7 +363,6 @@ struct ByVc<'a> {
     name: &'static str,
     /// Name of the inner table that contains the settings; `None` if they are in the main table.
     inside: Option<&'static str>,
-    /// The settings by key.
     settings: Vec<(&'a str, &'a PerVc)>,
 }
 
@@ -394,7 +393,6 @@ fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
     ]
 }
 
-/// Returns whether a port has per-VC settings.
 pub(super) fn has_settings_by_vc(port: &PortConfig) -> bool {
     by_vc(port).iter().any(|table| !table.settings.is_empty())
 }

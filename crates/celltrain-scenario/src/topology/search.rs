@@ -15,7 +15,6 @@ pub(crate) struct Search<'a> {
     /// Links and the nodes they lead to, grouped by the node they leave, in order. They are contiguous, because a
     /// search skips most of them.
     leaving: Vec<(LinkIndex, NodeIndex)>,
-    /// For each node, the link over which it was first reached.
     reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
     /// For each node, true if it is a target of the search.
     is_wanted: TiVec<NodeIndex, bool>,
@@ -120,7 +119,6 @@ impl<'a> Search<'a> {
 #[derive(Debug)]
 pub(crate) struct EqualPaths<'a> {
     search: Search<'a>,
-    /// For each node, the links that reach it, in order.
     arriving: TiVec<NodeIndex, Vec<LinkIndex>>,
     /// The node from which the last search started: the host, or its only switch.
     root: Option<NodeIndex>,

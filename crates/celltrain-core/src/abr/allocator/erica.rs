@@ -102,7 +102,6 @@ mod tests {
         conformance::send(allocator, label, interval * 1000, (cells, 1000 / u64::from(cells)), ccr);
     }
 
-    /// Asserts the rates that the allocator gives the VCs at `now`, by label.
     fn assert_rates(allocator: &mut RateBook<Fixed>, now: u64, expected: &[f64]) {
         (0..).zip(expected).for_each(|(label, &expected)| assert_near(er(allocator, label, now, 0), expected));
     }

@@ -41,7 +41,6 @@ pub struct RateBook<T> {
     given: Given,
 }
 
-/// State of a VC.
 #[derive(Clone, Copy, Debug)]
 struct Vc {
     is_abr: bool,
@@ -53,7 +52,6 @@ struct Vc {
     er: Option<(u64, f64)>,
 }
 
-/// Checks an averaging interval and delta.
 pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
     let mut faults = some_time("interval", interval);
     faults.extend(within("delta", delta, 0.0, 1.0));

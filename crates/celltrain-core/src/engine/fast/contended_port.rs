@@ -11,7 +11,6 @@ use crate::cell::Run;
 use crate::index::LinkIndex;
 use crate::units::{Span, Time};
 
-/// A contended port, with one variant for each implementation.
 pub(super) enum ContendedPort {
     Trains(TrainPort),
     /// Cells arrive and leave one by one, first in, first out.

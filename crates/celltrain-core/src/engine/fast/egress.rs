@@ -227,7 +227,6 @@ pub(super) enum HopEnd {
 }
 
 impl Egress {
-    /// Sends a cell that starts at `start`.
     #[inline(always)]
     pub(super) fn send(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
         let hop = self.hops[cell.label()];

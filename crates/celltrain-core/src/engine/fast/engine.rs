@@ -239,7 +239,6 @@ impl<'a> Engine<'a> {
         reached
     }
 
-    /// Processes the first RM event of a lane, which is due at `now`.
     fn run_rm_event(&mut self, lane: RmLaneIndex, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let Fabric { lanes, event_list, .. } = &mut self.fabric;
         let RmEvent { vc, number, what, .. } = lanes.pop_rm_event(lane, event_list);
@@ -324,7 +323,6 @@ impl<'a> Engine<'a> {
         self.fabric.event_list.set(Leaf::Shaped(shaped), start.map(|time| (time.max(now), Rank::Shape)));
     }
 
-    /// Returns the queue of a contended port.
     pub(super) fn queue(&self, port: PortIndex) -> &dyn PortQueue {
         let (unit, place) = self.ports[port].unit(port);
         match &self.ports[unit] {
@@ -336,7 +334,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Returns the queue of a contended port, to change it.
     pub(super) fn queue_mut(&mut self, port: PortIndex) -> &mut dyn PortQueue {
         let (unit, place) = self.ports[port].unit(port);
         match &mut self.ports[unit] {
@@ -348,7 +345,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Returns the ports of a memory.
     pub(super) fn memory_ports(&mut self, memory: MemoryIndex) -> &mut MemoryPorts {
         let ContendedPort::Memory(ports) = &mut self.ports[self.fabric.plan.memories[memory].lead] else {
             unreachable!("{HAS_THE_MEMORY}")

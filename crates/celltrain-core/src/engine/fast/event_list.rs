@@ -134,7 +134,6 @@ impl Key {
         Self(u128::from(time.0) << TIME | u128::from((kind << KIND) | (u64::from(link) << LINK) | leaf as u64))
     }
 
-    /// Returns the time.
     pub(super) fn time(self) -> Time {
         Time((self.0 >> TIME) as u64)
     }
@@ -156,7 +155,6 @@ impl Key {
         }
     }
 
-    /// Returns the leaf.
     pub(super) fn leaf(self) -> usize {
         self.0 as usize & (Self::MAX_LEAVES - 1)
     }
@@ -194,14 +192,12 @@ impl TournamentTree {
         least(&self.levels[0][0])
     }
 
-    /// Returns the key of a leaf.
     #[inline]
     pub(super) fn key(&self, leaf: usize) -> Key {
         let keys = self.levels.last().expect("there is at least one level");
         keys[leaf / GROUP][leaf % GROUP]
     }
 
-    /// Changes the key of a leaf.
     #[inline]
     pub(super) fn set(&mut self, leaf: usize, key: Key) {
         let (mut place, mut key) = (leaf, key);

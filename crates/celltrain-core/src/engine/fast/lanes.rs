@@ -48,7 +48,6 @@ pub(super) enum What {
     Pass(Place),
 }
 
-/// All lanes.
 pub(super) struct Lanes {
     /// Frames in time order.
     pub(super) frames: TiVec<LaneIndex, VecDeque<Delivery>>,

@@ -65,7 +65,6 @@ impl Links {
         self.bounds.push(EffectBound { free_at: Time::default(), least_lead });
     }
 
-    /// Adds consecutive streams. Returns the first.
     pub(super) fn add_streams(&mut self, row: impl IntoIterator<Item = Stream>) -> StreamIndex {
         let first = StreamIndex::from(self.streams.len());
         self.streams.extend(row);

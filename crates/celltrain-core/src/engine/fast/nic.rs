@@ -149,7 +149,6 @@ impl ByVc {
         self.frames.push_back(frame);
     }
 
-    /// Returns the number of cells that start after `now`, by label.
     fn waiting(&self, now: Time, cell_time: Span) -> TiVec<Label, u32> {
         let mut waiting = ti_vec![0; self.offered.len()];
         for frame in &self.frames {
@@ -164,7 +163,6 @@ impl Queued {
         self.first_start + cell_time * u64::from(self.cells - 1)
     }
 
-    /// Returns the number of cells that start after `now`.
     fn not_started(&self, now: Time, cell_time: Span) -> u32 {
         if self.first_start > now {
             return self.cells;

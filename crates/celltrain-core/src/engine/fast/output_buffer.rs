@@ -354,7 +354,6 @@ impl OutputBuffer {
         &self.counts.per_vc
     }
 
-    /// Returns the port's state for the results.
     pub(super) fn state(&self) -> PortState {
         let state = self.admission.port_state(self.per_vc(), self.tracker.max_queue());
         let forwarded = PortCounters::sum(state.counters.iter().copied()).forwarded;

@@ -35,7 +35,6 @@ impl ParallelOptions {
 /// The division of a network into partitions.
 #[derive(Debug)]
 pub(super) struct Partitioning {
-    /// By node: the number of its partition.
     partition_of: TiVec<NodeIndex, u32>,
     /// Number of partitions, at least two.
     pub(super) partitions: usize,

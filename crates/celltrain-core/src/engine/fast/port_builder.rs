@@ -279,7 +279,6 @@ impl PortBuilder<'_> {
         Ok(())
     }
 
-    /// Adds a port of a memory whose first port has been added.
     fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
         let first = self.plan.memories[memory].lead;
         let Ingress::Streams(row) = set.links.ingress[first] else { unreachable!("cells come to memories in streams") };

@@ -36,7 +36,6 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns the states of all memories.
     pub(super) fn memory_states(&self) -> TiVec<MemoryIndex, MemoryState> {
         self.fabric.plan.memories.keys().map(|memory| self.memory(memory).state()).collect()
     }

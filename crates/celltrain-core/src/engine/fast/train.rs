@@ -23,7 +23,6 @@ pub(super) struct Train {
     pub(super) period: Span,
     /// Cells still to come.
     pub(super) cells: u32,
-    /// True if the last cell ends the frame.
     pub(super) ends_frame: bool,
     /// A cell that does not end the frame, with its label at this port.
     pub(super) cell: Cell,

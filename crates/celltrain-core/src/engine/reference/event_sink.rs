@@ -146,7 +146,6 @@ impl<P: Probe> EventSink<'_, P> {
         }
     }
 
-    /// Reports that an arriving frame is lost.
     fn lost(&mut self, link: LinkIndex, cell: Cell, step: FrameStep) {
         self.reported_losses.entry((link, cell.label())).or_default()[0] = Some(cell.frame);
         self.frame(link, cell, step);

@@ -59,9 +59,7 @@ pub(super) fn deadlock(
     }
 }
 
-/// All memories of a network.
 pub(super) struct SharedMemories<'a> {
-    /// By link: the memory of its port.
     of_port: TiVec<LinkIndex, Option<MemoryIndex>>,
     pub(super) memories: TiVec<MemoryIndex, SharedMemory<'a>>,
 }
@@ -78,7 +76,6 @@ impl<'a> SharedMemories<'a> {
         Self { of_port, memories }
     }
 
-    /// Returns the memory of a port.
     pub(super) fn of_port(&mut self, port: LinkIndex) -> Option<&mut SharedMemory<'a>> {
         self.of_port[port].map(|memory| &mut self.memories[memory])
     }
@@ -99,7 +96,6 @@ impl<'a> SharedMemories<'a> {
 pub(super) struct SharedMemory<'a> {
     number: MemoryIndex,
     config: &'a MemoryConfig,
-    /// By link and label: the VC.
     vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
     pub(super) memory: Memory,
     classes: CellClasses,
@@ -376,7 +372,6 @@ impl<'a> SharedMemory<'a> {
         groups
     }
 
-    /// Reports that a group is part of a deadlock.
     pub(super) fn deadlocked(&self, (link, priority): PausedGroup, now: Time) -> Option<MemoryEvent> {
         let pools = &self.config.pools;
         let mut queues = self.config.queues.iter_enumerated();

@@ -20,7 +20,6 @@ pub fn two_port_ratio(policy: &MemoryPolicyConfig, cells: u32) -> Option<Ratio> 
     ratio_of_rule(cells, |queues, port| after_arrival(policy, cells, queues, port))
 }
 
-/// Returns the queues of a policy after an arrival.
 fn after_arrival(policy: &MemoryPolicyConfig, cells: u32, queues: Queues, port: u32) -> Queues {
     let infos: TiVec<PoolQueue, QueueInfo> = (0..2).map(QueueInfo::at_port).collect();
     let mut memory = SlottedMemory::holding(policy, cells, &infos, queues.to_vec().into());

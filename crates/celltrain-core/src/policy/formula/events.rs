@@ -22,7 +22,6 @@ pub(super) struct Running {
     /// Number of cells from one `on_cells` update to the next, and how many are left until the next one.
     every: u32,
     left: u32,
-    /// Number of replaced results.
     pub(super) replaced: u64,
 }
 

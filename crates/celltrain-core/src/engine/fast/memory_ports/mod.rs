@@ -83,7 +83,6 @@ pub(super) struct Rules {
     pub(super) serve_first: bool,
     /// True if a frame whose first cell finds no place is refused whole.
     pub(super) refuses_whole_frames: bool,
-    /// True if the policies of the ports see the memory.
     pub(super) policies_see_memory: bool,
 }
 
@@ -264,7 +263,6 @@ impl Switch {
         port.egress.send_first_to_hosts(cell, now, downstream);
     }
 
-    /// Offers a cell that arrives.
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell) {
         let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];

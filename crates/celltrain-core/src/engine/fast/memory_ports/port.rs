@@ -42,7 +42,6 @@ pub(in crate::engine::fast) struct MemoryPort {
     pub(in crate::engine::fast) egress: Egress,
 }
 
-/// The waiting cells.
 enum Waiting {
     /// First in, first out.
     Fifo(VecDeque<Cell>),

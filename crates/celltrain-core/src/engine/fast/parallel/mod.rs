@@ -364,7 +364,6 @@ impl Engine<'_> {
 /// Index of the first real frame in a lane whose frames are sent to another partition.
 const FOR_ANOTHER: usize = 1;
 
-/// Returns the ends of connections that a partition simulates.
 fn simulated_by(network: &Network, partition: Partition<'_>) -> Ends {
     Ends {
         senders: network.flows.iter().map(|flow| partition.has(network.source(flow.data_vc))).collect(),
