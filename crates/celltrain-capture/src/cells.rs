@@ -40,7 +40,6 @@ pub(crate) struct Cells {
 struct OnTheWay {
     frame: Frame,
     is_damaged: bool,
-    /// Number of the frame's cells in the network.
     cells: u32,
     /// True if all its cells have entered the network.
     is_whole: bool,

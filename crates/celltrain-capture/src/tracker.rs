@@ -114,7 +114,6 @@ impl TrackedVc {
     }
 }
 
-/// Takes the first waiting cell of a frame.
 fn take_of(waiting: &mut VecDeque<Place>, frame: FrameNumber) -> Option<Place> {
     let at = waiting.iter().position(|place| place.0 == frame)?;
     waiting.remove(at)

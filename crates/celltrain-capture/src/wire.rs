@@ -383,7 +383,6 @@ const MAX_HOSTS: u32 = (1 << 24) - 2;
 /// The first dynamic port. It is assigned to no protocol (RFC 6335), so Wireshark does not mistake the traffic for a
 /// known one.
 const FIRST_PORT: u16 = 49152;
-/// Number of dynamic ports.
 const PORTS: u32 = 16384;
 const MAX_CONNECTIONS: u32 = PORTS * PORTS;
 

@@ -57,7 +57,6 @@ impl RoundRobin {
         }
     }
 
-    /// Passes the turn to the next VC.
     #[inline]
     fn turn(&mut self) {
         self.head = self.next[self.head as usize];

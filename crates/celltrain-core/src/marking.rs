@@ -140,7 +140,6 @@ impl Marker {
         Self { every_cell: true, ..config.build(None, Stream::new(0, "no marks are drawn")) }
     }
 
-    /// Returns the instant at which it marks.
     pub(crate) fn at(&self) -> MarkedAt {
         self.at
     }

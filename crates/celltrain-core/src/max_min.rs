@@ -190,7 +190,6 @@ struct Vc {
 }
 
 impl Vc {
-    /// Returns the VC's rate at this common level.
     fn rate_at(self, level: f64) -> f64 {
         self.minimum.max(self.weight * level)
     }

@@ -110,7 +110,6 @@ pub struct Recorder {
     rates: Vec<(FlowIndex, VcIndex)>,
     /// Flows whose packets wait to enter the ATM network, and the VCs of their data.
     edges: Vec<(FlowIndex, VcIndex)>,
-    /// Queues of shared memories.
     queues: Vec<(MemoryIndex, QueueIndex)>,
     step: Duration,
     clock: Clock,

@@ -117,7 +117,6 @@ impl<'a> Writer<'a> {
         u8::try_from(usize::from(self.compiler.first) + place).map_err(|_| self.too_many(at))
     }
 
-    /// Allocates a temporary register.
     fn temporary(&mut self, at: &Expression) -> Result<u8, Fault> {
         if self.lowest <= LEAST_TEMPORARY {
             return Err(Self::too_large(at));

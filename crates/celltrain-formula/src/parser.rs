@@ -348,5 +348,4 @@ fn count(arguments: usize) -> String {
     }
 }
 
-/// Maximum number of letters in a name.
 pub(crate) const MOST_NAME: usize = 40;

@@ -166,7 +166,6 @@ pub struct Steps {
     pub refusal: Vec<i32>,
 }
 
-/// A frame, identified by its VC and number.
 type Frame = (VcIndex, FrameNumber);
 
 #[derive(Clone, Copy)]

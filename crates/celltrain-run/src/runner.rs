@@ -253,7 +253,6 @@ pub fn first_duration(
     Ok(None)
 }
 
-/// A run in progress.
 struct Run<'a> {
     scenario: &'a Handle,
     seed: Option<u64>,

@@ -325,7 +325,6 @@ impl Trace {
         Ok(self.step.max(tick))
     }
 
-    /// Returns the number of values recorded in a run.
     pub(crate) fn values(&self, network: &Network, recorder: &Recorder) -> Result<u64, String> {
         let width = |series: &&Series| series.columns.len() * series.over.width(recorder, network);
         let columns: usize = self.series.iter().map(width).sum();

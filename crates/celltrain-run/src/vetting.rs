@@ -341,7 +341,6 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     Check::ALL.map(verdict).into()
 }
 
-/// Returns the number of cells offered in a trial.
 fn offered(operations: &[Operation]) -> u64 {
     operations.iter().filter(|operation| matches!(operation, Operation::Offer { .. })).count() as u64
 }

@@ -469,7 +469,6 @@ fn sum(cells: impl Iterator<Item = u32>) -> u64 {
 
 /// A resolved entry of `queue`.
 struct Rule<'a> {
-    /// Number of its pool.
     pool: usize,
     side: Side,
     links: Vec<LinkIndex>,

@@ -45,9 +45,7 @@ type Ends = (NodeIndex, NodeIndex);
 
 #[derive(Clone, Copy)]
 pub(crate) enum Table<'a> {
-    /// A table `requests`.
     Requests(&'a RequestOptions),
-    /// A table `incast`.
     Incast(&'a IncastOptions),
 }
 
@@ -132,7 +130,6 @@ pub(crate) fn resolve(
     Ok((requests, faults))
 }
 
-/// The hosts of a layout.
 struct Hosts<'a> {
     layout: &'a Layout,
     all: Vec<NodeIndex>,

@@ -83,7 +83,6 @@ enum Ports {
     Word(String),
 }
 
-/// Events to keep.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EventsAsked {

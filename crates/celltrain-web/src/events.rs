@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Columns;
 
-/// Event tables under construction.
 pub(crate) struct Tables<'a> {
     grown: BTreeMap<Kind, Vec<Growing>>,
     rows: BTreeMap<Kind, usize>,

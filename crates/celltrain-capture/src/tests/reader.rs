@@ -15,7 +15,6 @@ pub(super) struct Packet {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options(pub(super) Vec<(u16, Vec<u8>)>);
 
-/// The content of a capture file.
 #[derive(Debug, Default)]
 pub(super) struct File {
     pub(super) section: Options,

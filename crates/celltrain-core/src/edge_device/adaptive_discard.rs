@@ -259,7 +259,6 @@ mod tests {
     use crate::edge_device::{DiscardConfig, Packet};
     use Phase::{One, Zero};
 
-    /// The only VC in these tests.
     const VC: Label = Label::new(0);
 
     /// State before an evaluation, with `LD_ACR` = 100: phase, ACR, QL and `P_CTR`.

@@ -20,7 +20,6 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Default ACR of packets.
     pub(super) const ACR: f64 = 1000.0;
 
     pub(super) fn new(discard: DiscardConfig, eb: Option<u32>, memory: Memory, longest: &[u32]) -> Self {
@@ -153,7 +152,6 @@ impl OracleVc {
         self.waiting.len() + self.waiting.first().map_or(0, |cell| cell.number as usize)
     }
 
-    /// Returns the first packet with no cell sent yet.
     fn droppable(&self) -> Option<Packet> {
         self.waiting.iter().find(|cell| cell.number == 0).map(|cell| cell.packet)
     }

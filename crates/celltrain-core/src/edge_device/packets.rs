@@ -85,7 +85,6 @@ struct Queue {
     ahead: u32,
     /// The packet served last.
     served: Packet,
-    /// Cells of the longest packet.
     longest: u32,
     /// ACR in cells a second.
     acr: f64,

@@ -103,7 +103,6 @@ pub struct PacketCounters {
 }
 
 impl Connection {
-    /// Creates the connection of a flow.
     pub(super) fn new(network: &Network, flow: &Flow, clock: Clock) -> Self {
         let (payload, data_cells) = flow.frame(&network.aal5);
         let start = Time::default() + clock.span(flow.start);

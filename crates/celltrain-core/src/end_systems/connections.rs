@@ -14,11 +14,9 @@ use crate::requests::GroupIndex;
 
 pub(super) struct Connections {
     pub(super) flows: TiVec<FlowIndex, Connection>,
-    /// The open connections of requests.
     open: Open,
 }
 
-/// The connection of a request.
 pub(super) struct OpenRequest {
     pub(super) connection: Connection,
     pub(super) group: GroupIndex,
@@ -74,13 +72,11 @@ impl Connections {
         closed
     }
 
-    /// Returns whether this is the connection of a request, open or closed.
     #[inline]
     pub(super) fn is_request(&self, flow: FlowIndex) -> bool {
         usize::from(flow) >= self.flows.len()
     }
 
-    /// Returns whether this is the connection of a request that has closed.
     #[inline]
     pub(super) fn has_closed(&self, flow: FlowIndex) -> bool {
         self.is_request(flow) && self.open.get(flow).is_none()

@@ -46,7 +46,6 @@ pub(super) fn before<P: Observer>(connections: &Connections, flow: FlowIndex, _p
 }
 
 impl EndSystems {
-    /// Reports an arrived segment.
     #[inline]
     pub(super) fn emit_arrived(
         &self,
@@ -268,7 +267,6 @@ pub(super) fn packet_sent<P: Observer>(
     }
 }
 
-/// Reports a sent acknowledgement.
 #[inline]
 pub(super) fn ack_sent<P: Observer>(
     Connection { sender, receiver, .. }: &Connection,

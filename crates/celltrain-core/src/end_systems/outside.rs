@@ -23,7 +23,6 @@ pub struct Delivered {
 pub(crate) struct InjectedFrame {
     /// The VC on which it is sent.
     pub(crate) vc: VcIndex,
-    /// Number of the frame's cells.
     pub(crate) cells: u32,
     /// The tag that identifies it when it arrives.
     pub(crate) tag: u64,

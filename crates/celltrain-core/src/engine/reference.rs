@@ -406,7 +406,6 @@ impl<'a> Engine<'a> {
         on(marker, cell, waiting)
     }
 
-    /// Lets the policies of memories act, if they are due.
     fn act_on_memories(&mut self, now: Time, probe: &mut impl Probe) {
         let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
         let mut event_sink =

@@ -72,7 +72,6 @@ impl Configure for Config {
     }
 }
 
-/// Checks a factor of the free places.
 pub(super) fn check_alpha(alpha: f64) -> Vec<Fault> {
     if alpha > 0.0 && alpha.is_finite() {
         return Vec::new();

@@ -5,7 +5,6 @@ use crate::tcp::TcpOptions;
 /// Flows of tests.
 pub(crate) const FIRST: FlowIndex = FlowIndex::new(0);
 pub(crate) const SECOND: FlowIndex = FlowIndex::new(1);
-/// The link between the switches.
 pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);
 /// The opposite link, for acknowledgements.
 pub(crate) const N_SOURCE_WAY_BACK: LinkIndex = LinkIndex::new(1);

@@ -15,7 +15,6 @@ use crate::index::Label;
 pub(super) struct VirtualQueues<A> {
     /// `M_j`, by label. A VC's label is also its queue's number at the arbiter.
     pub(super) cells: TiVec<Label, u32>,
-    /// Sum of all virtual queues.
     pub(super) sum: u32,
     pub(super) arbiter: A,
 }

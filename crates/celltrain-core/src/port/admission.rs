@@ -103,7 +103,6 @@ impl Admission {
         assert!(!self.pushes_out(), "cells are pushed out only where one queue holds all");
     }
 
-    /// Returns whether the policy follows single cells.
     pub(crate) fn follows_cells(&self) -> bool {
         self.follows_cells
     }
@@ -129,7 +128,6 @@ impl Admission {
         self.overflow == Overflow::LoseCell
     }
 
-    /// Returns whether the policy could refuse any frame.
     #[inline]
     pub(crate) fn may_refuse_frames(&self) -> bool {
         self.asked_from < u32::MAX
@@ -194,7 +192,6 @@ impl Admission {
         self.vcs[label].under_way.passes()
     }
 
-    /// Returns whether a VC's next cell starts a frame.
     #[inline]
     pub(crate) fn starts_frame(&self, label: Label) -> bool {
         self.vcs[label].under_way.is_at_start()
@@ -371,7 +368,6 @@ impl Admission {
     }
 }
 
-/// Returns whether a cell belongs to the same frame as another.
 pub(crate) fn is_of_frame(cell: Cell, other: Cell) -> bool {
     cell.label() == other.label() && cell.frame == other.frame && !cell.is_rm()
 }

@@ -13,7 +13,6 @@ use crate::index::NodeIndex;
 use crate::rng::{Stream, hash};
 use crate::units::{Clock, Duration, Span, Time};
 
-/// A connection that opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opening {
     pub(crate) pair: PairIndex,
@@ -27,7 +26,6 @@ pub(crate) struct Opening {
 pub(crate) enum Due {
     /// A host asks the next query.
     Query(NodeIndex),
-    /// A connection opens.
     Opening(Opening),
 }
 
@@ -63,7 +61,6 @@ struct Incast {
     time_draws: Stream,
     /// Time of the next query; `None` if it is later than any run.
     next: Option<Duration>,
-    /// Queries asked.
     asked: u32,
     /// Bytes of each answer.
     share: u64,
@@ -83,7 +80,6 @@ struct Incast {
 const LAST: u64 = 1 << 62;
 
 impl Schedule {
-    /// Creates the schedule of a group.
     pub(crate) fn new(requests: &Requests, group: &RequestGroup, seed: u64, clock: Clock) -> Self {
         let stream = |purpose: &str| Stream::new(seed, &format!("requests/{}/{purpose}", group.name));
         let mut source = match &group.arrivals {

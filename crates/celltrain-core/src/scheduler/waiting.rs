@@ -170,7 +170,6 @@ impl Counts {
         Self { per_vc: ti_vec![0; vcs], active_vcs: 0 }
     }
 
-    /// Counts arriving cells of a VC.
     #[inline]
     pub(crate) fn put(&mut self, label: Label, cells: u32) {
         let count = &mut self.per_vc[label];
@@ -178,7 +177,6 @@ impl Counts {
         *count += cells;
     }
 
-    /// Counts departing cells of a VC.
     #[inline]
     pub(crate) fn take(&mut self, label: Label, cells: u32) {
         let count = &mut self.per_vc[label];

@@ -488,7 +488,6 @@ impl Sender {
         Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board }
     }
 
-    /// Counts the segments outstanding.
     fn outstanding(&self) -> f64 {
         (self.snd_max - self.snd_una) as f64 / f64::from(self.mss)
     }

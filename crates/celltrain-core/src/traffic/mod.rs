@@ -109,7 +109,6 @@ pub struct Emissions {
     sent: u64,
     burst: Time,
     until: Option<Time>,
-    /// Number of bursts that have ended.
     ended: u64,
     bursts: Option<on_off::Config>,
     rng: Stream,

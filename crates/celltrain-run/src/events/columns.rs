@@ -127,7 +127,6 @@ pub struct Block {
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) flows: Arc<[String]>,
-    /// Names of groups of requests.
     pub(super) groups: TiVec<GroupIndex, String>,
     pub(super) vcs: Arc<[String]>,
     /// Names of VCs, then names of merges.

@@ -9,7 +9,6 @@ use celltrain_core::index::{LinkIndex, VcIndex};
 /// A cell's frame, and its index among the frame's cells that arrived at the port.
 type Place = (FrameNumber, u32);
 
-/// The cells of one VC at one port.
 #[derive(Default)]
 struct AtPort {
     /// Frame whose cells are arriving, and the number of cells that have arrived so far.

@@ -87,7 +87,6 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     options.window_segments().min(file).min(sent.ceil() as u64)
 }
 
-/// Returns the mean number of requests in a run.
 fn requests(network: &Network) -> u64 {
     let number = |group: &RequestGroup| {
         let (interval, each) = match group.arrivals {

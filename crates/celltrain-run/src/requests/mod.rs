@@ -115,7 +115,6 @@ fn percentile(sorted: &[f64], share: usize) -> Option<f64> {
     (sorted.len() >= needed(share)).then(|| sorted[rank - 1])
 }
 
-/// A class of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Short,

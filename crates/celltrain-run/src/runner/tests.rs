@@ -67,7 +67,6 @@ fn answer(finished: &Finished) -> Value {
     serde_json::from_str(&finished.answer).expect("an answer is JSON")
 }
 
-/// Runs the scenarios on two threads and returns the results by index.
 fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<Result<Finished, Unfinished>> {
     let mut outcomes: Vec<_> = runs.iter().map(|_| None).collect();
     let on = |event| {

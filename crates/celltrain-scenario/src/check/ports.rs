@@ -255,7 +255,6 @@ fn can_fill<'a>(resolved: &'a ResolvedScenario<'_>) -> BTreeMap<LinkIndex, (u64,
     ports.into_iter().filter_map(filled).collect()
 }
 
-/// Returns the names of the VCs that cross each link.
 pub(super) fn crossing<'a>(resolved: &'a ResolvedScenario<'_>) -> TiVec<LinkIndex, Vec<&'a str>> {
     let ResolvedScenario { layout, channels, .. } = resolved;
     let mut crossing: TiVec<LinkIndex, Vec<&str>> = ti_vec![Vec::new(); layout.graph.links.len()];
@@ -359,7 +358,6 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
 struct ByVc<'a> {
     /// `policy` or `scheduler`.
     kind: &'static str,
-    /// The name of the policy or scheduler.
     name: &'static str,
     /// Name of the inner table that contains the settings; `None` if they are in the main table.
     inside: Option<&'static str>,

@@ -30,7 +30,6 @@ pub(super) fn tcp(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks the limits of the classes of sizes.
 pub(super) fn classes(scenario: &Scenario, root: &mut Scope<'_>) {
     let (short, long) = (scenario.measure.short(), scenario.measure.long());
     let mut measure = root.at("measure");

@@ -23,7 +23,6 @@ pub(crate) struct Search<'a> {
 
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 impl<'a> Search<'a> {
-    /// Creates a search in a graph.
     pub(crate) fn new(graph: &'a Graph) -> Self {
         let mut first = vec![0; graph.nodes.len() + 1];
         for link in &graph.links {
@@ -130,7 +129,6 @@ pub(crate) struct EqualPaths<'a> {
 
 #[expect(clippy::arithmetic_side_effects, reason = "numbers of links in memory")]
 impl<'a> EqualPaths<'a> {
-    /// Creates a search in a graph.
     pub(crate) fn new(graph: &'a Graph) -> Self {
         let mut arriving: TiVec<NodeIndex, Vec<LinkIndex>> = ti_vec![Vec::new(); graph.nodes.len()];
         for (number, link) in graph.links.iter_enumerated() {

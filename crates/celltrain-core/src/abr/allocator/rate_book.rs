@@ -262,7 +262,6 @@ impl Ahead {
         }
     }
 
-    /// Removes the first `cells` cells.
     fn skip(&mut self, cells: u64) {
         self.next += self.period * cells;
         self.cells -= cells;

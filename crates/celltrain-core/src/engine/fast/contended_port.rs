@@ -123,7 +123,6 @@ impl ContendedPort {
         self.each_to_hosts(|to_hosts| to_hosts.set_horizon(horizon));
     }
 
-    /// Reports all collected cells.
     pub(super) fn report_partial_frames(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
         match self {
             ContendedPort::Trains(port) => {

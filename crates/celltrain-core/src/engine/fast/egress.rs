@@ -39,7 +39,6 @@ impl PartialFrames {
         }
     }
 
-    /// Reports the collected cells of a VC.
     #[inline]
     pub(super) fn report(&mut self, label: Label, depart: &mut impl Depart) {
         let collected = std::mem::replace(&mut self.0[label], NOTHING);
@@ -251,7 +250,6 @@ impl Egress {
         }
     }
 
-    /// Sends cells of one frame back to back.
     #[inline]
     pub(super) fn send_run(&mut self, run: Run, first_start: Time, downstream: &mut Downstream<'_>) {
         let mut start = first_start;

@@ -91,13 +91,10 @@ pub(super) enum Rank {
     RmEnd(LinkIndex),
     /// A frame is delivered to its host, or a packet to a shaped port.
     Delivery(LinkIndex),
-    /// Sources start.
     Start,
     /// An RM cell passes a switch.
     RmPass(LinkIndex),
-    /// A shaped port sends.
     Shape,
-    /// Clocks tick.
     Tick,
 }
 
@@ -114,7 +111,6 @@ const TIME: u32 = 64;
 impl Key {
     /// Stands for "no event", and sorts after all events.
     pub(super) const NEVER: Key = Key(u128::MAX);
-    /// Maximum number of leaves of a tree.
     pub(super) const MAX_LEAVES: usize = 1 << LINK;
 
     /// Creates the key of the event of `leaf` at `time`. At the same instant, lower ranks come first.
@@ -138,7 +134,6 @@ impl Key {
         Time((self.0 >> TIME) as u64)
     }
 
-    /// Returns the rank among events of the same instant.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the link is 32 bits of the key")]
     pub(super) fn rank(self) -> Rank {
@@ -187,7 +182,6 @@ impl TournamentTree {
         }
     }
 
-    /// Returns the least key.
     pub(super) fn first(&self) -> Key {
         least(&self.levels[0][0])
     }

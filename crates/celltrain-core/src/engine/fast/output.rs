@@ -97,7 +97,6 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    /// Returns whether a cell may be marked.
     pub(super) fn marks(&self) -> bool {
         self.marks.is_some()
     }

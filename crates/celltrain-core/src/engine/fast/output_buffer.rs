@@ -23,7 +23,6 @@ use reassembly::Reassembly;
 
 mod reassembly;
 
-/// An output port's buffer with its policy.
 pub(super) struct OutputBuffer {
     pub(super) capacity: u32,
     /// Number of waiting cells: those of the queue minus the first `deferred_dequeues`.

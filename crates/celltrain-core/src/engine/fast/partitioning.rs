@@ -32,7 +32,6 @@ impl ParallelOptions {
     }
 }
 
-/// The division of a network into partitions.
 #[derive(Debug)]
 pub(super) struct Partitioning {
     partition_of: TiVec<NodeIndex, u32>,

@@ -130,7 +130,6 @@ pub(super) struct RmEnd {
 pub(super) struct MemoryPlan {
     /// The memory's ports, in order.
     pub(super) ports: TiVec<MemoryPlace, LinkIndex>,
-    /// The first of the memory's ports.
     pub(super) lead: PortIndex,
     /// The links that feed the memory's ports, in order.
     pub(super) upstream: Vec<LinkIndex>,
@@ -249,7 +248,6 @@ impl Plan {
         plan
     }
 
-    /// Returns the memory of a port, and the port's place in it.
     pub(super) fn in_memory(&self, link: LinkIndex) -> Option<(MemoryIndex, MemoryPlace)> {
         *self.in_memory.get(link)?
     }

@@ -183,7 +183,6 @@ impl PortBuilder<'_> {
         self.partition.is_none_or(|partition| partition_of(partition, one) == partition_of(partition, other))
     }
 
-    /// Returns whether the port of a link is simulated here.
     fn has(&self, link: LinkIndex) -> bool {
         self.partition.is_none_or(|partition| partition.has(self.network.links[link].from))
     }

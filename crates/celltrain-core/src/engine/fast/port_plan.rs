@@ -33,7 +33,6 @@ pub(super) enum PortPlan {
 /// The properties of a port that determine its implementation.
 pub(super) struct PortProperties<'a> {
     pub(super) timing: &'a Timing,
-    /// Number of VCs that cross the port.
     pub(super) vcs: usize,
     /// Number of links that feed the port.
     pub(super) inputs: usize,

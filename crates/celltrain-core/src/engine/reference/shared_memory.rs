@@ -381,7 +381,6 @@ impl<'a> SharedMemory<'a> {
         Some(self.event(queue, MemoryStep::Deadlocked, now))
     }
 
-    /// Returns the buffer that the policy of a port sees.
     fn buffer(&self, ports: &TiSlice<LinkIndex, Port>, link: LinkIndex) -> Buffer {
         match self.config.policies_see {
             PolicyScope::Port => ports[link].buffer(),

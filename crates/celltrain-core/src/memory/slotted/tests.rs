@@ -285,7 +285,6 @@ fn queues_filled_one_after_the_other_stop_at_what_is_left_to_the_cell() {
     }
 }
 
-/// A slot's arrivals, cell by cell.
 fn arrivals(bursts: &[Burst]) -> impl Iterator<Item = (u32, u32)> {
     bursts.iter().flat_map(|burst| (0..burst.cells).map(|_| (burst.slot, burst.port)))
 }

@@ -20,7 +20,6 @@ enum Operation {
     RoundTrip(u64),
     FastRetransmit,
     Timeout,
-    /// An acknowledgement reports a mark.
     Mark,
     /// A new size of the receiver's window, in segments.
     Receiver(u16),

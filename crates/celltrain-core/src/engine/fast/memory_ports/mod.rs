@@ -39,7 +39,6 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
     })
 }
 
-/// The ports of one memory.
 pub(super) struct MemoryPorts {
     pub(super) ingress: CellIngress,
     least_lead: Span,

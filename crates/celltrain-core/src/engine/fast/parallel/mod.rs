@@ -161,7 +161,6 @@ impl Peers {
         all
     }
 
-    /// Returns the messages that will be sent to a partition.
     fn outgoing(&mut self, to: u32) -> &mut Messages {
         &mut self.0[to as usize].as_mut().expect("a partition sends itself nothing").outgoing
     }

@@ -221,7 +221,6 @@ impl TrainPort {
         queue.next_start = queue.next_start.max(start_anew);
     }
 
-    /// Returns the start of a cell that joins a queue.
     fn start(&self, queue: &InterleavedQueue) -> Time {
         queue.next_start + self.output.timing.cell_time * u64::from(queue.waiting)
     }
