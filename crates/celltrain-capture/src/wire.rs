@@ -210,7 +210,7 @@ impl Wire {
         // RFC 7323 (2.2): the window of a SYN is not scaled.
         let acknowledgement = (step == Step::SynAck).then(|| sequence_number(0));
         let header = header(INITIAL, acknowledgement, window_field(tcp.receive_window));
-        // RFC 3168 (6.1.1): a SYN that asks for ECN has both flags, and the answer has one.
+        // RFC 3168 (6.1.1): a SYN that asks for ECN has both flags, ECE and CWR; the answer has only ECE.
         let header = TcpHeader { syn: true, ece: tcp.ecn, cwr: tcp.ecn && step == Step::Syn, ..header };
         self.tcp(&frame, header, &options, &[])
     }

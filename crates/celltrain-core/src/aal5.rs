@@ -112,7 +112,7 @@ impl Aal5Options {
         payload.saturating_add(UDP_IP_HEADERS).saturating_add(self.llc())
     }
 
-    /// Returns the number of cells in a frame with a packet of `bytes`, including the packet's headers.
+    /// Returns the number of cells in a frame that carries a packet of `bytes`, including its headers.
     pub fn frame_cells(&self, bytes: u64) -> u32 {
         self.cell.cells_of(bytes.saturating_add(self.llc()))
     }

@@ -109,8 +109,8 @@ pub(crate) struct Policer {
     pub(crate) counters: EdgeCounters,
 }
 
-/// A leaky bucket of cells. It is exact on any clock. A cell adds 424 bits times the clock's units per second, and in
-/// each unit of time the bucket loses as much as the rate has bits per second.
+/// A leaky bucket of cells. It is exact on any clock. A cell adds 424 times the clock's units per second. In each unit
+/// of time, the bucket loses the rate in bits per second.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: u128,

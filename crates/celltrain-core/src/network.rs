@@ -433,8 +433,8 @@ pub fn atm_part(
     start..end + 1
 }
 
-/// Divisor of the clock's unit if rates are controlled. The shortest interval between two cells is then some hundred
-/// thousand units.
+/// If rates are controlled, the clock's unit is divided by this. The shortest interval between two cells is then some
+/// hundred thousand units.
 const UNITS_FOR_RATES: u64 = 1000;
 
 /// Nodes and links of a topology under construction.

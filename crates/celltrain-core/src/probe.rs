@@ -65,7 +65,7 @@ pub trait Queues {
     /// changes within an instant.
     fn range(&self, link: LinkIndex) -> QueueRange;
 
-    /// Appends the cells waiting of each VC at the port of this link, by label.
+    /// Appends the number of cells of each VC that wait at the port of this link, by label.
     fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>);
 
     /// Returns a memory that ports share.

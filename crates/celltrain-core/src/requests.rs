@@ -193,8 +193,8 @@ impl Sizes {
         first.1 * mean(first.0, first.0) + within.sum::<f64>()
     }
 
-    /// Returns the mean in bytes of `f` of the size, to a relative error of about 1e-6 for functions that are smooth
-    /// between points.
+    /// Returns the mean of `f(size)`, with sizes in bytes. Its relative error is about 1e-6 for functions that are
+    /// smooth between points.
     pub fn mean_of(&self, f: impl Fn(f64) -> f64) -> f64 {
         const STEPS: u32 = 1_000;
         let first = self.points[0];

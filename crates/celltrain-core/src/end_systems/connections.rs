@@ -26,7 +26,7 @@ pub(super) struct OpenRequest {
     pub(super) delivered: u64,
 }
 
-/// A table of the open connections, with a place for each connection from the oldest open one on.
+/// A table of the open connections. It has a place for every connection since the oldest open one.
 struct Open {
     /// Number of the first connection in `places`.
     first: u32,

@@ -211,7 +211,7 @@ impl EndSystems {
     #[inline(never)]
     pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber) -> bool {
         if let Some(blocks) = self.vcs.blocks(sender) {
-            // For a long time a VC may carry only data, which has no blocks.
+            // Blocks are discarded here because a VC may carry only data, which has no blocks, for a long time.
             blocks.forget_before(number);
         }
         match self.vcs.get(sender).log.frame(number).body {

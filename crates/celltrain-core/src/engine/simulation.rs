@@ -64,8 +64,8 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, P: Probe> Simulation<'a, P> {
-    /// Starts a run with a probe. The probe takes its snapshot of an instant when the simulation moves past it, after
-    /// everything that happens then.
+    /// Starts a run with a probe. The probe takes its snapshot of an instant when the simulation moves past that
+    /// instant, after everything that happens in it.
     pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
         Self::by(engine, PortMode::default(), network, probe, &CancellationToken::never())
             .expect("nothing interrupts it")

@@ -543,8 +543,8 @@ fn wfq_gives_greedy_sources_their_weights_within_one_per_cent() {
 #[test]
 fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than_a_cell_in_service() {
     let mut network = lan(5, None, "1s");
-    // One segment per round trip, which takes the sum of its hops and at most two more cell times, to wait for cells in
-    // service.
+    // One segment is sent per round trip. A round trip takes the sum of its hops, and at most two more cell times to
+    // wait for cells in service.
     network.flows[FIRST].tcp =
         TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });
     for link in [N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK] {

@@ -188,8 +188,8 @@ mod tests {
         (0..25).for_each(|_| pool.leave(0));
         pool.act_at(Time::default() + Span(200));
         assert_eq!(pool.threshold(0), 75.0 / 2.0);
-        // The port can send 100 cells in an interval. Queue 0 sends 75 of them: 25, 33 and 17, and is refilled after
-        // each.
+        // The port can send 100 cells in an interval. Queue 0 sends 75 of them, in groups of 25, 33 and 17, and is
+        // refilled after each group.
         for cells in [25, 33, 17] {
             (0..cells).for_each(|_| pool.leave(0));
             fill(&mut pool, &[0]);

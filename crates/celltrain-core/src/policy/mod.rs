@@ -370,9 +370,9 @@ pub trait Configure {
 /// Settings that are handled in the same way for all policies.
 #[derive(Debug, Default)]
 pub struct Settings<'a> {
-    /// Thresholds of the buffer, by key: a warning is given for a value that probably means something else.
+    /// Thresholds of the buffer, by key. A value that probably means something else causes a warning.
     pub thresholds: Vec<(&'static str, Threshold)>,
-    /// Settings that may differ from VC to VC, by key: every VC must have a value.
+    /// Settings that may differ from VC to VC, by key. Every VC must have a value.
     pub per_vc: Vec<(&'static str, &'a PerVc)>,
 }
 

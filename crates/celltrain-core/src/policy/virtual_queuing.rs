@@ -70,7 +70,7 @@ impl Configure for Config {
 
 impl BufferPolicy for VirtualQueuing {
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, _rng: &mut Stream) -> bool {
-        // M_j > k Q / N_v or k Th / N_v, without the division.
+        // M_j is compared with k Q / N_v or k Th / N_v; N_v is on the other side, to avoid a division.
         let q = buffer.occupancy;
         let m_j = self.queues.of(vc, q);
         (q <= self.th && !self.real_thresholds)

@@ -114,8 +114,8 @@ pub trait Scheduler: Send {
     /// Sends the next `cells` cells. At least that many cells are waiting, and none arrive in the meantime.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
-    /// Serves a lone cell: it arrives at `queue` when all queues are empty (`queues` is their number), and it leaves
-    /// before the next cell arrives.
+    /// Serves a lone cell, which arrives at `queue` when all of the `queues` queues are empty, and leaves before the
+    /// next cell arrives.
     fn serve_alone(&mut self, queue: usize, queues: usize)
     where
         Self: Sized,

@@ -16,7 +16,7 @@ pub struct RttEstimator {
     /// Doublings of the timeout since the last valid sample.
     backoff: u32,
     limits: RtoLimits,
-    /// srtt and rttvar in ticks, if they are kept in fractions and there was a sample.
+    /// srtt and rttvar in ticks, if they are kept as fractions and a sample has been taken.
     fractions: Option<(f64, f64)>,
     arithmetic: RttArithmetic,
     /// Timeouts since the last valid sample.

@@ -116,8 +116,8 @@ impl Scoreboard {
         self.ranges.last().filter(|last| last.1 >= end).map_or(end, |last| last.0)
     }
 
-    /// Implements `IsLost` (RFC 6675, 4): unreported bytes below this offset are lost, and none above. A byte is lost
-    /// if `DupThresh` ranges above it are reported, or more than `DupThresh` - 1 segments.
+    /// Implements `IsLost` (RFC 6675, 4). Unreported bytes below the returned offset are lost, and no bytes above it. A
+    /// byte is lost if `DupThresh` ranges above it are reported, or more than `DupThresh` - 1 segments.
     pub fn lost_below(&self, mss: u64) -> u64 {
         let mut bytes = 0;
         for (&(start, end), above) in self.ranges.iter().rev().zip(1..) {

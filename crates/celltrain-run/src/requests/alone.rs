@@ -163,7 +163,8 @@ impl Recorder {
         Self { mss, opened: None, arrived: vec![None; segments] }
     }
 
-    /// Returns, for each number of segments, the time until all have arrived, up to the first one that did not.
+    /// Returns, for each number of segments, the time until that many have arrived. Ends before the first segment that
+    /// did not arrive.
     fn after(self) -> Vec<Span> {
         let Some(opened) = self.opened else { return Vec::new() };
         let mut last = opened;

@@ -306,7 +306,7 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that a scheduler by class serves several classes at one or more of its table's ports.
+/// Checks that a scheduler that distinguishes classes has VCs of several classes at one or more ports of its table.
 fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { scenario, layout, channels, tables: found, .. } = resolved;
     if !scenario.port.values().any(|port| port.scheduler.config().by_class()) {

@@ -43,7 +43,8 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Gives the policies of memories the losses of Longest Queue Drop, which a separate run records.
+    /// Records in a separate run which cells Longest Queue Drop loses, and passes these losses to the policies of
+    /// memories.
     fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let predictions = predictions(self.network, |network, memory| {
             let mut recorded = Engine::new(network, mode, None, None, token)?;

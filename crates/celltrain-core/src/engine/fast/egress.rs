@@ -177,7 +177,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Adds a cell to a stream; it arrives at `time`, which is not after the horizon.
+    /// Adds a cell to a stream. The cell arrives at `time`, which must not be after the horizon.
     #[inline(always)]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) {
         if let Some(arrival) = self.links.push(stream, time, cell) {

@@ -194,7 +194,7 @@ impl<'a> Engine<'a> {
         Run { last: run.last.with_tag(tagged), ..run }
     }
 
-    /// Returns everything downstream of the contended ports, these ports, and the batch that they share.
+    /// Returns everything downstream of the contended ports, the ports themselves, and the batch that they share.
     #[inline]
     pub(super) fn downstream(&mut self) -> (Downstream<'_>, &mut TiSlice<PortIndex, ContendedPort>, &mut Batch) {
         let downstream = Downstream { fabric: &mut self.fabric, links: &mut self.links, at_once: &mut self.at_once };

@@ -261,8 +261,8 @@ impl Stream {
         cells.take(cells.rest().len());
     }
 
-    /// Returns the first arrival that may matter elsewhere if only whole frames do: the end of a train, or a single
-    /// cell.
+    /// Returns the first arrival that can have an effect elsewhere if only whole frames have one: the end of a train,
+    /// or a single cell.
     #[inline]
     pub(super) fn next_to_matter(&self, next: Time) -> Time {
         match &self.way {

@@ -19,7 +19,7 @@ use crate::shaped_port::ShapedPort;
 use crate::units::Time;
 
 impl Engine<'_> {
-    /// Returns a view of the queues at `now`, when every port must be settled.
+    /// Returns a view of the queues at `now`. Every port must already be settled up to this instant.
     pub(super) fn seen(&self, now: Time) -> Seen<'_> {
         Seen { engine: self, now }
     }

@@ -14,7 +14,7 @@ use super::{Burst, Ratio, ratio};
 use crate::memory::MemoryPolicyConfig;
 use crate::rng::Stream;
 
-/// Cells that arrive in a slot for a saturated port.
+/// Number of cells that arrive in each slot for a saturated port.
 const SATURATION: u32 = 2;
 
 /// Rounds of saturated ports that stop one after the other. The rounds use two sets of ports alternately, so that ports
@@ -36,7 +36,7 @@ pub struct Pattern {
 pub struct PatternPort {
     /// Cells that arrive at the start of a round.
     pub fill: u32,
-    /// Slot of the round in which the port's last burst arrives, which is as large as the memory.
+    /// The slot of the round in which the port's last burst arrives. This burst is as large as the memory.
     pub stop: u32,
 }
 

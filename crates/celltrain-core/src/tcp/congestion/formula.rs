@@ -104,7 +104,7 @@ impl CongestionControl for Formula {
 
 impl Formula {
     /// Creates the control of a connection that has sent nothing. If the formulas cannot be read, the control uses
-    /// none; the scenario is rejected before it runs.
+    /// none, because the scenario will be rejected before it runs.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         let nothing = Table::default();
         let table = options.formula.as_deref().unwrap_or(&nothing);

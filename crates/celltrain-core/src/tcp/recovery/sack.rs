@@ -104,7 +104,7 @@ impl Sack {
     /// `NextSeg` (4).
     fn next_seg(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
         let board = flight.board;
-        // 1.a and 1.b. All unreported data below an offset is lost (1.c), and none above it.
+        // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c), and no data above it.
         let hole = board.hole(self.high_rxt.max(flight.una)).filter(|&seq| flight.fits(seq, windows));
         if let Some(lost) = hole.filter(|&seq| seq < board.lost_below(flight.mss)) {
             return Some(Choice::Hole(lost));

@@ -281,7 +281,8 @@ impl Switch {
         }
         let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
-            // X counts only the cells of one pool, and a VC may have more.
+            // The policies count as X only the cells of one pool, so the port's occupancy says nothing about a VC's
+            // cells.
             !port.admission.may_refuse_frames()
         } else {
             port.occupancy < port.admission.asked_from()

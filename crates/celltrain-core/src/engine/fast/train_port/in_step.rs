@@ -115,7 +115,7 @@ impl TrainPort {
             let all = train.take(rounds);
             self.ingress.next.put_back_first(InputArrival::new(at, input));
             self.output.note(all, now, period);
-            // If a frame starts here, marks its start as handled without asking the policy.
+            // If a frame starts here, this marks its start as handled, and the policy is not asked.
             self.output.buffer.fate(all.last);
             let run = Run { cells: whole_rounds + entered, ..all };
             if run.cells < rounds {

@@ -7,8 +7,8 @@ use crate::engine::fast::train::{Input, InputArrival, number};
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
-/// A train with more consecutive cells than this is handled separately. Interleaving does not begin with trains that
-/// have no more cells left than this.
+/// A train with more consecutive cells than this is handled separately. Trains with this many cells left, or fewer, do
+/// not begin to interleave.
 const FEW_IN_A_ROW: u32 = 4;
 
 /// The state of the queue while interleaved cells are added.
