@@ -281,8 +281,7 @@ impl Switch {
         }
         let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
-            // The policies count as X only the cells of one pool, so the port's occupancy says nothing about a VC's
-            // cells.
+            // X counts only the cells of one pool, so a VC may have more than X cells.
             !port.admission.may_refuse_frames()
         } else {
             port.occupancy < port.admission.asked_from()
