@@ -102,7 +102,7 @@ def models() -> str:
         [
             "# Models",
             "",
-            "Every model has a page with its behaviour, source, symbols, parameters, departures from the source, validation and",
+            "Every model has a page with its behaviour, source, symbols, parameters, differences from the source, validation and",
             "limits. `celltrain list policies` and `celltrain explain fba` print the same descriptions.",
             *(line for kind in CHOICES for line in _kind(kind)),
             "",

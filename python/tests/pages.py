@@ -82,7 +82,7 @@ MODEL_HEADINGS = [
     "Source",
     "Symbols",
     "Parameters",
-    "Departures",
+    "Differences from the source",
     "Validation",
     "Limits",
 ]

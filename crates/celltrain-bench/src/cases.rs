@@ -348,7 +348,6 @@ const MESH_PORTS: [(&str, &str, &str); 5] = [
     ("policy.fba = { threshold = 0.8, z = 0.8 }", "fba", "FBA"),
 ];
 
-/// Policies of the shared memory.
 const MEMORY_POLICIES: [(&str, &str, &str); 2] = [
     ("dynamic_threshold = { alpha = 1 }", "dynamic-threshold", "Dynamic Threshold"),
     ("longest_queue_drop = {}", "longest-queue-drop", "Longest Queue Drop"),

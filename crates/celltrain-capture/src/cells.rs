@@ -19,7 +19,7 @@ use crate::{CaptureError, Carries, CellKind, Circuit, Direction, Frame, SeenCell
 
 /// The cells of the chosen VCs at the chosen ports.
 pub(crate) struct Cells {
-    /// Whether to write departing cells, and whether to write arriving cells.
+    /// Whether departing cells are written, and whether arriving cells are.
     ways: [bool; 2],
     /// For each link: the number of its interface in the capture; `None` if the port is not chosen.
     interfaces: TiVec<LinkIndex, Option<u32>>,
@@ -32,7 +32,7 @@ pub(crate) struct Cells {
     /// Frames with cells in the network.
     frames: BTreeMap<(VcIndex, FrameNumber), OnTheWay>,
     names: Names,
-    /// The last cell to arrive, until its outcome is known.
+    /// The latest cell to arrive, until its outcome is known.
     coming: Option<Coming>,
 }
 
@@ -40,7 +40,6 @@ pub(crate) struct Cells {
 struct OnTheWay {
     frame: Frame,
     is_damaged: bool,
-    /// Number of the frame's cells in the network.
     cells: u32,
     /// True if all its cells have entered the network.
     is_whole: bool,
@@ -101,7 +100,7 @@ impl Cells {
                 if !in_window || !self.ways[usize::from(way == Direction::Inbound)] {
                     return Ok(());
                 }
-                // An arriving cell still has the label of the link on which it arrived.
+                // An arriving cell still has its label on the link on which it arrived.
                 let on = if way == Direction::Inbound { hop.saturating_sub(1) } else { hop };
                 let circuit = self.circuits[event.vc][on];
                 let seen = SeenCell { time_ns, interface, direction: way, circuit, cell, comment: None };

@@ -1,7 +1,7 @@
 //! Captures the traffic at hosts and ports during a run, as a pcapng file for Wireshark and similar tools.
 //!
 //! A capture accepts packets or cells in time order and writes each immediately. It keeps one block and some recent
-//! frames in memory. `wire` produces the bytes, `pcapng` the file format.
+//! frames in memory. `wire` produces the bytes of packets and `pcapng` the file format.
 //!
 //! | kind | a packet is | link type |
 //! |---|---|---|
@@ -12,11 +12,11 @@
 //! | [`CaptureKind::Cells`] | a cell of 53 bytes | USER0 (147) |
 //! | [`CaptureKind::ErfCells`] | a cell without its HEC | ERF (197), records of ATM |
 //!
-//! ERF and SUNATM records both include VPI and VCI. Wireshark treats a SUNATM frame as one whose trailer was cut off,
-//! and ignores pad and trailer. For an ERF frame it shows them, counts the cells and checks the CRC-32. However, it
-//! guesses the content of an ERF frame, and guesses wrong if there is no LLC header. In a SUNATM frame of traffic type
-//! 0, Wireshark finds IPv4, but it takes packets of 910 and 972 bytes for Frame Relay. Wireshark has no link type for
-//! cells with their HEC. An ERF record has no HEC, and Wireshark shows the rest of the cell's header.
+//! ERF and SUNATM records both include VPI and VCI. In a SUNATM frame, Wireshark ignores pad and trailer. In an ERF
+//! frame, it shows them, counts the cells and checks the CRC-32. However, it guesses the content of an ERF frame, and
+//! guesses wrong if there is no LLC header. In a SUNATM frame of traffic type 0, Wireshark finds IPv4, but it takes
+//! packets of 910 and 972 bytes for Frame Relay. Wireshark has no link type for cells with their HEC. An ERF record has
+//! no HEC, but Wireshark shows the rest of the cell's header.
 //!
 //! libpcap, and with it tcpdump and tcptrace, reads a file with several interfaces only if all have the same link type.
 //! It rejects several RAW interfaces, because it compares the number in the file, 101, with its internal number for the
@@ -26,9 +26,10 @@
 //! Wireshark's epoch time is the time since the start of the run.
 //!
 //! **The handshake** of every TCP connection comes first, from nanosecond 1 to 2, with comments saying that it is made
-//! up. Anything before its end gets the timestamp of its end. These timestamps matter: Wireshark marks a segment
-//! retransmitted within the handshake's round trip as *out of order*, not as a retransmission. If Wireshark does not
-//! know the round trip, it assumes 3 ms. It does not know a round trip that is zero or begins at 0.
+//! up. Anything earlier than the end of the handshake gets the timestamp of that end. The short round trip matters:
+//! Wireshark marks a segment retransmitted within the handshake's round trip as *out of order*, not as a
+//! retransmission. If Wireshark does not know the round trip, it assumes 3 ms. It does not recognise a round trip that
+//! takes no time or begins at time 0.
 //!
 //! **Counting retransmissions.** At a sender's host, Wireshark's `tcp.analysis.retransmission` marks retransmitted
 //! segments, including fast retransmissions. A segment retransmitted in the same nanosecond as newer data is marked
@@ -167,7 +168,7 @@ pub struct SeenCell<'a> {
 /// Content of a cell, with the bits of its header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CellKind {
-    /// A cell of a frame. Whether it is the last one follows from the frame and the index.
+    /// A cell of a frame. The frame and the index determine whether it is the last one.
     User {
         /// The frame.
         frame: Frame,
@@ -379,8 +380,8 @@ impl<W: Write> Capture<W> {
         Ok(())
     }
 
-    /// Returns the interface and direction of a frame at an end of its connection, and the VC's label there; `None` if
-    /// that end is not observed.
+    /// Returns the interface and direction of a frame at one end of its connection, and the VPI and VCI there; `None`
+    /// if that end is not observed.
     fn place(&self, at: Place, frame: &Frame) -> Option<(u32, Direction, Circuit)> {
         let Connection { sender, receiver, data, acks, .. } = self.wire.connection(frame);
         let (labels, from) = match frame.carries {
@@ -503,7 +504,7 @@ const SYN_NS: u64 = 1;
 const OPEN_NS: u64 = 2;
 const NS_PER_SECOND: u64 = 1_000_000_000;
 
-/// More slots than most ports have VCs. They use at most 16 megabytes with the longest frames.
+/// Number of slots, which is more than most ports have VCs. With the longest frames, they use at most 16 megabytes.
 const FRAMES_KEPT: usize = 256;
 
 /// Compiles and runs the example of the README.

@@ -1,5 +1,5 @@
-//! Outcomes of frames, in words, and the packets waiting for them. A packet waits because its comment is written
-//! together with it.
+//! Outcomes of frames in words, and the packets that wait for them. A packet waits because its comment, which gives the
+//! outcome, is written together with it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
@@ -42,7 +42,7 @@ impl Waiting {
     }
 }
 
-/// More packets than most networks have in flight; they take some ten megabytes.
+/// Maximum number of waiting packets. Most networks have fewer in flight, and they take about ten megabytes.
 const MOST: usize = 1 << 16;
 
 impl Default for FrameOutcomes {

@@ -1,7 +1,8 @@
 //! The pcapng file format: little-endian blocks, with timestamps in nanoseconds.
 //!
-//! Source: draft-ietf-opsawg-pcapng (section header, interface description and enhanced packet blocks, and their options).
-//! Departures: none known. No statistics block is written: it would add nothing to the results.
+//! Source: draft-ietf-opsawg-pcapng (section header, interface description and enhanced packet blocks, and their
+//! options). Differences from the source: none known. No statistics block is written, because it would add nothing to
+//! the results.
 
 use std::io::{self, Write};
 
@@ -19,7 +20,6 @@ pub(crate) struct InterfaceBlock<'a> {
     pub(crate) link_type: u16,
 }
 
-/// Metadata of a packet.
 #[derive(Clone, Copy)]
 pub(crate) struct PacketBlock<'a> {
     pub(crate) interface: u32,

@@ -28,7 +28,7 @@ pub struct Selected {
     pub vcs: TiVec<VcIndex, bool>,
     /// By flow.
     pub flows: TiVec<FlowIndex, bool>,
-    /// True if the connections of requests are observed: unless flows or VCs are selected.
+    /// True if the connections of requests are observed, which they are unless flows or VCs are selected.
     pub requests: bool,
     /// First instant of the window, and the first instant after the window.
     pub window: [Time; 2],
@@ -158,7 +158,7 @@ impl Wrong {
     }
 }
 
-/// Returns a flag for each known name: true if `names` lists it.
+/// Returns for each known name whether `names` lists it.
 fn find<I>(
     option: &'static str,
     what: &str,

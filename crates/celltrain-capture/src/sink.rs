@@ -29,5 +29,4 @@ impl Write for Handing<'_> {
     }
 }
 
-/// Bytes per block.
 const BLOCK_BYTES: usize = 1 << 20;

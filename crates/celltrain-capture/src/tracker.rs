@@ -19,7 +19,6 @@ pub(crate) struct CellTracker(TiVec<VcIndex, TrackedVc>);
 /// A cell: its frame, and its index in the frame, from 0.
 type Place = (FrameNumber, u32);
 
-/// The cells of one VC.
 struct TrackedVc {
     path: Vec<LinkIndex>,
     /// By index in the path.
@@ -35,7 +34,6 @@ struct Hop {
     on_the_way: VecDeque<Place>,
     /// Cells that arrived and have been neither admitted nor lost yet.
     came: VecDeque<Place>,
-    /// Waiting cells.
     waiting: VecDeque<Place>,
 }
 
@@ -116,7 +114,6 @@ impl TrackedVc {
     }
 }
 
-/// Takes the first waiting cell of a frame.
 fn take_of(waiting: &mut VecDeque<Place>, frame: FrameNumber) -> Option<Place> {
     let at = waiting.iter().position(|place| place.0 == frame)?;
     waiting.remove(at)

@@ -54,7 +54,6 @@ enum Looks {
     AtPorts(Box<Cells>),
 }
 
-/// Packets at hosts.
 struct Packets {
     /// Whether senders and receivers are observed.
     ends: [bool; 2],

@@ -1,7 +1,6 @@
-//! Generates the bytes of frames. They depend only on a frame's content, so they are the same each time and at each
-//! place.
+//! Generates the bytes of frames. They depend only on a frame's content, so a frame has the same bytes everywhere.
 //!
-//! A frame's number is used as its packet's IPv4 identification. It identifies the packet at other places and
+//! A frame's number is used as its packet's IPv4 identification. It identifies the packet wherever it is captured, and
 //! distinguishes two copies of a segment. The payload is text that gives its position in the stream: lines of fifteen
 //! hexadecimal digits, each with the offset of the line.
 
@@ -81,7 +80,7 @@ pub struct Circuit {
 
 impl Circuit {
     /// Returns the VPI and VCI of a label. Labels count the VCs of a link from 0. The standards reserve the VCIs below
-    /// 32 for signalling and management, so VCs begin at 0/32. Returns `None` for the few labels too large for this
+    /// 32 for signalling and management, so the first VC is 0/32. Returns `None` for the few labels too large for this
     /// range.
     pub fn of_label(label: u32) -> Option<Self> {
         let vpi = u8::try_from(label / USABLE_VCIS).ok()?;
@@ -161,7 +160,6 @@ impl Wire {
         &self.connections[frame.connection as usize]
     }
 
-    /// Returns the IPv4 packet of a frame.
     pub(crate) fn packet(&self, frame: &Frame) -> Result<Vec<u8>, CaptureError> {
         let connection = self.connection(frame);
         let Some(Tcp { receive_window, .. }) = connection.tcp else {
@@ -212,7 +210,7 @@ impl Wire {
         // RFC 7323 (2.2): the window of a SYN is not scaled.
         let acknowledgement = (step == Step::SynAck).then(|| sequence_number(0));
         let header = header(INITIAL, acknowledgement, window_field(tcp.receive_window));
-        // RFC 3168 (6.1.1): a SYN asks with both flags, and the answer has one.
+        // RFC 3168 (6.1.1): a SYN that asks for ECN has both flags, ECE and CWR; the answer has only ECE.
         let header = TcpHeader { syn: true, ece: tcp.ecn, cwr: tcp.ecn && step == Step::Syn, ..header };
         self.tcp(&frame, header, &options, &[])
     }
@@ -306,7 +304,7 @@ impl Wire {
     }
 }
 
-/// Returns a placeholder frame with the direction of a handshake step. The model has no frame for handshakes.
+/// Returns a placeholder frame with the direction of a handshake step, because the model has no frames for handshakes.
 pub(crate) fn like(connection: u32, step: Step) -> Frame {
     let carries = match step {
         Step::Syn | Step::Ack => Carries::Data(Segment { seq: 0, len: 0 }),
@@ -315,8 +313,8 @@ pub(crate) fn like(connection: u32, step: Step) -> Frame {
     Frame { connection, number: 0, ecn: EcnBits::default(), carries }
 }
 
-/// Returns the end where a segment or ACK is seen, its frame's content, and whether it leaves that end; `None` for
-/// handshakes, which are not captured.
+/// Returns the end at which a segment or ACK is seen, its frame's content, and whether it leaves that end. Returns
+/// `None` for handshakes, which are not captured.
 pub(crate) fn seen(event: &SegmentEvent) -> Option<(Place, Carries, bool)> {
     let is_tcp = event.sender.is_some();
     Some(match event.step {
@@ -385,7 +383,6 @@ const MAX_HOSTS: u32 = (1 << 24) - 2;
 /// The first dynamic port. It is assigned to no protocol (RFC 6335), so Wireshark does not mistake the traffic for a
 /// known one.
 const FIRST_PORT: u16 = 49152;
-/// Number of dynamic ports.
 const PORTS: u32 = 16384;
 const MAX_CONNECTIONS: u32 = PORTS * PORTS;
 

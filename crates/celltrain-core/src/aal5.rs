@@ -1,4 +1,4 @@
-//! AAL5 for the engines: the number of cells per segment, and reassembly of frames at the receiver.
+//! The parts of AAL5 that the engines need: the number of cells per segment, and reassembly of frames at the receiver.
 //!
 //! Source: ITU-T I.363.5 and RFC 2684 for the framing, `docs/mechanisms.md` sections 1.1 and 1.3. `celltrain-capture`
 //! encodes frames in bytes, and its tests check that both give the same cell counts.
@@ -49,7 +49,7 @@ impl CellFormat {
     /// Cells of ATM.
     pub const ATM: Self = Self { size: CELL_BYTES, payload: CELL_PAYLOAD };
 
-    /// Creates the format of cells that consist of payload only. Switches count their memory in such cells.
+    /// Creates a format of cells without headers, in which switches count their memory.
     pub const fn of_memory(size: u64) -> Self {
         Self { size, payload: size }
     }
@@ -59,8 +59,8 @@ impl CellFormat {
         self.size.saturating_mul(8)
     }
 
-    /// Returns the cells of a frame, its trailer included. Saturates at `u32::MAX`, far above any limit that a check
-    /// imposes.
+    /// Returns the number of cells in a frame with `sdu` bytes of payload, including its trailer. Saturates at
+    /// `u32::MAX`, which is far above the limits that checks impose.
     fn cells_of(self, sdu: u64) -> u32 {
         u32::try_from(sdu.saturating_add(AAL5_TRAILER).div_ceil(self.payload)).unwrap_or(u32::MAX)
     }
@@ -75,7 +75,7 @@ pub struct Aal5Options {
     /// Longest frame that a receiver accepts, without trailer and padding. A longer one is discarded without waiting
     /// for its last cell (ITU-T I.363.5: at most 65535 bytes).
     pub max_sdu: Bytes,
-    /// The cells of the network, which a scenario describes in a table of its own.
+    /// Format of the network's cells, which a scenario describes in a separate table.
     #[serde(skip, default = "atm")]
     pub cell: CellFormat,
 }
@@ -112,7 +112,7 @@ impl Aal5Options {
         payload.saturating_add(UDP_IP_HEADERS).saturating_add(self.llc())
     }
 
-    /// Returns the number of cells in a frame with a packet of `bytes`, including the packet's headers.
+    /// Returns the number of cells in a frame that carries a packet of `bytes`, including its headers.
     pub fn frame_cells(&self, bytes: u64) -> u32 {
         self.cell.cells_of(bytes.saturating_add(self.llc()))
     }
@@ -152,7 +152,7 @@ impl Aal5Options {
 pub struct FrameLog<B> {
     /// Number of the oldest frame in the log.
     first: FrameNumber,
-    /// Bit mask of frame numbers.
+    /// Mask with the bits that frame numbers use.
     mask: u32,
     frames: VecDeque<Frame<B>>,
 }
@@ -183,7 +183,7 @@ impl<B> Default for FrameLog<B> {
 
 #[expect(clippy::arithmetic_side_effects, reason = "numbers have 1 to 32 bits")]
 impl<B> FrameLog<B> {
-    /// Creates a log whose numbers wrap after `bits` bits.
+    /// Creates a log whose frame numbers have `bits` bits and then wrap around.
     pub fn with_numbers_of(bits: u32) -> Self {
         Self { first: FrameNumber::default(), mask: u32::MAX >> (u32::BITS - bits), frames: VecDeque::new() }
     }
@@ -204,7 +204,7 @@ impl<B: Copy> FrameLog<B> {
         *self.frames.get(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
     }
 
-    /// Returns the frame with this number mutably, to modify it in transit.
+    /// Returns the frame with this number, to modify it in transit.
     pub fn frame_mut(&mut self, number: FrameNumber) -> &mut Frame<B> {
         let index = number.since(self.first, self.mask) as usize;
         self.frames.get_mut(index).expect("a cell belongs to a frame that was sent and not yet forgotten")
@@ -444,7 +444,7 @@ mod tests {
                     Reassembled::Damaged { cells } => prop_assert_eq!(std::mem::take(&mut collected), cells),
                 }
             }
-            // The model: a frame is delivered if none of its cells is lost and no cells of earlier frames precede it.
+            // A frame should be delivered if none of its cells is lost and no remains of earlier frames precede it.
             let mut expected = Vec::new();
             let mut remains = false;
             for frame in 0..u32::try_from(lengths.len()).unwrap() {

@@ -1,8 +1,9 @@
-//! Arbiters select, cell by cell, the next VC among those that have cells, either round robin or with minimum shares.
+//! Arbiters. For each cell to be sent, an arbiter selects one of the VCs that have cells, either round robin or with
+//! minimum shares.
 //!
 //! Source: `docs/mechanisms.md` 2.7 and 2.8, A-08: the pointer advances past the VC just served, and a VC whose queue
 //! becomes non-empty joins at the tail. The same rules apply to real queues (`scheduler`) and virtual ones (`policy`).
-//! Arbiters only need to know whether a VC has cells.
+//! An arbiter needs to know only whether each VC has cells.
 
 use celltrain_formula::PerVc;
 
@@ -56,7 +57,6 @@ impl RoundRobin {
         }
     }
 
-    /// Passes the turn to the next VC.
     #[inline]
     fn turn(&mut self) {
         self.head = self.next[self.head as usize];

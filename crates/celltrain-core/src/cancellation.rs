@@ -1,8 +1,8 @@
 //! Cancellation: loops that run longer than about ten milliseconds regularly check whether to continue.
 //!
 //! The code that reads and resolves a large network and the event loops of the engines share one [`CancellationToken`].
-//! They count units of work, and end with [`Interrupted`] if the token is cancelled. Work between two such loops takes
-//! less time, or checks the token at its end.
+//! Each loop counts its units of work, and ends with [`Interrupted`] if the token is cancelled. Code between two loops
+//! either takes less than ten milliseconds or checks the token at its end.
 
 use std::cell::Cell;
 
@@ -49,7 +49,7 @@ impl<'a> CancellationToken<'a> {
         if (self.go_on)() { Ok(()) } else { Err(Interrupted) }
     }
 
-    /// Counts units of work before they are done, and checks for cancellation if it is time.
+    /// Counts units of work that are about to be done, and checks for cancellation if enough have been counted.
     ///
     /// # Errors
     /// If the work is cancelled.
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(questions, expected);
         token.tick(1_000_000).unwrap();
         assert_eq!(asked.get(), 5, "one question before a heavy piece of work, not many");
-        // Nine units may follow a check before the next one.
+        // After a check, nine units pass before the next one.
         token.tick(7).unwrap();
         token.tick(2).unwrap();
         assert_eq!(asked.get(), 5, "each piece is counted once");

@@ -1,4 +1,4 @@
-//! The cell that the engines move; it takes eight bytes.
+//! The representation of a cell in the engines. It takes eight bytes.
 //!
 //! The content of a frame is stored once, at its sender ([`crate::aal5::FrameLog`]). A cell carries its VC's label on
 //! the current link, the number of its frame within the VC, and the header bits used by switches and end systems.
@@ -17,9 +17,9 @@ pub struct Cell {
 }
 
 indices! {
-    /// The number of a frame within its VC, or of a resource management cell among the VC's RM cells. If a log uses
-    /// numbers of fewer than 32 bits ([`crate::aal5::FrameLog`]), they wrap around, and the higher bits identify the
-    /// branch of a merge.
+    /// The number of a frame within its VC, or of a resource management (RM) cell among the VC's RM cells. A log may
+    /// use fewer than 32 bits for it ([`crate::aal5::FrameLog`]). The number then wraps around, and the higher bits
+    /// identify the branch of a merge.
     FrameNumber;
 }
 

@@ -1,5 +1,5 @@
-//! Traffic contracts at the edge of a network: which VCs have one ([`Gfr`](crate::gfr::Gfr)), and at which links they
-//! are enforced.
+//! Traffic contracts at the edge of a network: which VCs have a contract ([`Gfr`](crate::gfr::Gfr)), and on which links
+//! the contracts are enforced.
 
 use typed_index_collections::TiVec;
 
@@ -47,7 +47,7 @@ impl Edge {
         }
     }
 
-    /// Takes over the contract state of the VCs that `other` policed in the same run.
+    /// Takes over the state of the contracts that another partition, `other`, enforced in the same run.
     pub(crate) fn take_over(&mut self, mut other: Edge, looked_after: impl Fn(VcIndex) -> bool) {
         for (vc, mine) in self.by_vc.iter_mut_enumerated().filter(|&(vc, _)| looked_after(vc)) {
             std::mem::swap(mine, &mut other.by_vc[vc]);

@@ -1,4 +1,4 @@
-//! Both ends of every connection: incoming frames, outgoing frames and clock ticks. Both engines use this model.
+//! A model of both ends of every connection, used by both engines: incoming frames, outgoing frames and clock ticks.
 //!
 //! An engine delivers each cell that reaches a host, and calls the model at each instant when something is due. The
 //! model returns frames for the hosts' output ports, and the engine alone determines when a port sends them. Events are
@@ -66,7 +66,7 @@ pub struct EndSystems {
     collections: TiVec<VcIndex, Collection>,
     clocks: Vec<HostClock>,
     due: Vec<(ClockKind, FlowIndex)>,
-    /// Next times at which paced senders, bursts and sources without TCP send; each has at most one entry.
+    /// The next times at which paced senders, bursts and sources without TCP send. Each of them has at most one entry.
     departures: BinaryHeap<Reverse<(Time, FlowIndex)>>,
     /// Packets that hosts are still processing, if processing takes time.
     processing: Option<Box<Processing>>,
@@ -132,7 +132,7 @@ pub(crate) enum Body {
 }
 
 impl EndSystems {
-    /// Creates the ends of a network's connections before anything is sent.
+    /// Creates the ends of a network's connections at the start of a run.
     pub fn new(network: &Network, routing: &Routing, clock: Clock) -> Self {
         let connection = |flow: &Flow| Connection::new(network, flow, clock);
         let connections = Connections::new(network.flows.iter().map(connection).collect());
@@ -184,8 +184,8 @@ impl EndSystems {
     }
 
     /// Collects cells of `vc` at the host where it ends. Returns the frame's number if they complete a frame. Cells of
-    /// a VC must be passed in order, but may be passed before they arrive, since they have no effect until
-    /// [`EndSystems::deliver`]. If a last cell completes no frame, calls `report` with the reason.
+    /// a VC must be passed in order. They may be passed before they arrive, because they have no effect until
+    /// [`EndSystems::deliver`] is called. If a last cell does not complete a frame, calls `report` with the reason.
     #[inline]
     pub fn collect(&mut self, vc: VcIndex, run: Run, report: impl FnOnce(Failure)) -> Option<FrameNumber> {
         let Collection { reassembler, delivered, damaged } = &mut self.collections[vc];
@@ -208,7 +208,8 @@ impl EndSystems {
         }
     }
 
-    /// Marks a frame of `vc` in transit: a switch has marked its last cell, and an edge device takes the frame.
+    /// Marks a frame of `vc` in transit, because a switch has marked its last cell and an edge device takes over the
+    /// frame.
     pub(crate) fn mark(&mut self, vc: VcIndex, frame: FrameNumber) {
         self.vcs.mark(vc, frame);
     }
@@ -313,7 +314,7 @@ impl EndSystems {
     }
 
     /// Returns whether actions of the end systems may bring the next tick forward: because a sender is paced, pauses or
-    /// sends packets, or because hosts take time to process packets.
+    /// sends without TCP, or because hosts take time to process packets.
     pub fn paced(&self) -> bool {
         !self.departures.is_empty() || self.processing.is_some()
     }
@@ -459,7 +460,8 @@ impl EndSystems {
         }
         let departure = connection.sender.next_departure(now);
         if departure.is_some() && departure != connection.departure {
-            // Any departure recorded earlier has passed, because the pacing time moves on only when a segment is sent.
+            // The departure recorded before this one has passed, because the pacing time changes only when a segment is
+            // sent.
             connection.departure = departure;
             self.departures.extend(departure.map(|time| Reverse((time, flow))));
         }
@@ -508,7 +510,7 @@ impl EndSystems {
     }
 }
 
-/// Passes a frame to its host's port, or first to the host's processing.
+/// Passes a frame to its host's port, or to the host's processing if that takes time.
 #[inline]
 fn leave(processing: &mut Option<Box<Processing>>, departure: Departure, now: Time, out: &mut Vec<Departure>) {
     match processing {

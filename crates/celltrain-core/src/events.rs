@@ -1,7 +1,7 @@
 //! Events of a run, reported one at a time to an [`Observer`].
 //!
 //! `docs/design/events.md` lists which component reports which event. Events contain indices and numbers; names and
-//! units are added when an event is written out. Each is reported at its instant, in the order of processing.
+//! units are added when an event is written out. Each event is reported at its instant, in the order of processing.
 
 use crate::abr::RmCell;
 pub use crate::abr::Rule;
@@ -55,7 +55,7 @@ pub enum Event {
 /// An event of a segment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SegmentEvent {
-    /// The flow or, from the number of flows on, the connection of a request ([`RequestEvent`]).
+    /// The flow. From the number of flows on, the index stands for the connection of a request ([`RequestEvent`]).
     pub flow: FlowIndex,
     /// The VC that carries its frame.
     pub vc: VcIndex,
@@ -162,7 +162,7 @@ pub enum ArrivalKind {
 pub enum AckKind {
     /// It acknowledges bytes for the first time.
     New,
-    /// It repeats the last one, though it may bring news about the window or other segments.
+    /// It acknowledges the same bytes as the last one, although it may bring news about the window or other segments.
     Duplicate,
     /// A later acknowledgement arrived before it.
     Old,
@@ -182,11 +182,11 @@ pub struct TimerEvent {
 /// The timers of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timer {
-    /// For outstanding segments. If there are several timers, the one that expires first.
+    /// Guards outstanding segments. If there are several timers, this is the one that expires first.
     Retransmission,
-    /// For a closed window.
+    /// Guards a closed window.
     Persist,
-    /// For a delayed acknowledgement.
+    /// Delays an acknowledgement.
     DelayedAck,
 }
 
@@ -246,9 +246,9 @@ pub enum FrameStep {
         /// Cells waiting there.
         occupancy: u32,
     },
-    /// It arrived complete at an edge device, which has no room for it.
+    /// It arrived complete at an edge device that has no room for it.
     NoRoom(Judged),
-    /// An edge device drops it while it waits there, complete, to enter the ATM network.
+    /// An edge device drops it while it waits there to enter the ATM network.
     Dropped {
         /// The port's link.
         link: LinkIndex,
@@ -284,7 +284,8 @@ impl FrameStep {
         }
     }
 
-    /// Returns why the frame was refused, cut, joined, dropped or failed, in words, or an empty text if it was not.
+    /// Returns in words why the frame was refused, cut, joined, dropped or failed, or an empty text if none of this
+    /// happened.
     pub fn reason(&self) -> &'static str {
         match *self {
             Self::Admitted(_) | Self::Delivered => "",
@@ -383,7 +384,7 @@ pub enum CellStep {
 }
 
 impl CellStep {
-    /// Returns why the cell was lost or dropped, in words, or an empty text if it was not.
+    /// Returns in words why the cell was lost or dropped, or an empty text if it was not.
     pub fn reason(&self) -> &'static str {
         match self {
             Self::Lost(Loss::NoRoom { .. }) => NO_ROOM,
@@ -400,7 +401,7 @@ impl CellStep {
 pub enum Loss {
     /// There is no room.
     NoRoom {
-        /// True if the cell's frame had not lost a cell in this way before.
+        /// True if this is the first cell that its frame loses in this way.
         cuts: bool,
     },
     /// Its frame was refused.
@@ -437,7 +438,7 @@ pub struct MemoryEvent {
     pub side: Side,
     /// Its step.
     pub step: MemoryStep,
-    /// Cells that the queue holds, with those in its reserve and its headroom.
+    /// Cells that the queue holds, including those in its reserve and its headroom.
     pub held: u32,
     /// `q_i`: cells of the shared part that the queue holds.
     pub shared: u32,
@@ -459,7 +460,7 @@ pub struct RequestEvent {
 /// A step of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep {
-    /// Its connection opens. Group and number name it in logs, such as `web7`.
+    /// Its connection opens. In logs, the request is named by its group and number, such as `web7`.
     Opened {
         /// Its group.
         group: GroupIndex,
@@ -474,7 +475,7 @@ pub enum RequestStep {
     },
     /// The receiver has its last byte.
     Completed,
-    /// The sender knows this, and the connection closes. No later event has its number.
+    /// The sender knows that the request is complete, and the connection closes. No later event has its number.
     Closed,
 }
 
@@ -515,12 +516,13 @@ pub enum MemoryStep {
     Paused,
     /// The link may continue (xon).
     Resumed,
-    /// The group waits for itself: all its cells wait at ports that are paused by groups of the same cycle.
+    /// The group is part of a cycle that waits for itself: all its cells wait at ports that groups of the same cycle
+    /// have paused.
     Deadlocked,
 }
 
 impl MemoryStep {
-    /// Returns why the cell was refused, in words; empty if none was.
+    /// Returns in words why the cell was refused, or an empty text if none was.
     pub fn reason(&self) -> &'static str {
         match *self {
             Self::Refused { limit, rule, .. } => limit.reason(rule),

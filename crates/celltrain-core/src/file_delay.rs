@@ -1,9 +1,9 @@
 //! File delay: a TCP connection's stream is cut into files of one size, and the delay of each file is measured.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 3.1, where a file has 100 KB; `docs/mechanisms.md` section 6
-//! . Symbols: L is the size of a file. D is its delay, from the instant its first byte is first sent to the
-//! network until the sender has the acknowledgement of its last byte.
-//! Departures: the padding of a last segment counts as part of the stream, as it does everywhere.
+//! . Symbols: L is the size of a file. D is its delay, from the instant when its first byte is first sent to the
+//! network until the sender receives the acknowledgement of its last byte. Differences from the source: the padding of
+//! a last segment counts as part of the stream, as it does everywhere.
 
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ impl Files {
     }
 
     /// Records that all bytes before `acknowledged` are acknowledged at `now`, and all before `sent` were sent at least
-    /// once. Bytes acknowledged at `now` were sent before.
+    /// once.
     pub fn on_progress(&mut self, acknowledged: u64, sent: u64, now: Time) {
         while self.until <= acknowledged {
             let began = self.began.pop_front().expect("a file that is acknowledged has begun");

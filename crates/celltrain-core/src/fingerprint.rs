@@ -17,14 +17,14 @@ impl Default for Fingerprint {
 }
 
 impl Fingerprint {
-    /// Folds one number in; the order matters.
+    /// Adds one number to the digest. The order matters.
     #[inline]
     pub fn fold(&mut self, value: u64) {
         let x = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 = x ^ x.rotate_left(29);
     }
 
-    /// Folds several numbers in, in order.
+    /// Adds several numbers to the digest, in order.
     pub fn fold_all(&mut self, values: impl IntoIterator<Item = u64>) {
         for value in values {
             self.fold(value);

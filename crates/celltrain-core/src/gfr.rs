@@ -1,10 +1,9 @@
-//! GFR at the edge of the network: tests which cells of a VC conform to its contract and which frames are eligible for
-//! its guarantee, and tags the frames that are not.
+//! GFR at the edge of the network. It tests which cells of a VC conform to its contract and which frames are eligible
+//! for its guarantee, and tags the frames that are not eligible.
 //!
 //! Source: ATM Forum TM 4.1 as recalled in `docs/mechanisms.md` 2.13 \[R\]; its names PCR, MCR, MBS, MFS, CDVT, T and
-//! tau are used.
-//! Departures: all cells of a frame have the CLP of its first, so the test for a CLP that changes within a frame never
-//! fails. Cells that do not conform are counted and forwarded.
+//! tau are used. Differences from the source: all cells of a frame have the CLP of its first cell, so the test for a
+//! change of the CLP within a frame never fails. Cells that do not conform are counted and forwarded.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -110,8 +109,8 @@ pub(crate) struct Policer {
     pub(crate) counters: EdgeCounters,
 }
 
-/// A leaky bucket of cells. It is exact on any clock: a cell adds 424 bits times the units per second, and the bucket
-/// leaks the rate's bits per second in each unit of time.
+/// A leaky bucket of cells. It is exact on any clock. A cell adds 424 times the clock's units per second. In each unit
+/// of time, the bucket loses the rate in bits per second.
 #[derive(Clone, Copy, Debug)]
 struct Bucket {
     rate: u128,
@@ -155,8 +154,8 @@ impl Policer {
         let (frame_rate, peak_rate) = (Bucket::new(contract.mcr, clock), Bucket::new(pcr, clock));
         let cdvt = clock.span(contract.cdvt);
         let mbs = contract.mbs.map_or(2 * u64::from(contract.mfs), u64::from);
-        // (MBS - 1) (1/MCR - 1/PCR), in the unit of the MCR's bucket. Each 1/rate is one cell in the unit of that
-        // rate's bucket.
+        // (MBS - 1) (1/MCR - 1/PCR), in the unit of the MCR's bucket. In the unit of a rate's own bucket, 1/rate is one
+        // cell.
         let at_pcr = frame_rate.cell * frame_rate.rate / peak_rate.rate;
         let burst = u128::from(mbs.saturating_sub(1)) * (frame_rate.cell - at_pcr);
         Self {
@@ -192,7 +191,7 @@ impl Policer {
             self.peak_rate.add_cell(now);
         }
         // A cell is within MFS if it is the last of its frame, or if fewer than MFS cells of the frame have arrived so
-        // far, itself included.
+        // far, including this cell.
         let too_long = !cell.last_cell() && self.in_frame >= self.mfs;
         self.counters.nonconforming_cells += u64::from(too_fast || too_long);
         if cell.last_cell() {
@@ -219,8 +218,8 @@ pub(crate) mod tests {
         Gfr { mcr, pcr: None, mfs: FRAME, mbs: None, cdvt: Duration::default(), tagging: true }
     }
 
-    /// Sends one frame every `gap` cell times, its cells back to back at the link's rate. Returns how many cells are
-    /// tagged.
+    /// Sends one frame every `gap` cell times, with its cells back to back at the link's rate. Returns how many cells
+    /// are tagged.
     fn send(policer: &mut Policer, frames: u64, gap: u64) -> u64 {
         let cell_time = clock().cell_time(LINK);
         let mut tagged = 0;

@@ -1,9 +1,9 @@
-//! Properties of hosts other than their TCP: processing time per packet, clocks, and start times.
+//! Properties of hosts besides their TCP: processing time per packet, clocks, and start times.
 //!
 //! Source: Floyd and Jacobson, "Traffic phase effects in packet-switched gateways", Computer Communication Review
 //! 21(2), 1991, who add a random processing time between zero and the bottleneck's service time of a packet at the
-//! sources; `docs/mechanisms.md`, A-60 to A-62.
-//! Departures: a host takes processing time for everything it sends, including acknowledgements.
+//! sources; `docs/mechanisms.md`, A-60 to A-62. Differences from the source: a host takes processing time for
+//! everything it sends, including acknowledgements.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ pub enum ProcessingTimes {
     Uniform,
 }
 
-/// A longer processing time is probably given in the wrong unit.
+/// The longest processing time allowed. A longer one is probably in the wrong unit.
 const MAX_PROCESSING: Duration = Duration::from_milliseconds(10_000);
 const MAX_OFFSET: Duration = Duration::from_milliseconds(10_000);
 const MAX_SKEW: f64 = 0.1;
@@ -95,7 +95,7 @@ pub(crate) fn up_to(most: Span, rng: &mut Stream) -> Span {
     Span(u64::try_from(units).expect("a product of 64 bits and a share"))
 }
 
-/// Errors of a host's clock.
+/// The errors of a host's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
     /// Delay of its first tick.
@@ -150,7 +150,7 @@ mod tests {
         let mut rng = Stream::new(1, "test");
         let drawn: Vec<u64> = (0..10_000).map(|_| up_to(Span(4), &mut rng).0).collect();
         let seen = [0, 1, 2, 3, 4].map(|units| drawn.iter().filter(|&&one| one == units).count());
-        // Each value is drawn about 2000 times, with a standard deviation of 40.
+        // Each value should be drawn about 2000 times, with a standard deviation of 40.
         assert!(seen.iter().all(|&times| times.abs_diff(2000) < 200), "{seen:?}");
         assert_eq!(seen.iter().sum::<usize>(), 10_000);
     }

@@ -1,8 +1,8 @@
-//! Index types for a network's parts, one for each kind. Code that swaps two of them, or indexes a list with another
-//! kind of index, does not compile.
+//! Index types for a network's parts, one for each kind of part. Code that swaps two indices, or indexes a list with
+//! the wrong kind of index, does not compile.
 //!
 //! Lists are from `typed_index_collections`: a `TiVec<Label, T>` is a `Vec<T>` that only a [`Label`] indexes. An index
-//! is 32 bits wide, because frequently accessed records contain many of them. A position within one structure, such as
+//! has only 32 bits, because frequently accessed records contain many of them. A position within one structure, such as
 //! a port's queue or a node's input, is a plain integer.
 //!
 //! ```
@@ -91,7 +91,7 @@ indices! {
     /// A host, a switch or an edge device of a network.
     NodeIndex;
 
-    /// A merge of VCs in a network.
+    /// A group of VCs that merge in a network.
     MergeIndex;
 
     /// A memory that output ports of one switch share.

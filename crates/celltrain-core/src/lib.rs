@@ -1,8 +1,8 @@
 //! Models and engines of celltrain, a cell-accurate laboratory for TCP over switched networks.
 //!
-//! The core uses no files, wall clock, interpreter or header bytes, and starts threads only to run one network in
-//! parallel (`engine/fast/parallel`). An engine takes a [`network::Network`], simulates every cell of it and returns a
-//! [`metrics::RunResult`]; a [`probe::Probe`] may observe it. The models (`policy`, `tcp`, `aal5`, `port`,
+//! The core does not use files, the wall clock, a Python interpreter or header bytes. It starts threads only to run one
+//! network in parallel (`engine/fast/parallel`). An engine takes a [`network::Network`], simulates every cell of it and
+//! returns a [`metrics::RunResult`]; a [`probe::Probe`] may observe it. The models (`policy`, `tcp`, `aal5`, `port`,
 //! `end_systems`) do not depend on the engine that drives them, so that two engines can share them.
 
 pub mod aal5;

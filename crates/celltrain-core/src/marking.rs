@@ -1,12 +1,12 @@
 //! Marking: a congested port marks packets instead of losing them (explicit congestion notification, ECN).
 //!
 //! Source: Floyd and Jacobson, "Random early detection gateways for congestion avoidance", IEEE/ACM Transactions on
-//! Networking 1(4), 1993, for the average and the probability; RFC 3168 and RFC 8257 for marks. `k_min`, `k_max`, `p_max`
-//! and `w` are the first source's `min_th`, `max_th`, `max_p` and `w_q`.
-//! Departures: the mark of a packet is that of its last cell, as ITU-T I.363.5 has it for EFCI in AAL5, so a port decides
-//! once for each packet, when its last cell arrives or leaves. Queues are counted in cells. The probability is not spread
-//! over the packets since the last mark, and the average does not fall while the queue is empty. A packet is never lost
-//! in place of a mark, whether or not its end systems use ECN.
+//! Networking 1(4), 1993, for the average and the probability; RFC 3168 and RFC 8257 for marks. `k_min`, `k_max`,
+//! `p_max` and `w` are the first source's `min_th`, `max_th`, `max_p` and `w_q`. Differences from the source: a packet
+//! is marked if its last cell is, as ITU-T I.363.5 has it for EFCI in AAL5. So a port decides once for each packet,
+//! when its last cell arrives or leaves. Queues are counted in cells. The probability is not spread over the packets
+//! since the last mark, and the average does not fall while the queue is empty. No packet is dropped instead of being
+//! marked, whether or not its end systems use ECN.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -140,12 +140,12 @@ impl Marker {
         Self { every_cell: true, ..config.build(None, Stream::new(0, "no marks are drawn")) }
     }
 
-    /// Returns the instant at which it marks.
     pub(crate) fn at(&self) -> MarkedAt {
         self.at
     }
 
-    /// Returns an arriving cell, marked if it ends a packet that is marked on arrival. `waiting` cells wait already.
+    /// Returns an arriving cell, marked if it ends a packet that is marked on arrival. `waiting` cells are already
+    /// waiting.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell, waiting: u32) -> Cell {
         if self.at == MarkedAt::Enqueue { self.mark(cell, waiting) } else { cell }
@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn the_average_moves_by_its_weight_at_each_packet() {
         let mut marker = marker(&MarkingConfig { weight: 0.25, ..MarkingConfig::step(40.into()) });
-        // 100 cells: 25, 43.75; then none: 32.8.
+        // The averages are 25 and 43.75 with 100 cells waiting, and then 32.8 with none.
         let marks = [100, 100, 0].map(|waiting| marker.on_arrival(last(), waiting).efci());
         assert_eq!((marks, marker.average), ([false, true, false], 32.8125));
     }

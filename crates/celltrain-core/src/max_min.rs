@@ -2,7 +2,7 @@
 //!
 //! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2 (progressive filling); with minimum rates and weights
 //! as in ATM Forum TM 4.0. All rates rise together from zero, each in proportion to its weight and none below its
-//! minimum. Whenever a link is full, the rates that cross it are fixed.
+//! minimum. Once a link is full, the rates of the VCs that cross it stay fixed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -26,8 +26,8 @@ pub struct Terms<'a> {
     pub weights: &'a [f64],
 }
 
-/// Computes the max-min fair rate of each VC, in the unit of the capacities. `paths` has the links each VC crosses, as
-/// indices into `capacities`. A VC that crosses no link has no bound, and its rate is infinite. With minimums m and
+/// Computes the max-min fair rate of each VC, in the unit of the capacities. `paths` has the links that each VC
+/// crosses, as indices into `capacities`. The rate of a VC that crosses no link is infinite. With minimums m and
 /// weights w from [`Terms`], a VC above its minimum crosses a full link on which no rate above its own minimum has a
 /// larger r / w. On a link overloaded by the minimums alone, every VC gets its minimum and no more.
 pub fn shares(capacities: &TiSlice<LinkIndex, f64>, paths: &[Vec<LinkIndex>], terms: Terms<'_>) -> Vec<f64> {
@@ -94,9 +94,9 @@ fn filled(
     Ok(rates)
 }
 
-/// Returns the most each flow's application can receive if the links' rates are divided max-min fairly among the flows'
-/// data, in megabits per second: the flow's share of the line, times the payload's share of its full frames.
-/// `efficiency` divides by this ceiling, so flows that all have their share fill every link that limits them.
+/// Returns the most that each flow's application can receive if the links' rates are divided max-min fairly among the
+/// flows' data, in megabits per second. This is the flow's share of the line times the payload's share of its full
+/// frames. `efficiency` divides by this ceiling, so flows that all have their share fill every link that limits them.
 ///
 /// All flows have the same weight. TCP demands as much as it can get, up to its pacing rate; packets without TCP demand
 /// their mean rate; no flow demands more than its PCR. Rates include all cells: an ABR VC gets the same as any other,
@@ -124,8 +124,8 @@ pub fn goodputs_mbps(network: &Network, token: &CancellationToken<'_>) -> Result
     token.map(network.flows.iter().zip(shares), |(flow, share)| share * network.payload_share(flow))
 }
 
-/// Returns, by VC, the rate in cells per second that the ideal allocator gives ABR sources. It is infinite for VCs that
-/// carry no data, because they do not use it.
+/// Returns, by VC, the rate in cells per second that the ideal allocator gives ABR sources. The rate is infinite for
+/// VCs that carry no data, because they do not use it.
 ///
 /// CBR and VBR get their demand first: the mean rate of their packets on the line. All other VCs share equally. An ABR
 /// VC gets at least its MCR and at most its PCR, whether or not it has data to send. Other VCs get at most their flows'
@@ -183,7 +183,6 @@ fn wanted_mbps(flow: &Flow) -> Option<f64> {
     Some(rate.bits_per_second as f64 / 1e6 * on)
 }
 
-/// The claims of a VC.
 #[derive(Clone, Copy)]
 struct Vc {
     minimum: f64,
@@ -191,7 +190,6 @@ struct Vc {
 }
 
 impl Vc {
-    /// Returns the VC's rate at this common level.
     fn rate_at(self, level: f64) -> f64 {
         self.minimum.max(self.weight * level)
     }
@@ -364,8 +362,7 @@ mod tests {
             let (rate, packet) = (rate.parse().unwrap(), Bytes { bytes: 512 });
             TrafficConfig::ConstantRate(constant_rate::Config { rate, packet })
         };
-        // The first two flows share the first VC. They demand 21.2 and 31.8 Mbps, which are 50,000 and 75,000 cells a
-        // second.
+        // The first two flows share the first VC. They demand 21.2 and 31.8 Mbps, or 50,000 and 75,000 cells a second.
         network.flows[SECOND].data_vc = VcIndex::new(0);
         (network.flows[FIRST].traffic, network.flows[SECOND].traffic) = (packets("21.2Mbps"), packets("31.8Mbps"));
         let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
@@ -385,7 +382,7 @@ mod tests {
             let ideal = ideal_rates(&network, &CancellationToken::never()).unwrap();
             assert!((ideal[VcIndex::new(4)] - left).abs() < 1e-6, "{rate}: {}", ideal[VcIndex::new(4)]);
         }
-        // If either of two flows wants the whole link, the two together also do, so each VC has half.
+        // If one of the VC's two flows wants the whole link, so does the VC, and each of the two VCs gets half.
         for greedy in [FIRST, SECOND] {
             let mut network = network.clone();
             network.flows[greedy].traffic = TrafficConfig::default();

@@ -1,4 +1,4 @@
-//! Measures of a run. Each measure is defined in one place, here.
+//! Measures of a run. Every measure is defined here and nowhere else.
 //!
 //! Source: ATM Forum 96-1269, section 3.2; `docs/mechanisms.md` section 6.
 
@@ -84,11 +84,11 @@ pub struct FlowResult {
     /// The goodput that the flow would have at its max-min fair share of the network, in megabits per second:
     /// [`max_min::goodputs_mbps`].
     pub max_min_mbps: f64,
-    /// Payload of all segments that arrived whole, repetitions included, in megabits per second.
+    /// Payload of all segments that arrived whole, including repetitions, in megabits per second.
     pub throughput_mbps: f64,
     /// Bytes passed to the application.
     pub delivered_bytes: u64,
-    /// Payload of all segments that arrived whole, repetitions included, in bytes.
+    /// Payload of all segments that arrived whole, including repetitions, in bytes.
     pub received_bytes: u64,
     /// Segments sent, retransmissions included.
     pub segments_sent: u64,
@@ -186,13 +186,13 @@ pub struct PoolResult {
 /// Results for a queue or a priority group of a memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueResult {
-    /// Its name, made of the names of the memory and the output or input link, and the priority.
+    /// Its name, which consists of the memory, the output or input link, and the priority.
     pub name: String,
     /// The name of the queue's pool.
     pub pool: String,
     /// The side on which it is counted.
     pub side: Side,
-    /// Cells in the queue at the end, with those in its reserve and its headroom.
+    /// Cells in the queue at the end, including those in its reserve and its headroom.
     pub cells: u32,
     /// Counters of its cells.
     pub counters: QueueCounters,
@@ -216,7 +216,7 @@ pub struct ContractResult {
 pub struct AbrResult {
     /// The VC's name.
     pub name: String,
-    /// ACR at the end, in megabits per second, cell headers included.
+    /// ACR at the end, in megabits per second, including cell headers.
     pub acr_mbps: f64,
     /// Forward RM cells that the VC's source sent in rate.
     pub forward_rm_cells: u64,
@@ -224,7 +224,7 @@ pub struct AbrResult {
     pub out_of_rate_rm_cells: u64,
     /// Backward RM cells that returned to the VC's source.
     pub returned_rm_cells: u64,
-    /// Share of RM cells, both forward and backward ones, in the cells that the VC's source sent. `None` if it sent no
+    /// Share of RM cells, both forward and backward, in the cells that the VC's source sent. `None` if it sent no
     /// cells.
     pub rm_share: Option<f64>,
 }
@@ -269,7 +269,7 @@ pub struct FinalState<'a> {
     pub edge: &'a Edge,
     /// Its shaped ports and the loops of its ABR VCs.
     pub rate_control: &'a RateControl,
-    /// Token that cancels the measurement, which takes a while in a large network.
+    /// Token that cancels the measurement, which takes time in a large network.
     pub token: &'a CancellationToken<'a>,
 }
 
@@ -282,8 +282,8 @@ impl FinalState<'_> {
         self.measure_if(true)
     }
 
-    /// Measures the part of a run that a partition has simulated. Its counters need not balance, because other
-    /// partitions count the cells that have moved there.
+    /// Measures the part of a run that a partition has simulated. The counters need not balance, because cells may have
+    /// moved to other partitions.
     pub(crate) fn measure_partition(&self) -> Outcome {
         self.measure_if(false)
     }
@@ -413,7 +413,7 @@ impl FinalState<'_> {
             let Some(edge) = self.edge.counters(number) else { continue };
             let mut frames = PortCounters::default();
             for (&link, label) in vc.path.iter().zip(self.routing.labels(self.network, number)) {
-                // A shared label belongs to the first branch of its merge.
+                // A label that several branches share belongs to the first branch of the merge.
                 if self.routing.vcs[link][label] == number {
                     frames.add(&self.ports[link].counters[label]);
                 }

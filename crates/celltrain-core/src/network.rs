@@ -1,8 +1,8 @@
-//! The network an engine runs: nodes, links, VCs and flows with dense indices.
+//! The network that an engine runs: nodes, links, VCs and flows with dense indices.
 //!
 //! Every link is one-way and has its output port at its start, so a port and its link share one index. A VC is a path
 //! of links. On each link, a VC has a separate label, numbered from 0 without gaps, because VPI and VCI are swapped at
-//! every switch. So the per-VC state of a port is a plain array.
+//! every switch. So a port can store its per-VC state in a plain array.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -53,7 +53,7 @@ pub struct Network {
     pub bottleneck: LinkIndex,
     /// Order of cells that reach a port at the same instant.
     pub tie_order: TieOrder,
-    /// Order of a departure from a port and the arrivals at the same instant.
+    /// Whether a departure from a port precedes or follows the arrivals at the same instant.
     pub service_order: ServiceOrder,
     /// Properties of hosts other than their TCP.
     pub host: HostOptions,
@@ -90,7 +90,7 @@ pub enum NodeKind {
     Host,
     /// Forwards cells, with one buffer at each output.
     Switch,
-    /// Connects hosts and the ATM network: takes whole packets from hosts, and sends them into the network cell by
+    /// Connects hosts to the ATM network. It takes whole packets from hosts, and sends them into the network cell by
     /// cell. It can only be the first or the last node between a path's two hosts.
     EdgeDevice,
 }
@@ -145,8 +145,8 @@ pub struct Vc {
     pub partner: Option<VcIndex>,
 }
 
-/// Several VCs that merge into one: after the port where they meet they share a label. Their frames are not
-/// interleaved: each frame waits there until it is complete, and its cells are then sent back to back
+/// Several VCs that merge into one. After the port where they meet, they share a label. Their frames are not
+/// interleaved: each frame waits at that port until it is complete, and its cells are then sent back to back
 /// (`docs/mechanisms.md` 7; ATM Forum 97-0831, section 4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Merge {
@@ -268,8 +268,8 @@ impl Network {
         routing.vcs[link].iter().map(name).collect()
     }
 
-    /// Returns the largest share of a flow's data rate that its application can receive: the payload part of its full
-    /// frames, reduced by the RM cells of an ABR VC (`docs/mechanisms.md` 1.1).
+    /// Returns the largest share of a flow's data rate that its application can receive: the payload's share of its
+    /// full frames, reduced by the RM cells of an ABR VC (`docs/mechanisms.md` 1.1).
     pub fn payload_share(&self, flow: &Flow) -> f64 {
         let (payload, cells) = flow.frame(&self.aal5);
         self.aal5.payload_share(payload, cells) * self.data_share(flow)
@@ -333,8 +333,8 @@ impl Network {
         Duration { picoseconds: one_way(vc).saturating_add(one_way(back)) }
     }
 
-    /// Returns a clock on which every time of this network is a whole number of units, if there is one. The clock is a
-    /// thousand times finer if rates are controlled, because the intervals between cells are rounded to it.
+    /// Returns a clock on which every time of this network is a whole number of units, if there is one. If rates are
+    /// controlled, the clock is a thousand times finer, because the intervals between cells are rounded to it.
     pub fn clock(&self) -> Clock {
         let over_tcp = || self.flows.iter().filter(|flow| flow.traffic.packets().is_none());
         let starts = self.flows.iter().map(|flow| flow.start);
@@ -419,7 +419,7 @@ impl Network {
 }
 
 /// Returns the part of a path that belongs to the ATM network, as a range of positions in the path. A shaped VC is
-/// shaped at the first of these links. The links before and after them connect hosts and edge devices.
+/// shaped at the first link of this part. The links before and after the part connect hosts and edge devices.
 #[expect(clippy::arithmetic_side_effects, reason = "a path has a link")]
 pub fn atm_part(
     nodes: &TiSlice<NodeIndex, Node>,
@@ -433,8 +433,8 @@ pub fn atm_part(
     start..end + 1
 }
 
-/// Divisor of the clock's unit if rates are controlled. The shortest interval between two cells is then some hundred
-/// thousand units.
+/// If rates are controlled, the clock's unit is divided by this. The shortest interval between two cells is then some
+/// hundred thousand units.
 const UNITS_FOR_RATES: u64 = 1000;
 
 /// Nodes and links of a topology under construction.

@@ -1,6 +1,6 @@
-//! Observation of a run without side effects: the interface of probes, and the probe that records series.
+//! Observation of a run without side effects: the interface of probes, and a probe that records time series.
 //!
-//! A probe gets shared references and copies only, so a run with and without it has the same fingerprint.
+//! A probe gets only shared references and copies, so a run has the same fingerprint with and without it.
 
 use crate::edge_device::Phase;
 use crate::end_systems::{Connection, EndSystems};
@@ -12,7 +12,7 @@ use crate::queue_range::QueueRange;
 use crate::rate_control::RateControl;
 use crate::units::{CELL_BITS, Clock, Duration, Time};
 
-/// An observer of a run. Every method has an empty default, so unused ones cost nothing.
+/// An observer of a run. Every method has an empty default, so methods that are not used cost nothing.
 pub trait Probe: Observer {
     /// Returns the next instant at which this probe takes a snapshot, if any.
     fn next_snapshot(&self) -> Option<Time> {
@@ -65,7 +65,7 @@ pub trait Queues {
     /// changes within an instant.
     fn range(&self, link: LinkIndex) -> QueueRange;
 
-    /// Appends the cells waiting of each VC at the port of this link, by label.
+    /// Appends the number of cells of each VC that wait at the port of this link, by label.
     fn per_vc(&self, link: LinkIndex, into: &mut Vec<u32>);
 
     /// Returns a memory that ports share.
@@ -92,7 +92,7 @@ pub struct SeriesChoice {
     pub windows: bool,
     /// Bytes delivered of each flow.
     pub delivered: bool,
-    /// ACR of the data of each flow that has one, see [`Recorder::rate_flows`].
+    /// ACR of each flow whose data has one, see [`Recorder::rate_flows`].
     pub rates: bool,
     /// Packets waiting to enter the ATM network, see [`Recorder::edge_flows`], and the state of the discard algorithm
     /// there.
@@ -110,7 +110,6 @@ pub struct Recorder {
     rates: Vec<(FlowIndex, VcIndex)>,
     /// Flows whose packets wait to enter the ATM network, and the VCs of their data.
     edges: Vec<(FlowIndex, VcIndex)>,
-    /// Queues of shared memories.
     queues: Vec<(MemoryIndex, QueueIndex)>,
     step: Duration,
     clock: Clock,
@@ -125,13 +124,14 @@ pub struct Recorder {
     pub queue_cells_least: Vec<u32>,
     /// The most cells waiting since the previous sample, in the same layout.
     pub queue_cells_largest: Vec<u32>,
-    /// Waiting cells by VC, one row per sample, one column per chosen port and label, ports in order.
+    /// Waiting cells by VC, one row per sample, one column per label at each chosen port.
     pub occupancy_cells: Vec<u32>,
     /// cwnd in segments, one row per sample, one column per flow; 0 without TCP.
     pub cwnd_segments: Vec<f64>,
     /// ssthresh in segments, one row per sample, one column per flow.
     pub ssthresh_segments: Vec<f64>,
-    /// Bytes passed to the application in order, each once, since the start; one row per sample, one column per flow.
+    /// Bytes passed to the application in order since the start, each counted once; one row per sample, one column per
+    /// flow.
     pub delivered_bytes: Vec<u64>,
     /// ACR in megabits per second, cell headers included; one row per sample, one column for each of `rate_flows`.
     pub acr_mbps: Vec<f64>,
@@ -143,9 +143,9 @@ pub struct Recorder {
     pub edge_ld_acr_mbps: Vec<f64>,
     /// The algorithm's `P_CTR`, in the same layout.
     pub edge_p_ctr: Vec<u32>,
-    /// Cells that a queue of a memory holds, one row a sample, one column for each of `queues`.
+    /// Cells that each queue of a memory holds, one row per sample, one column for each of `queues`.
     pub memory_cells: Vec<u32>,
-    /// Cells of the shared part of its pool among them, in the same layout.
+    /// Those of these cells that are in the shared part of the queue's pool, in the same layout.
     pub memory_shared_cells: Vec<u32>,
     /// Threshold of the queue in the shared part, in the same layout; NaN if its policy has none.
     pub memory_threshold_cells: Vec<f64>,

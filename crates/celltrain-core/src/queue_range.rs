@@ -1,6 +1,6 @@
-//! The fewest and the most cells waiting at a port, between samples and over a whole run.
+//! The smallest and largest number of cells waiting at a port, between samples and over a whole run.
 
-/// The fewest and the most cells waiting at a port over some time.
+/// The smallest and largest number of cells waiting at a port over some time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueRange {
     /// The fewest.
@@ -15,7 +15,6 @@ pub struct QueueRange {
 /// [`PortState::max_queue`](crate::port::PortState::max_queue).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct QueueTracker {
-    /// The range since the latest sample.
     since_sample: QueueRange,
     /// The largest queue before that sample.
     largest_before: u32,

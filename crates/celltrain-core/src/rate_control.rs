@@ -34,8 +34,8 @@ pub struct RateControl {
     /// For each VC: the place where it is shaped; `None` if it is not shaped.
     places: TiVec<VcIndex, Option<Place>>,
     loops: TiVec<VcIndex, Option<Loop>>,
-    /// For each link and label of a VC: the place where the data of the other direction leaves the same switch, if the
-    /// allocator there writes into the VC's backward RM cells. Empty if there is no such place.
+    /// For each link and label of a VC: the place where data of the other direction leaves the switch that the link
+    /// reaches, if the allocator there writes into the VC's backward RM cells. Empty if there is no such place.
     passes: TiVec<LinkIndex, TiVec<Label, Option<Place>>>,
 }
 
@@ -141,7 +141,7 @@ impl RateControl {
         self.ports[link].as_deref()
     }
 
-    /// Returns the shaped port at the start of a link mutably, if it has one.
+    /// Returns the shaped port at the start of a link, to change it, if there is one.
     #[inline]
     pub fn port_mut(&mut self, link: LinkIndex) -> Option<&mut ShapedPort> {
         self.ports[link].as_deref_mut()
@@ -164,22 +164,21 @@ impl RateControl {
         self.loops[vc].as_ref().is_some_and(|of_vc| of_vc.end == link)
     }
 
-    /// Records whether data cells of an ABR VC are marked at the end of its loop. Cells are reported in order, but
-    /// possibly before they arrive, because only later RM cells read the mark.
+    /// Records whether data cells of an ABR VC are marked at the end of its loop. Cells are reported in order. They may
+    /// be reported before they arrive, because only later RM cells read the mark.
     #[inline]
     pub fn on_data_end(&mut self, vc: VcIndex, marked: bool) {
         self.of_mut(vc).destination.on_data(marked);
     }
 
-    /// Returns the content with which RM cell `number` of `vc` is turned around at the end of its loop; `None` if it
-    /// was already on its way back. Called in the order of the VC's cells.
+    /// Returns the content with which RM cell `number` of `vc` is turned around at the end of its loop, or `None` if
+    /// the cell was already on its way back. Called in the order of the VC's cells.
     pub fn turn_around(&mut self, vc: VcIndex, number: FrameNumber) -> Option<RmCell> {
         let rm = self.rm_content(vc, number);
         (!rm.backward).then(|| self.of_mut(vc).destination.turn_around(&rm))
     }
 
-    /// Returns the place to which an RM cell goes from the end of the loop of `vc`: where the other direction is
-    /// shaped.
+    /// Returns where an RM cell goes at the end of `vc`'s loop: to the place where the other direction is shaped.
     #[inline]
     pub fn goes_to(&self, vc: VcIndex) -> Place {
         self.of(self.of(vc).partner).home
@@ -220,8 +219,8 @@ impl RateControl {
         self.rm_content(vc, number).backward
     }
 
-    /// Lets the allocator write into an RM cell on `vc` that passes the switch whose port at `place` carries the data
-    /// of its loop; `queue` cells are waiting there.
+    /// Lets an allocator write into an RM cell on `vc` that passes its switch. The port at `place` carries the data of
+    /// the cell's loop, and `queue` cells are waiting there.
     pub fn write(&mut self, vc: VcIndex, number: FrameNumber, place: Place, queue: u32, now: Time) {
         let home = self.of(vc).home;
         let port = self.ports[home.link].as_mut().expect("an ABR VC is shaped");

@@ -1,4 +1,4 @@
-//! The macro behind every list of variants: policies, schedulers, TCP variants, topologies.
+//! The macro that defines lists of variants: policies, schedulers, TCP variants, topologies.
 //!
 //! ```ignore
 //! pub mod tail_drop;

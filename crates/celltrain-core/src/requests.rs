@@ -1,7 +1,7 @@
 //! Requests: connections that open during a run, send a number of bytes, and close.
 //!
 //! A group of requests describes when its connections open, between which hosts, and how much they send. Engines use
-//! [`crate::end_systems`], which holds the state of open connections only.
+//! [`crate::end_systems`], which keeps the state of open connections only.
 //!
 //! Source: `docs/design/requests.md`.
 
@@ -44,7 +44,7 @@ pub struct Pair {
     pub to: NodeIndex,
     /// One VC for each path of equal cost, at least one. A hash of the connection and the seed selects one.
     pub vcs: Vec<VcIndex>,
-    /// The pair of the other direction.
+    /// The pair in the other direction.
     pub back: PairIndex,
 }
 
@@ -75,10 +75,10 @@ impl RequestGroup {
 /// How a connection opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opening {
-    /// SYN, SYN and ACK, then data with the ACK (RFC 9293, 3.5).
+    /// With a SYN, a SYN and ACK, and then data with the ACK (RFC 9293, 3.5).
     #[default]
     Handshake,
-    /// The first data leaves at once, as if the connection had been open.
+    /// Without a handshake: the first data leaves at once, as if the connection had been open already.
     Open,
 }
 
@@ -96,28 +96,28 @@ pub enum Arrivals {
         /// Selects a request's pair.
         order: PairOrder,
     },
-    /// Queries: several hosts answer one receiver at once.
+    /// Queries, each of which several hosts answer at once.
     Incast {
-        /// Time between two queries; the first one comes after one such time.
+        /// Time between two queries, and from the start of the run to the first.
         interval: Duration,
-        /// Selects constant or random intervals.
+        /// Whether the intervals are constant or random.
         times: QueryTimes,
         /// Bytes of all answers to a query together. Each sender sends an equal share, rounded up.
         bytes: Bytes,
         /// Number of hosts that answer.
         senders: u32,
-        /// For each possible receiver, one of which is drawn for each query: the pairs that lead to it, from which the
-        /// senders are drawn. At least `senders` pairs each.
+        /// For each possible receiver: the pairs that lead to it, at least `senders` of them. For each query, a
+        /// receiver is drawn, and then the senders from its pairs.
         receivers: Vec<Vec<PairIndex>>,
-        /// Each answer starts at a time drawn from 0 to this after the query.
+        /// Longest delay of an answer. Each answer starts after a delay drawn from 0 to this.
         spread: Duration,
     },
 }
 
-/// The pair of hosts of the next request.
+/// How the pair of hosts of the next request is selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PairOrder {
-    /// Each is drawn independently.
+    /// Each pair is drawn independently.
     #[default]
     Random,
     /// All pairs in turn, in an order that is drawn once.
@@ -137,8 +137,8 @@ pub enum QueryTimes {
 /// A distribution of sizes, linear between the points of its cumulative distribution function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizes {
-    /// Sizes in bytes, each with the probability of sizes up to it. Both rise; the last probability is 1. A probability
-    /// above 0 at the first point is that of exactly this size.
+    /// Sizes in bytes, each with the probability of sizes up to it. Both rise; the last probability is 1. If the first
+    /// point has a probability above 0, this is the probability of exactly its size.
     points: Vec<(f64, f64)>,
 }
 
@@ -165,7 +165,7 @@ impl Sizes {
         self.at(rng.unit()).round() as u64
     }
 
-    /// Returns the size below which a request is with probability `share`.
+    /// Returns the size that a request stays below with probability `share`.
     fn at(&self, share: f64) -> f64 {
         let place = self.points.partition_point(|&(_, cumulative)| cumulative < share);
         let (bytes, cumulative) = self.points[place.min(self.points.len() - 1)];
@@ -181,8 +181,8 @@ impl Sizes {
     /// segments are rounded up.
     pub fn mean_segments(&self, mss: u64) -> f64 {
         let mss = mss as f64;
-        // Sizes that are rounded to more than k segments start at k mss + 1/2. So the mean is 1 plus, for each k, the
-        // share of the sizes from there on. Those from `lower` to `upper` are equally likely.
+        // Sizes from k mss + 1/2 on need more than k segments. So the mean is 1 plus, for each k, the share of the
+        // sizes from there on. Sizes from `lower` to `upper` are equally likely.
         let mean = |lower: f64, upper: f64| {
             let [all, some] = [lower, upper].map(|size| ((size - 0.5) / mss).floor().max(0.0));
             let sizes = (some - all) * (upper - 0.5 - mss * (all + some + 1.0) / 2.0);
@@ -193,8 +193,8 @@ impl Sizes {
         first.1 * mean(first.0, first.0) + within.sum::<f64>()
     }
 
-    /// Returns the mean in bytes of `f` of the size, to a relative error of about 1e-6 for functions that are smooth
-    /// between points.
+    /// Returns the mean of `f(size)`, with sizes in bytes. Its relative error is about 1e-6 for functions that are
+    /// smooth between points.
     pub fn mean_of(&self, f: impl Fn(f64) -> f64) -> f64 {
         const STEPS: u32 = 1_000;
         let first = self.points[0];

@@ -1,4 +1,4 @@
-//! Random numbers from named streams, the same on every machine.
+//! Random numbers from named streams. They are the same on every machine.
 //!
 //! Source: the generator is xoshiro256** 1.0 and the seeding `SplitMix64` (Blackman and Vigna, 2018); the name is
 //! hashed by 64-bit FNV-1a. No generator is shared, so drawing numbers in one component never affects another.
@@ -51,7 +51,7 @@ impl Stream {
         let low = |product: u64| product & u64::from(u32::MAX);
         let mut product = draw(self);
         if low(product) < u64::from(bound) {
-            // Only in this case can the draw be rejected, so only here is the division needed.
+            // A draw can be rejected only in this case, so the division is needed only here.
             let threshold = u64::from(bound.wrapping_neg() % bound);
             while low(product) < threshold {
                 product = draw(self);
@@ -66,9 +66,9 @@ impl Stream {
     }
 
     /// Draws a length of time from the exponential distribution with this mean, by von Neumann's comparison of uniform
-    /// numbers (1951). This needs no logarithm, so the result is the same on every machine. It is limited to 2^62
-    /// units, the limit of scenario checks for all other times. With a mean of a sixteenth of that, one draw in ten
-    /// million would be longer.
+    /// numbers (1951). This needs no logarithm, so the result is the same on every machine. The result is at most 2^62
+    /// units, which is also the limit of scenario checks for all other times. With a mean of a sixteenth of that, one
+    /// draw in ten million would be longer.
     #[expect(
         clippy::arithmetic_side_effects,
         reason = "64 random bits by a mean of 64 bits; runs and rejections are a few dozen"
@@ -185,7 +185,7 @@ mod tests {
         // The standard errors are 0.0032 for the mean and 0.009 for the variance.
         assert!((mean - 1.0).abs() < 0.013, "{mean}");
         assert!((variance - 1.0).abs() < 0.036, "{variance}");
-        // A share of e^-2 = 0.1353 is expected, with a standard error of 0.0011.
+        // A share of e^-2 = 0.1353 is expected to be above 2, with a standard error of 0.0011.
         let beyond = draws.iter().filter(|&&x| x > 2.0).count() as f64 / 1e5;
         assert!((beyond - 0.1353).abs() < 0.0045, "{beyond}");
     }
@@ -197,11 +197,11 @@ mod tests {
         let mut stream = Stream::new(11, "exponential");
         let draws: Vec<Span> = (0..100_000).map(|_| stream.exponential(Span(1 << 61))).collect();
         let cut = draws.iter().filter(|&&draw| draw == Span(LONGEST)).count();
-        // About e^-2 of the draws are cut, with a standard error of 108.
+        // About e^-2 of the draws are cut to the limit, with a standard error of 108.
         assert!((cut as f64 - 13_534.0).abs() < 500.0, "{cut}");
         assert_eq!(draws.iter().max(), Some(&Span(LONGEST)));
     }
 
-    /// Recorded once: if these numbers change, so does every run.
+    /// Recorded numbers. If they change, the results of every run change.
     const PINNED: [u64; 3] = [11_279_107_376_953_867_294, 4_143_580_889_016_707_893, 6_105_796_715_261_145_753];
 }

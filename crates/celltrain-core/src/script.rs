@@ -10,13 +10,13 @@ pub(crate) type Settings = serde_json::Map<String, serde_json::Value>;
 
 /// Plays the lines after the settings.
 pub(crate) trait Player {
-    /// A record of something the player sends.
+    /// A record of something that the player sends.
     type Sent: Debug;
 
     /// Plays a line. The error explains why the line failed.
     fn play(&mut self, words: &[&str]) -> Result<(), String>;
 
-    /// Returns the records of everything sent that no line has expected yet.
+    /// Returns the records of everything that has been sent but not yet expected by a line.
     fn unexpected(&self) -> &[Self::Sent];
 
     /// Fails if something was sent that the script does not list before the next event.
@@ -67,11 +67,11 @@ pub(crate) fn number(word: &str) -> Result<u64, String> {
     word.parse().map_err(|e| format!("{word:?}: {e}"))
 }
 
-/// Compares a value with a value in a script. Scripts give four decimals.
+/// Compares a value with a value in a script, which has four decimals.
 pub(crate) fn compare(value: f64, expected: &str) -> Result<(), String> {
     let expected: f64 = expected.parse().map_err(|e| format!("{expected:?}: {e}"))?;
     if (value - expected).abs() > TOLERANCE { Err(format!("it is {value}")) } else { Ok(()) }
 }
 
-/// Tolerance for the rounding of numbers in scripts.
+/// Tolerance for the rounding to four decimals.
 pub(crate) const TOLERANCE: f64 = 1e-4;

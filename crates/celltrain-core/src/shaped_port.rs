@@ -1,9 +1,10 @@
-//! A shaped output port: whole packets arrive, cells leave at the rate of their VC.
+//! A shaped output port: whole packets arrive, and cells leave at the rate of their VC.
 //!
 //! An edge device has a shaped port towards the ATM network, and so does a host with an ABR VC. The packets of each VC
 //! wait in an [`EdgeBuffer`]. An ABR VC sends them as its [`Source`] allows, with its RM cells in between; any other VC
-//! sends at the line rate. If several VCs may send, the one that is due first does, and among equals the one with the
-//! lower label. So VCs at the line rate take turns. `docs/design/abr.md` describes the port's place in the design.
+//! sends at the line rate. If several VCs may send, the VC that is due first sends, or the one with the lowest label if
+//! they are due at the same time. So VCs at the line rate take turns. `docs/design/abr.md` describes the port's place
+//! in the design.
 
 use typed_index_collections::TiVec;
 
@@ -44,7 +45,7 @@ enum Pace {
     Line(Time),
 }
 
-/// Data cells handed out before they start.
+/// Data cells that were handed out before their start.
 #[derive(Clone, Copy)]
 struct Ahead {
     label: Label,
@@ -70,7 +71,7 @@ impl Ahead {
     }
 }
 
-/// Longer than any run, yet still small enough to add to an instant.
+/// Longer than any run, but small enough to be added to an instant.
 const LONGEST_STEP: Span = Span(1 << 62);
 
 impl ShapedPort {
@@ -105,7 +106,7 @@ impl ShapedPort {
     }
 
     /// Offers a packet at `now` without taking back the cells of that VC that were handed out ahead. Returns whether
-    /// there are any such cells. They belong to a packet that goes first in any case. The buffer counts the cells that
+    /// there are any such cells. They belong to a packet that is sent first in any case. The buffer counts cells that
     /// have not started as waiting.
     pub fn on_packet_behind(&mut self, label: Label, packet: Packet, now: Time) -> bool {
         let Some(ahead) = self.ahead.filter(|ahead| ahead.label == label) else { return false };
@@ -214,7 +215,7 @@ impl ShapedPort {
                 if let Some(rm) = rm {
                     vc.rms_sent += 1;
                     let number = vc.rms.push(Frame::new(1, rm));
-                    // Rules 4 and 11.
+                    // Rules 4 and 11 determine the CLP.
                     let cell = Cell::rm(label, number).with_tag(rm.out_of_rate);
                     return Some((Run { last: cell, cells: 1 }, period));
                 }
@@ -237,8 +238,8 @@ impl ShapedPort {
         Some((run, period))
     }
 
-    /// Returns how many more data cells of the current packet a VC sends in a row, starting at `first`, if nothing
-    /// arrives in between.
+    /// Returns how many more data cells of the current packet a VC sends in a row from `first` on, if nothing arrives
+    /// in between.
     fn train(&self, label: Label, first: Time, most: u64) -> u32 {
         let Some((_, left)) = self.buffer.packets().front(label) else { return 0 };
         let alone = |other: Label| {
@@ -339,7 +340,7 @@ impl ShapedPort {
         self.buffer.start_range();
     }
 
-    /// Returns the port's state for results. Arriving cells count as offered, and as waiting, before their packet is
+    /// Returns the port's state for results. Arriving cells count as offered and as waiting even before their packet is
     /// complete.
     pub fn state(&self) -> PortState {
         let counters = Label::counting().zip(&self.vcs).map(|(label, vc)| {

@@ -1,8 +1,8 @@
 //! Order of cells that reach an output port at the same instant.
 //!
-//! Source: `docs/mechanisms.md`, A-03 and section 11. N synchronous sources put N cells on a port at once. At a full
-//! buffer the order decides which cell gets the one freed place, and so whether plain UBR shares the link or one source
-//! captures it.
+//! Source: `docs/mechanisms.md`, A-03 and section 11. N synchronous sources put N cells on a port at once. If the
+//! buffer is full, the order decides which cell gets the one freed place. So it decides whether plain UBR shares the
+//! link or one source captures it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -64,7 +64,7 @@ impl TieBreaker {
         }
     }
 
-    /// Draws or rotates as [`TieBreaker::order`] does, for `cells` cells whose order does not matter.
+    /// Draws or rotates as [`TieBreaker::order`] does for `cells` cells, but does not order them.
     #[inline]
     pub fn pass_over(&mut self, cells: u32) {
         if cells < 2 {

@@ -1,4 +1,4 @@
-//! Time, rates and sizes: whole numbers inside the engine, numbers with a unit in a scenario.
+//! Time, rates and sizes, which are whole numbers in the engine and numbers with a unit in a scenario.
 //!
 //! Source: `docs/mechanisms.md` section 11. N synchronous sources collide at the same instant, and the winner of a
 //! freed place decides the outcome of plain UBR. Therefore the clock's unit is chosen for each scenario so that every
@@ -18,7 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const CELL_BITS: u64 = 424;
 /// Picoseconds in a second.
 pub const PS_PER_SECOND: u64 = 1_000_000_000_000;
-/// The finest clock: if a scenario needs a finer one, its times are rounded, with a warning.
+/// The finest clock. If a scenario needs a finer one, its times are rounded, with a warning.
 pub const MAX_UNITS_PER_SECOND: u64 = 1 << 40;
 
 /// An instant, in units of the scenario's clock since the start of the run.
@@ -30,7 +30,7 @@ pub struct Time(pub u64);
 pub struct Span(pub u64);
 
 impl Time {
-    /// An instant later than any other; stands for an event that does not happen.
+    /// An instant later than any other, for events that do not happen.
     pub const NEVER: Time = Time(u64::MAX);
 
     /// Returns the elapsed fraction of a run that ends at `end`, from 0 to 1.
@@ -121,8 +121,8 @@ impl Clock {
         Clock { units_per_second, exact: true, cell_bits: CELL_BITS }
     }
 
-    /// Returns the same clock with units `times` times shorter; returns it unchanged if it is not exact or the result
-    /// would be too fine.
+    /// Returns the clock with units `times` times shorter, or unchanged if it is not exact or the result would be too
+    /// fine.
     #[must_use]
     pub fn finer(self, times: u64) -> Clock {
         match self.units_per_second.checked_mul(times) {
@@ -402,7 +402,7 @@ mod tests {
         assert!("5 parsecs".parse::<Duration>().unwrap_err().contains("unknown unit"));
         assert!("0.1ps".parse::<Duration>().unwrap_err().contains("finer than 1ps"));
         assert!("99999999999999999999s".parse::<Duration>().is_err());
-        // Strings with more digits than a quantity can have are not numbers, whatever follows the digits.
+        // A string with more digits than a quantity can have is not a number, no matter what follows the digits.
         let digits = |number: usize| format!("0.{}1s", "0".repeat(number - 1)).parse::<Duration>().unwrap_err();
         assert!(digits(18).contains("finer than 1ps") && digits(19).contains("is not a decimal number"));
     }

@@ -1,5 +1,5 @@
-//! Upstream links of each port. A port keeps state only for these links, not for every input of its node: the switch of
-//! a star has an input for each host, but two links feed most of its ports.
+//! The upstream links of each port. A port keeps state only for these links, not for every input of its node: the
+//! switch of a star has an input for each host, but only two links feed most of its ports.
 
 use crate::index::LinkIndex;
 use crate::network::Network;

@@ -1,4 +1,5 @@
-//! Arithmetic without infinities: every operation on finite numbers gives a finite number, the same on every machine.
+//! Arithmetic without infinities. Every operation on finite numbers gives a finite number, and the same one on every
+//! machine.
 //!
 //! Sum, difference, product, quotient and square root are the correctly rounded operations of IEEE 754. A result that
 //! is not finite is replaced and counted. Overflow gives the largest number with the sign of the result. Division by
@@ -113,7 +114,7 @@ pub fn exponential(a: f64, replaced: &mut Replaced) -> f64 {
     let r = (a - n * LN_2[0]) - n * LN_2[1];
     // The last term is below 2^-60 of the sum.
     let series = (1..=TERMS_OF_EXP).rev().fold(1.0, |sum, i| 1.0 + r * sum / f64::from(i));
-    // Two steps, as 2^1024 overflows and 2^-1074 is subnormal.
+    // Multiply in two steps, as 2^1024 overflows and 2^-1074 is subnormal.
     #[expect(clippy::cast_possible_truncation, reason = "within +-1076")]
     let n = n as i32;
     let half = n / 2;
@@ -133,7 +134,7 @@ pub fn logarithm(a: f64, replaced: &mut Replaced) -> f64 {
     if a <= 0.0 {
         return replacement(f64::NEG_INFINITY, replaced);
     }
-    // A subnormal number has no exponent of its own.
+    // A subnormal number must be scaled before its exponent can be read.
     let (a, below) = if a < f64::MIN_POSITIVE { (a * power_of_two(54), 54) } else { (a, 0) };
     let bits = a.to_bits();
     let mut n = i32::try_from(bits >> 52).expect("11 bits") - 1023 - below;
@@ -199,7 +200,7 @@ mod tests {
 
     #[test]
     fn their_bits_are_pinned() {
-        // Reference values: if they change, so does every run that uses these functions.
+        // Reference values. If they change, so do all runs that use these functions.
         let bits =
             [exponential(1.0, &mut 0), exponential(-0.3, &mut 0), logarithm(10.0, &mut 0), logarithm(0.7, &mut 0)];
         let [e, less, ln_10, below_0] = bits;

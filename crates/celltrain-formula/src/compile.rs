@@ -7,8 +7,8 @@ use crate::language::Function;
 use crate::tree::{Binary, Expression, Node};
 use crate::vocabulary::{Meaning, Vocabulary};
 
-/// Compiles programs that share registers: values of names come first, then constants; temporaries grow down from the
-/// last register.
+/// Compiles programs that share registers. The values of names come first and constants follow; temporaries grow down
+/// from the last register.
 #[derive(Clone, Debug)]
 pub struct Compiler {
     constants: Vec<f64>,
@@ -88,7 +88,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Returns the fault for a number for which no register is left.
+    /// Returns the fault for a number when no register is left for it.
     fn too_many(&self, at: &Expression) -> Fault {
         let (names, left) = (self.compiler.first, LEAST_TEMPORARY - usize::from(self.compiler.first));
         let problem = format!(
@@ -117,7 +117,6 @@ impl<'a> Writer<'a> {
         u8::try_from(usize::from(self.compiler.first) + place).map_err(|_| self.too_many(at))
     }
 
-    /// Allocates a temporary register.
     fn temporary(&mut self, at: &Expression) -> Result<u8, Fault> {
         if self.lowest <= LEAST_TEMPORARY {
             return Err(Self::too_large(at));
@@ -253,7 +252,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Compiles an operation on two values, or folds it if both are known and the result need not be replaced.
+    /// Compiles an operation on two values. If both are known and the result need not be replaced, computes it at once.
     fn two(
         &mut self,
         operation: OfTwo,
@@ -275,7 +274,7 @@ impl<'a> Writer<'a> {
         Ok(Place::Register(to))
     }
 
-    /// Compiles an operation on one value, or folds it as `two` does.
+    /// Compiles an operation on one value, or computes it at once like `two`.
     fn one(
         &mut self,
         operation: OfOne,
@@ -382,6 +381,6 @@ impl<'a> Writer<'a> {
 
 /// Maximum number of operations in a program.
 const MOST_INSTRUCTIONS: usize = 2000;
-/// First register for temporaries; those below are for names and constants. The fixed split keeps the constants of one
-/// program out of the temporaries of another.
+/// First register for temporaries. The registers below it are for names and constants. With this fixed split, a
+/// program's temporaries cannot overwrite another program's constants.
 const LEAST_TEMPORARY: usize = 128;

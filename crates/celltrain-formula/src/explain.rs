@@ -14,7 +14,8 @@ pub struct Clause {
     pub text: String,
     /// The condition with its values, such as `0 < 0`; `false` if it compares no numbers.
     pub values: String,
-    /// True if the part is false only because it is strict and both sides are equal: with `<=` or `>=` it would hold.
+    /// True if the part is false only because its comparison is strict and both sides are equal. With `<=` or `>=`, it
+    /// would hold.
     pub is_strict_tie: bool,
 }
 
@@ -73,7 +74,7 @@ impl<'a> Evaluator<'a> {
             Node::Not(inner) => self.decide(inner, !expected, text, clauses),
             Node::Binary(operator @ (Binary::And | Binary::Or), parts) => {
                 let from = clauses.len();
-                // One part is enough for a false `and` and a true `or`; otherwise all parts decide together.
+                // One part is enough to make `and` false or `or` true. Otherwise all parts decide together.
                 let one_is_enough = (*operator == Binary::And) != expected;
                 for part in parts.iter() {
                     let is_so = self.decide(part, expected, text, clauses);

@@ -12,7 +12,6 @@ pub(crate) enum Piece<'a> {
     Name(&'a str),
     /// A path into the result of a run; only in measures.
     Path(&'a str),
-    /// A reserved word.
     Word(&'static str),
     /// An operator or a punctuation mark.
     Mark(&'static str),

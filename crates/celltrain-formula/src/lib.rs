@@ -1,8 +1,8 @@
-//! A small language for a switch's rules: which frame may enter a buffer, how an average is updated.
+//! A small language for a switch's rules, such as which frames may enter a buffer and how an average is updated.
 //!
 //! [`parse`], [`check`](Vocabulary::check) and [`Compiler::compile`] turn source text into a [`Program`]: bytecode over
-//! 256 registers that cannot crash, hang or allocate, whatever the source. Jumps only go forward, a register number is
-//! one byte, and every operation has a finite result for any operands ([`arithmetic`]).
+//! 256 registers that cannot crash, hang or allocate, no matter what the source text is. Jumps only go forward, a
+//! register number is one byte, and every operation has a finite result for any operands ([`arithmetic`]).
 //!
 //! [`parse_measure`] reads measures of a run with the same parser; they contain paths instead of names and are not
 //! compiled. [`rules`] reads several formulas with their constants and state, as in a scenario.

@@ -26,7 +26,7 @@ pub enum Step {
 pub fn parse_measure(text: &str) -> Result<Vec<Step>, Fault> {
     let tree = parser::parse_measure(text)?;
     let mut steps = Vec::new();
-    // In reverse, operators come before their operands, and the right operand comes first.
+    // The list is built in reverse: operators come before their operands, and the right operand comes first.
     let mut pending: Vec<&Expression> = vec![&tree];
     while let Some(next) = pending.pop() {
         steps.push(match &next.node {

@@ -1,4 +1,4 @@
-//! Settings by name: a table's keys are names of flows or VCs, or ranges of them.
+//! Settings by name, in tables whose keys are names of flows or VCs, or ranges of such names.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

@@ -25,7 +25,6 @@ pub fn parse(text: &str) -> Result<Expression, Fault> {
     parser.text().map_err(|fault| parser.comma_in_number(text).unwrap_or(fault))
 }
 
-/// Parses a measure.
 pub(crate) fn parse_measure(text: &str) -> Result<Expression, Fault> {
     let tokens = words(text)?;
     if tokens.iter().filter(|token| token.piece == Piece::Mark("(")).count() > MOST_PARENTHESES {
@@ -349,5 +348,4 @@ fn count(arguments: usize) -> String {
     }
 }
 
-/// Maximum number of letters in a name.
 pub(crate) const MOST_NAME: usize = 40;

@@ -160,8 +160,8 @@ impl Texts<'_> {
         self.names().iter().any(|(_, used)| used == name)
     }
 
-    /// Returns the keys of the user's names that no formula uses, apart from the formulas that define them. Such a name
-    /// is superfluous, or another name was meant.
+    /// Returns the keys of the user's names that no formula uses, apart from the formulas that define them. The user
+    /// may have forgotten such a name, or misspelt it elsewhere.
     pub fn unused(self) -> Vec<String> {
         let used = self.names();
         let is_used = |name: &str| used.iter().any(|(of, used)| used == name && of != name);
@@ -174,7 +174,8 @@ impl Texts<'_> {
         own.filter(|(_, name)| !is_used(name)).map(|(table, name)| format!("{table}.{name}")).collect()
     }
 
-    /// Returns every name used in a formula, in a pair after the name that the formula defines (empty for a question).
+    /// Returns a pair for every name used in a formula: the name that the formula defines (empty for a question), and
+    /// the name it uses.
     fn names(&self) -> BTreeSet<(String, String)> {
         let Self { constants, state, vc_state, questions, events, .. } = *self;
         let asked = questions.iter().map(|&(_, text, _)| ("", text));

@@ -1,4 +1,4 @@
-//! Random inputs: bytecode and tree walk give the same results, and no input causes a crash.
+//! Tests with random inputs: bytecode and tree walk give the same results, and no input causes a crash.
 
 use crate::samples::{Sample, Texts};
 use crate::{Compiler, Evaluator, Kind, Meaning, REGISTERS, Unit, Vocabulary, Word, parse};

@@ -29,8 +29,8 @@ impl Build {
     }
 }
 
-/// Columns wanted in an answer, by the name of their list. Row names are always included, and lists that are not
-/// mentioned are omitted. `bottleneck` selects only that port's row.
+/// Columns wanted in an answer, by the name of their list. Row names are always included. Lists that are not mentioned
+/// are left out. `bottleneck` selects only that port's row.
 pub type Wanted = BTreeMap<String, Vec<String>>;
 
 /// The answer of a run, to be written as JSON with its keys in alphabetical order. Rows are written one by one, since
@@ -38,7 +38,7 @@ pub type Wanted = BTreeMap<String, Vec<String>>;
 pub struct Answer<'a> {
     /// The run.
     pub run: &'a EndedRun,
-    /// Wanted parts of its lists; all if `None`.
+    /// The wanted parts of its lists, or `None` for all.
     pub wanted: Option<&'a Wanted>,
     /// Cancels the writing of rows.
     pub token: &'a CancellationToken<'a>,

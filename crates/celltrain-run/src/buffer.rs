@@ -49,7 +49,7 @@ pub enum Step {
 /// The names of the kinds of steps, in the order of [`Step`].
 pub const STEPS: [&str; 8] = ["refused", "cut", "admitted", "lost", "discarded", "pushed_out", "dropped", "departed"];
 
-/// Value for a missing index in a column.
+/// Stands for a missing index in a column.
 const NONE: i32 = -1;
 
 /// Events at the buffer of a port in a window, in columns.
@@ -166,10 +166,8 @@ pub struct Steps {
     pub refusal: Vec<i32>,
 }
 
-/// A frame, identified by its VC and number.
 type Frame = (VcIndex, FrameNumber);
 
-/// A waiting cell.
 #[derive(Clone, Copy)]
 struct Waiting {
     vc: VcIndex,
@@ -197,7 +195,6 @@ pub struct Buffer<'a> {
     places: Places,
     waiting: VecDeque<Waiting>,
     has_begun: bool,
-    /// Rows of frames in the history.
     rows: BTreeMap<Frame, i32>,
     /// Damaged frames in flight, with the time and port of the damage. There is no port if the frame was joined to the
     /// previous one.
@@ -409,7 +406,7 @@ impl<'a> Buffer<'a> {
             CellStep::Dropped => Step::Dropped,
             CellStep::Departed => Step::Departed,
         };
-        // Called before the window's first step, so that the history includes the cells waiting at that time.
+        // Called before the window's first step, so that the history includes the cells that are already waiting.
         let keeps = self.keeps(now);
         let comes = matches!(kind, Step::Admitted | Step::Lost | Step::Discarded);
         let row = if comes {

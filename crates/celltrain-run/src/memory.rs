@@ -1,4 +1,4 @@
-//! Memory of this process: the memory available to runs, their reservations, and a check that runs do not exceed it.
+//! The memory of this process: how much is available to runs, their reservations, and a check that they stay within it.
 
 mod estimate;
 

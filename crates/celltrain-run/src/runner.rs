@@ -1,4 +1,4 @@
-//! Runs one or many scenarios: reads, builds, runs and measures them on threads, each within its limit.
+//! Runs one or many scenarios on threads. Each is read, built, run and measured within its limit.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -253,7 +253,6 @@ pub fn first_duration(
     Ok(None)
 }
 
-/// A run in progress.
 struct Run<'a> {
     scenario: &'a Handle,
     seed: Option<u64>,

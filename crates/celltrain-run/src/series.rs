@@ -1,4 +1,4 @@
-//! Recorded series: the table of all series, the selection of series, and the recorded values.
+//! Time series: the table of all series, the selection of series to record, and the recorded values.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -239,7 +239,7 @@ pub struct Trace {
 /// Default number of samples: enough for a plot at screen resolution.
 const SAMPLES: u64 = 1000;
 
-/// Maximum number of samples: a laptop can still draw a million rows of every series.
+/// Maximum number of samples. A laptop can still draw a million rows of every series.
 const MAX_SAMPLES: u64 = 1_000_000;
 
 /// Maximum number of values, which take about 800 MB.
@@ -325,7 +325,6 @@ impl Trace {
         Ok(self.step.max(tick))
     }
 
-    /// Returns the number of values recorded in a run.
     pub(crate) fn values(&self, network: &Network, recorder: &Recorder) -> Result<u64, String> {
         let width = |series: &&Series| series.columns.len() * series.over.width(recorder, network);
         let columns: usize = self.series.iter().map(width).sum();

@@ -17,7 +17,6 @@ use celltrain_scenario::liveness::{self, VCS};
 
 /// Buffer of most trials in cells, as in the LAN scenarios of ATM Forum 96-1269.
 pub const CAPACITY: u32 = 1000;
-/// Number of trials of [`conformance`].
 const TRIALS: u32 = 24;
 /// Number of arrivals and departures in one trial.
 const OPERATIONS: u32 = 8000;
@@ -25,7 +24,7 @@ const OPERATIONS: u32 = 8000;
 const PHASES: [u32; 8] = [3, 3, 3, 2, 1, 3, 1, 1];
 /// Number of operations between two recounts of a long queue.
 const BETWEEN_RECOUNTS: u32 = 64;
-/// Number of rounds and duration (ns) of the probe with an empty buffer.
+/// Number of rounds of the probe with an empty buffer, and its duration in nanoseconds.
 const PROBE_ROUNDS: u32 = 512;
 const PROBED_NS: u64 = 10_000_000_000;
 /// Queues up to this length are recounted after every operation.
@@ -342,7 +341,6 @@ pub fn conformance(make: impl Fn(u32) -> Option<Box<dyn BufferPolicy>>, seed: u6
     Check::ALL.map(verdict).into()
 }
 
-/// Returns the number of cells offered in a trial.
 fn offered(operations: &[Operation]) -> u64 {
     operations.iter().filter(|operation| matches!(operation, Operation::Offer { .. })).count() as u64
 }

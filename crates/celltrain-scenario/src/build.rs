@@ -30,7 +30,6 @@ pub struct ResolvedScenario<'a> {
     pub memories: TiVec<MemoryIndex, MemoryConfig>,
     /// Connections that open during the run. Incomplete if their tables have faults.
     pub requests: Requests,
-    /// Faults in the tables of requests.
     pub(crate) request_faults: Faults,
 }
 

@@ -1,5 +1,5 @@
-//! Checks values against each other and against the machine's memory. A scenario that parses may still be impossible to
-//! run, or give results that cannot be trusted.
+//! Checks values against each other and against the machine's memory. Even if a scenario can be parsed, it may be
+//! impossible to run, or give results that cannot be trusted.
 //!
 //! There is one module for each area. A check gets a scope, which knows the current path and collects the faults.
 //! Properties that require a layout are checked on [`ResolvedScenario`], from which the network is then built.

@@ -31,7 +31,7 @@ impl SyntaxFault {
     }
 }
 
-/// A scenario is a page long, or describes a network of some ten thousand nodes. A larger file is not a scenario.
+/// Even a scenario that lists a network of some ten thousand nodes is smaller. A larger file is not a scenario.
 const MAX_BYTES: usize = 16 << 20;
 /// The limit for JSON is higher, because programs write every default.
 const MAX_JSON_BYTES: usize = 4 * MAX_BYTES;

@@ -55,8 +55,8 @@ pub struct Faults {
     count: usize,
 }
 
-/// Maximum number of faults stored. Nobody would read more, and a longer list probably means that a program wrote the
-/// scenario and has a fault.
+/// Maximum number of faults stored. Nobody would read more. A longer list probably means that a faulty program wrote
+/// the scenario.
 pub const MAX_FAULTS: usize = 1000;
 
 impl Faults {

@@ -50,7 +50,7 @@ pub struct Reading {
     pub warnings: Vec<Warning>,
     /// The network built by the checks with the scenario's own seed; `None` if there are faults.
     pub network: Option<Network>,
-    /// True if the network is too large at present: the scenario may fit on another machine, or later.
+    /// True if the network is too large at present. It may fit on another machine, or later.
     pub does_not_fit: bool,
 }
 
@@ -73,8 +73,8 @@ pub enum Candidate<'a> {
     Built(&'a Network),
 }
 
-/// Checks the size of a network. Returns the reason if it is too large. Called for a built network only if there are no
-/// other faults.
+/// Checks the size of a network. Returns the reason if it is too large. For a built network, this is called only if
+/// there are no other faults.
 pub type Fits<'a> = dyn Fn(Candidate<'_>) -> Result<(), String> + 'a;
 
 /// Reads a scenario in TOML. `source` is the name used in faults, usually the file name.

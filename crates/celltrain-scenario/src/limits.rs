@@ -2,7 +2,7 @@
 
 use celltrain_core::units::{BitRate, CELL_BITS, Duration};
 
-/// Eleven days, which is far below 2^62 ticks even of the finest clock.
+/// The longest run: eleven days, which is far below 2^62 ticks even on the finest clock.
 pub const MAX_DURATION: Duration = Duration::from_milliseconds(1_000_000_000);
 /// Above 10 Tb/s, a cell is shorter than the finest clock can resolve.
 pub const MAX_RATE: BitRate = BitRate::from_bits_per_second(10_000_000_000_000);

@@ -1,8 +1,8 @@
 //! Detects policies that refuse frames although the buffer is empty or nearly empty.
 //!
-//! Such a policy delivers little or nothing, but passes all other checks. The probe offers one-cell frames to a port
-//! with this policy, at times distributed over a run, and empties the buffer in between. It also offers a 12-cell frame
-//! while another frame is waiting, and while a frame and a single cell of another VC are waiting.
+//! Such a policy delivers little or nothing, but passes all other checks. A probe offers one-cell frames to a port with
+//! the policy, at times spread over a run, and empties the buffer in between. It also offers a 12-cell frame while
+//! another frame is waiting, and while a frame and a single cell of another VC are waiting.
 
 #![expect(clippy::arithmetic_side_effects, reason = "counts of the few frames of a probe")]
 
@@ -24,7 +24,6 @@ pub const VCS: [&str; 4] = ["tcp1", "tcp2", "tcp3", "tcp4"];
 pub const ROUNDS: u32 = 64;
 /// Maximum number of rounds, regardless of the number of VCs.
 const MOST_ROUNDS: u32 = 1024;
-/// Minimum number of rounds for each VC.
 const ROUNDS_PER_VC: u32 = 4;
 /// A policy that admits less than one in this many frames into an empty buffer is reported.
 const LEAST_SHARE: u32 = 4;
@@ -176,7 +175,7 @@ impl Tried {
         if empty.admitted == 0 && tagged.admitted >= tagged.offered / LEAST_SHARE {
             return vec![empty.told("admits only tagged frames (CLP = 1) while the buffer is empty")];
         }
-        // With few random admissions, the last one may come early. This does not mean that the policy has stopped
+        // If there are only a few random admissions, the last one may come early although the policy has not stopped
         // admitting frames.
         let stops = empty.until_last <= empty.offered / 2 && empty.admitted >= empty.until_last / 2;
         if stops && empty.admitted > 0 {

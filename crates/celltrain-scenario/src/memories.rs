@@ -1,4 +1,4 @@
-//! Resolves the tables of memories that ports of a switch share, for a layout.
+//! Resolves the tables of memories that ports of a switch share, for a given layout.
 
 use std::collections::BTreeSet;
 
@@ -168,7 +168,6 @@ impl<'a> Resolver<'a> {
         MemoryConfig { name, cells, ports, pools, queues, frames, policies_see, pauses }
     }
 
-    /// Returns the links that match any of these names or patterns.
     fn matching(&self, links: &[LinkIndex], patterns: &[String], kind: &str, scope: &mut Scope<'_>) -> Vec<LinkIndex> {
         let name = |link: LinkIndex| self.layout.graph.links[link].name.as_str();
         for (number, pattern) in patterns.iter().enumerate() {
@@ -411,7 +410,6 @@ impl<'a> Resolver<'a> {
     }
 }
 
-/// Checks the settings of an entry of `queue` against its pool.
 fn queue_settings(options: &QueueOptions, pool: &PoolOptions, name: &str, scope: &mut Scope<'_>) {
     let own = pool.policy.per_queue();
     if let Some(alpha) = options.alpha {
@@ -471,7 +469,6 @@ fn sum(cells: impl Iterator<Item = u32>) -> u64 {
 
 /// A resolved entry of `queue`.
 struct Rule<'a> {
-    /// Number of its pool.
     pool: usize,
     side: Side,
     links: Vec<LinkIndex>,

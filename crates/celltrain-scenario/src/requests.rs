@@ -1,4 +1,4 @@
-//! Resolves the tables of requests for a layout: pairs of hosts with their paths and VCs, and groups of requests.
+//! Resolves the tables of requests for a given layout: pairs of hosts with their paths and VCs, and groups of requests.
 //!
 //! Source: `docs/design/requests.md`. The load of a group is the mean rate of its data cells divided by the sum of the
 //! rates of the links on which they leave their hosts.
@@ -33,7 +33,7 @@ use crate::topology::search::EqualPaths;
 const MAX_LOAD: f64 = 10.0;
 /// A shorter time is probably a mistake in the unit.
 const MIN_INTERVAL: Duration = Duration::from_microseconds(1);
-/// Requests at shorter mean intervals would fill any memory with records.
+/// With shorter mean intervals, the records of requests would fill the memory.
 const MIN_MEAN: Duration = Duration { picoseconds: 1_000 };
 /// Largest number of pairs of hosts of a group. A pair has at least two links each way.
 const MAX_PAIRS: usize = MAX_CROSSINGS / 4;
@@ -43,12 +43,9 @@ const SECOND: f64 = 1e12;
 /// An ordered pair of hosts: the one that sends, and the one that receives.
 type Ends = (NodeIndex, NodeIndex);
 
-/// A table of requests.
 #[derive(Clone, Copy)]
 pub(crate) enum Table<'a> {
-    /// A table `requests`.
     Requests(&'a RequestOptions),
-    /// A table `incast`.
     Incast(&'a IncastOptions),
 }
 
@@ -59,7 +56,6 @@ impl<'a> Table<'a> {
         requests.chain(scenario.incast.iter().map(|(name, own)| ("incast", name.as_str(), Table::Incast(own))))
     }
 
-    /// Returns the TCP of the table, if it has one.
     pub(crate) fn tcp(self) -> Option<&'a TcpConfig> {
         match self {
             Table::Requests(RequestOptions { tcp, .. }) | Table::Incast(IncastOptions { tcp, .. }) => tcp.as_ref(),
@@ -134,7 +130,6 @@ pub(crate) fn resolve(
     Ok((requests, faults))
 }
 
-/// The hosts of a layout.
 struct Hosts<'a> {
     layout: &'a Layout,
     all: Vec<NodeIndex>,
@@ -146,8 +141,8 @@ impl<'a> Hosts<'a> {
         Self { layout, all: nodes.filter(|(_, node)| node.kind == NodeKind::Host).map(|(number, _)| number).collect() }
     }
 
-    /// Returns the pairs of hosts of a table, for incasts by receiver. Reports patterns without a host, and tables
-    /// without a pair or with too many.
+    /// Returns the pairs of hosts of a table, by receiver if the table is an incast. Reports patterns that match no
+    /// host, and tables without pairs or with too many.
     fn ends(&self, table: Table<'_>, scope: &mut Scope<'_>) -> Result<Vec<Vec<Ends>>, Interrupted> {
         let before = scope.found().count();
         let (senders, receivers) = match table {
@@ -278,7 +273,7 @@ fn connect(
 }
 
 /// Returns the arrivals of a table `requests`, unless it has a fault. `senders` is the sum of the rates of the links on
-/// which the requests leave their hosts, `None` if their hosts have faults.
+/// which the requests leave their hosts, or `None` if the hosts have faults.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked against the longest run")]
 fn requests_of(
     own: &RequestOptions,

@@ -122,7 +122,7 @@ mod tests {
             let sizes = resolved(&SizeOptions::Named(name.to_string())).0.expect("it is shipped");
             sizes.mean_of(|bytes| bytes)
         };
-        // Sums of the middles of intervals, each with its share.
+        // The expected means are sums over the middles of intervals, each times its share.
         let web = 0.15 * 5000.5 + 0.05 * 15e3 + 0.1 * 25e3 + 0.1 * 40e3 + 0.13 * 65e3 + 0.07 * 140e3 + 0.1 * 600e3;
         let web = web + 0.1 * 1.5e6 + 0.1 * 3.5e6 + 0.07 * 7.5e6 + 0.03 * 20e6;
         assert!((mean("web_search") / web - 1.0).abs() < 1e-9, "{}", mean("web_search"));

@@ -100,7 +100,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
     let (middle, tail) = rest.rsplit_once('*').unwrap_or(("", rest));
     let Some(inner) = name.strip_prefix(head).and_then(|name| name.strip_suffix(tail)) else { return false };
-    // Match each piece at its first position after the previous piece, since a later position leaves less for the
+    // Match each piece at its first position after the previous piece. A later position would leave less for the
     // following pieces.
     middle.split('*').try_fold(inner, |inner, piece| Some(inner.split_once(piece)?.1)).is_some()
 }

@@ -60,12 +60,10 @@ fn read(text: &str) -> Reading {
     read_toml(text, "test.toml")
 }
 
-/// Returns the names of a VC's links.
 fn links(network: &Network, vc: VcIndex) -> Vec<&str> {
     network.vcs[vc].path.iter().map(|&link| network.links[link].name.as_str()).collect()
 }
 
-/// Returns the link with this name.
 fn link<'a>(network: &'a Network, name: &str) -> &'a Link {
     network.links.iter().find(|link| link.name == name).unwrap()
 }
@@ -133,7 +131,7 @@ fn every_policy_is_named_where_there_is_none() {
 
 #[test]
 fn a_network_that_is_too_large_is_refused() {
-    // In the first round the network is refused before layout, in the second only once it is built.
+    // In the first round, the network is refused before layout; in the second, only once it is built.
     for is_built in [false, true] {
         let fits = |candidate: Candidate<'_>| match candidate {
             Candidate::Planned(size) if !is_built => Err(format!("{} nodes are too many", size.nodes)),
@@ -267,7 +265,7 @@ fn shares_follow_from_the_slowest_lines_upward() {
     );
     assert!(near(&fair(&text), &[third, 10.0 * PAYLOAD, third, third, 20.0 * PAYLOAD]), "{:?}", fair(&text));
     // tcp3 sends 30 Mb/s half of the time, with 960 bytes of payload in 21 cells of 53 bytes. This leaves 140.52 to the
-    // others. tcp4 has more payload in its share, as its frames have 192 cells; tcp5 is paced at 5 Mb/s.
+    // others. tcp4 has more payload in its share, because its frames have 192 cells. tcp5 is paced at 5 Mb/s.
     let own = "\n[flow.tcp3.traffic.on_off]\nrate = \"30Mbps\"\non = \"1ms\"\noff = \"1ms\"\npacket = \"960B\"\n\
                [flow.tcp4.tcp.reno]\nmss = \"9140B\"\n[flow.tcp5.tcp.reno]\npacing_rate = \"5Mbps\"\n";
     let share = (155.52 - 15.0 - 5.0) / 3.0;
@@ -484,7 +482,7 @@ proptest! {
 
 #[test]
 fn a_megabyte_in_any_place_gives_a_line_a_person_can_read() {
-    // The value of a quantity, a name and an unknown key used to be quoted in full.
+    // Regression: the value of a quantity, a name and an unknown key were quoted in full.
     let long = "9".repeat(1_000_000);
     for (from, to) in [
         ("\"10s\"", format!("\"{long}s\"")),

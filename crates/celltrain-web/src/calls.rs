@@ -23,7 +23,6 @@ use crate::answer::{Answer, Columns};
 use crate::reading::{Deadline, Limits, Refusal, accepted, read};
 use crate::{buffer, edit, events, network};
 
-/// A request.
 #[derive(Deserialize)]
 #[serde(tag = "call", rename_all = "snake_case", deny_unknown_fields)]
 enum Request {
@@ -68,7 +67,6 @@ enum Request {
     },
 }
 
-/// Series to record.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeriesAsked {
@@ -85,7 +83,6 @@ enum Ports {
     Word(String),
 }
 
-/// Events to keep.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EventsAsked {

@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use crate::answer::Columns;
 
-/// Event tables under construction.
 pub(crate) struct Tables<'a> {
     grown: BTreeMap<Kind, Vec<Growing>>,
     rows: BTreeMap<Kind, usize>,
@@ -88,7 +87,6 @@ impl Growing {
         }
     }
 
-    /// Appends the first `most` values of a block.
     fn append(&mut self, values: Values, most: usize) {
         match (self, values) {
             (Self::Numbers(into), Values::Numbers(values)) => into.extend_from_slice(&values[..most]),

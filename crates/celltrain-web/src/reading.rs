@@ -12,7 +12,6 @@ use celltrain_scenario::Fault;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Limits of a request.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Limits {
     /// Seconds of real time.

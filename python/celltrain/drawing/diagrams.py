@@ -272,7 +272,7 @@ def _acks(ax: Axes, table: pa.Table, events: Any, x: Any, by: float, high: float
         marks(ax, x[duplicate], highest[duplicate] / by, "|", SOFT, "duplicate ACK", zorder=2)
     cwnd = numbers(table, "cwnd") * np.nanmax(numbers(table, "length"))
     of_sender = (acked | (events == "retransmitted")) & (highest >= 0) & ~np.isnan(cwnd)
-    # Cap a limit far above the sent data: it is outside the plot anyway.
+    # A limit far above the sent data would be outside the plot, so it is cut off.
     allowed = np.minimum((highest + cwnd)[of_sender] / by, 2 * high + 1)
     style |= {"color": GREY, "linewidth": 0.9, "linestyle": (0, (4, 1.5)), "zorder": 1}
     ax.plot(x[of_sender], allowed, label="ACK + cwnd", **style)
@@ -328,7 +328,7 @@ def _waiting(table: pa.Table) -> tuple[list[str], Any, Any]:
         own = of == vc
         known = keys[own & entered & ~is_rm]
         count = np.cumsum((own & entered).astype(int) - (own & left).astype(int))
-        # Cells that were waiting before the first event have no arrival, and leave first.
+        # Cells that were already waiting at the first event have no recorded arrival, and leave first.
         unseen = int((own & left & ~is_rm & ~np.isin(keys, known)).sum())
         waiting[vcs.index(port_vcs[int(own.argmax())])] += count + max(unseen, -int(count.min(initial=0)))
     return vcs, times, waiting
@@ -495,7 +495,7 @@ def _draw_cells(ax: Axes, ports: dict[str, list[_Visit]], end: tuple[float, str]
         left = [visit.departed for visit in visits if visit.departed is not None]
         arrivals = [visit.arrived for visit in following or []]
         if following is None and end is not None and left:
-            # The host only records the arrival of the last cell, but all cells take the same time.
+            # The host records only the arrival of the last cell, but all cells take equally long to reach it.
             arrivals = [time + end[0] - left[-1] for time in left]
         for first, last in zip(left, arrivals, strict=False):
             if last is not None:

@@ -272,7 +272,7 @@ class Drawing:
                 # Compute the layout only once for all formats.
                 self.figure.draw_without_rendering()
                 self.figure.set_layout_engine("none")
-            # Each figure has its own salt: a page contains several figures, whose identifiers must differ.
+            # A page contains several figures, whose identifiers must differ, so each figure has its own salt.
             return rendered(self.figure, kind, dpi=DOTS[kind], salt=f"celltrain {self.name} {self.look.width}")
 
 

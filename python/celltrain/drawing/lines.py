@@ -152,7 +152,7 @@ def lines(
             style: dict[str, Any] = {"marker": marker, "capsize": 2, "markersize": 4, "zorder": 3}
             style |= {"linewidth": 0 if across.words else 1.2, "elinewidth": 1.1}
             if look.style is not None:
-                # A style may only have greys, which are hard to distinguish on a photocopy.
+                # A style may consist of greys, which are hard to distinguish on a photocopy.
                 style["linestyle"] = DASHES[row % len(DASHES)]
             ends = bars(group.mean, group.half, panel.limits)
             axes.errorbar(at, group.mean, yerr=ends, color=colour, label=names[row], **style)

@@ -257,7 +257,7 @@ def fronts(
             ticks = spread(len(colouring.names), MOST_TICKS)
             bar.set_ticks(ticks, labels=[legible(colouring.names[tick], LONGEST_VALUE) for tick in ticks])
     canvas.legend_below(figure, grid, look, "" if colouring is None else colouring.scale.label)
-    # Labels need the final layout.
+    # Labels can only be placed in the final layout.
     figure.draw_without_rendering()
     every = np.stack([x.mean, y.mean], axis=1)
     for axes, panel in zip(grid, panels, strict=True):

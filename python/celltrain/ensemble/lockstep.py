@@ -111,7 +111,7 @@ def lock_step_warning(scenario: Mapping[str, Any], runs: Mapping[int, tuple[floa
     >>> found.starved, found.seeds
     (1, 2)
     """
-    # Cheap check first: a network is built only if timers expired.
+    # Building the network takes time, so first check whether any timer expired.
     if not runs or not any(timeouts for _, timeouts in runs.values()):
         return None
     step = in_step(scenario)
@@ -188,7 +188,7 @@ def _starts(scenario: Mapping[str, Any], names: list[str]) -> dict[str, float]:
     [topology] = scenario["topology"].values()
     flows = topology.get("flows", ())
     starts |= {flow["name"]: seconds(flow["start"]) for flow in flows if isinstance(flow, Mapping)}
-    # Ranges first, so that a flow's own table overrides them.
+    # Ranges come first, so that a flow's own table overrides them.
     for name, own in sorted(scenario["flow"].items(), key=lambda entry: entry[0] in starts):
         if own["start"] is not None:
             starts |= dict.fromkeys(named(name, names), seconds(own["start"]))

@@ -38,12 +38,12 @@ NETWORKS = {"topology": "network", "tcp": "TCP"}
 #: A measure that is 0 if a run carried nothing, and the measures of a sweep that show it, in order of preference.
 DELIVERED = "flows.sum(*).delivered_bytes"
 _CARRIED = (DELIVERED, "goodput_mbps", "efficiency")
-#: There is a warning if a policy carries less than this fraction of the best policy's traffic in the same network.
+#: A policy that carries less than this fraction of the best policy's traffic in the same network causes a warning.
 LITTLE = 0.1
 #: Seeds hardly change a case if there are at least three, and no standard deviation exceeds this fraction of its mean.
 LEAST_SEEDS, NARROW = 3, 0.003
-#: Only the first of these that is measured is tested, as counts (of cells, for example) vary with the order of ties. If
-#: none is measured, all measures are tested.
+#: Only the first of these measures that the plan has is tested, because counts, such as those of cells, vary with the
+#: order of ties. If the plan has none of them, all its measures are tested.
 DECISIVE = ("efficiency", "fairness", "fairness_max_min", "goodput_mbps")
 #: Maximum runs of a store to check for indistinct seeds and lock-step, and maximum points to check for lock-step.
 MOST_RUNS, MOST_JUDGED = 1_000_000, 1000
@@ -97,7 +97,7 @@ def tried(plan: Plan) -> list[str]:
     found, prints, begun = [], dict[str, str | None](), time.monotonic()
     for group, stride in _strides(plan):
         outcomes = []
-        # Hold the other axes at both corners and in the middle.
+        # Hold the other axes at their first, middle and last values.
         corners = (0, len(plan.points) // 2, len(plan.points) - 1)
         for base in dict.fromkeys(at - at // stride % len(group) * stride for at in corners):
             first, last = (_canonical(plan.points[base + level * stride].scenario) for level in (0, len(group) - 1))
@@ -125,7 +125,7 @@ def thresholds_of(plan: Plan, *, of_plan: bool = True) -> list[str]:
     if not any(axis.path.startswith("port.") for axis in plan.axes):
         return []
     scenarios = [plan.points[index].scenario for index in _spread(len(plan.points), CHECKED_POINTS)]
-    # A single new buffer size at all points is also a change, from the base scenario.
+    # Even if all points have the same buffer size, it may differ from the base scenario's.
     is_set = any(len(axis) == 1 and axis.path.endswith(".buffer") for axis in plan.axes)
     return list(thresholds([plan.base, *scenarios] if is_set else scenarios, of_plan=of_plan))
 
@@ -303,7 +303,7 @@ def _indistinct(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterat
     able = np.flatnonzero(
         (seeds >= LEAST_SEEDS) & ~dead & ((distinct == 1) | narrow([one.name for one in runs.measures], mean, sd))
     )
-    # Reading a scenario takes as long as a short run, so only some points are read if there are many.
+    # Reading a scenario takes as long as a short run. If there are many points, only some are read.
     chosen = able[list(_spread(len(able), MOST_READ))]
     points = runs.points[chosen].tolist()
     found = [

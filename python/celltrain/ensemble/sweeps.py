@@ -127,7 +127,7 @@ class Progress:
         done: Runs whose rows are stored, including earlier ones.
         total: Total number of runs. If seeds are added until intervals are narrow, the number requested so far.
         failed: Failed runs among `done`.
-        repeated: Runs identical to a run of an earlier point. They are not run again and count as done.
+        repeated: Runs that are identical to a run of an earlier point. They count as done and are not run again.
         elapsed_seconds: Time since the sweep was started or resumed.
         rate: Runs per second since then; 0 before the first run is done.
         wide: Points that have reached the maximum number of seeds with an interval still wider than requested.

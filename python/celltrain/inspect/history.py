@@ -199,7 +199,7 @@ class History:
         return Rows("timers", self.timers, places)
 
 
-#: Events with which a frame is lost, at a port or else at its host.
+#: Events that mean the loss of a frame, at a port or at its host.
 _ENDS = ("refused", "cut", "joined", "dropped", "failed")
 
 
@@ -222,7 +222,7 @@ class Fates:
         self.port = texts(frames, "port")
         self.time = numbers(frames, "time_s")
         frame = numbers(frames, "frame")
-        #: Index of the event with which a frame was lost, by VC and frame number.
+        #: Index of the event at which a frame was lost, by VC and frame number.
         self.by_frame: dict[tuple[str, int], int] = {}
         for place in np.flatnonzero(np.isin(self.event, _ENDS)):
             self.by_frame.setdefault((self.vc[place], int(frame[place])), int(place))

@@ -58,7 +58,7 @@ class Limits:
     alpha: Fraction | None
     """None with a static threshold."""
     share: int
-    """Cells of the pool that the group or queue gets."""
+    """Cells of the pool that the group or queue can get."""
     counts_arriving_cell: bool
     pause: int | None = None
     """Last cell before the sender is paused; None without headroom."""

@@ -80,7 +80,7 @@ class Ports(Table):
 
 
 class Headroom(Table):
-    """A row of `pg_profile_lookup.ini`: the settings of lossless groups at a speed and length of cable."""
+    """A row of `pg_profile_lookup.ini`: the settings of lossless groups for a port speed and a cable length."""
 
     size: Count
     xoff: Count
@@ -99,7 +99,7 @@ class Switch(Table):
     profile: dict[str, Profile]
     port: tuple[Ports, ...]
     headroom: dict[str, Headroom] = Field(default_factory=dict)
-    """Settings of lossless groups by speed and length of cable, such as `800000_5m`."""
+    """Settings of lossless groups by port speed and cable length, such as `800000_5m`."""
 
     @property
     def port_count(self) -> int:

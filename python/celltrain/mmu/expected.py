@@ -42,7 +42,7 @@ class Entry:
     calculated: int | None
     """None if the configuration has no such group, queue or headroom."""
     margin: int = 0
-    """Difference that the test of the switch allows."""
+    """Difference that the test allows."""
 
     @property
     def follows(self) -> bool:
@@ -233,7 +233,7 @@ class Calculator:
         of_group = [row for row in here if priority in (numbers(row.group or "", MOST_GROUP) or ())]
         if of_group or profile is None:
             return of_group[0].limits if of_group and _agree(of_group) else None
-        # Profiles that no port has now.
+        # Profiles that no port uses at present.
         switch = self.division.switch
         for name in (f"pg_lossless_{profile}_profile", profile):
             if name in switch.profile and switch.profile[name].xoff:

@@ -23,7 +23,7 @@ from celltrain.running.results import run
 SOURCE = "42.4Gbps"
 #: Rate of the output port: its first cell takes a second, longer than any run, and the others wait in the memory.
 SINK = "424bps"
-#: Cells that a source sends beyond the last one that its group takes.
+#: Number of cells that a source sends after its group is full.
 BEYOND = 100
 #: Priority of the groups.
 PRIORITY = 3
@@ -109,7 +109,7 @@ def simulate(found: Thresholds, *, progress: Callable[[float], object] | None = 
 
 
 def is_filled(row: Row) -> bool:
-    """Returns whether a row is of a lossless group, or of a queue that loses cells at its threshold."""
+    """Returns whether a row describes a lossless group, or a queue that loses cells at its threshold."""
     return row.limits.pause is not None or (row.queue is not None and row.limits.is_limited)
 
 
@@ -150,7 +150,7 @@ def scenario(limits: Limits, *, groups: int = 1) -> dict[str, Any]:
     """Returns the tables of a scenario in which sources fill groups, or queues, one after the other.
 
     The source of each group starts when the group before has taken all the cells that it can. Pauses are counted, but
-    stop no source.
+    they do not stop the sources.
 
     Args:
         limits: The thresholds that the arithmetic gives.

@@ -218,7 +218,7 @@ def _name(read: Tables) -> str:
 
 
 def _entry(read: Tables, table: str, name: str, entry: Any) -> dict[str, Any]:
-    """Returns an entry of a table with numbers for their texts."""
+    """Returns an entry of a table with its texts of numbers as numbers."""
     if not isinstance(entry, dict):
         read.fault("is not an object", entry, table, name)
         return {}
@@ -297,7 +297,7 @@ def _add_ports(read: Tables, table: dict[str, Any], cable: str | None) -> None:
 
 
 def _port(read: Tables, name: str, entry: Any, cable: str | None) -> dict[str, Any]:
-    """Returns speed, cable and priorities with pause of a port."""
+    """Returns a port's speed, cable and pausing priorities."""
     one: dict[str, Any] = {} if cable is None else {"cable": cable}
     speed = entry.get("speed") if isinstance(entry, dict) else None
     if speed is not None and re.fullmatch(r"\d{1,9}", str(speed)):
@@ -320,7 +320,7 @@ def _port(read: Tables, name: str, entry: Any, cable: str | None) -> dict[str, A
 
 
 def _add_lossless(read: Tables, table: dict[str, Any], port: str, one: dict[str, Any], *, is_port: bool) -> None:
-    """Adds the lossless groups that SONiC makes from speed and cable to a port without any."""
+    """Adds the lossless groups that SONiC derives from speed and cable, if a port has none."""
     pause = one.get("pause", list(LOSSLESS) if is_port else [])
     taken = {number for key in one["groups"] for number in numbers(key, MOST_GROUP) or ()}
     found = f"{one.get('speed')}_{one.get('cable')}"
@@ -343,7 +343,7 @@ def _add_lossless(read: Tables, table: dict[str, Any], port: str, one: dict[str,
 
 
 def _without_headroom(read: Tables) -> Iterator[str]:
-    """Yields a warning for each speed and cable that should have lossless groups but has no row of headroom."""
+    """Yields a warning for each speed and cable length that needs lossless groups but has no row of headroom."""
     for found, names in read.lacking.items():
         others = f" and {len(names) - 1} more" if len(names) > 1 else ""
         yield f"{LOOKUP} has no row for {found}: no lossless groups for {names[0]}{others}; add one if they need them"

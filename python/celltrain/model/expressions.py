@@ -302,7 +302,7 @@ def _at(path: list[str], answer: Mapping[str, Any], series: Series | None) -> fl
         raise MeasureError(f"{'.'.join(path)!r} is not in the result of a run: {error}{hint}") from None
 
 
-#: Number of requests that a statistic needs.
+#: Number of requests that each statistic needs.
 NEEDED = {"median": 2, "p95": 20, "p99": 100, "p999": 1000}
 
 

@@ -53,7 +53,7 @@ def read_bytes(path: Path, *, what: str = "file", most: int = MAX_BYTES) -> byte
     try:
         with opened(path, what=what) as file:
             size = os.fstat(file.fileno()).st_size
-            # Some files, as in /proc, are longer than their reported size.
+            # Some files, such as those in /proc, are longer than their reported size.
             content = file.read(most + 1) if size <= most else b""
     except OSError as error:
         raise UnreadableError(f"cannot be read ({error.strerror})") from None

@@ -292,7 +292,7 @@ def _node_link(nx: Any, data: Any, file: str) -> Any:
         raise InputError.of_file(file, problem)
     nodes, edges = lists
     _check_ids(nodes, edges, file)
-    # In a multigraph, repeated edges are kept; their keys do not matter.
+    # A multigraph keeps repeated edges. The keys that distinguish them do not matter.
     edges = [{name: value for name, value in edge.items() if name != "key"} for edge in edges]
     return nx.node_link_graph({**data, "multigraph": True, "edges": edges}, edges="edges")
 

@@ -19,7 +19,7 @@ from celltrain.model.arguments import checked
 from celltrain.model.shipped import read_text
 from celltrain.text import described, nearest, shown
 
-#: Form of the table in a policy file, for messages.
+#: How to write the table in a policy file, for messages.
 FORM = 'a table policy, such as policy.formula = { admit = "X <= 0.9 * K" }'
 #: Name, in messages, of a policy that is not from a file.
 _NO_FILE = "policy"

@@ -275,7 +275,7 @@ def load(
 
 @checked(ScenarioError)
 def check(scenario: Scenario | str | os.PathLike[str], *, cancel: Cancel | None = None) -> list[Fault]:
-    """Lists everything that is wrong with a scenario; the list is empty if it can be run.
+    """Lists everything that is wrong with a scenario. The list is empty if the scenario can be run.
 
     Args:
         scenario: A scenario, the path of a TOML file, or the name of a shipped one, such as `"lan-epd"`.

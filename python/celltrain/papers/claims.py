@@ -190,7 +190,7 @@ def _bound(entry: Entry, points: Sequence[Point]) -> Verdict:
 
 def _trend(entry: Entry, points: Sequence[Point]) -> Verdict:
     groups, sign = _groups(entry, points), _sign(entry)
-    # If a group has no variation, its correlation is undefined and counts as zero.
+    # The correlation of a group without variation is undefined and counts as zero.
     signed = [
         sign * (rank_correlation([_ordinal(p.keys[entry["key"]]) for p in group], [p.value for p in group]) or 0.0)
         for group in groups

@@ -92,7 +92,7 @@ class Cluster:
                         return
                     time.sleep(POLL)
         except (KeyboardInterrupt, Ended):
-            # Rows already finished on the cluster are stored, too.
+            # Rows that the cluster has already finished are stored, too.
             with suppress(Exception):
                 self._collect(take, LAST_FETCH)
             raise
@@ -114,7 +114,7 @@ class Cluster:
         if now - self._counted < COUNT:
             return True
         self._counted = now
-        # If the connection is breaking, the status will show it.
+        # If the connection is breaking, its status will say so at the next check.
         with suppress(Exception):
             _, self._threads = self.size()
         if self._threads:
@@ -155,7 +155,7 @@ class Cluster:
                 if status in ("finished", "error"):
                     answer = future.result(timeout=fetch) if status == "finished" else future.exception(timeout=fetch)
             except (Exception, CancelledError, asyncio.CancelledError):
-                # The result was lost during the fetch; the next check will show its state.
+                # The result was lost while it was fetched. The next check will find out.
                 continue
             # The chunk stays in flight until its rows are passed on, because Ctrl-C may interrupt in between.
             parcel = self._in_flight[future]

@@ -56,7 +56,8 @@ def worker_of(jobs: int | None, client: Client | None, worker: Worker | None) ->
 class Local:
     """Runs chunks on the cores of this machine, and prepares the next chunk in the meantime."""
 
-    #: Small enough to be prepared quickly, and large enough that threads rarely wait for the last run.
+    #: Number of runs in a chunk. Small chunks are prepared quickly; in large ones, threads rarely wait for the last
+    #: run.
     chunk_runs = 1024
 
     def __init__(self, threads: int | None = None) -> None:

@@ -467,7 +467,7 @@ def balance(answer: Mapping[str, Any]) -> str:
         for name in ("offered", "delivered", "lost", "discarded", "in_flight")
     )
     if answer["measured_to_s"] < answer["duration_s"]:
-        # If measurement ends early, the numbers of cells in flight are unknown.
+        # If measurement ends before the run, the number of cells in flight at its end is unknown.
         return ", ".join([offered, *parts])
     # Every run asserts that no cell is unaccounted for, so the rest were in flight when measurement began.
     before = sum(cells[name] for name in ("delivered", "lost", "discarded", "in_flight")) - cells["offered"]

@@ -8,7 +8,7 @@ MSER-5 determines the end of a run's warm-up; batch means give the interval of t
 White, An effective truncation heuristic for bias reduction in simulation output, Simulation 69, 1997, and K. P. White,
 M. J. Cobb and S. C. Spratt, A comparison of five steady-state truncation heuristics for simulation, Winter Simulation
 Conference 2000, whose n, m = 5 and d are kept; A. M. Law, Simulation Modeling and Analysis, chapter 9, for batch means.
-Departures: none known.
+Differences from the source: none known.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 //!
 //! Source: ITU-T I.363.5 (08/96), the CPCS-PDU of AAL type 5; RFC 2684 §4 and RFC 1483 §3 show the same format.
 //!
-//! Departures: there is no corrupted-data delivery option (a damaged frame is reported, never delivered), no streaming
-//! mode, and no reassembly timer (time belongs to the engine). The payload limit is always 65535 bytes, although a real
-//! connection may negotiate less. The abort frame of length 0 is parsed but never sent.
+//! Differences from the source: there is no corrupted-data delivery option (a damaged frame is reported, never
+//! delivered), no streaming mode, and no reassembly timer (time belongs to the engine). The payload limit is always
+//! 65535 bytes, although a real connection may negotiate less. The abort frame of length 0 is parsed but never sent.
 
 use crc::{CRC_32_BZIP2, Crc};
 
@@ -46,8 +46,8 @@ pub fn encode(payload: &[u8], uu: u8) -> Vec<u8> {
 /// standard leaves its coding open, but the CRC covers them.
 ///
 /// # Errors
-/// If the size, CRC, abort, length or CPI is wrong, checked in that order, so that a damaged frame is reported as
-/// damaged whatever its trailer contains.
+/// If the size, CRC, abort, length or CPI is wrong, checked in that order, so that a damaged frame is always reported
+/// as damaged, no matter what its trailer contains.
 pub fn parse(pdu: &[u8]) -> Result<Pdu, ParseError> {
     let not_whole =
         || ParseError(format!("an AAL5 frame is one or more cells of {PAYLOAD_BYTES} bytes, not {} bytes", pdu.len()));
@@ -204,7 +204,7 @@ mod tests {
         #[test]
         fn any_trailer_behind_a_right_crc_never_panics(
             cells in 1_usize..5,
-            // Half of the time the bytes are small, because random bytes rarely have a CPI of 0 and a length that fits.
+            // Half of the trailers have small bytes, because random ones rarely have a CPI of 0 and a length that fits.
             trailer in prop_oneof![
                 any::<[u8; 4]>(),
                 (any::<u8>(), 0_u8..240).prop_map(|(uu, length)| [uu, 0, 0, length]),

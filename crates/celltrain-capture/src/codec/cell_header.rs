@@ -3,9 +3,9 @@
 //! Source: ITU-T I.361 (the UNI cell header and the payload type codes), ITU-T I.432.1 §4.3
 //! (header error control).
 //!
-//! Departures: the error control only detects errors. The single-bit correction mode of I.432.1 is omitted, so a cell
-//! with one flipped header bit is rejected, although a receiver in correction mode would repair it. The VPI is always
-//! the 8 bits of the UNI, never the 12 bits of the network-network interface (NNI).
+//! Differences from the source: the error control only detects errors. The single-bit correction mode of I.432.1 is
+//! omitted, so a cell with one flipped header bit is rejected, although a receiver in correction mode would repair it.
+//! The VPI is always the 8 bits of the UNI, never the 12 bits of the network-network interface (NNI).
 
 use crc::{CRC_8_I_432_1, Crc};
 
@@ -43,7 +43,7 @@ impl CellHeader {
     }
 
     /// Returns whether the cell ends an AAL5 frame: user data with the AUU bit set, payload type `0b0x1` (ITU-T I.361,
-    /// I.363.5). A management cell never ends a frame, whatever its low bit.
+    /// I.363.5). A management cell never ends a frame, even if its low bit is set.
     pub const fn last_cell(self) -> bool {
         self.pti & (PTI_NOT_USER | PTI_AUU) == PTI_AUU
     }

@@ -2,8 +2,8 @@
 //!
 //! Source: RFC 2684 §5.1 and RFC 1483 §4.1 (LLC encapsulation for routed protocols).
 //!
-//! Departures: routed IPv4 only. Other protocols, ISO protocols without SNAP and bridged frames are recognised far
-//! enough for a specific error; VC multiplexing (no header at all) is not modelled.
+//! Differences from the source: routed IPv4 only. Other protocols, ISO protocols without SNAP and bridged frames are
+//! recognised far enough for a specific error; VC multiplexing (no header at all) is not modelled.
 
 use super::ParseError;
 

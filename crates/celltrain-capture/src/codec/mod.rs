@@ -1,6 +1,6 @@
 //! Byte-exact codecs for ATM: cells, AAL5 frames, LLC/SNAP headers and RM cells, as sent on the wire.
 //!
-//! The engine moves small cell records and never uses these codecs. They serve captures and teaching, and tests use
+//! The engine moves small cell records and never uses these codecs. They are for captures and teaching. Tests also use
 //! them to check that the sizes the engine assumes match real cells.
 //!
 //! From the inside out, the modules are [`llc_snap`], [`aal5`] and [`cell_header`]. [`rm_cell`] is for RM cells, which
@@ -30,12 +30,12 @@
 //! assert!(SlicedPacket::from_ip(received).expect("it is whole").transport.is_some());
 //! ```
 //!
-//! Building panics with a message if the format cannot express the input (a field too wide, a payload too long), which
-//! is the caller's mistake. Parsing never panics, because bytes from a wire are untrusted.
+//! If the format cannot express the input (a field is too wide or a payload too long), encoding panics with a message,
+//! because this is the caller's mistake. Parsing never panics, because bytes from a wire are untrusted.
 //!
 //! Source: RFC 2225 and RFC 2684 §5.1 (IPv4 over AAL5 with LLC/SNAP); each module lists its own sources.
 //!
-//! Departures: each module lists its own.
+//! Differences from the source: each module lists its own.
 
 use std::error::Error;
 use std::fmt;

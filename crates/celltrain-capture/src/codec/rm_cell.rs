@@ -3,8 +3,8 @@
 //! Source: ATM Forum TM 4.0, the RM cell's format and its rates (`docs/mechanisms.md` 4.4); ITU-T I.371; ITU-T I.610
 //! (CRC-10, and the filler 6A for unused octets).
 //!
-//! Departures: only RM cells of VCs are supported. The payload type marks them, never VCI 6, which marks the RM cells
-//! of a VP. Reserved fields are written as the standard requires and ignored when parsing.
+//! Differences from the source: only RM cells of VCs are supported. The payload type marks them, never VCI 6, which
+//! marks the RM cells of a VP. Reserved fields are written as the standard requires and ignored when parsing.
 
 use super::cell_header::{CELL_BYTES, HEADER_BYTES, PAYLOAD_BYTES};
 use super::{CellHeader, ParseError};
@@ -29,7 +29,7 @@ pub struct RmCell {
     pub ci: bool,
     /// NI: no increase.
     pub ni: bool,
-    /// RA: request or acknowledge; ITU-T I.371 uses it, TM 4.0 does not.
+    /// RA: request or acknowledge. ITU-T I.371 uses it, but TM 4.0 does not.
     pub ra: bool,
     /// ER: explicit rate.
     pub er: Rate,
@@ -37,9 +37,9 @@ pub struct RmCell {
     pub ccr: Rate,
     /// MCR: minimum cell rate.
     pub mcr: Rate,
-    /// QL: queue length in cells; ITU-T I.371 uses it, TM 4.0 does not.
+    /// QL: queue length in cells. ITU-T I.371 uses it, but TM 4.0 does not.
     pub ql: u32,
-    /// SN: sequence number; ITU-T I.371 uses it, TM 4.0 does not.
+    /// SN: sequence number. ITU-T I.371 uses it, but TM 4.0 does not.
     pub sn: u32,
 }
 

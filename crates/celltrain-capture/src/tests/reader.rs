@@ -1,7 +1,6 @@
 //! A reader of captures that shares no code with the writer. It follows the pcapng draft and computes checksums bit by
 //! bit.
 
-/// A packet in a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Packet {
     pub(super) interface: u32,
@@ -16,7 +15,6 @@ pub(super) struct Packet {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Options(pub(super) Vec<(u16, Vec<u8>)>);
 
-/// The content of a capture file.
 #[derive(Debug, Default)]
 pub(super) struct File {
     pub(super) section: Options,

@@ -27,7 +27,7 @@ fn refusing() -> String {
     lossy("epd") + "threshold = 40\n"
 }
 
-/// Merging VCs: cells wait until their frame is whole.
+/// A scenario with merging VCs, whose cells wait until their frame is whole.
 const MERGING: &str = "duration = \"30ms\"\n[topology.vc_merge]\nvcs = 2\nsources_per_vc = 2\nlink_delay = \"5us\"\n\
                        [tcp.reno]\ntimer_granularity = \"1ms\"\n[port.bottleneck]\nbuffer = 60\n\
                        [port.bottleneck.policy.epd]\nthreshold = 40\n[port.\"local*->sw1\"]\nbuffer = 60\n\
@@ -42,7 +42,6 @@ fn choice(network: &Network, kind: &str, at: Option<&str>, ports: Option<&[&str]
     CaptureChoice::new(network.duration, (kind, at), [ports, None, None], None).expect("nothing is wrong")
 }
 
-/// Returns the capture of a run, and all its events.
 fn captured(network: &Network, choice: &CaptureChoice, engine: Engine) -> (File, Vec<Event>) {
     let mut bytes = Vec::new();
     let events = seen_by(network, choice, engine, &mut |block: &[u8]| {
@@ -207,7 +206,8 @@ fn packets_say_where_they_were_lost_and_stand_in_the_order_of_time() {
         })
         .collect();
     assert!(refused.len() > 10, "{refused:?}");
-    // Packets are listed in the order in which they were sent, losses in the order in which they happened at the port.
+    // Packets are listed in the order in which they were sent, and losses in the order in which they happened at the
+    // port.
     let sorted = |mut list: Vec<String>| {
         list.sort_unstable();
         list

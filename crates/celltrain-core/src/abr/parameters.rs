@@ -204,7 +204,6 @@ pub fn cells_per_second(rate: BitRate) -> f64 {
     rate.bits_per_second as f64 / CELL_BITS as f64
 }
 
-/// Returns whether a factor is a power of two from `least` to 1.
 fn is_power_of_two(factor: f64, least: f64) -> bool {
     (least..=1.0).contains(&factor) && factor.to_bits().trailing_zeros() >= 52
 }

@@ -1,4 +1,4 @@
-//! The source of one ABR VC: its ACR, and the start and kind of its next in-rate cell.
+//! The source of one ABR VC. It keeps ACR, and decides when the next in-rate cell starts and of which kind it is.
 //!
 //! Source: ATM Forum TM 4.0, the source's rules 1 to 13, as `docs/mechanisms.md` 4.2 gives them. Each rule is cited
 //! where it is implemented. The names ACR, CCR, ER, Nrm and so on are kept.
@@ -32,7 +32,7 @@ pub struct Counters {
     pub out_of_rate_sent: u64,
     /// Backward RM cells sent, in rate or not.
     pub backward_rm_sent: u64,
-    /// Backward RM cells that returned to this source, whatever node created them.
+    /// Backward RM cells that arrived at this source, no matter which node created them.
     pub backward_rm_received: u64,
     /// Backward RM cells that were overwritten by newer ones while waiting to be sent.
     pub overwritten: u64,
@@ -58,7 +58,7 @@ pub struct Source {
 
     /// ACR in cells per second.
     acr: f64,
-    /// The rule that last changed ACR; for observers only.
+    /// The rule that last changed ACR. Only observers read it.
     rule: Rule,
     /// Time between two in-rate cells at ACR.
     interval: Span,
@@ -67,9 +67,8 @@ pub struct Source {
     forward_at: Option<Time>,
     /// In-rate cells started since the last in-rate forward RM cell.
     cells: u32,
-    /// True if one of these cells was a backward RM cell.
+    /// True if a backward RM cell has started since the last in-rate forward RM cell.
     backward_sent: bool,
-    /// The backward RM cell waiting to be sent.
     waiting: Option<RmCell>,
     /// In-rate forward RM cells sent since the last backward RM cell with BN = 0 arrived.
     unanswered: u32,
@@ -88,7 +87,7 @@ struct Pace {
     next: Time,
 }
 
-/// The latest data cells, sent at equal intervals. They can still be taken back.
+/// The latest data cells, which were sent at equal intervals and can still be taken back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Train {
     first: Time,
@@ -231,8 +230,9 @@ impl Source {
         Some(content)
     }
 
-    /// Returns how many data cells, from `first` on and an [`interval`](Self::interval) apart, may follow each other
-    /// before rule 3 requires an RM cell. Assumes that data never runs out and nothing arrives meanwhile.
+    /// Returns how many data cells may be sent before rule 3 requires an RM cell. The first starts at `first`, and the
+    /// others follow an [`interval`](Self::interval) apart. Assumes that data never runs out and that nothing arrives
+    /// in the meantime.
     pub fn data_cells_until_rm(&self, first: Time) -> u32 {
         let Some(forward_at) = self.forward_at else { return 0 };
         if self.in_rate_rm_waits() && !self.backward_sent {
@@ -248,8 +248,8 @@ impl Source {
         u32::try_from(cells).expect("it is below Nrm")
     }
 
-    /// Starts `cells` data cells, from `first` on and an [`interval`](Self::interval) apart. Equivalent to calling
-    /// [`sent`](Self::sent) for each.
+    /// Starts `cells` data cells: the first at `first`, the others an [`interval`](Self::interval) apart. Equivalent to
+    /// calling [`sent`](Self::sent) for each.
     pub fn sent_data(&mut self, first: Time, cells: u32) {
         if cells == 0 {
             return;
@@ -406,8 +406,8 @@ impl Source {
         self.interval = self.interval_at(acr);
     }
 
-    /// Returns 1/rate, rounded up to a whole unit. Float errors are allowed for, so an interval that is a whole number
-    /// of units is not rounded up.
+    /// Returns 1/rate, rounded up to a whole unit. The rounding tolerates float errors, so that an interval of a whole
+    /// number of units stays as it is.
     fn interval_at(&self, rate: f64) -> Span {
         let units = self.units_per_second / rate * (1.0 - FLOAT_ERROR);
         if units < LONGEST as f64 {
@@ -421,7 +421,7 @@ impl Source {
 }
 
 impl Train {
-    /// Returns the pace after the train.
+    /// Returns the state of the stream after the train.
     fn pace(&self, interval: Span) -> Pace {
         match self.cells {
             0 => self.before,

@@ -2,12 +2,12 @@
 //! fallen considerably.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.1, whose symbols are kept; part of its pseudocode is lost and is
-//! reconstructed in `docs/mechanisms.md` 5.1. The state diagram of its Figure 4 prints "Queue < LT" on the way to phase
-//! 1; prose and pseudocode say that the queue must have at least LT packets (a shorter one causes no duplicate acks).
-//! Departures: the algorithm runs at every arrival, before the packet is admitted, and at every change of ACR, unless
-//! `evaluated_at` says otherwise. An evaluation that enters phase 1 ends there. QL is read again after a
-//! drop. "QL = MQS" is read as at least MQS, since packets differ in length. If the only packet is being transmitted,
-//! it cannot be dropped and nothing changes.
+//! reconstructed in `docs/mechanisms.md` 5.1. The state diagram in its Figure 4 prints "Queue < LT" on the transition
+//! to phase 1. Its text and pseudocode say instead that the queue must have at least LT packets, because a shorter one
+//! causes no duplicate acknowledgements. Differences from the source: the algorithm runs at every arrival, before the
+//! packet is admitted, and at every change of ACR, unless `evaluated_at` says otherwise. An evaluation that
+//! enters phase 1 ends there. After a drop, the new QL is used. "QL = MQS" is read as at least MQS, since
+//! packets differ in length. If the only packet is being transmitted, it cannot be dropped and nothing changes.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -84,7 +84,7 @@ pub enum Phase {
     One,
 }
 
-/// Methods of [`Discard`] that forward to the state of one VC in the field `$vcs`.
+/// Implements the methods of [`Discard`] that only read or change the state of one VC in the field `$vcs`.
 macro_rules! keep_state {
     ($vcs:ident) => {
         fn on_served(&mut self, vc: Label) {
@@ -147,7 +147,7 @@ impl Discard for AdaptiveDiscard {
 }
 
 impl AdaptiveDiscard {
-    /// Evaluates the algorithm. If `full_counts`, a queue at MQS loses a packet.
+    /// Evaluates the algorithm. A queue at MQS loses a packet only if `full_counts`.
     fn evaluate(&mut self, packets: &mut Packets, vc: Label, full_counts: bool) {
         let v = &mut self.vcs[vc];
         let is_full = full_counts && packets.ql(vc) >= v.mqs;
@@ -212,7 +212,6 @@ impl Thresholds {
     }
 }
 
-/// One VC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vc {
     pub(super) state: AdaState,
@@ -260,7 +259,6 @@ mod tests {
     use crate::edge_device::{DiscardConfig, Packet};
     use Phase::{One, Zero};
 
-    /// The only VC in these tests.
     const VC: Label = Label::new(0);
 
     /// State before an evaluation, with `LD_ACR` = 100: phase, ACR, QL and `P_CTR`.
@@ -321,8 +319,8 @@ mod tests {
 
     #[test]
     fn what_a_change_of_rate_costs_depends_on_when_the_algorithm_looks() {
-        // MQS = 15. Columns: packets; new ACR relative to the old one; packets left at once; packets lost after the
-        // next arrival (by the rate rule, for lack of room).
+        // MQS = 15. Columns: packets; new ACR relative to the old one; packets left immediately afterwards; packets
+        // lost after the next arrival (by the rate rule, and for lack of room).
         type Row = (u32, f64, usize, (u64, u64));
         let rows: [(EvaluatedAt, [Row; 3]); 3] = [
             (EvaluatedAt::ArrivalsAndRates, [(15, 0.9, 14, (0, 1)), (15, 0.4, 14, (1, 0)), (14, 0.4, 13, (1, 0))]),

@@ -1,5 +1,5 @@
-//! Tests that hold for every listed discard algorithm, and that compare the buffer with a naive oracle that tracks
-//! every cell.
+//! Tests that hold for every listed discard algorithm. Some compare the buffer with a naive oracle that tracks every
+//! cell.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -20,7 +20,6 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// Default ACR of packets.
     pub(super) const ACR: f64 = 1000.0;
 
     pub(super) fn new(discard: DiscardConfig, eb: Option<u32>, memory: Memory, longest: &[u32]) -> Self {
@@ -43,7 +42,6 @@ impl Bench {
         (0..packets).for_each(|_| self.offer(0, cells));
     }
 
-    /// Returns the waiting frames of a VC, in order.
     pub(super) fn frames(&self, vc: u32) -> Vec<u32> {
         self.buffer.packets.queued(Label::new(vc)).map(|packet| packet.frame.number()).collect()
     }
@@ -60,7 +58,6 @@ impl Bench {
             Operation::Rate { vc, acr } => self.buffer.on_rate(Label::new(vc), acr),
             Operation::Take { vc, cells, back } => {
                 let (mut taken, vc) = (Vec::new(), Label::new(vc));
-                // Take the cells in two steps if possible.
                 let first = cells / 2;
                 for part in [first, cells - first] {
                     let left = self.buffer.packets.front(vc).map_or(0, |(_, left)| left);
@@ -118,7 +115,8 @@ pub(super) fn operations(vcs: u32, longest: u32) -> impl Strategy<Value = Vec<Op
     prop::collection::vec(operation, 0..200)
 }
 
-/// The same buffer as the sources describe it, tracking every cell. Cells that are put back count as never taken.
+/// The oracle: the buffer as the sources describe it, with every cell tracked. Cells that are put back count as never
+/// taken.
 struct Oracle {
     eb: usize,
     discard: DiscardConfig,
@@ -154,7 +152,6 @@ impl OracleVc {
         self.waiting.len() + self.waiting.first().map_or(0, |cell| cell.number as usize)
     }
 
-    /// Returns the first packet with no cell sent yet.
     fn droppable(&self) -> Option<Packet> {
         self.waiting.iter().find(|cell| cell.number == 0).map(|cell| cell.packet)
     }
@@ -484,8 +481,8 @@ fn only_cells_taken_since_the_last_change_are_put_back() {
         change(&mut bench);
         bench.buffer.take(vc, 2);
         bench.buffer.untake(vc, 1);
-        // Of the last two cells taken, one was put back, so only one more can be put back. The others were taken before
-        // the change.
+        // One of the last two cells taken has been put back, so only one more can be. The others were taken before the
+        // change.
         let panic = catch_unwind(AssertUnwindSafe(|| bench.buffer.untake(vc, 2))).expect_err(what);
         assert_eq!(panic.downcast_ref(), Some(&"only cells that were taken ahead are put back"), "{what}");
     }

@@ -1,9 +1,9 @@
 //! Front drop: packets at the head of the queue are dropped to make room for an arriving packet.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4.2 (ABR-ER with FD), after Lakshman, Neidhardt and Ott 1996;
-//! `docs/mechanisms.md` 5, A-10. TCP detects the loss one queueing delay earlier. Departures: in a shared memory, which
-//! the source does not cover, the arriving packet's own VC loses packets first, then the VC with the most cells
-//! waiting. If drops cannot make enough room, the packet is refused and nothing is dropped.
+//! `docs/mechanisms.md` 5, A-10. TCP detects the loss one queueing delay earlier. Differences from the source: in a
+//! shared memory, which the source does not cover, the arriving packet's own VC loses packets first, then the VC with
+//! the most cells waiting. If drops cannot make enough room, the packet is refused and nothing is dropped.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

@@ -1,8 +1,8 @@
 //! IP/ATM edge devices: the buffer of whole packets waiting to be sent as cells, and the algorithms that drop packets.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 4; `docs/mechanisms.md` 5. The buffer manages the queues, the counts
-//! and the room; a discard algorithm reads them and may drop packets. A new algorithm needs one file in this directory,
-//! two lines below and a page in `docs/models/`.
+//! and the free space. A discard algorithm reads them and may drop packets. A new algorithm needs one file in this
+//! directory, two lines below and a page in `docs/models/`.
 
 mod packets;
 
@@ -132,7 +132,8 @@ pub trait Discard: Send {
         let _ = vc;
     }
 
-    /// Undoes `on_served`, because that cell is put back. There has been no other call for `vc` in between.
+    /// Undoes the latest `on_served`, because the packet's last cell is put back. There has been no other call for `vc`
+    /// since.
     fn on_put_back(&mut self, vc: Label) {
         let _ = vc;
     }
@@ -170,8 +171,9 @@ pub trait Configure {
 /// one: a taken cell is no longer waiting. A packet is under way once one of its cells is taken, and is never
 /// dropped after that.
 ///
-/// An engine that knows how long nothing will happen may take cells of a packet early. Before any other call it puts
-/// back the cells that have not started ([`EdgeBuffer::untake`]), so algorithms still see them in the queue.
+/// If an engine knows that nothing will happen for some time, it may take cells of a packet early. Before any other
+/// call it puts back the cells that have not started ([`EdgeBuffer::untake`]), so algorithms still see them in the
+/// queue.
 pub struct EdgeBuffer {
     packets: Packets,
     discard: Box<dyn Discard>,

@@ -54,7 +54,7 @@ pub enum PacketStep {
     Admitted,
     /// It finds no room.
     Refused,
-    /// It makes room for another.
+    /// It is dropped to make room for another.
     DroppedForRoom,
     /// It is dropped because its VC's rate fell.
     DroppedByRate,
@@ -80,13 +80,11 @@ struct Queue {
     packets: VecDeque<Packet>,
     /// Cells taken from the first packet; 0 if it is not under way.
     taken: u32,
-    /// Cells waiting.
     cells: u32,
-    /// Cells taken from one packet since the last change of the VC; these can be put back.
+    /// Cells taken from one packet since the VC last changed. They can be put back.
     ahead: u32,
     /// The packet served last.
     served: Packet,
-    /// Cells of the longest packet.
     longest: u32,
     /// ACR in cells a second.
     acr: f64,
@@ -250,7 +248,6 @@ impl Packets {
         self.outcomes = Some(outcomes);
     }
 
-    /// Returns the packets of a VC, in order.
     #[cfg(test)]
     pub(super) fn queued(&self, vc: Label) -> impl Iterator<Item = Packet> {
         self.queue(vc).packets.iter().copied()
@@ -287,7 +284,7 @@ impl Packets {
     pub(super) fn untake(&mut self, vc: Label, cells: u32) -> bool {
         let queue = &mut self.queues[vc];
         assert!(0 < cells && cells <= queue.ahead, "only cells that were taken ahead are put back");
-        // Cells can be put back but no packet is under way, so they belong to the packet served last.
+        // If no packet is under way, the cells to be put back belong to the packet served last.
         let was_served = queue.taken == 0;
         if was_served {
             queue.packets.push_front(queue.served);
@@ -343,7 +340,8 @@ impl Packets {
         state
     }
 
-    /// Returns the number of waiting cells that count against a VC's room.
+    /// Returns the number of waiting cells in the buffer that a VC uses: its own cells, or everybody's if the buffer is
+    /// shared.
     fn occupied(&self, vc: Label) -> u32 {
         match self.memory {
             Memory::PerVc => self.queue(vc).cells,

@@ -1,8 +1,9 @@
 //! Adaptive Discard Algorithm for VCs that share one memory.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, section 5, which names this as future work without details. The extension is
-//! celltrain's, justified in `docs/design/edge-device.md`. Every VC has its own phase, `LD_ACR` and `P_CTR`. The rate
-//! rule and the return to phase 0 are as in [`super::adaptive_discard`]. Only the definition of a full queue is new:
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 5, which names shared memory as future work without details. The
+//! extension is celltrain's own and is justified in `docs/design/edge-device.md`. Every VC has its own phase, `LD_ACR`
+//! and `P_CTR`. The rate rule and the return to phase 0 are as in [`super::adaptive_discard`]. Only the definition of a
+//! full queue is new:
 //!
 //! ```text
 //! W + cells > EB        W: cells of all packets, those under way counted whole

@@ -1,7 +1,8 @@
 //! Tail drop: a packet that does not fit in the buffer is refused.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, sections 3 and 4.2 (its ABR-ER, which does not name the algorithm);
-//! `docs/mechanisms.md` 5. Departures: none known. Whole packets are refused, as in an IP queue, not single cells.
+//! `docs/mechanisms.md` 5. Differences from the source: none known. As in an IP queue, whole packets are refused, not
+//! single cells.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

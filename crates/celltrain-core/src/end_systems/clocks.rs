@@ -1,4 +1,4 @@
-//! The clocks of hosts. A clock groups connections that tick at the same instants.
+//! The clocks of hosts. Connections whose timers tick at the same instants share a clock.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub(super) struct HostClock {
     pub(super) flows: Vec<FlowIndex>,
 }
 
-/// Retransmission clocks come first if several clocks tick at the same instant.
+/// The kind of a clock. If several clocks tick at the same instant, retransmission clocks come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ClockKind {
     Retransmission,
@@ -37,13 +37,14 @@ pub(super) struct HostClocks {
 
 /// The clocks of the connections of a group of requests.
 pub(super) struct GroupClocks {
-    /// By host that sends: the index of its retransmission clock.
+    /// For each sending host: the index of its retransmission clock.
     senders: TiVec<NodeIndex, u32>,
-    /// By host that receives: the index of its delayed-acknowledgement clock. Empty if acknowledgements are not delayed.
+    /// For each receiving host: the index of its delayed-acknowledgement clock. Empty if acknowledgements are not
+    /// delayed.
     receivers: TiVec<NodeIndex, u32>,
 }
 
-/// Stands for the clock of a host that has none.
+/// Placeholder for a host without a clock.
 const NONE: u32 = u32::MAX;
 
 impl GroupClocks {
@@ -79,7 +80,7 @@ impl HostClocks {
         clocks
     }
 
-    /// Adds the clocks on which a group's connections will be. They tick even while no connection is on them.
+    /// Adds the clocks that a group's connections will use. These clocks tick even while no connection uses them.
     pub(super) fn of_group(&mut self, network: &Network, group: &RequestGroup, clock: Clock) -> GroupClocks {
         let options = group.tcp.options();
         let is_delayed = options.delayed_acks == DelayedAcks::On;
@@ -118,7 +119,6 @@ impl HostClocks {
     }
 }
 
-/// Returns the errors of a host's clock.
 fn rate_of(network: &Network, host: NodeIndex, clock: Clock) -> Rate {
     network.host.host_clock(network.seed, &network.nodes[host].name, clock)
 }

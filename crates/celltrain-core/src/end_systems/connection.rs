@@ -23,22 +23,22 @@ pub struct Connection {
     pub(super) ack_cells: u32,
     /// True if the two ends exchange SACK blocks.
     pub(super) selective: bool,
-    /// Selects segments to damage in transit.
+    /// Selects the segments to be damaged in transit, if any.
     pub(super) loss: Option<WindowLoss>,
     pub(super) start: Time,
-    /// Time at which pacing allows the next segment, if that time is in the list of departures.
+    /// Time at which pacing allows the next segment, if [`EndSystems`](super::EndSystems) has scheduled that departure.
     pub(super) departure: Option<Time>,
     /// Time at which the last byte was acknowledged.
     pub(super) ended: Option<Time>,
-    /// The files into which the stream is divided, if their delay is measured.
+    /// The files into which the stream is divided, if their delays are measured.
     pub(super) files: Option<Box<Files>>,
     /// Bursts of data over TCP, if the traffic consists of them.
     pub(super) bursts: Option<Box<Bursts>>,
     /// The packet source, if TCP is not used.
     pub(super) packets: Option<Box<Packets>>,
     pub(super) fingerprint: Fingerprint,
-    /// Observations at its ends that are not yet in the fingerprint, if the two ends are simulated in different
-    /// partitions.
+    /// Observations at the two ends that are not yet in the fingerprint. Used only if different partitions simulate the
+    /// two ends.
     pub(super) sights: Option<Box<Sights>>,
 }
 
@@ -98,12 +98,11 @@ pub struct PacketCounters {
     pub sent: u64,
     /// Whole packets received.
     pub delivered: u64,
-    /// Payload bytes of the whole packets received.
+    /// Payload bytes of the packets that arrived complete.
     pub delivered_bytes: u64,
 }
 
 impl Connection {
-    /// Creates the connection of a flow.
     pub(super) fn new(network: &Network, flow: &Flow, clock: Clock) -> Self {
         let (payload, data_cells) = flow.frame(&network.aal5);
         let start = Time::default() + clock.span(flow.start);
@@ -127,7 +126,7 @@ impl Connection {
         }
     }
 
-    /// Creates a connection that sends `bytes` over TCP from `start` on. `vcs` are those of its data and of its
+    /// Creates a connection that sends `bytes` over TCP from `start` on. `vcs` are the VC of its data and the VC of its
     /// acknowledgements.
     pub(super) fn over_tcp(
         tcp: &TcpConfig,
@@ -174,7 +173,7 @@ impl Connection {
         }
     }
 
-    /// Folds the observations at both ends in time order. At the same instant, deliveries precede clocks and are
+    /// Folds the observations at both ends in time order. Within an instant, deliveries come before clock ticks and are
     /// ordered by link.
     pub(super) fn fold_sights(&mut self, others: impl Iterator<Item = Sight>, data_goes_first: bool) {
         let Some(own) = &mut self.sights else { unreachable!("its ends are simulated apart") };
@@ -225,7 +224,6 @@ impl Connection {
     }
 }
 
-/// Returns whether a flow uses TCP.
 pub(super) fn sends_over_tcp(flow: &Flow) -> bool {
     flow.traffic.packets().is_none()
 }

@@ -1,7 +1,7 @@
-//! All connections: those of flows, which exist from the start, and those of requests, while they are open.
+//! All connections. The connections of flows exist from the start, and the connections of requests while they are open.
 //!
 //! Connections have running numbers: first the flows, by index, then the requests in the order of opening. A number is
-//! never used twice, so frames and timers of a closed connection find nothing.
+//! never used twice, so late frames and timers of a closed connection cannot affect another one.
 
 use std::collections::VecDeque;
 use std::ops::{Index, IndexMut};
@@ -12,18 +12,13 @@ use super::connection::Connection;
 use crate::index::FlowIndex;
 use crate::requests::GroupIndex;
 
-/// The connections, by number.
 pub(super) struct Connections {
-    /// The connections of flows.
     pub(super) flows: TiVec<FlowIndex, Connection>,
-    /// The open connections of requests.
     open: Open,
 }
 
-/// The connection of a request.
 pub(super) struct OpenRequest {
     pub(super) connection: Connection,
-    /// Its group.
     pub(super) group: GroupIndex,
     /// Its number within the group.
     pub(super) number: u32,
@@ -31,7 +26,7 @@ pub(super) struct OpenRequest {
     pub(super) delivered: u64,
 }
 
-/// A table of the open connections. It has a place for each connection from the oldest open one on.
+/// A table of the open connections. It has a place for every connection since the oldest open one.
 struct Open {
     /// Number of the first connection in `places`.
     first: u32,
@@ -45,7 +40,6 @@ struct Open {
 const CLOSED: u32 = u32::MAX;
 
 impl Connections {
-    /// Creates the connections of flows.
     pub(super) fn new(flows: TiVec<FlowIndex, Connection>) -> Self {
         let first = u32::try_from(flows.len()).expect("indices fit 32 bits");
         Self { flows, open: Open { first, places: VecDeque::new(), slots: Vec::new(), free: Vec::new() } }
@@ -78,19 +72,16 @@ impl Connections {
         closed
     }
 
-    /// Returns whether this is the connection of a request, open or closed.
     #[inline]
     pub(super) fn is_request(&self, flow: FlowIndex) -> bool {
         usize::from(flow) >= self.flows.len()
     }
 
-    /// Returns whether this is the connection of a request that has closed.
     #[inline]
     pub(super) fn has_closed(&self, flow: FlowIndex) -> bool {
         self.is_request(flow) && self.open.get(flow).is_none()
     }
 
-    /// Returns the connection of a request, if it is open.
     pub(super) fn request_mut(&mut self, flow: FlowIndex) -> Option<&mut OpenRequest> {
         self.open.get_mut(flow)
     }
@@ -105,7 +96,7 @@ impl Connections {
         (*first..).zip(places).filter_map(open)
     }
 
-    /// Returns the number of places for open connections that have been allocated, and the length of the table.
+    /// Returns the number of allocated slots for open connections, and the length of the table.
     #[cfg(test)]
     pub(super) fn allocated(&self) -> [usize; 2] {
         [self.open.slots.len(), self.open.places.capacity()]

@@ -46,7 +46,6 @@ pub(super) fn before<P: Observer>(connections: &Connections, flow: FlowIndex, _p
 }
 
 impl EndSystems {
-    /// Reports an arrived segment.
     #[inline]
     pub(super) fn emit_arrived(
         &self,
@@ -131,7 +130,7 @@ impl EndSystems {
         }
     }
 
-    /// Reports that the running timers of a connection stop, because it closes.
+    /// Reports that the running timers of a connection stop because it closes.
     #[inline]
     pub(super) fn emit_stopped_timers<P: Observer>(&self, flow: FlowIndex, now: Time, observer: &mut P) {
         if P::OBSERVES {
@@ -144,8 +143,8 @@ impl EndSystems {
         }
     }
 
-    /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot as updated by the
-    /// tick alone.
+    /// Reports the timers that expired at a tick of the retransmission clock. Returns the snapshot, updated only by the
+    /// tick.
     #[inline]
     pub(super) fn emit_expired(
         &self,
@@ -195,7 +194,6 @@ fn emit_timer(flow: FlowIndex, timer: Timer, step: TimerStep, now: Time, observe
     observer.on_event(now, Event::Timer(TimerEvent { flow, timer, step }));
 }
 
-/// Reports a step of a request.
 #[inline]
 pub(super) fn request<P: Observer>(flow: FlowIndex, step: RequestStep, now: Time, observer: &mut P) {
     if P::OBSERVES {
@@ -269,7 +267,6 @@ pub(super) fn packet_sent<P: Observer>(
     }
 }
 
-/// Reports a sent acknowledgement.
 #[inline]
 pub(super) fn ack_sent<P: Observer>(
     Connection { sender, receiver, .. }: &Connection,

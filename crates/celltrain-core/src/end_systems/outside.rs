@@ -1,5 +1,5 @@
-//! Frames of end systems outside the simulation. The simulation's caller injects them, and retrieves those that arrive
-//! complete.
+//! Frames of end systems outside the simulation. The caller of the simulation injects them, and retrieves the frames
+//! that arrive complete.
 
 use super::{Body, Departure, EndSystems, leave};
 use crate::aal5::Frame;
@@ -23,7 +23,6 @@ pub struct Delivered {
 pub(crate) struct InjectedFrame {
     /// The VC on which it is sent.
     pub(crate) vc: VcIndex,
-    /// Number of the frame's cells.
     pub(crate) cells: u32,
     /// The tag that identifies it when it arrives.
     pub(crate) tag: u64,

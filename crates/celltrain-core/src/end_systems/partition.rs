@@ -10,7 +10,7 @@ use crate::cell::FrameNumber;
 use crate::index::{FlowIndex, VcIndex};
 use crate::tcp::SackBlocks;
 
-/// The ends of connections that are simulated here, by flow.
+/// By flow: which ends of its connection this partition simulates.
 pub(crate) struct Ends {
     pub(crate) senders: TiVec<FlowIndex, bool>,
     pub(crate) receivers: TiVec<FlowIndex, bool>,
@@ -23,15 +23,15 @@ pub(crate) struct EndMessages {
     frames: Vec<(VcIndex, Frame<Body>)>,
     /// The SACK blocks of the acknowledgements among these frames, in order for each VC.
     blocks: Vec<(VcIndex, Frame<SackBlocks>)>,
-    /// Frames among those sent earlier that a switch has marked, and that are delivered in the other partition.
+    /// Frames sent earlier that a switch has marked and that are delivered in the other partition.
     marks: Vec<(VcIndex, FrameNumber)>,
     /// Observations at receiving ends, contiguous and in order for each flow.
     sights: Vec<(FlowIndex, Sight)>,
 }
 
 impl EndSystems {
-    /// Restricts the simulation to these ends; the clocks of other ends do not tick. If only one end of a connection is
-    /// here, its observations are stored.
+    /// Restricts the simulation to these ends, so the clocks of other ends do not tick. If only one end of a connection
+    /// is in this partition, its observations are stored.
     pub(crate) fn keep(&mut self, here: &Ends) {
         for clock in &mut self.clocks {
             let ends = match clock.kind {
@@ -46,12 +46,10 @@ impl EndSystems {
         }
     }
 
-    /// Returns the number of the next frame of a VC.
     pub(crate) fn next_frame(&self, vc: VcIndex) -> FrameNumber {
         self.vcs.get(vc).log.next()
     }
 
-    /// Adds the frames of a VC from number `from` on to the messages.
     pub(crate) fn add_frames(&self, vc: VcIndex, from: FrameNumber, messages: &mut EndMessages) {
         messages.frames.extend(self.vcs.get(vc).log.since(from).map(|frame| (vc, frame)));
     }
@@ -63,8 +61,8 @@ impl EndSystems {
         }
     }
 
-    /// Adds the mark of a frame that is delivered in another partition, if it has one, and discards all frames of its VC
-    /// before it.
+    /// Adds the mark of a frame that is delivered in another partition, if the frame has a mark. Discards all earlier
+    /// frames of the VC.
     pub(crate) fn hand_over(&mut self, vc: VcIndex, frame: FrameNumber, messages: &mut EndMessages) {
         let sender = self.vcs.sender_of(vc, frame);
         if self.vcs.get(sender).log.frame(frame).marked {
@@ -84,7 +82,6 @@ impl EndSystems {
         self.connections[flow].sights.as_ref().is_some_and(|sights| !sights.is_empty())
     }
 
-    /// Adds the observations of a connection to the messages.
     pub(crate) fn add_observations(&mut self, flow: FlowIndex, messages: &mut EndMessages) {
         let sights = self.connections[flow].sights.as_mut().expect("its ends are simulated apart");
         messages.sights.extend(sights.drain(..).map(|sight| (flow, sight)));
@@ -109,7 +106,7 @@ impl EndSystems {
         messages.sights.clear();
     }
 
-    /// Takes over the results of another partition at the end of a run.
+    /// Adds the results of another partition at the end of a run.
     pub(crate) fn take_over(&mut self, mut others: EndSystems, there: &Ends) {
         let flows = self.connections.flows.iter_mut().zip(&mut others.connections.flows);
         for ((mine, theirs), (&sent, &received)) in flows.zip(there.senders.iter().zip(&there.receivers)) {

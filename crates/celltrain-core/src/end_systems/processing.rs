@@ -13,7 +13,6 @@ use crate::network::{Network, Vc};
 use crate::rng::Stream;
 use crate::units::{Clock, Span, Time};
 
-/// Packets that hosts are processing.
 pub(super) struct Processing {
     longest: Span,
     times: ProcessingTimes,

@@ -1,7 +1,7 @@
-//! Requests: opens their connections when they are due, closes them, and keeps their records.
+//! Opens the connections of requests when they are due, closes them, and keeps a record of each request.
 //!
 //! Source: RFC 9293 (3.5) for the handshake; RFC 6298 for its timer; RFC 3168 (6.1.1): a SYN is not ECN-capable.
-//! Departures: a SYN and ACK is repeated only when another SYN arrives, and there are no FIN segments.
+//! Differences from the source: a SYN and ACK is repeated only when another SYN arrives, and there are no FIN segments.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -20,14 +20,12 @@ use crate::requests::{self, Arrivals, GroupIndex, GroupResult, Pair, PairIndex, 
 use crate::tcp::{TcpConfig, TickPhase};
 use crate::units::{Clock, Time};
 
-/// The requests of a run.
 pub(super) struct Requests {
     clock: Clock,
     pairs: TiVec<PairIndex, Pair>,
     groups: TiVec<GroupIndex, Group>,
     /// Time of the next opening or query.
     next: Option<Time>,
-    /// By VC: true if it crosses the network's bottleneck.
     crosses_bottleneck: TiVec<VcIndex, bool>,
     /// Fingerprint of all connections that have closed.
     fingerprint: Fingerprint,
@@ -98,7 +96,7 @@ impl Requests {
         self.next = self.groups.iter().filter_map(|group| group.schedule.next()).min();
     }
 
-    /// Returns the next connection to open at `now`, by group. Records the queries before it.
+    /// Returns the next connection that opens at `now`, with its group. Records the queries before it.
     fn take_due(&mut self, now: Time) -> Option<(GroupIndex, Opening)> {
         for (number, group) in self.groups.iter_mut_enumerated() {
             while let Some(due) = group.schedule.take_due(now) {
@@ -111,7 +109,7 @@ impl Requests {
         None
     }
 
-    /// Returns the results so far, with `open`, the connections that have not closed.
+    /// Returns the results so far. `open` are the connections that have not closed.
     fn results<'a>(&self, open: impl Iterator<Item = &'a OpenRequest>) -> TiVec<GroupIndex, GroupResult> {
         let result = |group: &Group| GroupResult {
             name: group.name.clone(),
@@ -132,7 +130,8 @@ impl Requests {
         results
     }
 
-    /// Folds the results into `fingerprint`. Records of open connections have no counters, so the connections follow.
+    /// Folds the results into `fingerprint`. The records of open connections have no counters yet, so these connections
+    /// are folded in as well.
     pub(super) fn fold_into(&self, fingerprint: &mut Fingerprint, connections: &Connections) {
         for group in &self.groups {
             fingerprint.fold_all([group.delivered_bytes, group.bottleneck_bytes, group.records.len() as u64]);
@@ -147,7 +146,6 @@ impl Requests {
 }
 
 impl EndSystems {
-    /// Opens the connections that are due at `now`.
     pub(super) fn open_requests(&mut self, now: Time, observer: &mut impl Observer, out: &mut Vec<Departure>) {
         while let Some(requests) = &mut self.requests
             && let Some((group, opening)) = requests.take_due(now)
@@ -213,7 +211,7 @@ impl EndSystems {
     #[inline(never)]
     pub(super) fn is_expected(&mut self, sender: VcIndex, number: FrameNumber) -> bool {
         if let Some(blocks) = self.vcs.blocks(sender) {
-            // A VC can carry only data for a long time, to which no blocks belong.
+            // Blocks are discarded here because a VC may carry only data, which has no blocks, for a long time.
             blocks.forget_before(number);
         }
         match self.vcs.get(sender).log.frame(number).body {
@@ -242,7 +240,7 @@ impl EndSystems {
         self.emit_handshake((flow, departure.frame), ack_vc, HandshakeStep::SynAckSent, now, observer);
     }
 
-    /// Delivers a SYN and ACK: the first one opens the connection at the sender, whose data carries the ACK.
+    /// Delivers a SYN and ACK. The first one opens the connection at the sender, whose data then carries the ACK.
     pub(super) fn deliver_syn_ack(
         &mut self,
         flow: FlowIndex,
@@ -266,7 +264,7 @@ impl EndSystems {
         self.emit_timers(flow, before, now, observer);
     }
 
-    /// Counts the bytes that a segment brought to the receiver of a request, which may complete it.
+    /// Counts the bytes that a segment brought to the receiver of a request. They may complete the request.
     pub(super) fn on_progress(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
         let request = self.connections.request_mut(flow).expect("its segment has arrived");
         let connection = &request.connection;
@@ -289,7 +287,7 @@ impl EndSystems {
         }
     }
 
-    /// Closes the connection of a request, whose sender knows that all its data has arrived.
+    /// Closes the connection of a request. Its sender knows that all data has arrived.
     pub(super) fn close(&mut self, flow: FlowIndex, now: Time, observer: &mut impl Observer) {
         self.emit_stopped_timers(flow, now, observer);
         let OpenRequest { connection, group, number, .. } = self.connections.close(flow);
@@ -314,7 +312,7 @@ impl EndSystems {
 
 const HAS_REQUESTS: &str = "the connections of a network with requests";
 
-/// Removes a connection from a clock. The connections of a clock are in order.
+/// Removes a connection from a clock, whose connections are sorted.
 fn leave_clock(clock: &mut HostClock, flow: FlowIndex) {
     let place = clock.flows.binary_search(&flow).expect("an open connection is on its clocks");
     clock.flows.remove(place);

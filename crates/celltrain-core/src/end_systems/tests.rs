@@ -5,7 +5,6 @@ use crate::probe::Nothing;
 use crate::tcp::{DelayedAcks, TcpConfig, TcpOptions, TickPhase};
 use crate::units::Duration;
 
-/// Returns a network with one source for each of these options.
 fn network(of_flows: &[TcpOptions]) -> Network {
     let mut network = simple_network(of_flows.len(), "10s");
     for (flow, options) in network.flows.iter_mut().zip(of_flows) {

@@ -9,7 +9,6 @@ use crate::index::{Label, LinkIndex, VcIndex};
 use crate::network::{Network, Vc};
 use crate::tcp::SackBlocks;
 
-/// The ends of all VCs.
 pub(super) struct Vcs {
     ends: TiVec<VcIndex, VcEnds>,
     /// For each VC: the SACK blocks of acknowledgements in transit, parallel to the frames, if its ends exchange them.
@@ -20,8 +19,8 @@ pub(super) struct Vcs {
     branches: TiVec<VcIndex, Vec<VcIndex>>,
 }
 
-/// The first link of a VC and its frames in transit. It fits in one cache line, because it is read when a frame is sent
-/// and when it arrives.
+/// The first link of a VC and its frames in transit. The size is one cache line, because this record is read whenever a
+/// frame is sent or arrives.
 #[repr(align(64))]
 pub(super) struct VcEnds {
     link: LinkIndex,
@@ -82,7 +81,6 @@ impl Vcs {
         self.blocks.get_mut(vc).and_then(Option::as_mut)
     }
 
-    /// Adds a frame to its VC.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call for each frame takes 1 % of a run")]
     pub(super) fn put(&mut self, vc: VcIndex, frame: Frame<Body>, blocks: Option<SackBlocks>) -> Departure {

@@ -1,4 +1,4 @@
-//! Engines move the cells and advance time. The models do not depend on them.
+//! Engines, which move the cells and advance time. The models do not depend on them.
 
 pub mod fast;
 mod predictions;
@@ -52,8 +52,8 @@ impl Engine {
     }
 
     /// Runs a network to its end, unless `keep_going` returns false. The engine calls `keep_going` every few
-    /// milliseconds of work, also while it is being built and while the results are computed. The argument is the share
-    /// of the run that is done, from 0 to 1. Once `keep_going` has returned false it must not return true again.
+    /// milliseconds of work, including the time in which it is built and the results are computed. The argument is the
+    /// share of the run that is done, from 0 to 1. Once `keep_going` has returned false it must not return true again.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if `keep_going` returned false.
@@ -61,8 +61,8 @@ impl Engine {
         self.run_by(PortMode::default(), network, probe, keep_going)
     }
 
-    /// Runs a network with a forced implementation of contended ports, which changes only how long it takes. For tests
-    /// and measurements.
+    /// Runs a network with a forced implementation of contended ports, for tests and measurements. This changes only
+    /// how long the run takes.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -79,7 +79,8 @@ impl Engine {
         })
     }
 
-    /// Runs a network up to `until`, or to its end if that is earlier, only for its probe. There is no result.
+    /// Runs a network for its probe only, without a result, up to `until` or to the end of the run, whichever is
+    /// earlier.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -99,8 +100,8 @@ impl Engine {
     }
 
     /// Runs a network without a probe on several threads, which changes only how long it takes. The reference engine
-    /// always uses one thread. So do networks that cannot be partitioned: those with requests, controlled rates, edge
-    /// devices, policies outside the core, or all nodes close together.
+    /// always uses one thread. One thread is also used for networks that cannot be partitioned: networks with requests,
+    /// controlled rates, edge devices, policies outside the core, or all nodes close together.
     ///
     /// # Errors
     /// As [`Engine::run`].
@@ -184,7 +185,6 @@ impl Advance {
     }
 }
 
-/// The progress of a run.
 #[derive(Default)]
 struct Progress {
     now: Cell<Time>,

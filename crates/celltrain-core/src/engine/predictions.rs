@@ -1,4 +1,4 @@
-//! The losses of Longest Queue Drop, from which policies of memories take their predictions.
+//! Records the losses of Longest Queue Drop, which policies of memories use as their predictions.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -37,7 +37,7 @@ pub(super) struct LossRecorder {
 }
 
 impl LossRecorder {
-    /// Records an arrival: whether the cell enters, and its queue.
+    /// Records an arrival, with the cell's queue and whether the cell enters.
     pub(super) fn arrive(&mut self, queue: Option<QueueIndex>, enters: bool) {
         let number = self.losses.len();
         self.losses.push(queue.is_some() && !enters);

@@ -3,8 +3,8 @@
 //!
 //! It is deliberately naive; a faster engine must give the same fingerprint. The order of events
 //! (`docs/design/engine-order.md`) is by time; within an instant by phase: deliveries, end systems, sources, admission,
-//! service, timers; and within a phase by the index of the link, port or flow. Cells that reach a port in the same
-//! instant are ordered as the scenario says. Events are reported to a probe that observes them (`event_sink`).
+//! service, timers; and within a phase by the index of the link, port or flow. The scenario decides the order of cells
+//! that reach a port at the same instant. Events are reported to a probe that observes them (`event_sink`).
 
 mod event_sink;
 mod shared_memory;
@@ -111,13 +111,12 @@ struct Instant {
     at_ports: Vec<PortArrival>,
     /// RM cells at the end of their loop, by VC and number.
     at_ends: Vec<(VcIndex, FrameNumber)>,
-    /// RM cells that pass a switch, by VC and number, each with the place whose allocator writes into it.
+    /// RM cells that pass a switch, by VC and number, each with the port whose allocator writes into the cell.
     passing: Vec<(VcIndex, FrameNumber, Place)>,
     starts: Vec<FlowIndex>,
     /// Ports that may be able to start a transmission.
     to_serve: Vec<LinkIndex>,
     departures: Vec<Departure>,
-    /// True if a pause frame has arrived.
     pauses_arrived: bool,
 }
 
@@ -407,7 +406,6 @@ impl<'a> Engine<'a> {
         on(marker, cell, waiting)
     }
 
-    /// Lets the policies of memories act, if they are due.
     fn act_on_memories(&mut self, now: Time, probe: &mut impl Probe) {
         let Self { ports, memories, routing, end_systems, rate_control, reported_losses, .. } = self;
         let mut event_sink =
@@ -425,7 +423,7 @@ impl<'a> Engine<'a> {
     fn send_pauses(&mut self, now: Time) {
         for memory in &mut self.memories.memories {
             for (link, priority, stops) in memory.take_pause_frames() {
-                // A pause frame is as long as a cell, and its way back is as long as the link.
+                // A pause frame is as long as a cell, and takes the link's delay to travel back.
                 let LinkTimes { cell_time, delay } = self.times[link];
                 let what = What::Pause { link, priority, stops };
                 self.events.push(Reverse(Event { time: now + cell_time + delay, what, cell: Cell::NONE }));
@@ -607,7 +605,6 @@ impl<'a> Engine<'a> {
         Some(cell)
     }
 
-    /// Starts new ranges of the queues of `links` for a sample.
     fn start_ranges(&mut self, links: &[LinkIndex]) {
         for &link in links {
             match self.rate_control.port_mut(link) {

@@ -13,8 +13,8 @@ use crate::units::{Clock, Span, Time};
 
 /// A run of a network that can be advanced in steps, inspected, and given frames from outside.
 ///
-/// Steps do not affect the result: it is exactly that of [`Engine::run`], whatever the steps. An injected frame joins
-/// the queue of its host's port after everything else that happens at the present instant.
+/// The result is exactly that of [`Engine::run`], no matter which steps are taken. An injected frame joins the queue of
+/// its host's port after everything else that happens at the present instant.
 ///
 /// ```
 /// use celltrain_core::engine::{Engine, Simulation};
@@ -64,14 +64,14 @@ impl<'a> Simulation<'a> {
 }
 
 impl<'a, P: Probe> Simulation<'a, P> {
-    /// Starts a run with a probe. The probe takes a snapshot of an instant when the simulation leaves it, once
-    /// everything that happens then has happened.
+    /// Starts a run with a probe. The probe takes its snapshot of an instant when the simulation moves past that
+    /// instant, after everything that happens in it.
     pub fn observed(engine: Engine, network: &'a Network, probe: P) -> Self {
         Self::by(engine, PortMode::default(), network, probe, &CancellationToken::never())
             .expect("nothing interrupts it")
     }
 
-    /// [`Simulation::observed`] with a forced implementation of contended ports.
+    /// Does the same as [`Simulation::observed`], with a forced implementation of contended ports.
     ///
     /// # Errors
     /// If `token` is cancelled.
@@ -135,10 +135,10 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.advance_unless(until, &CancellationToken::never())
     }
 
-    /// [`Simulation::advance`] until `token` is cancelled.
+    /// Does the same as [`Simulation::advance`], unless `token` is cancelled.
     ///
     /// # Errors
-    /// As [`Simulation::advance`], and if it is interrupted.
+    /// The same as for [`Simulation::advance`], and if it is interrupted.
     pub fn advance_unless(&mut self, until: Time, token: &CancellationToken<'_>) -> Result<(), SimulationError> {
         let Self { clock, now, end, .. } = *self;
         if until < now {
@@ -158,7 +158,7 @@ impl<'a, P: Probe> Simulation<'a, P> {
         self.snapshot_unless(&CancellationToken::never())
     }
 
-    /// [`Simulation::snapshot`] until `token` is cancelled.
+    /// Does the same as [`Simulation::snapshot`], unless `token` is cancelled.
     ///
     /// # Errors
     /// If it is interrupted.
@@ -220,8 +220,8 @@ impl<'a, P: Probe> Simulation<'a, P> {
         Ok(result.within(self.bounds, self.network))
     }
 
-    /// Advances to the end of `advance`. At the ends of the measuring window, results are computed at the same point of
-    /// an instant as snapshots of a probe.
+    /// Advances to the end of `advance`. At the ends of the measuring window, results are computed at the same point
+    /// within the instant as a probe's snapshots.
     pub(super) fn reach(
         &mut self,
         advance: Advance,

@@ -1,4 +1,4 @@
-//! Requirements for both engines, checked on short complete runs.
+//! Tests of both engines on short complete runs.
 
 mod requests;
 
@@ -49,9 +49,9 @@ fn the_zero_loss_queues_of_the_lan_are_exactly_those_of_96_1269() {
 
 #[test]
 fn a_single_segment_takes_the_time_its_hops_and_hosts_add_up_to() {
-    // One segment per round trip: 12 cells onto the first link, one more cell time on each of the two later hops, and 5
-    // us of delay on each hop; then the acknowledgement's cells back in the same way, and the time of each host. In
-    // units of 1/97.2 MHz, a cell takes 265 and a delay 486.
+    // One segment is sent per round trip. It takes 12 cell times on the first link, one more on each of the two later
+    // hops, and 5 us of delay on each hop. The acknowledgement's cells travel back in the same way, and each host takes
+    // its processing time. In units of 1/97.2 MHz, a cell takes 265 and a delay 486.
     let cases = [(Encapsulation::LlcSnap, 2, 0), (Encapsulation::VcMux, 1, 0), (Encapsulation::LlcSnap, 2, 100)];
     for (encapsulation, ack_cells, processing_us) in cases {
         let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
@@ -83,7 +83,7 @@ fn a_host_sends_no_faster_than_it_works() {
 
 #[test]
 fn flows_that_start_at_a_time_of_their_own_end_no_later_for_it() {
-    // The completion time of a file counts from the flow's own start, on which both engines agree.
+    // The completion time of a file counts from the flow's own start, so both engines must agree on the start.
     let mut network = lan(3, None, "1s");
     for flow in &mut network.flows {
         flow.traffic = TrafficConfig::File(file::Config { bytes: Bytes { bytes: 512 } });
@@ -99,9 +99,9 @@ fn flows_that_start_at_a_time_of_their_own_end_no_later_for_it() {
 
 #[test]
 fn what_a_receiver_reports_reaches_a_sender_with_sack() {
-    // A segment is lost each time the window reaches eight segments. Only acknowledgements that report new SACK
-    // information are duplicates (RFC 6675, 2), so without SACK blocks the segment would not be retransmitted before a
-    // timeout.
+    // A segment is lost each time the window reaches eight segments. For SACK, only acknowledgements that report new
+    // SACK information are duplicates (RFC 6675, 2). So without SACK blocks, the segment would not be retransmitted
+    // before a timeout.
     let tcp = TcpOptions { lose_at_window: Some(Bytes { bytes: 8 * 512 }), ..TcpOptions::default() };
     let mut network = lan(1, None, "200ms");
     network.flows[FIRST].tcp = TcpConfig::Sack(tcp);
@@ -180,7 +180,8 @@ fn engines_agree_where_a_cell_time_is_a_single_unit() {
 fn engines_agree_under_every_policy_and_scheduler_and_where_vcs_merge() {
     const BUFFER: u32 = 40;
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
-    // Bursts of three sources, together more or less than the link carries, in packets of 19, 7 and 2 cells.
+    // Three sources send bursts in packets of 19, 7 and 2 cells, together sometimes more and sometimes less than the
+    // link carries.
     let network = |policy| {
         let mut network = n_source_network(3, "5us", Some(BUFFER), policy, &tcp, "5ms");
         let bursts = [("150Mbps", 860, 70, 90), ("80Mbps", 280, 150, 100), ("50Mbps", 40, 230, 40)];
@@ -307,7 +308,7 @@ fn a_run_ends_at_whichever_question_is_answered_with_no() {
 
 #[test]
 fn a_batch_of_many_cells_asks_in_between_and_changes_nothing() {
-    // All cells sent in the link delay of 100 ms reach the port in one batch: 60,000 cells at a time.
+    // All cells sent during the link delay of 100 ms reach the port in one batch, which is 60,000 cells.
     let traffic = TrafficConfig::ConstantRate(constant_rate::Config {
         rate: "150Mbps".parse().unwrap(),
         packet: Bytes { bytes: 60_000 },
@@ -333,8 +334,8 @@ fn a_batch_of_many_cells_asks_in_between_and_changes_nothing() {
 
 #[test]
 fn a_file_ends_when_its_last_segment_is_acknowledged() {
-    // One segment per round trip, as above: a file of 1000 segments takes 1000 round trips; 511999 bytes are also 1000
-    // segments.
+    // As above, one segment is sent per round trip, so a file of 1000 segments takes 1000 round trips. 511999 bytes are
+    // also 1000 segments.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     for (bytes, segments) in [(512_000, 1000), (511_999, 1000), (512_001, 1001), (1, 1)] {
         let mut network = lan(1, None, "2s");
@@ -350,8 +351,8 @@ fn a_file_ends_when_its_last_segment_is_acknowledged() {
 
 #[test]
 fn a_burst_begins_a_pause_after_the_one_before_it_was_acknowledged() {
-    // One segment per round trip, as above. 1025 bytes are three segments, so three round trips and a pause precede the
-    // next three.
+    // As above, one segment is sent per round trip. 1025 bytes are three segments, so a burst takes three round trips,
+    // and a pause precedes the next burst.
     let tcp = TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() };
     let mut network = lan(1, None, "100ms");
     network.flows[FIRST].tcp = TcpConfig::Vanilla(tcp);
@@ -439,16 +440,16 @@ fn fairness_is_that_of_ubr_flows_where_there_are_any() {
     network.vcs[VcIndex::new(4)].class = Class::Vbr;
     let result = run(&network);
     assert_eq!(result.flows.iter().map(|flow| flow.packets_delivered as f64).collect::<Vec<_>>(), [a, b, c]);
-    // (2 + 1)^2 / (2 (4 + 1)) for the two UBR flows.
+    // The index of the two UBR flows is (2 + 1)^2 / (2 (4 + 1)).
     let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
     near(result.fairness.unwrap(), 0.9);
-    // 1070 packets of 12 cells in a tenth of a second, in which 36,679.245 cells fit.
+    // 1070 packets of 12 cells are sent in a tenth of a second, in which 36,679.245 cells fit.
     near(result.efficiency, 1070.0 * 12.0 * 424.0 / 15.552e6);
     // Each flow wants less than its fair share, so each gets all it wants.
     let parts = [FIRST, SECOND].map(|flow| result.flows[flow].goodput_mbps / result.flows[flow].max_min_mbps);
     near(result.fairness_max_min.unwrap(), jain(&parts).unwrap());
     assert!(result.fairness_max_min.unwrap() > 0.9999, "{:?}", result.fairness_max_min);
-    // 1070^2 / (3 (306^2 + 153^2 + 611^2)) for all three, if all are UBR or none is.
+    // If all three flows are UBR or none is, the index is 1070^2 / (3 (306^2 + 153^2 + 611^2)).
     for class in [Class::Ubr, Class::Vbr] {
         network.vcs.iter_mut().for_each(|vc| vc.class = class);
         near(run(&network).fairness.unwrap(), 1_144_900.0 / 1_471_098.0);
@@ -473,13 +474,13 @@ fn throughput_counts_a_segment_as_often_as_it_arrives_and_goodput_once() {
     let segments = &result.flows[FIRST];
     assert_eq!((segments.segments_sent, segments.retransmitted_segments, segments.repeated_segments), (2, 1, 1));
     assert_eq!((segments.timeouts, segments.delivered_bytes), (1, 512));
-    // 512 bytes in 10 s are 409.6 bits a second, twice that is 819.2.
+    // 512 bytes in 10 s are 409.6 bits a second, and twice that rate is 819.2.
     assert_eq!(
         (segments.goodput_mbps, segments.throughput_mbps),
         (512.0 * 8.0 / 10.0 / 1e6, 1024.0 * 8.0 / 10.0 / 1e6)
     );
-    // 12 cells at 1000 cells a second: a packet every 12 ms. Those sent in the first 7 s, minus the cells' transmission
-    // time, have arrived.
+    // 12 cells at 1000 cells a second are a packet every 12 ms. The packets sent in the first 7 s, minus the
+    // transmission time of the cells, have arrived.
     let packets = &result.flows[SECOND];
     assert_eq!((packets.packets_sent, packets.packets_delivered), (834, 584));
     assert_eq!(
@@ -510,10 +511,10 @@ fn a_contract_is_in_the_results_with_the_frames_its_edge_saw() {
     let all = EdgeCounters { frames, eligible_frames: frames, ..EdgeCounters::default() };
     let contract = |name: &str, edge| ContractResult { name: name.into(), edge, discarded_frames: 0, cut_frames: 0 };
     assert_eq!(result.contracts[0], contract("vc1", all));
-    // Every second frame of the third source is eligible, and one more while the bucket fills. F-GCRA's bucket holds 23
-    // (1/MCR - 1/PCR), which is 20.125 cells at MCR. While all frames are eligible, frame k finds 6 k cells in it: 6 at
-    // the second, then 12, 18, and 24 at the fifth, the first that is not eligible. From then on it drains by 6 per
-    // frame and fills by 12.
+    // Every second frame of the third source is eligible, and additional ones while the bucket fills. F-GCRA's bucket
+    // holds 23 (1/MCR - 1/PCR), which is 20.125 cells at MCR. While all frames are eligible, frame k finds 6 k cells in
+    // it: 6 at the second, then 12, 18, and 24 at the fifth, the first that is not eligible. From then on it drains by
+    // 6 per frame and fills by 12.
     let tagged = (frames - 4).div_ceil(2);
     let half = EdgeCounters { frames, eligible_frames: frames - tagged, tagged_frames: tagged, nonconforming_cells: 0 };
     assert_eq!(result.contracts[1..], [contract("vc2", half)]);
@@ -542,8 +543,8 @@ fn wfq_gives_greedy_sources_their_weights_within_one_per_cent() {
 #[test]
 fn under_strict_priority_a_connection_of_the_higher_class_waits_for_no_more_than_a_cell_in_service() {
     let mut network = lan(5, None, "1s");
-    // One segment per round trip, which takes the sum of its hops and at most two more cell times, to wait for cells in
-    // service.
+    // One segment is sent per round trip. A round trip takes the sum of its hops, and at most two more cell times to
+    // wait for cells in service.
     network.flows[FIRST].tcp =
         TcpConfig::Vanilla(TcpOptions { receive_window: Bytes { bytes: 512 }, ..TcpOptions::default() });
     for link in [N_SOURCE_BOTTLENECK, N_SOURCE_WAY_BACK] {
@@ -599,8 +600,9 @@ fn a_file_of_one_segment_takes_a_round_trip() {
 
 #[test]
 fn a_file_takes_its_size_over_the_rate_and_a_round_trip() {
-    // D = L / R + RTT. If the window W is smaller than the pipe, R = W / RTT and the round trip is that of a single
-    // segment. If it is larger, R is the line's rate and the window waits at the source, so RTT = W / R.
+    // D = L / R + RTT. If the window W is smaller than the pipe, R = W / RTT, and RTT is the round-trip time of a
+    // single segment. If W is larger, R is the line's rate and the rest of the window waits at the source, so RTT = W /
+    // R.
     let alone = f64::from((14 + 4) * 265 + 6 * 486);
     let line: f64 = 512.0 / (12.0 * 265.0);
     for (segments, size) in [(1, 100_000), (2, 100_000), (2, 30_000), (20, 100_000), (127, 100_000), (127, 65_024)] {
@@ -671,7 +673,7 @@ fn a_plan_has_the_code_of_each_port_and_the_places_it_feeds() {
     assert!(codes("transparent") > 0 && ports.iter().all(|port| !port.why.is_empty()));
 }
 
-/// With a delay of 50 ms, each partition has enough work before cells of the other arrive.
+/// With a delay of 50 ms, each partition has enough work before cells from the other one arrive.
 fn apart(sources: usize, delay: &str) -> Network {
     let tcp = TcpConfig::Sack(TcpOptions::default());
     n_source_network(sources, delay, Some(100), PolicyConfig::TailDrop(tail_drop::Config {}), &tcp, "8s")

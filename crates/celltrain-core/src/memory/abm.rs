@@ -4,10 +4,9 @@
 //! Source: Addanki, Apostolaki, Ghobadi, Schmid and Vanbever, "ABM: Active Buffer Management in Datacenters", SIGCOMM
 //! 2022, equation 1; the authors' code for which queues count. `T_i` = `alpha_i` (B - Q) / `n_p` times the share of its
 //! port's rate at which queue i drained in the last interval. `n_p` is the sum over ports of min(1, `q_i` / congested),
-//! at least 1. The share is between 1 / priorities and 1.
-//! Departures: in the authors' code, packets of a flow's first round trip have an alpha of 1024. Here they are not
-//! distinguished; give their queue its own alpha. In the authors' code, a queue is congested at 28,000 bytes, which are
-//! 584 cells of 48 bytes.
+//! at least 1. The share is between 1 / priorities and 1. Differences from the source: in the authors' code, packets of
+//! a flow's first round trip have an alpha of 1024. Here they are not distinguished, but their queue can have its own
+//! alpha. In the authors' code, a queue is congested at 28,000 bytes, which are 584 cells of 48 bytes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -43,7 +42,7 @@ impl Default for Config {
     }
 }
 
-/// This policy and `abm_occamy`.
+/// This policy or `abm_occamy`.
 #[derive(Debug)]
 pub struct Abm {
     alphas: TiVec<PoolQueue, f64>,
@@ -55,9 +54,9 @@ pub struct Abm {
 /// How `n_p`, the number of congested queues of a priority, is counted.
 #[derive(Debug)]
 pub(super) enum Congestion {
-    /// At present: a queue with this many cells counts as one, and a shorter one in proportion.
+    /// By the present lengths: a queue with this many cells counts as one, and a shorter one in proportion.
     ByLength(f64),
-    /// At the end of each interval: the queues that hold this share of their threshold.
+    /// At the end of each interval, as the number of queues that hold this share of their threshold.
     AtUpdates {
         share: f64,
         /// `n_p` by priority.
@@ -83,7 +82,6 @@ impl Configure for Config {
     }
 }
 
-/// Checks an interval of measurements.
 pub(super) fn check_interval(interval: Duration) -> Option<Fault> {
     let problem = "is not a time above 0, such as 80us";
     (interval == Duration::default()).then(|| Fault::new("interval", format!("\"{interval}\""), problem))
@@ -190,8 +188,8 @@ mod tests {
         (0..25).for_each(|_| pool.leave(0));
         pool.act_at(Time::default() + Span(200));
         assert_eq!(pool.threshold(0), 75.0 / 2.0);
-        // The port can send 100 cells in an interval. Queue 0 sends 75 of them: 25, 33 and 17, and is refilled after
-        // each.
+        // The port can send 100 cells in an interval. Queue 0 sends 75 of them, in groups of 25, 33 and 17, and is
+        // refilled after each group.
         for cells in [25, 33, 17] {
             (0..cells).for_each(|_| pool.leave(0));
             fill(&mut pool, &[0]);

@@ -3,8 +3,8 @@
 //!
 //! Source: Shan and others, "Occamy: A Preemptive Buffer Management for On-chip Shared-memory Switches", 2025, whose
 //! simulation this follows; Addanki and others, SIGCOMM 2022, equation 1, for the formula. A queue counts in `n_p` if
-//! it holds at least 0.9 of its threshold when the interval ends; `n_p` is at least 1.
-//! Departures: none known.
+//! it holds at least 0.9 of its threshold when the interval ends; `n_p` is at least 1. Differences from the source:
+//! none known.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

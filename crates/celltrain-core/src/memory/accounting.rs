@@ -1,4 +1,4 @@
-//! The counts of a memory: reserves, shared parts, headrooms and pauses.
+//! The counts that a memory keeps: reserves, shared parts, headrooms and pauses.
 //!
 //! [`Memory::offer`] finds a place for a cell that arrives, and [`Memory::leave`] frees one. The cells of a queue are
 //! not distinguished: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless
@@ -59,7 +59,7 @@ pub enum Offer {
     PushOut(Removal),
 }
 
-/// [`Offer`] without the numbers of a refusal.
+/// An [`Offer`] without the numbers of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     Entered,
@@ -224,7 +224,6 @@ pub struct Memory {
     max_used: u32,
     queues: TiVec<QueueIndex, Queue>,
     pools: TiVec<PoolIndex, Pool>,
-    /// True if a policy follows arrivals.
     follows_arrivals: bool,
     /// True if a policy acts without an arrival or a departure.
     has_clock: bool,
@@ -290,7 +289,7 @@ impl Memory {
         Self { cells: config.cells, used, max_used, queues, pools, follows_arrivals, has_clock, pause_changes }
     }
 
-    /// Tells the policies that a cell arrives. Called once for a cell, before it is [offered](Self::offer).
+    /// Tells the policies that a cell arrives. Called once per cell, before it is [offered](Self::offer).
     #[inline]
     pub fn arrive(&mut self, class: CellClass, now: Time) {
         if self.follows_arrivals {
@@ -320,7 +319,7 @@ impl Memory {
         }
     }
 
-    /// [`Memory::offer`] without the numbers of a refusal.
+    /// Does the same as [`Memory::offer`], without the numbers of a refusal.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
     pub(crate) fn try_enter(&mut self, class: CellClass, now: Time) -> Attempt {
@@ -560,8 +559,8 @@ impl Memory {
         self.pause_changes.pop_front()
     }
 
-    /// Returns X as policies of ports see it if they see the memory: Q of the first pool on the egress side, or of the
-    /// first pool if there is none.
+    /// Returns X for policies of ports that see the memory: Q of the first pool on the egress side, or of the first
+    /// pool if that side has none.
     pub fn seen_by_policies(&self) -> u32 {
         let egress = self.pools.iter().find(|pool| pool.side == Side::Egress);
         egress.or(self.pools.first()).map_or(0, |pool| pool.used)
@@ -635,7 +634,8 @@ impl Memory {
         self.queues[queue].paused
     }
 
-    /// Returns the cells by which a port marks a packet of this class, while `at_port` cells wait at the port.
+    /// Returns the number of cells by which a port decides whether to mark a packet of this class. `at_port` cells wait
+    /// at the port.
     pub(crate) fn counted(&self, of: Counted, class: CellClass, at_port: u32) -> u32 {
         match of {
             Counted::Port => at_port,

@@ -1,7 +1,7 @@
 //! Complete sharing: a cell enters while the pool has a place.
 //!
 //! Source: Irland, "Buffer Management in a Packet Switch", IEEE Transactions on Communications 26(3), 1978, section II.
-//! Departures: none known.
+//! Differences from the source: none known.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,12 +2,11 @@
 //!
 //! Source: Addanki, Pacut and Schmid, "Credence: Augmenting Datacenter Switch Buffer Sharing with ML Predictions", NSDI
 //! 2024, Algorithm 1. A virtual queue for each queue follows Longest Queue Drop: it grows at arrivals, shrinks at
-//! departures, and the longest shrinks when their sum would exceed B. While no queue exceeds B / N, every cell
-//! enters. Otherwise a cell enters if `q_i` stays within its virtual queue and Longest Queue Drop is not predicted to
-//! lose the cell.
-//! Departures: the authors' learned predictor is not available. Predictions are those of a run of Longest Queue Drop
-//! (tail, lowest index) with the same arrivals, some of them flipped at random. If arrivals depend on losses, as with
-//! TCP, the arrivals of the recorded run soon differ, and predictions are wrong.
+//! departures, and the longest shrinks when their sum would exceed B. While no queue exceeds B / N, every cell enters.
+//! Otherwise a cell enters if `q_i` stays within its virtual queue and Longest Queue Drop is not predicted to lose the
+//! cell. Differences from the source: the authors' learned predictor is not available. Predictions are those of a run
+//! of Longest Queue Drop (tail, lowest index) with the same arrivals, some of them flipped at random. If arrivals
+//! depend on losses, as with TCP, the arrivals of the recorded run soon differ, and predictions are wrong.
 
 use std::sync::Arc;
 

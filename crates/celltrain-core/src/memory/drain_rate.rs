@@ -1,4 +1,4 @@
-//! The drain rates of queues, measured in intervals, as both implementations of ABM need them.
+//! The drain rates of queues, measured in intervals, for both implementations of ABM.
 
 use typed_index_collections::{TiVec, ti_vec};
 

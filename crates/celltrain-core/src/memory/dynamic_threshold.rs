@@ -2,9 +2,8 @@
 //!
 //! Source: Choudhury and Hahne, "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM
 //! Transactions on Networking 6(2), 1998, section III. Symbols: B cells in the shared part, Q of them taken, `q_i` by
-//! queue i, and `alpha_i`. S saturated queues settle at alpha B / (1 + alpha S).
-//! Departures: the paper counts in real numbers and does not say whether the arriving cell counts in Q; see
-//! [`ArrivingCell`].
+//! queue i, and `alpha_i`. S saturated queues settle at alpha B / (1 + alpha S). Differences from the source: the paper
+//! counts in real numbers and does not say whether the arriving cell counts in Q; see [`ArrivingCell`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,7 +72,6 @@ impl Configure for Config {
     }
 }
 
-/// Checks a factor of the free places.
 pub(super) fn check_alpha(alpha: f64) -> Vec<Fault> {
     if alpha > 0.0 && alpha.is_finite() {
         return Vec::new();

@@ -1,7 +1,7 @@
-//! A memory policy written as a formula in the scenario: which cells may enter the shared part of a pool.
+//! A memory policy written as a formula in the scenario, which decides which cells may enter the shared part of a pool.
 //!
 //! Source: the scenario. `celltrain-formula` defines the language, and `docs/design/formulas.md` explains how it runs.
-//! Departures: none known.
+//! Differences from the source: none known.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Dynamic Threshold with an alpha of 1.
+    /// The default is Dynamic Threshold with an alpha of 1.
     fn default() -> Self {
         Self { admit: "q_i + 1 <= B - Q".into(), constants: BTreeMap::new() }
     }

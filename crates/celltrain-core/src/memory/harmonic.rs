@@ -1,8 +1,9 @@
 //! Harmonic: the k-th longest queue holds at most B / (k `H_n`) cells.
 //!
 //! Source: Kesselman and Mansour, "Harmonic Buffer Management Policy for Shared Memory Switches", Theoretical Computer
-//! Science 324(2-3), 2004, section 3. n is the number of queues of the pool, `H_n` = 1 + 1/2 + ... + 1/n.
-//! Departures: none known. The rank of a queue is 1 plus the number of longer queues; it applies after the arrival too.
+//! Science 324(2-3), 2004, section 3. n is the number of queues of the pool, `H_n` = 1 + 1/2 + ... + 1/n. Differences
+//! from the source: none known. The rank of a queue is 1 plus the number of longer queues; it applies after the arrival
+//! too.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +33,6 @@ impl Configure for Config {
     }
 }
 
-/// Returns `H_n`.
 fn harmonic_number(n: usize) -> f64 {
     (1..=n.max(1)).map(|k| 1.0 / k as f64).sum()
 }

@@ -2,8 +2,8 @@
 //!
 //! Source: Wei, Coyle and Hsiao, "An Optimal Buffer Management Policy for High-Performance Packet Switching", GLOBECOM
 //! 1991; Aiello, Kesselman and Mansour, "Competitive Buffer Management for Shared-Memory Switches", ACM Transactions on
-//! Algorithms 5(1), 2008. The arriving cell counts in the length of its queue. Departures: published versions differ in
-//! the cell that is lost and in ties; see [`Variant`].
+//! Algorithms 5(1), 2008. The arriving cell counts in the length of its queue. Differences from the source: published
+//! versions differ in which cell is lost and how ties are decided, see [`Variant`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,12 +2,12 @@
 //!
 //! Source: `docs/design/shared-memory.md`. A [`MemoryConfig`] describes a memory, [`Memory`] keeps its counts, and a
 //! [`MemoryPolicy`] decides which cells enter the shared part of a pool. Ports keep their own queues, frames and
-//! policies: a port in a memory is full if the memory has no place for the cell that arrives there.
+//! policies. A port in a memory is full if the memory has no place for the cell that arrives there.
 //!
 //! A *queue* is an output port and a priority, and is counted on the egress side. A *priority group* is an input port
 //! and a priority, and is counted on the ingress side. Both are called queues here. A cell must find a place on every
-//! side that counts. It takes a place of its queue's reserve first, then one of the pool's shared part, and then, if
-//! the queue is lossless, one of its headroom. The cell in service does not count.
+//! side that counts. First, it takes a place in its queue's reserve, then one in the pool's shared part, and then, if
+//! the queue is lossless, one in its headroom. The cell in service does not count.
 //!
 //! A new policy is one file next to these, two lines below, one page under `docs/models/` and one scenario.
 
@@ -263,7 +263,7 @@ pub enum QueueEnd {
     Tail,
 }
 
-/// The decisions of a policy about one pool. Both engines ask only these questions.
+/// The decisions of a policy about one pool. Both engines use only these methods.
 ///
 /// A policy needs [`admit`](Self::admit) and [`rule`](Self::rule); everything else has a default that is right for
 /// every policy.
@@ -296,7 +296,7 @@ pub trait MemoryPolicy: Any + Send {
         None
     }
 
-    /// Returns whether this many more cells of `queue` would find places, without changing the policy. Used for pauses.
+    /// Returns whether `cells` more cells of `queue` would find places, without changing the policy. Used for pauses.
     fn has_room(&self, view: &View<'_>, queue: PoolQueue, cells: u32) -> bool {
         let is_below = |threshold| view.queues[queue].saturating_add(cells) <= whole_cells(threshold);
         view.fits(cells) && self.threshold(view, queue).is_none_or(is_below)

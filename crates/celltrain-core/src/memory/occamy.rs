@@ -1,9 +1,9 @@
 //! Occamy: Dynamic Threshold with a large alpha, and cells at the heads of queues above their threshold are expelled.
 //!
 //! Source: Shan and others, "Occamy: A Preemptive Buffer Management for On-chip Shared-memory Switches", 2025. Queues
-//! with `q_i` > `T_i` lose cells from their heads, round robin, paced by a token bucket in cells.
-//! Departures: in the paper, expulsions take the bandwidth of the memory that departures leave; here the bucket is
-//! filled at a rate of its own, by default the rate of the fastest port of the pool.
+//! with `q_i` > `T_i` lose cells from their heads, round robin, paced by a token bucket in cells. Differences from the
+//! source: in the paper, expulsions use the memory bandwidth that departures leave; here the bucket is filled at a
+//! separate rate, by default the rate of the fastest port of the pool.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +48,7 @@ pub struct Occamy {
     slack: Span,
     /// Time at which the bucket would be full again.
     full_at: Time,
-    /// The queue after the one that lost a cell last.
+    /// The queue after the one that lost the latest cell.
     next: PoolQueue,
     has_victims: bool,
 }

@@ -33,7 +33,7 @@ use super::{MemoryPolicy, MemoryPolicyConfig, PoolInfo, PoolQueue, PushOut, Queu
 use crate::rng::Stream;
 use crate::units::{Clock, Time};
 
-/// Cells that arrive for one port, one directly after the other. An arrival sequence is a list of bursts in the order
+/// Cells that arrive for one port, directly one after the other. An arrival sequence is a list of bursts in the order
 /// of their slots. Bursts of one slot arrive in the order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
@@ -63,7 +63,7 @@ impl SlottedMemory {
     /// The clock of a policy: a slot takes one unit, a microsecond.
     pub const CLOCK: Clock = Clock::exact(1_000_000);
 
-    /// Creates an empty memory of this many cells and ports, none of which has settings of its own.
+    /// Creates an empty memory for `cells` cells and `ports` ports, none of which has settings of its own.
     pub fn new(policy: &MemoryPolicyConfig, cells: u32, ports: u32) -> Self {
         let queues: TiVec<PoolQueue, QueueInfo> = (0..ports).map(QueueInfo::at_port).collect();
         Self::with_queues(policy, cells, &queues)
@@ -283,7 +283,7 @@ pub fn optimum(cells: u32, ports: u32, bursts: &[Burst]) -> u64 {
 ///    Nawijn, "Note on Scheduling Intervals On-Line", Discrete Applied Mathematics 58, 1995; Carlisle and Lloyd, "On
 ///    the k-Coloring of Intervals", Discrete Applied Mathematics 59, 1995).
 pub fn best_schedule(cells: u32, ports: u32, bursts: &[Burst]) -> Vec<Burst> {
-    // Number of cells by slot and port.
+    // Number of cells, by slot and port.
     let mut schedule: BTreeMap<(u32, u32), u32> = BTreeMap::new();
     let mut take = |slot, port| *schedule.entry((slot, port)).or_default() += 1;
     // Intervals that contain the present slot: end, start and port.

@@ -2,7 +2,7 @@
 //!
 //! Source: Irland 1978, section II; Kamoun and Kleinrock, "Analysis of Shared Finite Storage in a Computer Network Node
 //! Environment Under General Traffic Conditions", IEEE Transactions on Communications 28(7), 1980. Without thresholds
-//! the pool is divided equally (complete partitioning). Departures: none known.
+//! the pool is divided equally (complete partitioning). Differences from the source: none known.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

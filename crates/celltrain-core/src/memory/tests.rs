@@ -4,7 +4,7 @@ use typed_index_collections::{TiVec, ti_vec};
 use super::*;
 use crate::index::LinkIndex;
 
-/// The shared part of a pool with one queue per port, counted by hand, and its policy.
+/// The shared part of a pool with one queue per port, and its policy. The cells are counted by the test.
 pub(super) struct Pool {
     cells: u32,
     queues: TiVec<PoolQueue, u32>,
@@ -142,7 +142,7 @@ fn memory(config: &MemoryConfig) -> Memory {
     Memory::new(config, |_| Span(1), Clock::exact(1), 1)
 }
 
-/// A memory that stores only the parts of every queue, and computes everything else when it is needed.
+/// A model of a memory that stores only the parts of every queue, and computes everything else when it is needed.
 struct Model {
     config: MemoryConfig,
     /// By queue: cells in the reserve, the shared part and the headroom.

@@ -125,8 +125,8 @@ fn a_ports_result_is_its_queue_its_buffer_and_the_sum_of_its_vcs() {
     assert_eq!(result.counters, PortCounters { offered: 2, lost_overflow: 4, ..PortCounters::default() });
 }
 
-/// Makes the first source's data and acknowledgements ABR; nothing was sent, so their ACR is ICR: 100,000 cells a
-/// second.
+/// Makes the VCs of the first source's data and acknowledgements ABR. Nothing was sent, so their ACR is ICR, 100,000
+/// cells a second.
 fn with_abr(network: &mut Network) {
     let [data, acks] = [0, 1].map(VcIndex::new);
     for (vc, partner) in [(data, acks), (acks, data)] {

@@ -1,4 +1,4 @@
-//! The measuring window: results of the part of a run between two snapshots.
+//! The measuring window: the results of a part of a run, between two snapshots.
 
 use super::{AbrResult, CellTotals, ContractResult, FlowResult, PortResult, QueueResult, Rates, RunResult};
 use crate::network::Network;
@@ -47,7 +47,7 @@ impl RunResult {
         Self { efficiency, fairness, fairness_max_min, goodput_mbps, ..self }
     }
 
-    /// Drops the records of requests. The numbers of requests are enough for the bounds of the measuring window.
+    /// Drops the records of requests. For the bounds of the measuring window, the numbers of requests are enough.
     #[must_use]
     pub(crate) fn without_records(mut self) -> Self {
         self.requests.iter_mut().for_each(|group| group.records = Vec::new());
@@ -98,7 +98,7 @@ impl GroupResult {
     }
 }
 
-/// Keeps the items from one number to another.
+/// Keeps the items from number `from` up to number `to`.
 fn restrict<T>(items: &mut Vec<T>, from: u32, to: u32) {
     items.truncate(to as usize);
     items.drain(..from as usize);

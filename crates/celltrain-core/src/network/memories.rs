@@ -18,7 +18,7 @@ impl Network {
         format!("{}/{}/{}", memory.name, self.links[queue.link].name, queue.priority)
     }
 
-    /// Finds the queues of all VCs that cross a memory.
+    /// Finds the queues of every VC that crosses a memory.
     ///
     /// # Panics
     /// If a side has a pool, and a VC has no queue there.

@@ -5,13 +5,12 @@ use crate::tcp::TcpOptions;
 /// Flows of tests.
 pub(crate) const FIRST: FlowIndex = FlowIndex::new(0);
 pub(crate) const SECOND: FlowIndex = FlowIndex::new(1);
-/// The link between the switches.
 pub(crate) const N_SOURCE_BOTTLENECK: LinkIndex = LinkIndex::new(0);
 /// The opposite link, for acknowledgements.
 pub(crate) const N_SOURCE_WAY_BACK: LinkIndex = LinkIndex::new(1);
 
-/// Builds N sources, two switches, N destinations; only `sw1->sw2` can be congested. Source i is node 2 + i, its
-/// destination node 2 + N + i.
+/// Builds N sources, two switches and N destinations. Only `sw1->sw2` can be congested. Source i is node 2 + i, and its
+/// destination is node 2 + N + i.
 fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
     let mut graph = Graph::default();
     let [sw1, sw2] = ["sw1", "sw2"].map(|name| graph.add_node(name, NodeKind::Switch));
@@ -30,7 +29,8 @@ fn n_source(sources: usize, rate: BitRate, delay: Duration) -> Graph {
 /// Returns the data path of source `i` (from 0) among `sources` in [`n_source`]'s graph, and its acknowledgements'
 /// path.
 fn n_source_paths(i: usize, sources: usize) -> [Vec<LinkIndex>; 2] {
-    // Links come in pairs, there and back: the bottleneck's, then each source's, then each destination's.
+    // Links come in pairs, one for each direction: first the bottleneck, then each source's links, then each
+    // destination's.
     let [source, destination] = [2 + 2 * i, 2 + 2 * (sources + i)].map(LinkIndex::from);
     let [to_source, from_destination] = [source, destination].map(Graph::way_back);
     [vec![source, N_SOURCE_BOTTLENECK, destination], vec![from_destination, N_SOURCE_WAY_BACK, to_source]]
@@ -112,7 +112,7 @@ fn a_path_is_under_the_rules_of_atm_between_its_edge_devices_or_from_end_to_end(
     let mut graph = Graph::default();
     let kinds = [NodeKind::Host, NodeKind::EdgeDevice, NodeKind::Switch, NodeKind::EdgeDevice, NodeKind::Host];
     let mut nodes = kinds.map(|kind| graph.add_node("", kind)).to_vec();
-    // Links 0, 2, 4 and 6 lead from each node to the next, 1, 3, 5 and 7 back.
+    // Links 0, 2, 4 and 6 lead from each node to the next, and links 1, 3, 5 and 7 lead back.
     for pair in nodes.windows(2) {
         graph.connect(pair[0], pair[1], BitRate::from_bits_per_second(1_000), Duration::default());
     }

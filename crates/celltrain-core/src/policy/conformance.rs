@@ -1,4 +1,4 @@
-//! Tests of every policy in the list; listing a new policy adds it to them.
+//! Tests that run for every listed policy. A new policy is tested as soon as it is listed.
 
 use proptest::prelude::*;
 use typed_index_collections::TiSlice;
@@ -43,7 +43,6 @@ impl Bench {
         }
     }
 
-    /// Sends `cells` cells.
     pub(super) fn take(&mut self, cells: u32) {
         for _ in 0..cells {
             self.port.take().expect("a cell waits");
@@ -74,8 +73,8 @@ pub(super) fn view(capacity: u32, per_vc: &[u32]) -> View<'_> {
     }
 }
 
-/// Returns whether a policy lets VC 0 start a frame when `x` cells are waiting in a buffer of `k`, `active` VCs hold
-/// cells and VC 0 holds `y`.
+/// Returns whether a policy lets VC 0 start a frame while `x` cells are waiting in a buffer of `k`. `active` VCs have
+/// waiting cells, and VC 0 has `y` of them.
 pub(super) fn admits<C: Configure>(config: &C, k: u32, x: u32, active: u32, y: u32) -> bool {
     asked(config, &View { occupancy: x, active_vcs: active, ..view(k, &[y]) }, 0, &mut stream())
 }
@@ -85,7 +84,7 @@ pub(super) fn most_cells<C: Configure>(config: &C, k: u32, x: u32, active: u32) 
     most(x, |y| admits(config, k, x, active, y))
 }
 
-/// Returns the most cells that VC `vc` of two may hold to start a frame when `x` cells are waiting; K = 1000.
+/// Returns the most cells with which VC `vc` (0 or 1) may start a frame while `x` cells are waiting and K = 1000.
 pub(super) fn most_cells_of_two<C: Configure>(config: &C, x: u32, vc: u32) -> u32 {
     let per_vc = |x_i: u32| if vc == 0 { [x_i, x - x_i] } else { [x - x_i, x_i] };
     most(x, |x_i| asked(config, &view(1000, &per_vc(x_i)), vc, &mut stream()))
@@ -236,7 +235,7 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
             let queues = |policy: &mut dyn BufferPolicy| {
                 policy.follower().and_then(|follower| follower.virtual_queues().map(TiSlice::to_owned))
             };
-            // A policy that follows cells must know of every waiting cell, so each x adds one.
+            // A policy that follows cells must know of every waiting cell, so each step adds one.
             let one_more = |x: u32, policies: [&mut Box<dyn BufferPolicy>; 2]| {
                 for policy in policies {
                     fill(&mut **policy, TiSlice::from_ref(&[u32::from(x % 3 == 1), u32::from(x > 0 && x % 3 != 1)]));
@@ -261,13 +260,14 @@ fn who_says_that_frames_are_admitted_up_to_a_number_admits_them_and_notes_nothin
     }
 }
 
-/// Cells lost from a five-cell frame at a buffer of two cells. One cell leaves after the third arrives, and one after
-/// the fourth.
+/// The cells that a frame of five loses at a buffer of two. One cell leaves after the third arrives, and one after the
+/// fourth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cut {
     /// The third cell alone.
     ThirdAlone,
-    /// The third cell, and the fourth although there is room. The last cell is kept to delimit the next frame.
+    /// The third cell, and the fourth although there is room. The last cell is kept because it delimits the next frame
+    ///
     ButTheLast,
     /// The arrival of the third cell pushes out the two that are waiting. Their frame is then damaged, so the third and
     /// fourth cells are refused too.
@@ -276,8 +276,8 @@ enum Cut {
 
 const ALL: Option<u32> = Some(u32::MAX);
 
-/// The policies by name: the losses of a frame that finds no room (`docs/mechanisms.md` 2), the cells up to which a
-/// buffer of 100 admits every frame, and whether the policy follows cells.
+/// For each policy: its name, the losses of a frame that finds no room (`docs/mechanisms.md` 2), the number of waiting
+/// cells up to which a buffer of 100 admits every frame, and whether the policy follows cells.
 const ANSWERS: [(&str, Cut, Option<u32>, bool); 19] = [
     ("tail_drop", Cut::ThirdAlone, ALL, false),
     ("ppd", Cut::ButTheLast, ALL, false),
@@ -308,7 +308,7 @@ fn every_policy_answers_as_its_page_says() {
         let mut policy = config.build(Some(100), &NAMES);
         let said = (policy.admits_up_to(), policy.follower().is_some());
         assert_eq!(said, (admits_up_to, follows_cells), "{name}");
-        // Thresholds of single VCs are not thresholds of the buffer.
+        // These policies have thresholds for single VCs, not for the buffer.
         let is_of_buffer = admits_up_to != ALL && !["dfba", "virtual_queuing_threshold"].contains(&name);
         assert_eq!(config.threshold_cells(Some(100)), admits_up_to.filter(|_| is_of_buffer), "{name}");
 

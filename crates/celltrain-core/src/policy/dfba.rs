@@ -1,10 +1,9 @@
 //! Differential Fair Buffer Allocation (DFBA) of 1997: a VC above its own threshold loses frames at random.
 //!
 //! Source: ATM Forum 97-0831, section 4 and Table 4, whose symbols K, R, `R_i`, `W_i`, X, `X_i`, Z and u are used;
-//! `docs/mechanisms.md` 2.10.
-//! Departures: the ceiling Z `R_i` is a rule, as in the source's text; the pseudo-code lacks it. The scenario
-//! sets `R_i`, as in the source's Table 4, and `W_i` = `R_i` / R follows. The source sets `W_i`, and `R_i` = `W_i` R
-//! follows.
+//! `docs/mechanisms.md` 2.10. Differences from the source: the ceiling Z `R_i` is a rule, as in the source's text; the
+//! pseudo-code lacks it. The scenario sets `R_i`, as in the source's Table 4, and `W_i` = `R_i` / R follows. The
+//! source sets `W_i`, and `R_i` = `W_i` R follows.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,8 @@
 //! random.
 //!
 //! Source: ATM Forum 98-0405, from memory and checked against an implementation; `docs/mechanisms.md` 2.11, whose
-//! symbols K, L, H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are used.
-//! Departures: W is the sum of the weights of all VCs that cross the port. `X_i` counts all cells of a VC, tagged or
-//! not.
+//! symbols K, L, H, X, `X_i`, `W_i`, W, `w_i`, alpha, `Z_i` and `P_i` are used. Differences from the source: W is the
+//! sum of the weights of all VCs that cross the port. `X_i` counts all cells of a VC, tagged or not.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

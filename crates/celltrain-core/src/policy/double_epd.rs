@@ -2,9 +2,9 @@
 //!
 //! Source: the switch with two thresholds in studies of the guaranteed frame rate, as in O. Bonaventure, "A simulation
 //! study of TCP with the proposed GFR service category", 1997, which calls them LBO and HBO (low and high buffer
-//! occupancy). Known only from secondary sources; the name and the two symbols are the source's.
-//! Departures: none known. "Exceeds" is read as strictly above, as in EPD (A-05). The first cell of a frame determines
-//! whether the frame is tagged.
+//! occupancy). The paper is known here only from secondary sources; the name and the two symbols are the paper's.
+//! Differences from the source: none known. "Exceeds" is read as strictly above, as in EPD (A-05). The first cell of a
+//! frame determines whether the frame is tagged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,10 @@
 //! Drop from front: a cell that finds no room pushes out the cell nearest to transmission.
 //!
-//! Source: Lakshman, Neidhardt and Ott 1996; `docs/mechanisms.md` 2.9. The receiver sees the loss one buffer-drain time
-//! earlier. After a front drop the rest of that frame is not sent either, because fragments would waste the gain.
-//! Departures: the frame's last cell stays, and a last cell is pushed out only when all waiting cells are last cells
-//! (the paper does not mention AAL5 frames; losing a delimiter would damage the next frame too).
+//! Source: Lakshman, Neidhardt and Ott 1996; `docs/mechanisms.md` 2.9. The receiver notices the loss earlier, by the
+//! time that the buffer takes to drain. After a front drop, the rest of that frame is not sent either, because the
+//! fragments would be useless. Differences from the source: the frame's last cell stays, and a last cell is pushed out
+//! only when all waiting cells are last cells (the paper does not mention AAL5 frames; losing a delimiter would damage
+//! the next frame too).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,8 @@
 //! Early packet discard (EPD): past a threshold no frame may start.
 //!
 //! Source: Romanow and Floyd 1995; ATM Forum 96-1269, section 5 (thresholds of K - 200 cells); `docs/mechanisms.md`
-//! 2.3. Its symbols K and R are used.
-//! Departures: none known. "Exceeds" is read as strictly above; a frame in progress that overflows falls back to
-//! partial packet discard.
+//! 2.3. Its symbols K and R are used. Differences from the source: none known. "Exceeds" is read as strictly above
+//! a frame in progress that overflows falls back to partial packet discard.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +25,7 @@ pub struct Config {
 }
 
 impl Default for Config {
-    /// Four fifths of the buffer: 800 of 1000 cells, as in ATM Forum 96-1269.
+    /// The default is four fifths of the buffer: 800 of 1000 cells, as in ATM Forum 96-1269.
     fn default() -> Self {
         Self { threshold: 0.8.into() }
     }

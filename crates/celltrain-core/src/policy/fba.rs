@@ -1,9 +1,8 @@
 //! Fair Buffer Allocation (FBA): Selective Drop whose tolerance shrinks as the buffer fills.
 //!
 //! Source: Heinanen and Kilkki; ATM Forum 96-1269, section 7; its symbols K, R, X, `Y_i`, `N_a` and Z are used;
-//! `docs/mechanisms.md` 2.6.
-//! Departures: none known. The paper prints the threshold once as "Z(1 + (KX)/(XR))". The minus signs were lost: Z (1 +
-//! (K - X)/(X - R)) equals Z (K - R)/(X - R), the form used here.
+//! `docs/mechanisms.md` 2.6. Differences from the source: none known. The paper prints the threshold once as "Z(1 +
+//! (KX)/(XR))". The minus signs were lost: Z (1 + (K - X)/(X - R)) equals Z (K - R)/(X - R), the form used here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

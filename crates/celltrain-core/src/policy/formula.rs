@@ -1,8 +1,8 @@
-//! A policy written as formulas in the scenario: which frames may enter, and how its state changes.
+//! A policy written as formulas in the scenario. They decide which frames may enter, and how the policy's state
+//! changes.
 //!
 //! Source: the scenario. `celltrain-formula` defines the language, and `docs/design/formulas.md` explains how it runs.
-//! Names are the symbols of `docs/mechanisms.md` 2.
-//! Departures: none known.
+//! Names are the symbols of `docs/mechanisms.md` 2. Differences from the source: none known.
 
 mod events;
 mod names;
@@ -138,7 +138,7 @@ impl Configure for Config {
         if vcs.is_empty() {
             return [self.events_that_follow_cells(), faults(None)].concat();
         }
-        // Compiling formulas is slow, so they are checked again without VCs only if there are faults.
+        // Compiling formulas is slow, so they are compiled again without VCs only if there are faults.
         let of_vcs = faults(Some(vcs));
         if of_vcs.is_empty() || self.check(capacity, &[]).is_empty() { of_vcs } else { Vec::new() }
     }
@@ -207,12 +207,12 @@ impl Formula {
 }
 
 impl Table {
-    /// Returns the constants that differ from VC to VC, by name.
     pub(super) fn constants_by_vc(&self) -> Vec<(&str, &PerVc)> {
         constants_by_vc(&self.constants)
     }
 
-    /// Returns whether a formula uses the number of VCs. Most do not, and storing the VCs of every port takes memory.
+    /// Returns whether a formula uses the number of VCs. Storing the VCs of every port takes memory, and most formulas
+    /// do not need them.
     pub(super) fn counts_vcs(&self) -> bool {
         self.texts(&self.questions(), &self.events()).use_name("V")
     }
@@ -222,7 +222,7 @@ impl Table {
         self.texts(&self.questions(), &self.events()).unused()
     }
 
-    /// Returns the formulas that answer a question: key, formula, kind of result.
+    /// Returns the formulas that decide something, each with its key and the kind of its result.
     fn questions(&self) -> [(&'static str, &str, Kind); 1] {
         [("admit", &self.admit, Kind::Truth)]
     }

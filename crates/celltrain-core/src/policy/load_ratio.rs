@@ -74,7 +74,6 @@ pub(super) fn load_ratio(buffer: &View<'_>, vc: Label) -> f64 {
     y_i * f64::from(buffer.active_vcs) / f64::from(buffer.occupancy)
 }
 
-/// The weights of the VCs that cross a port.
 #[derive(Debug)]
 pub(super) struct Weights {
     /// `W_i`, by label.

@@ -113,7 +113,8 @@ registry! {
 }
 
 impl PolicyConfig {
-    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite), whatever VCs cross the port.
+    /// Checks the settings for a buffer of `capacity` cells (`None`: infinite), without regard to the VCs that cross
+    /// the port.
     pub fn check(&self, capacity: Option<u32>) -> Vec<Fault> {
         self.check_for(capacity, &[])
     }
@@ -207,11 +208,11 @@ pub trait BufferPolicy: Any + Send {
         let _ = port_info;
     }
 
-    /// Decides whether the frame whose first cell of VC `vc` has arrived may enter. The cell is not yet counted in
+    /// Decides whether a frame of VC `vc` may enter, whose first cell has arrived. That cell is not yet counted in
     /// `buffer`. Called once per frame, unless [`admits_up_to`](Self::admits_up_to) has already decided.
     fn admit_frame(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 
-    /// Returns the fate of a cell that finds no room although its frame was admitted. The default is partial packet
+    /// Returns what happens to a cell that finds no room although its frame was admitted. The default is partial packet
     /// discard. Called once, when the port is built.
     fn overflow(&self) -> Overflow {
         Overflow::LoseRestOfFrame { keep_last_cell: true }
@@ -251,12 +252,11 @@ pub trait CellFollower {
     /// Records that cells of VC `vc` have entered.
     fn on_enter(&mut self, vc: Label, cells: u32);
 
-    /// Records that cells have left, whatever their VCs.
+    /// Records that cells of any VCs have left.
     fn on_leave(&mut self, cells: u32);
 
-    /// Returns whether cells of VC `vc` that arrive one at a time while `left` cells leave can all be recorded when the
-    /// first arrives, because the difference affects nothing. If `close`, at most one cell leaves between any two
-    /// arrivals.
+    /// Returns whether cells of VC `vc` can all be recorded when the first arrives, although they arrive one at a time
+    /// while `left` cells leave. If `close`, at most one cell leaves between any two arrivals.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         let _ = (vc, left, close);
         false
@@ -306,7 +306,7 @@ pub struct Decision {
     pub probability: Option<f64>,
 }
 
-/// The fate of a cell that finds no room although its frame was admitted.
+/// What happens to a cell that finds no room although its frame was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
     /// This cell is lost; later cells of the frame enter when there is room.
@@ -370,9 +370,9 @@ pub trait Configure {
 /// Settings that are handled in the same way for all policies.
 #[derive(Debug, Default)]
 pub struct Settings<'a> {
-    /// Thresholds of the buffer, by key: a warning is given for a value that probably means something else.
+    /// Thresholds of the buffer, by key. A value that probably means something else causes a warning.
     pub thresholds: Vec<(&'static str, Threshold)>,
-    /// Settings that may differ from VC to VC, by key: every VC must have a value.
+    /// Settings that may differ from VC to VC, by key. Every VC must have a value.
     pub per_vc: Vec<(&'static str, &'a PerVc)>,
 }
 

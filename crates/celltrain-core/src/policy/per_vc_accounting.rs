@@ -2,9 +2,8 @@
 //! frame.
 //!
 //! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as recalled in `docs/mechanisms.md` 2.4; its symbols Q, Th, Y, `N_a`,
-//! F and k are used (Q is X elsewhere).
-//! Departures: the source's share was not available. F = Q / `N_a` here, Th / `N_a` in `per_vc_accounting_fixed`, k = 1
-//!
+//! F and k are used (Q is X elsewhere). Differences from the source: the source's share was not available. Here F = Q /
+//! `N_a` (Th / `N_a` in `per_vc_accounting_fixed`) and k = 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,7 +37,7 @@ pub(super) fn k() -> f64 {
     1.0
 }
 
-/// This policy and `per_vc_accounting_fixed`; neither has state.
+/// This policy or `per_vc_accounting_fixed`. Neither has state.
 #[derive(Debug)]
 pub struct PerVcAccounting {
     pub(super) th: u32,

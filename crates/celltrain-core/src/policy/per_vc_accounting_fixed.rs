@@ -2,8 +2,7 @@
 //! threshold may not start a frame.
 //!
 //! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996, as recalled in `docs/mechanisms.md` 2.4; its symbols Q, Th, Y, `N_a`,
-//! F and k are used (Q is X elsewhere).
-//! Departures: as in `per_vc_accounting`; F = Th / `N_a` here.
+//! F and k are used (Q is X elsewhere). Differences from the source: as in `per_vc_accounting`; F = Th / `N_a` here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
-//! A policy written as a Python class. The core contains no interpreter: the embedding program provides one.
+//! A policy written as a Python class. The core contains no interpreter; the program that uses the core provides one.
 //!
-//! Source: the class. See `docs/python-policies.md` for how to write one, `docs/design/formulas.md` for how it is
-//! called.
-//! Departures: none known.
+//! Source: the class. `docs/python-policies.md` shows how to write one, and `docs/design/formulas.md` explains how it
+//! is called. Differences from the source: none known.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
@@ -65,8 +64,8 @@ pub trait Interpreter: Send + Sync {
 
 /// An object of the class, at a port.
 pub trait Object: Send {
-    /// Decides whether the frame may enter. If the class fails, admits the frame and stores the error for the caller.
-    /// The run then has no result.
+    /// Decides whether the frame may enter. If the class raises an error, admits the frame and stores the error for the
+    /// caller; the run then has no result.
     fn admit(&mut self, buffer: &View<'_>, vc: Label, rng: &mut Stream) -> bool;
 }
 
@@ -141,7 +140,7 @@ impl Config {
     }
 }
 
-/// Fake interpreter whose class draws a random number for every frame above half the buffer.
+/// A fake interpreter. Its class draws a random number for every frame that finds more than half of the buffer in use.
 #[cfg(any(test, feature = "samples"))]
 struct Stand;
 

@@ -1,8 +1,8 @@
 //! Selective Drop: past a threshold, a VC that holds more than its share may not start a frame.
 //!
 //! Source: ATM Forum 96-1269, section 6; its symbols K, R, X, `Y_i`, `N_a` and Z are used; `docs/mechanisms.md` 2.5.
-//! Departures: none known. R = 0.9 K is a real number, not rounded; overflow inside an admitted frame is handled
-//! as by partial packet discard.
+//! Differences from the source: none known. R = 0.9 K is a real number, not rounded; overflow inside an admitted
+//! frame is handled as by partial packet discard.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -2,9 +2,9 @@
 //! again.
 //!
 //! Source: ATM Forum 97-0831, section 3, whose symbols `x_i` and `r_i` are used; `docs/mechanisms.md` 2.10, A-14. One
-//! loss is enough to halve the window of a TCP connection, so the thresholds set the windows, and with them the rates,
-//! of VCs that share a FIFO.
-//! Departures: a VC's cells are compared with its threshold only when one of its own frames starts.
+//! loss is enough to halve the window of a TCP connection. So the thresholds determine the windows, and therefore the
+//! rates, of VCs that share a FIFO. Differences from the source: a VC's cells are compared with its threshold only when
+//! one of its own frames starts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

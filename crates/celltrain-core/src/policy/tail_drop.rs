@@ -1,8 +1,7 @@
 //! Tail drop (plain UBR): a cell that finds no room is lost, and nothing else happens.
 //!
-//! Source: ATM Forum 96-1269, section 4; `docs/mechanisms.md` 2.1. No frame state at all: later cells of a damaged
-//! frame still enter when there is room, and are carried although the frame is lost.
-//! Departures: none known.
+//! Source: ATM Forum 96-1269, section 4; `docs/mechanisms.md` 2.1. Frames play no role: later cells of a damaged frame
+//! still enter when there is room, and are carried although the frame is lost. Differences from the source: none known.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

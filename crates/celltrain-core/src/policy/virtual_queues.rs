@@ -13,9 +13,8 @@ use crate::index::Label;
 /// the FIFO, of any VC, is one turn of the virtual queues.
 #[derive(Debug)]
 pub(super) struct VirtualQueues<A> {
-    /// `M_j`, by label: a queue's number at the arbiter is its VC's label.
+    /// `M_j`, by label. A VC's label is also its queue's number at the arbiter.
     pub(super) cells: TiVec<Label, u32>,
-    /// Sum of all virtual queues.
     pub(super) sum: u32,
     pub(super) arbiter: A,
 }
@@ -25,7 +24,7 @@ impl<A: Arbiter> VirtualQueues<A> {
         Self { cells: ti_vec![0; vcs], sum: 0, arbiter }
     }
 
-    /// Returns `M_j` for a decision. The virtual queues hold as many cells as the real one.
+    /// Returns `M_j` for a decision, after checking that the virtual queues hold as many cells as the real one.
     #[inline]
     pub(super) fn of(&self, vc: Label, occupancy: u32) -> f64 {
         assert_eq!(self.sum, occupancy, "the virtual queues hold as many cells as the FIFO");
@@ -60,7 +59,7 @@ impl<A: Arbiter> CellFollower for VirtualQueues<A> {
         }
     }
 
-    /// Returns false if recording the cells early could hide that a turn finds the virtual queue empty.
+    /// Returns false if a turn could find the virtual queue empty, which recording the cells early would hide.
     fn enters_at_once(&self, vc: Label, left: u32, close: bool) -> bool {
         (A::FORGIVES && close) || self.cells[vc] >= left
     }
@@ -94,7 +93,8 @@ mod tests {
         queues: Vec<VecDeque<u32>>,
         /// VCs with cells, in the order of service.
         active: Vec<usize>,
-        /// Turns between two cells of a VC's minimum share, if it has one, and the turn at which the next is due.
+        /// For a VC with a minimum share: the turns between two of its cells, and the turn at which the next cell is
+        /// due.
         shares: [Option<(u64, u64)>; VCS],
         turns: u64,
     }
@@ -136,8 +136,8 @@ mod tests {
         }
     }
 
-    /// Sends random bursts to a FIFO with virtual queues, to a port with real queues, and to the naive model. Each
-    /// sends one cell a slot. Checks that all three have the same queues in every slot.
+    /// Sends random bursts to a FIFO with virtual queues, to a port with real queues, and to the naive model, each of
+    /// which sends one cell per slot. Checks that all three have the same queues in every slot.
     fn have_the_same_queues(policy: &PolicyConfig, scheduler: &SchedulerConfig, steps: [Option<u64>; VCS], slots: u32) {
         let stream = || Stream::new(1, "bench");
         let mut fifo = Port::new(None, VCS, policy.build(None, &NAMES), stream());

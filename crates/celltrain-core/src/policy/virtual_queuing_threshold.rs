@@ -1,8 +1,8 @@
 //! Virtual queuing with real thresholds: each virtual queue has its own threshold, an equal share of a common one.
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as recalled in
-//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere).
-//! Departures: the source's rule for discarding was not available. Here a VC's threshold alone decides, however
+//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere). Differences from the
+//! source: the source's rule for discarding was not available. Here only a VC's threshold decides, no matter how
 //! long the real queue is.
 
 use schemars::JsonSchema;

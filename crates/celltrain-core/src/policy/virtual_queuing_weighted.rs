@@ -1,10 +1,9 @@
 //! Virtual queuing with minimum shares: the virtual queues are first served at minimum shares, then round robin.
 //!
 //! Source: Chiussi, Xia and Kumar 1997, and Siu, Wu and Ren in Computer Communications 21, 1998, as recalled in
-//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere).
-//! Departures: the source's rules for discarding and for the minimum rates were not available. Here a VC's share
-//! of the queue is its share of the link: its minimum share, and an equal part of the shares not promised to active
-//! VCs.
+//! `docs/mechanisms.md` 2.8; its symbols Q, Th, `M_j`, `N_v` and k are used (Q is X elsewhere). Differences from the
+//! source: the source's rules for discarding and for the minimum rates were not available. Here a VC's share of
+//! the queue is its share of the link: its minimum share, and an equal part of the shares not promised to active VCs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

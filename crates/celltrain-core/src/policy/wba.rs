@@ -1,10 +1,9 @@
 //! Weighted Buffer Allocation (WBA): Selective Drop whose fair shares are proportional to weights.
 //!
 //! Source: ATM Forum 97-0607, from memory; `docs/mechanisms.md` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z are
-//! used.
-//! Departures: W is the sum of the weights of all VCs that cross the port, whether they have cells waiting or not. The
-//! source optionally counts only the untagged cells of a VC for untagged frames and refuses tagged frames first; here
-//! tagged frames are treated like others.
+//! used. Differences from the source: W is the sum of the weights of all VCs that cross the port, whether they have
+//! cells waiting or not. The source has options to count only a VC's untagged cells for untagged frames, and to refuse
+//! tagged frames first. Here tagged frames are treated like others.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,7 @@
 //! Weighted FBA: Fair Buffer Allocation whose fair shares are proportional to weights.
 //!
 //! Source: ATM Forum 97-0607, from memory; `docs/mechanisms.md` 2.12, whose symbols K, R, X, `X_i`, `W_i`, W and Z are
-//! used.
-//! Departures: as in Weighted Buffer Allocation.
+//! used. Differences from the source: as in Weighted Buffer Allocation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -19,7 +19,6 @@ pub(crate) struct Admission {
     vcs: TiVec<Label, VcState>,
     refused: TiVec<Label, Refused>,
     pub(crate) policy: Box<dyn BufferPolicy>,
-    /// True if the policy follows single cells.
     follows_cells: bool,
     /// Number of waiting cells below which the policy admits every frame and need not decide.
     asked_from: u32,
@@ -54,14 +53,14 @@ impl Refused {
     }
 }
 
-/// The fate of a VC's next cells, as long as there is room for them.
+/// What happens to a VC's next cells, as long as there is room for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
     /// They are admitted.
     Admitted,
     /// They are discarded, up to and including the last cell of their frame.
     Refused,
-    /// Their fates may differ, so each must be offered.
+    /// They may be treated differently, so each must be offered.
     CellByCell,
 }
 
@@ -74,7 +73,7 @@ pub(crate) enum Verdict {
     Refuse(Loss),
     /// The cell is lost together with the waiting cells of its frame, which can no longer be completed.
     DiscardHeld(Loss),
-    /// Another cell makes room first, if any can; then [`Admission::final_verdict`] decides.
+    /// Another cell is pushed out first, if possible. Then [`Admission::final_verdict`] decides.
     PushOut,
 }
 
@@ -93,7 +92,6 @@ impl Admission {
         }
     }
 
-    /// Asserts that VCs may merge at the port.
     pub(crate) fn assert_may_merge(&self) {
         assert!(!self.follows_cells, "a policy follows cells only where none wait for others");
     }
@@ -105,7 +103,6 @@ impl Admission {
         assert!(!self.pushes_out(), "cells are pushed out only where one queue holds all");
     }
 
-    /// Returns whether the policy follows single cells.
     pub(crate) fn follows_cells(&self) -> bool {
         self.follows_cells
     }
@@ -131,7 +128,6 @@ impl Admission {
         self.overflow == Overflow::LoseCell
     }
 
-    /// Returns whether the policy could refuse any frame.
     #[inline]
     pub(crate) fn may_refuse_frames(&self) -> bool {
         self.asked_from < u32::MAX
@@ -196,14 +192,13 @@ impl Admission {
         self.vcs[label].under_way.passes()
     }
 
-    /// Returns whether a VC's next cell starts a frame.
     #[inline]
     pub(crate) fn starts_frame(&self, label: Label) -> bool {
         self.vcs[label].under_way.is_at_start()
     }
 
-    /// Returns whether a VC's next cell starts a frame, and clears that state: the caller asks the policy now, ahead of
-    /// the arrival.
+    /// Returns whether a VC's next cell starts a frame, and clears that state, because the caller asks the policy
+    /// before the cell arrives.
     #[inline]
     pub(crate) fn take_start(&mut self, label: Label) -> bool {
         let under_way = &mut self.vcs[label].under_way;
@@ -272,7 +267,7 @@ impl Admission {
         self.final_verdict(cell, is_full)
     }
 
-    /// Decides about a cell if no room can be made, or none is needed.
+    /// Decides about a cell if no room can be made for it, or none is needed.
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
         let refused = &mut self.refused[vc];
@@ -290,7 +285,7 @@ impl Admission {
         })
     }
 
-    /// Counts a cell that finds no room. The result tells whether it is the first cell that its frame loses.
+    /// Counts a cell that finds no room. The result says whether it is the first cell that its frame loses.
     fn cut(&mut self, label: Label) -> Loss {
         let refused = &mut self.refused[label];
         refused.overflow += 1;
@@ -310,7 +305,8 @@ impl Admission {
         let vc = victim.label();
         let refused = &mut self.refused[vc];
         refused.pushed_out += u64::from(cells);
-        // The kept last cell ends the frame, so all cells pushed out of one frame are pushed out together.
+        // All cells pushed out of one frame are pushed out together, because the last cell, which ends the frame, is
+        // kept.
         refused.cut_frames += u64::from(cells > 0);
         let frame = &mut self.vcs[vc];
         let arrives = is_of_frame(arriving, victim);
@@ -326,9 +322,9 @@ impl Admission {
         self.refused[label].frames += 1;
     }
 
-    /// Records that a shared memory removed the waiting cell `victim`. `cuts` is true if it is the first cell that its
-    /// frame loses for lack of room. If that frame is still arriving, possibly with `arriving`, its rest is treated as
-    /// if the cell had been lost on arrival.
+    /// Records that a shared memory removed the waiting cell `victim`. `cuts` is true if `victim` is the first cell
+    /// that its frame loses for lack of room. If that frame is still arriving (`arriving` may belong to it), its rest
+    /// is treated as if the cell had been lost on arrival.
     pub(crate) fn on_removed(&mut self, victim: Cell, cuts: bool, arriving: Option<Cell>) {
         let label = victim.label();
         self.refused[label].pushed_out += 1;
@@ -356,7 +352,7 @@ impl Admission {
         PortState { counters, waiting: waiting.to_vec(), max_queue, replaced_results }
     }
 
-    /// Returns the fate of each VC's cells, by label, for given numbers of waiting cells.
+    /// Returns each VC's counters, by label, for given numbers of waiting cells.
     pub(crate) fn counters<'a>(&'a self, waiting: &'a TiSlice<Label, u32>) -> impl Iterator<Item = PortCounters> + 'a {
         let all = self.vcs.iter().zip(&self.refused).zip(waiting);
         all.map(|((vc, refused), &waiting)| PortCounters {
@@ -372,7 +368,6 @@ impl Admission {
     }
 }
 
-/// Returns whether a cell belongs to the same frame as another.
 pub(crate) fn is_of_frame(cell: Cell, other: Cell) -> bool {
     cell.label() == other.label() && cell.frame == other.frame && !cell.is_rm()
 }

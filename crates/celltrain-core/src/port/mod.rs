@@ -1,11 +1,11 @@
-//! The output port: one buffer, its per-VC counts, the frame bookkeeping every policy shares, and its counters.
+//! The output port: a buffer, its per-VC counts, its counters, and the frame bookkeeping that all policies share.
 //!
 //! Source: `docs/mechanisms.md` 2.0, whose skeleton [`Port::offer`] follows. The queue counts waiting cells, not the
 //! cell in service: a cell that [`Port::take`] hands to the transmitter no longer counts.
 //!
-//! [`Port`] is deliberately naive, like the reference engine that uses it: single cells in plain queues, counted one by
-//! one. The fast engine's port (`OutputBuffer`) has its own queues
-//! and counts and is tested against this one. Both ask the same `Admission` which cells enter.
+//! [`Port`] is deliberately naive, like the reference engine that uses it: it keeps single cells in plain queues and
+//! counts them one by one. The fast engine's port (`OutputBuffer`) has its own queues and counts and is tested against
+//! this one. Both ask the same `Admission` which cells enter.
 
 pub(crate) mod admission;
 mod queues;
@@ -143,7 +143,6 @@ pub struct Port {
     queues: Option<CellQueues>,
     /// By label: the cells of an incomplete frame; `None` for a VC that does not merge.
     held: TiVec<Label, Option<Vec<Cell>>>,
-    /// Cells waiting of each VC, by label.
     per_vc: TiVec<Label, u32>,
     /// Cells of each VC handed to the transmitter, by label.
     forwarded: TiVec<Label, u64>,
@@ -285,7 +284,7 @@ impl Port {
             self.tracker.fall(self.occupancy);
             self.per_vc[cell.label()] -= 1;
             self.admission.on_held_discarded(label, 1);
-            // The arriving cell is the one that cut the frame.
+            // The frame was cut by the arriving cell, not by this one.
             emit(PortEvent::PushedOut { cell, cuts: false });
         }
     }
@@ -313,8 +312,8 @@ impl Port {
         self.admission.on_pushed_out(victim, cells, arriving);
     }
 
-    /// Removes the waiting cell at one end of the queue of the VCs that `is_in` selects. The queue must hold a cell,
-    /// and this port must be first in, first out.
+    /// Removes the first or the last waiting cell of the VCs that `is_in` selects. There must be such a cell, and this
+    /// port must be first in, first out.
     pub(crate) fn remove(&mut self, end: QueueEnd, is_in: impl Fn(Label) -> bool) -> Cell {
         assert!(self.queues.is_none(), "cells are removed only where one queue holds all");
         let mut own = self.fifo.iter().enumerate().filter(|(_, cell)| is_in(cell.label())).map(|(place, _)| place);
@@ -349,7 +348,7 @@ impl Port {
     /// Hands the next cell whose VC satisfies `may_go` to the transmitter. The port must be first in, first out.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
         assert!(self.queues.is_none(), "links pause only ports whose cells wait in one queue");
-        // A stopped port may hold a great many cells, none of which may be sent.
+        // A stopped port may hold very many cells, none of which may be sent.
         let waits = |(label, &cells): (Label, &u32)| cells > 0 && may_go(label);
         if !self.per_vc.iter_enumerated().any(waits) {
             return None;
@@ -385,7 +384,7 @@ impl Port {
         self.tracker.max_queue()
     }
 
-    /// Returns the fewest and the most cells waiting since the latest sample.
+    /// Returns the smallest and largest number of cells waiting since the latest sample.
     pub fn range(&self) -> QueueRange {
         self.tracker.range(self.occupancy)
     }

@@ -1,4 +1,4 @@
-//! The queues of a port that is not first in, first out: single cells, and a scheduler that selects the next one.
+//! The queues of a port that is not first in, first out. They hold single cells, and a scheduler selects the next one.
 
 use std::collections::VecDeque;
 

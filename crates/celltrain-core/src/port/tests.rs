@@ -24,7 +24,7 @@ fn sent(port: &mut Port) -> Vec<(u32, u32)> {
 #[test]
 fn frames_of_merged_vcs_leave_whole_and_in_the_order_they_became_whole() {
     let mut port = merging_port(100);
-    // Cells of A and B alternate; B's frame is complete first; C does not wait.
+    // Cells of A and B alternate, and B's frame is complete first. C does not wait.
     for (label, last) in [(0, false), (1, false), (2, false), (0, false), (1, true), (2, true), (0, true)] {
         assert!(port.offer(cell(label, 7, last)));
     }
@@ -60,7 +60,7 @@ fn a_frame_that_finds_no_room_for_a_cell_is_discarded_whole() {
 #[test]
 fn each_frame_that_loses_a_cell_for_want_of_room_is_counted_once() {
     let mut port = port(tail_drop::Config {}, 2);
-    // Two of the first frame's four cells find room, and none of the second frame's two do. The third frame, of the
+    // Two of the first frame's four cells find room, and neither of the second frame's two. The third frame, of the
     // other VC, loses its only cell. Then one cell is sent, and the first of the fourth frame's two cells is admitted.
     for (label, frame, last) in [(0, 1, false), (0, 1, false), (0, 1, false), (0, 1, true), (0, 2, false), (0, 2, true)]
     {
@@ -99,11 +99,11 @@ fn what_is_pushed_out_is_counted_by_cell_and_by_frame_and_last_cells_stay() {
     // end A's frame.
     let found = offer(&[(0, 0, false), (0, 0, false), (0, 0, true), (1, 0, false), (1, 0, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, false), (1, 0, true)], vec![1, 2], 2));
-    // B's next frame has two cells. Its last cell pushes out the first cell of B's frame 0.
+    // B's next frame has two cells. The last of them pushes out the first cell of B's frame 0.
     let found = offer(&[(1, 1, false), (1, 1, true)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, false), (1, 1, true)], vec![1, 3], 2));
-    // The first cell of B's frame 2 pushes out the first cell of frame 1, and its second cell pushes out its first.
-    // Frame 2 is still arriving, so its second cell is discarded too.
+    // The first cell of B's frame 2 pushes out the first cell of frame 1. The second cell of frame 2 pushes out the
+    // first one. Frame 2 is still arriving, so its second cell is discarded too.
     let found = offer(&[(1, 2, false), (1, 2, false)]);
     assert_eq!(found, (vec![(0, 0, true), (1, 0, true), (1, 1, true)], vec![1, 2], 2));
     // A's next frame is unaffected: its one cell finds room. Frame 2's last cell finds no room, and no cell to push

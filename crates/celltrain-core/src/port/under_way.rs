@@ -1,6 +1,6 @@
-//! State of a VC's current frame at a port, in one byte.
+//! The state of a VC's current frame at a port, in one byte.
 //!
-//! Cells of many VCs arrive one after another, and which of them starts a frame is unpredictable. So the state is one
+//! Cells of many VCs arrive in turn, and a processor cannot predict which of them start a frame. So the state is one
 //! byte, which is read once and evaluated without a branch.
 
 /// Treatment of a frame's cells from now on.
@@ -18,13 +18,13 @@ pub(super) enum Mode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct UnderWay(u8);
 
-/// Treatment of an arriving cell: 0 if it is admitted as long as there is room for it.
+/// The treatment of an arriving cell. It is 0 if the cell is admitted as long as there is room for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrived(u8);
 
 impl Arrived {
-    /// Returns whether the cell is admitted if there is room for it. Otherwise it starts a frame, is refused with its
-    /// frame or the rest of its frame, or needs a decision of its own.
+    /// Returns whether the cell is admitted if there is room for it. Otherwise the cell starts a frame, is refused with
+    /// its frame or the rest of its frame, or needs a separate decision.
     #[inline]
     pub(crate) fn passes(self) -> bool {
         self.0 == 0
@@ -42,7 +42,7 @@ const MODE: u8 = 0b0011;
 const REFUSE_FRAME: u8 = 1;
 const REFUSE_REST: u8 = 2;
 const REFUSE_REST_BUT_LAST_CELL: u8 = 3;
-/// The next cell starts a frame: frames have no start marker, so this means that the last cell seen ended a frame.
+/// The next cell starts a frame. Frames have no start marker, so a frame starts after the last cell of another one.
 const AT_START: u8 = 0b0100;
 /// The frame has been counted as cut.
 const CUT: u8 = 0b1000;
@@ -94,7 +94,6 @@ impl UnderWay {
         !was_cut
     }
 
-    /// Starts a frame with this mode.
     #[inline]
     pub(super) fn start(&mut self, mode: Mode) {
         self.set_mode(mode);
@@ -107,7 +106,7 @@ impl UnderWay {
     pub(super) fn on_cell(&mut self, is_last: bool, admits: bool) -> Arrived {
         let admits = u8::from(admits) * AT_START;
         let asks = self.0 & AT_START & !admits;
-        // The old state is dropped if the frame is admitted.
+        // If the frame is admitted, the old state is dropped.
         let known = if self.0 & admits == 0 { self.0 & (MODE | CUT) } else { 0 };
         self.0 = known | (u8::from(is_last) * AT_START);
         Arrived(known & MODE | asks)

@@ -1,4 +1,5 @@
-//! The times at which the connections of a group open, their hosts and their sizes. The seed alone decides what is drawn.
+//! Draws the times at which the connections of a group open, their hosts and their sizes. The seed alone determines all
+//! draws.
 //!
 //! Times are drawn in picoseconds and then rounded to the clock, so networks with different clocks have the same
 //! requests.
@@ -12,11 +13,9 @@ use crate::index::NodeIndex;
 use crate::rng::{Stream, hash};
 use crate::units::{Clock, Duration, Span, Time};
 
-/// A connection that opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opening {
     pub(crate) pair: PairIndex,
-    /// Bytes to send.
     pub(crate) bytes: u64,
     /// Number of the query that it answers, if it answers one.
     pub(crate) query: Option<u32>,
@@ -27,7 +26,6 @@ pub(crate) struct Opening {
 pub(crate) enum Due {
     /// A host asks the next query.
     Query(NodeIndex),
-    /// A connection opens.
     Opening(Opening),
 }
 
@@ -44,16 +42,16 @@ enum Source {
 
 struct Poisson {
     mean: Duration,
-    /// Time of the next request; `None` if it is beyond all runs.
+    /// Time of the next request; `None` if it is later than any run.
     next: Option<Duration>,
     times: Stream,
     sizes: Sizes,
     size_draws: Stream,
-    /// In the order of their turns, if there are turns.
+    /// The pairs, in the order of their turns if they take turns.
     pairs: Vec<PairIndex>,
     order: PairOrder,
     pair_draws: Stream,
-    /// The next pair, if there are turns.
+    /// The next pair, if pairs take turns.
     turn: usize,
 }
 
@@ -61,9 +59,8 @@ struct Incast {
     interval: Duration,
     times: QueryTimes,
     time_draws: Stream,
-    /// Time of the next query; `None` if it is beyond all runs.
+    /// Time of the next query; `None` if it is later than any run.
     next: Option<Duration>,
-    /// Queries asked.
     asked: u32,
     /// Bytes of each answer.
     share: u64,
@@ -79,11 +76,10 @@ struct Incast {
     answers: BinaryHeap<Reverse<(Time, u32, u32, PairIndex)>>,
 }
 
-/// Requests later than this many picoseconds, about two months, are beyond all runs.
+/// The latest request, in picoseconds: about two months, longer than any run.
 const LAST: u64 = 1 << 62;
 
 impl Schedule {
-    /// Creates the schedule of a group.
     pub(crate) fn new(requests: &Requests, group: &RequestGroup, seed: u64, clock: Clock) -> Self {
         let stream = |purpose: &str| Stream::new(seed, &format!("requests/{}/{purpose}", group.name));
         let mut source = match &group.arrivals {
@@ -205,7 +201,7 @@ impl Incast {
     fn ask(&mut self, asked: Duration, clock: Clock) -> NodeIndex {
         let place = draw_place(&mut self.receiver_draws, self.receivers.len());
         let (receiver, pairs) = &self.receivers[place];
-        // The first steps of a shuffle: each sender is drawn from those not drawn yet.
+        // Each sender is drawn from those not drawn yet, as in the first steps of a shuffle.
         let mut left = pairs.clone();
         for answer in 0..self.senders {
             let place = draw_place(&mut self.sender_draws, left.len());
@@ -220,8 +216,9 @@ impl Incast {
     }
 }
 
-/// Returns the indices, among `vcs` each, of the VCs for the data and for the acknowledgements of a group's request.
-/// `key` is the group's. Routers select a path by a hash of the packets' addresses and ports in the same way.
+/// Returns the indices of the VCs for a request's data and for its acknowledgements. `vcs` are the numbers of VCs to
+/// choose from, and `key` is the key of the request's group. Routers select paths in the same way, by a hash of
+/// addresses and ports.
 pub(crate) fn paths(key: u64, number: u32, vcs: [usize; 2]) -> [usize; 2] {
     [0, 1].map(|way: usize| {
         let hashed = hash(key, 2 * u64::from(number) + way as u64);
@@ -357,7 +354,6 @@ mod tests {
         }
     }
 
-    /// Returns queries to each host in `hosts` hosts.
     fn queries(hosts: u32, times: QueryTimes, senders: u32, spread: Duration) -> Requests {
         requests(hosts, |pairs| Arrivals::Incast {
             interval: MEAN,

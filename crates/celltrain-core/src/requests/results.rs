@@ -1,4 +1,4 @@
-//! Results of requests: one record for each of them, and one for each query.
+//! Results of requests: one record for each request, and one for each query.
 
 use super::{Pair, PairIndex, Requests};
 use crate::index::{NodeIndex, VcIndex};
@@ -15,11 +15,11 @@ pub struct GroupResult {
     pub first: u32,
     /// Requests that opened.
     pub opened: u64,
-    /// Requests among them that were complete at the end of the run.
+    /// Number of requests that were complete at the end of the run.
     pub completed: u64,
     /// Bytes that receivers have passed to their applications, for all requests of the group.
     pub delivered_bytes: u64,
-    /// Bytes among them whose data VC crosses the network's bottleneck.
+    /// Those of these bytes whose data VC crosses the network's bottleneck.
     pub bottleneck_bytes: u64,
     /// A record for each request that opened, in the order of opening.
     pub records: Vec<RequestRecord>,
@@ -36,10 +36,10 @@ impl GroupResult {
     }
 }
 
-/// The result of a request. There can be millions of them, so it is small.
+/// The result of a request. A run can have millions of them, so the record is small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestRecord {
-    /// Time at which its connection opened: the SYN or, without a handshake, the first data left.
+    /// Time at which its connection opened, with a SYN or, without a handshake, with the first data.
     pub opened: Time,
     /// Time at which the receiver had its last byte, or [`NEVER`].
     completed: Time,
@@ -63,14 +63,14 @@ pub struct RequestRecord {
 
 const _: () = assert!(size_of::<RequestRecord>() == 48, "a million take 48 MB");
 
-/// Stands for the completion time of a request that is not complete.
+/// Completion time of a request that is not complete.
 const NEVER: Time = Time(u64::MAX);
-/// Stands for the query of a request that answers none.
+/// Query number of a request that answers no query.
 const NO_QUERY: u32 = u32::MAX;
 
 impl RequestRecord {
-    /// Creates the record of a request that opens now. The paths are the indices of its VCs among those of its pair,
-    /// for data, and of the pair back, for acknowledgements.
+    /// Creates the record of a request that opens now. `paths` has the index of its data VC among the VCs of its pair,
+    /// and of its acknowledgements' VC among those of the pair back.
     pub(crate) fn new(opened: Time, pair: PairIndex, bytes: u64, query: Option<u32>, paths: [usize; 2]) -> Self {
         let [data_path, ack_path] = paths.map(|path| u16::try_from(path).expect("a pair has fewer than 2^16 VCs"));
         Self {
@@ -152,7 +152,6 @@ impl QueryRecord {
         [self.asked.0, self.completed.0, u64::from(self.receiver.number()), u64::from(self.answers)]
     }
 
-    /// Counts a complete answer, of `senders` in all.
     pub(crate) fn count_answer(&mut self, senders: u32, now: Time) {
         self.answers += 1;
         if self.answers == senders {
@@ -160,7 +159,7 @@ impl QueryRecord {
         }
     }
 
-    /// Returns when all answers were complete; `None` if some were not at the end of the run.
+    /// Returns when all answers were complete; `None` if some were still incomplete at the end of the run.
     pub fn completed(&self) -> Option<Time> {
         (self.completed != NEVER).then_some(self.completed)
     }

@@ -1,4 +1,4 @@
-//! Tests of every scheduler in the list; listing a new scheduler adds it to them.
+//! Tests that run for every listed scheduler. A new scheduler is tested as soon as it is listed.
 
 use super::{Class, Configure, SchedulerConfig, VcKind};
 use crate::cell::tests::cell;
@@ -27,7 +27,7 @@ pub(super) fn sent(queues: &mut CellQueues, come: &[u32], number: usize) -> Vec<
 }
 
 impl CellQueues {
-    /// Adds `cells` cells of a VC, each a frame of its own.
+    /// Adds `cells` cells of a VC, each of them a separate frame.
     pub(super) fn put(&mut self, label: u32, cells: u32) {
         for _ in 0..cells {
             self.push(cell(label, 0, true));

@@ -1,9 +1,9 @@
 //! Guaranteed rate: the UBR class yields to the others, except for a share of the link.
 //!
-//! Source: ATM Forum 97-0424, as recalled in `docs/mechanisms.md` 2.14; its symbol g is used.
-//! Departures: time is counted in cells sent, so the credit does not change while the link is idle (it could have grown
-//! by one cell at most). The credit does not fall below 0: cells that UBR sends while no other class has any do not
-//! count against it.
+//! Source: ATM Forum 97-0424, as recalled in `docs/mechanisms.md` 2.14; its symbol g is used. Differences from the
+//! source: time is counted in cells sent, so the credit does not change while the link is idle (it could have grown by
+//! one cell at most). The credit does not fall below 0: UBR does not pay for cells that it sends while no other class
+//! has any.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -56,8 +56,8 @@ struct GuaranteedRate {
 impl Scheduler for GuaranteedRate {
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting) {
         for _ in 0..cells {
-            // The limit, "1 + small", is above one cell, so the step that completes the credit of a cell loses none of
-            // it.
+            // The limit, "1 + small", is above one cell, so that no credit is lost in the step that completes a cell's
+            // credit.
             self.credit = (self.credit + self.g).min(CELL + self.g);
             let queue = if waiting.cells(UBR) > 0 && (self.credit >= CELL || waiting.cells(OTHERS) == 0) {
                 self.credit = self.credit.saturating_sub(CELL);
@@ -126,7 +126,7 @@ mod tests {
                 slots += 1;
                 ubr += cell.label().number();
                 vbr -= 1 - cell.label().number();
-                // From any slot on, the lead over the share never falls by more than a cell.
+                // UBR never falls behind its share by more than a cell, counted from any slot on.
                 let lead = f64::from(ubr) - share * f64::from(slots);
                 assert!(lead > least - 1.000_001, "{share}: {slots}");
                 least = least.max(lead);

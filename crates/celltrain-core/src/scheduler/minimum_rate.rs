@@ -1,9 +1,8 @@
 //! Minimum rate: a queue for each VC, first served at minimum shares of the link, then round robin.
 //!
-//! Source: `docs/mechanisms.md` 2.8, variant (b), on real queues: minimum-rate credits served first, excess round
-//! robin.
-//! Departures: the source serves virtual queues this way (`virtual_queuing_weighted`). This is the service they
-//! emulate, without their rule for discarding.
+//! Source: `docs/mechanisms.md` 2.8, variant (b), on real queues: minimum-rate credits are served first, and the excess
+//! is shared round robin. Differences from the source: the source serves virtual queues this way
+//! (`virtual_queuing_weighted`). This scheduler is the service that they emulate, without their rule for discarding.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 

@@ -1,4 +1,4 @@
-//! Schedulers: choose the next cell that an output port sends.
+//! Schedulers, which choose the next cell that an output port sends.
 //!
 //! The buffer policy decides what enters; a scheduler decides what leaves. Under `fifo` all VCs of a port share one
 //! queue. Under any other scheduler there are several queues, by class or by VC, each first in, first out, and the
@@ -111,11 +111,11 @@ pub trait Scheduler: Send {
         let _ = queue;
     }
 
-    /// Sends the next `cells` cells. At least that many cells are waiting, and none arrive meanwhile.
+    /// Sends the next `cells` cells. At least that many cells are waiting, and none arrive in the meantime.
     fn serve(&mut self, cells: u32, waiting: &mut impl Waiting);
 
-    /// Serves a lone cell: it arrives at `queue` when all queues are empty (`queues` is their number), and it leaves
-    /// before the next cell arrives.
+    /// Serves a lone cell, which arrives at `queue` when all of the `queues` queues are empty, and leaves before the
+    /// next cell arrives.
     fn serve_alone(&mut self, queue: usize, queues: usize)
     where
         Self: Sized,
@@ -157,10 +157,10 @@ pub trait AnyScheduler: Send {
     /// [`Scheduler::on_backlog`].
     fn on_backlog(&mut self, queue: usize);
 
-    /// [`Scheduler::serve`] for single cells.
+    /// Calls [`Scheduler::serve`] for single cells.
     fn serve_cells(&mut self, cells: u32, waiting: &mut WaitingCells);
 
-    /// [`Scheduler::serve`] for runs of cells.
+    /// Calls [`Scheduler::serve`] for runs of cells.
     fn serve_runs(&mut self, cells: u32, waiting: &mut WaitingRuns<'_>);
 
     /// [`Scheduler::serve_alone`].
@@ -222,7 +222,7 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// Returns whether the settings depend on the number of VCs, though none of them differs from VC to VC.
+    /// Returns whether the settings depend on the number of VCs, although they do not differ from VC to VC.
     fn counts_vcs(&self) -> bool {
         false
     }
@@ -232,8 +232,8 @@ pub trait Configure {
         Vec::new()
     }
 
-    /// Checks the settings of VCs with these names, by label, that share a link. Called for every port, when every VC
-    /// has a value for every setting.
+    /// Checks the settings of VCs with these names, by label, that share a link. Called for every port, once every VC
+    /// is known to have a value for every setting.
     fn check_vcs(&self, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         Vec::new()

@@ -1,7 +1,7 @@
 //! Round robin: a queue for each VC, served in turns, one cell per turn.
 //!
-//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996 (per-VC queuing), as recalled in `docs/mechanisms.md` 2.7.
-//! Departures: the source does not say where a queue joins when it becomes non-empty; here it joins last.
+//! Source: Li, Siu, Tzeng, Ikeda and Suzuki 1996 (per-VC queuing), as recalled in `docs/mechanisms.md` 2.7. Differences
+//! from the source: the source does not say where a queue joins when it becomes non-empty; here it joins last.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Strict priority: a queue for each class, served only while all higher classes are empty.
 //!
-//! Source: `docs/mechanisms.md` 2.14 and 2.15 (CBR and VBR above ABR, UBR and GFR).
-//! Departures: CBR goes before VBR.
+//! Source: `docs/mechanisms.md` 2.14 and 2.15 (CBR and VBR above ABR, UBR and GFR). Differences from the source: CBR
+//! goes before VBR.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

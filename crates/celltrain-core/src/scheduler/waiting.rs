@@ -1,4 +1,4 @@
-//! Cells waiting at a port in several queues, as a scheduler serves them: single cells, or runs of them.
+//! Cells waiting at a port in several queues, as a scheduler serves them, either single cells or runs.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -35,7 +35,6 @@ impl Waiting for WaitingCells {
 pub(super) struct WaitingCell {
     /// The cell's queue, until the cell is sent.
     pub(super) queue: Option<usize>,
-    /// Number of queues.
     pub(super) queues: usize,
 }
 
@@ -61,7 +60,6 @@ impl Waiting for WaitingCell {
 /// The cells of a class or of a VC, first in, first out.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
-    /// Cells waiting.
     pub(crate) cells: u32,
     /// The cells of one frame at the front; an empty run if the queue is empty.
     pub(crate) front: Run,
@@ -74,7 +72,7 @@ pub(crate) struct Queue {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sent {
     pub(crate) run: Run,
-    /// Number of cells sent earlier in the same call to `serve`: before the first of these cells with
+    /// Number of cells that the same call to `serve` sent earlier: before the first of these cells with
     /// [`ReportGranularity::Each`], otherwise before the last.
     pub(crate) after: u32,
 }
@@ -82,10 +80,10 @@ pub(crate) struct Sent {
 /// Granularity of departure reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReportGranularity {
-    /// Runs of consecutive cells, with the number of cells sent before the first.
+    /// Runs of consecutive cells, each with the number of cells sent before its first.
     Each,
-    /// Runs of cells that waited together, reported when the last has left, with the number of cells sent before it.
-    /// Cells of other queues may leave in between.
+    /// Runs of cells that waited together, each reported when its last cell has left, with the number of cells sent
+    /// before that cell. Cells of other queues may leave in between.
     Runs,
 }
 
@@ -162,19 +160,16 @@ impl WaitingRuns<'_> {
 /// Waiting cells by VC.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
-    /// Cells of each VC, by label.
     pub(crate) per_vc: TiVec<Label, u32>,
     /// Number of VCs with at least one cell.
     pub(crate) active_vcs: u32,
 }
 
 impl Counts {
-    /// Creates empty counts for `vcs` VCs.
     pub(crate) fn new(vcs: usize) -> Self {
         Self { per_vc: ti_vec![0; vcs], active_vcs: 0 }
     }
 
-    /// Counts arriving cells of a VC.
     #[inline]
     pub(crate) fn put(&mut self, label: Label, cells: u32) {
         let count = &mut self.per_vc[label];
@@ -182,7 +177,6 @@ impl Counts {
         *count += cells;
     }
 
-    /// Counts departing cells of a VC.
     #[inline]
     pub(crate) fn take(&mut self, label: Label, cells: u32) {
         let count = &mut self.per_vc[label];

@@ -1,10 +1,9 @@
-//! Weighted fair queuing on cells, by self-clocked tags: a queue for each VC, served in proportion to weights.
+//! Weighted fair queuing of cells with self-clocked tags: a queue for each VC, served in proportion to weights.
 //!
 //! Source: Golestani 1994 (self-clocked fair queuing), `docs/mechanisms.md` 2.15, whose symbols F, v and `w_v` are
-//! used.
-//! Departures: only the differences between tags matter, so tags are rebased to a later `v_now` before they grow too
-//! large. Only the tag of a queue's first cell is kept, and the others follow from it: while a VC has cells waiting,
-//! `F_prev(v)` is not below `v_now`, so each tag is the one before it plus `1 / w_v`.
+//! used. Differences from the source: only the differences between tags matter, so tags are rebased to a later `v_now`
+//! before they grow too large. Only the tag of a queue's first cell is kept, and the other tags follow from it: while a
+//! VC has cells waiting, `F_prev(v)` is not below `v_now`, so each tag is the previous one plus `1 / w_v`.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -61,8 +60,8 @@ pub(super) fn service(weights: &[f64]) -> Service {
 /// The scheduler.
 struct Wfq<N> {
     vcs: Vec<Vc<N>>,
-    /// The smaller F of each pair of VCs, then of each pair of winners, and so on; ties go to the lower label. The
-    /// overall winner is at index 1, and the second half holds the VCs themselves.
+    /// A tournament tree: the VC with the smaller F of each pair of VCs, then of each pair of winners, and so on. Ties
+    /// go to the lower label. The overall winner is at index 1, and the second half holds the VCs themselves.
     tournament: Vec<N>,
     /// `v_now`: F of the cell in service.
     v_now: N,
@@ -76,8 +75,8 @@ struct Vc<N> {
     previous: N,
 }
 
-/// An integer that represents tags and players. A player is a VC together with the F of its first waiting cell. F is in
-/// the bits above the label, so one integer comparison compares two players, and ties go to the lower label.
+/// An integer that represents a tag or a player in the tournament. A player is a VC with the F of its first waiting
+/// cell. F is in the bits above the label, so players are compared as integers, and ties go to the lower label.
 trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'static {
     /// Zero.
     const ZERO: Self;
@@ -85,7 +84,7 @@ trait Number: Copy + Ord + Add<Output = Self> + Sub<Output = Self> + Send + 'sta
     const NO_PLAYER: Self;
     /// Limit of tags. All tags are lowered before one exceeds it, so that they stay within their bits.
     const MOST_TAG: Self;
-    /// The largest step that all VCs may have.
+    /// The largest step of any VC.
     const MOST_STEP: u128;
 
     /// Converts a step no larger than `MOST_STEP`.
@@ -327,7 +326,7 @@ mod tests {
         let mut wide = CellQueues::new(Service::new(steps.len(), all(), Wfq::<u128>::new(&steps)));
         let mut rng = Stream::new(1, "arrivals");
         let (mut waiting, mut passed) = (0, 0);
-        // The 64-bit tags are lowered dozens of times, the 128-bit tags never.
+        // The 64-bit tags are lowered dozens of times, and the 128-bit tags never.
         for _ in 0..100_000 {
             if waiting == 0 {
                 let label = Label::new(rng.below(4));

@@ -1,7 +1,7 @@
 //! Weighted fair queuing with weights from a formula.
 //!
-//! Source: the scenario for the weights; the scheduler is [`wfq`]'s, `docs/mechanisms.md` 2.15.
-//! Departures: none known.
+//! Source: the scenario for the weights. The scheduler is that of [`wfq`], `docs/mechanisms.md` 2.15. Differences from
+//! the source: none known.
 
 #![cfg_attr(not(test), warn(clippy::arithmetic_side_effects))]
 
@@ -73,7 +73,7 @@ impl Configure for Config {
 
     fn build(&self, vcs: &[VcKind<'_>]) -> Option<Service> {
         let names: Vec<&str> = vcs.iter().map(|vc| vc.name).collect();
-        // A scenario whose formula cannot be read, or gives no weight, is refused before it runs.
+        // A scenario is refused before it runs if its formula cannot be read or gives no weight.
         let weights = self.weights(Some(&names)).ok().filter(|weights| weights.iter().copied().all(is_weight));
         debug_assert!(weights.is_some() || names.is_empty(), "weights of a checked scenario are weights: {self:?}");
         Some(wfq::service(&weights.unwrap_or_else(|| vec![1.0; names.len()])))

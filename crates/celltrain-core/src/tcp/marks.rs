@@ -1,4 +1,4 @@
-//! Marks that acknowledgements report to the sender (explicit congestion notification).
+//! The sender's reaction to marks that acknowledgements report (explicit congestion notification).
 //!
 //! Source: RFC 3168, 6.1.2.
 
@@ -7,7 +7,8 @@
 pub(super) struct Marks {
     /// True if the acknowledgement being processed reports a mark.
     echoed: bool,
-    /// `snd_max` when the window was last reduced. A mark does so again only if an acknowledgement exceeds this value.
+    /// `snd_max` when the window was last reduced. A mark reduces it again only if its acknowledgement exceeds this
+    /// value.
     reduced_at: u64,
     /// True if the next new segment reports the reduction (CWR).
     to_report: bool,
@@ -33,7 +34,8 @@ impl Marks {
         self.echoed
     }
 
-    /// Records that a segment is sent, for the first time or again. The first new one after a reduction reports it.
+    /// Records that a segment is sent, for the first time or again. The first new segment after a reduction reports the
+    /// reduction.
     #[inline]
     pub(super) fn on_sent(&mut self, again: bool) {
         self.reports = !again && std::mem::take(&mut self.to_report);
@@ -44,7 +46,8 @@ impl Marks {
         self.reports
     }
 
-    /// Returns whether an acknowledgement up to `una` covers all that had been sent at the last such acknowledgement.
+    /// Returns whether an acknowledgement up to `una` covers everything that had been sent when this last returned
+    /// true.
     pub(super) fn acknowledges_window(&mut self, una: u64, nxt: u64) -> bool {
         let is_whole = una > self.window_end;
         if is_whole {

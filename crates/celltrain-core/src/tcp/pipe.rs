@@ -1,7 +1,8 @@
-//! A sender and a receiver on a pipe with losses chosen by the test. Checks that everything arrives despite the losses,
-//! and that the closed forms from theory hold.
+//! A sender and a receiver joined by a pipe, whose losses the test chooses. The tests check that everything arrives
+//! despite the losses, and that closed forms from theory hold.
 //!
-//! The pipe has a delay and no rate: a window of segments takes a round trip, as the closed forms assume.
+//! The pipe has a delay but no limit on its rate, so a window of segments takes one round trip, as the closed forms
+//! assume.
 
 use std::collections::BTreeMap;
 
@@ -56,8 +57,8 @@ impl Pipe {
         }
     }
 
-    /// Runs until `end`. Calls `fate` for every segment and every acknowledgement (`None`), with the total number of
-    /// segments and acknowledgements in transit.
+    /// Runs until `end`. Calls `fate` for every segment and, with `None`, for every acknowledgement. The second
+    /// argument is the number of segments and acknowledgements in transit.
     fn run(&mut self, end: u64, mut fate: impl FnMut(Option<Segment>, usize) -> Outcome) {
         self.send(&mut fate);
         loop {
@@ -172,8 +173,8 @@ proptest! {
             };
             let (first, again) = (run(), run());
             prop_assert_eq!(first, again, "{} is not the same again", name);
-            // Nothing is lost for thirty seconds. After the longest timeout, at least one window arrives every other
-            // round trip.
+            // Nothing is lost in the next thirty seconds. After the longest timeout, at least one window arrives in
+            // every second round trip.
             let (before, delivered, ..) = first;
             prop_assert!(delivered >= before + 25, "{}: {} and then {}", name, before, delivered);
         }
@@ -205,8 +206,8 @@ fn a_window_limited_connection_delivers_a_window_a_round_trip() {
 
 #[test]
 fn a_window_that_climbs_from_half_of_w_to_w_delivers_three_quarters_of_w() {
-    // The pipe has room for W segments. The next one is lost, and the window climbs from W/2 to W by one segment per
-    // round trip.
+    // The pipe has room for W segments, and the next segment is lost. Then the window grows from W/2 to W by one
+    // segment per round trip.
     const W: usize = 100;
     for name in FAST {
         let fate = |_, on_their_way, _: &mut Stream| if on_their_way >= W { Outcome::Lost } else { Outcome::Arrives };

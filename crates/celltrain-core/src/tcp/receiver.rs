@@ -1,4 +1,4 @@
-//! The receiving end: tracks arrivals and decides what to acknowledge, and when.
+//! The receiving end, which tracks arrivals and decides what to acknowledge, and when.
 //!
 //! Source: RFC 793 and RFC 1122 (4.2.3.2); `docs/mechanisms.md` 3.1. The receiver keeps out-of-order segments
 //! and acknowledges every segment at once unless delayed acknowledgements are on. It sends a duplicate acknowledgement
@@ -34,7 +34,7 @@ pub struct Receiver {
     counters: ReceiverCounters,
 }
 
-/// Way in which the receiver reports marks.
+/// How the receiver reports marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Echo {
     Never,
@@ -83,7 +83,7 @@ impl Receiver {
         }
     }
 
-    /// Starts at `offset`: everything before it has arrived.
+    /// Starts at `offset`, as if everything before it had arrived.
     #[must_use]
     pub fn starting_at(self, offset: u64) -> Self {
         Self { rcv_nxt: offset, ..self }
@@ -114,8 +114,8 @@ impl Receiver {
         Some(self.acknowledge())
     }
 
-    /// Returns the acknowledgement to send before a segment is processed, if the segment is marked and those that wait
-    /// for the acknowledgement are not, or the reverse (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
+    /// Returns the acknowledgement to send before a segment is processed, if only the segment is marked, or only the
+    /// earlier segments that wait for an acknowledgement (RFC 8257, 3.2). Called before [`Receiver::on_mark`].
     pub fn acknowledge_before(&mut self, marked: bool) -> Option<Ack> {
         (self.echo == Echo::Exactly && self.ack_pending && marked != self.echoes).then(|| self.acknowledge())
     }

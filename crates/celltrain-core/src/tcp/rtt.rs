@@ -1,12 +1,12 @@
 //! The round-trip estimator in ticks, with BSD's integer arithmetic.
 //!
-//! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `docs/mechanisms.md` 3.2.
-//! Departures: MIN bounds the timeout before it is doubled, not after. `rtt_arithmetic = tahoe_integers` uses
+//! Source: Jacobson 1988; 4.3BSD and 4.4BSD `tcp_xmit_timer`, as restated in `docs/mechanisms.md` 3.2. Differences from
+//! the source: MIN bounds the timeout before it is doubled, not after. `rtt_arithmetic = tahoe_integers` uses
 //! 4.3BSD-Tahoe's timeout; `fractions` is the same estimator without rounding.
 
 use super::options::{EstimateForgotten, MAX_DOUBLINGS, RttArithmetic};
 
-/// Smoothed round-trip time and variance, and the backoff since the last valid sample.
+/// The smoothed round-trip time, its variance, and the backoff since the last valid sample.
 #[derive(Clone, Debug)]
 pub struct RttEstimator {
     /// srtt in eighths of a tick; 0 before the first sample.
@@ -16,7 +16,7 @@ pub struct RttEstimator {
     /// Doublings of the timeout since the last valid sample.
     backoff: u32,
     limits: RtoLimits,
-    /// srtt and rttvar in ticks, if they are kept in fractions and there was a sample.
+    /// srtt and rttvar in ticks, if they are kept as fractions and a sample has been taken.
     fractions: Option<(f64, f64)>,
     arithmetic: RttArithmetic,
     /// Timeouts since the last valid sample.

@@ -1,9 +1,9 @@
 //! Selective acknowledgements: the blocks of an acknowledgement, and the sender's record of all blocks.
 //!
-//! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for queries on the record.
-//! Departures: no duplicate blocks (RFC 2883).
+//! Source: RFC 2018 (3, 4) for the blocks; RFC 6675 (3, 4) for queries on the record. Differences from the source: no
+//! duplicate blocks (RFC 2883).
 
-/// RFC 2018 (3): with timestamps there is room for three blocks, and more would help little.
+/// RFC 2018 (3): next to timestamps, there is room for three blocks. More would help little.
 pub const MAX_BLOCKS: usize = 3;
 
 /// The blocks of one acknowledgement, the newest first; each consists of its first byte and the byte after its last.
@@ -50,7 +50,7 @@ const fn option_bytes(blocks: u64) -> u64 {
 /// Bytes of TCP options in an acknowledgement with the maximum number of blocks.
 pub const MAX_OPTION_BYTES: u64 = option_bytes(MAX_BLOCKS as u64);
 
-/// Disjoint ranges, in order, that the receiver reported beyond the first unacknowledged byte.
+/// The ranges that the receiver has reported beyond the first unacknowledged byte, disjoint and in order.
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     ranges: Vec<(u64, u64)>,
@@ -116,8 +116,8 @@ impl Scoreboard {
         self.ranges.last().filter(|last| last.1 >= end).map_or(end, |last| last.0)
     }
 
-    /// Implements `IsLost` (RFC 6675, 4): unreported bytes below this offset are lost, none above. Above a lost byte
-    /// there are `DupThresh` reported ranges, or more than `DupThresh` - 1 segments reported.
+    /// Implements `IsLost` (RFC 6675, 4). Unreported bytes below the returned offset are lost, and no bytes above it. A
+    /// byte is lost if `DupThresh` ranges above it are reported, or more than `DupThresh` - 1 segments.
     pub fn lost_below(&self, mss: u64) -> u64 {
         let mut bytes = 0;
         for (&(start, end), above) in self.ranges.iter().rev().zip(1..) {
@@ -203,7 +203,7 @@ mod tests {
             const MSS: u64 = 10;
             const MAX: u64 = 90 * MSS;
             let mut board = Scoreboard::default();
-            // The model: the numbers of the segments reported, without the acknowledged ones.
+            // The model is the set of reported segments, without those that are acknowledged.
             let mut set = BTreeSet::new();
             let mut una = 0;
             for (first, length, second, acknowledged) in operations {

@@ -31,9 +31,9 @@
 //! number to send) and `pace` (the milliseconds between segments). Everything sent or received is converted to 32-bit
 //! sequence numbers, which wrap after 8000 bytes, and back.
 //!
-//! A script must list everything sent: it fails if there is a segment too many or too few. Comments quote the sentence
-//! of the source that requires the behaviour. A number alone in the comment after an acknowledgement is the segment
-//! that caused it.
+//! A script must list everything sent: it fails if there is one segment too many or too few. Comments quote the
+//! sentence of the source that requires the behaviour. A number alone in the comment after an acknowledgement is the
+//! segment that caused it.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -54,7 +54,7 @@ struct Player {
     una: u64,
 }
 
-/// Sequence number of the stream's first byte: the numbers wrap within the first segments of most scripts.
+/// Sequence number of the stream's first byte. With it, numbers wrap within the first segments of most scripts.
 const INITIAL: u32 = u32::MAX - 8000;
 /// Scripts count milliseconds.
 const CLOCK: Clock = Clock::exact(1000);
@@ -270,7 +270,7 @@ fn every_script_holds() {
     play_all("tcp", 160, play);
 }
 
-/// Situations tested for every variant, each in the script `VARIANT_SITUATION`.
+/// Situations tested for every variant, each in a script called `VARIANT_SITUATION`.
 const SITUATIONS: &[&str] = &[
     "single_loss", "two_losses", "many_losses", "lost_retransmission", "lost_acks", "reordering",
     "timeout_during_recovery", "window_shrinks_during_recovery", "zero_window_probe", "sequence_wrap", "scaled_window",

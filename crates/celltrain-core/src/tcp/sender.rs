@@ -1,11 +1,11 @@
-//! The sending end: windows, segment selection, the retransmission and persist timers, and pacing.
+//! The sending end: its windows, the selection of segments, the retransmission and persist timers, and pacing.
 //!
-//! Source: `docs/mechanisms.md` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows; RFC
-//! 6298 and RFC 5681 (3.1) for the handshake.
-//! Independent of the engine: the caller reports events and requests segments.
-//! Departures: a window probe carries one byte; every other segment is full, even the last of a file. A loss
-//! reduces the window even if a mark has reduced it in the same window of data (RFC 3168, 6.1.2, has one reduction).
-//! After a repeated SYN, the first data has the timeout to which the SYN backed off (RFC 6298, 5.7, has 3 s).
+//! Source: `docs/mechanisms.md` 3.1 to 3.7; RFC 793 for the variables; RFC 1122 (4.2.2.17) for closed windows; RFC 6298
+//! and RFC 5681 (3.1) for the handshake. The sender is independent of the engine: its caller reports events and
+//! requests segments. Differences from the source: a window probe carries one byte; every other segment is full,
+//! even the last of a file. A loss reduces the window even if a mark has already reduced it in the same window of data
+//! (RFC 3168, 6.1.2, allows only one reduction). After a repeated SYN, the first data has the timeout to which the SYN
+//! backed off (RFC 6298, 5.7, sets 3 s).
 
 use super::congestion::Windows;
 use super::marks::Marks;
@@ -57,7 +57,7 @@ pub struct Sender {
 /// Reason for a retransmission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The retransmission timer expired: this is the first unacknowledged segment or one after it.
+    /// The retransmission timer expired, and this is the first unacknowledged segment or a later one.
     Timeout,
     /// The threshold of duplicate acknowledgements was reached.
     DuplicateAcks,
@@ -88,7 +88,7 @@ enum Pending {
     Resend,
     /// One byte, to probe a closed window.
     Probe,
-    /// None: the SYN has not been acknowledged.
+    /// No segment, because the SYN has not been acknowledged.
     Opening,
 }
 
@@ -167,7 +167,7 @@ impl Sender {
         }
     }
 
-    /// Starts at `offset`: everything before it was sent and acknowledged.
+    /// Starts at `offset`, as if everything before it had been sent and acknowledged.
     #[must_use]
     pub fn starting_at(self, offset: u64) -> Self {
         let marks = self.marks.map(|_| Marks::starting_at(offset));
@@ -359,8 +359,8 @@ impl Sender {
         self.cause
     }
 
-    /// Returns whether `segment`, the last one sent, is a window probe: its byte counts as sent but `snd_nxt` does not
-    /// move.
+    /// Returns whether `segment`, the last one sent, is a window probe. A probe's byte counts as sent, but `snd_nxt`
+    /// does not move.
     pub fn has_probed_with(&self, segment: Segment) -> bool {
         self.snd_nxt < segment.end()
     }
@@ -398,7 +398,7 @@ impl Sender {
         Some(self.send(seq, now))
     }
 
-    /// Sends retransmissions and probes, and every segment while the variant chooses.
+    /// Sends retransmissions, probes and, while the variant chooses, every segment.
     fn next_in_recovery(&mut self, now: Time) -> Option<Segment> {
         let choice = match self.pending {
             Pending::Probe => {
@@ -475,19 +475,19 @@ impl Sender {
     fn probe(&mut self) -> Segment {
         self.counters.segments_sent += 1;
         if let Some(marks) = &mut self.marks {
-            // A probe reports nothing, like a segment that is sent again.
+            // Like a segment that is sent again, a probe does not report a reduction.
             marks.on_sent(true);
         }
         self.snd_max = self.snd_max.max(self.snd_una + 1);
         Segment { seq: self.snd_una, len: 1 }
     }
 
-    /// Describes the outstanding data. Borrows only the scoreboard, so that recovery and windows can change meanwhile.
+    /// Describes the outstanding data. Borrows only the scoreboard, so that recovery and windows can change in the
+    /// meantime.
     fn flight<'a>(&self, board: &'a Scoreboard) -> Flight<'a> {
         Flight { una: self.snd_una, max: self.snd_max, end: self.end, mss: u64::from(self.mss), board }
     }
 
-    /// Counts the segments outstanding.
     fn outstanding(&self) -> f64 {
         (self.snd_max - self.snd_una) as f64 / f64::from(self.mss)
     }
@@ -524,7 +524,7 @@ impl Sender {
             self.windows.on_new_ack(now, acked as f64 / f64::from(self.mss));
         }
         if let Progress::Resend(_) = progress {
-            // Karn: an acknowledgement of the timed segment may now be caused by the retransmission.
+            // Karn: from now on, the retransmission may have caused an acknowledgement of the timed segment.
             self.timing = None;
             self.pending = Pending::Resend;
             self.cause = Cause::PartialAck;
@@ -550,7 +550,7 @@ impl Sender {
         marks.is_echoed()
     }
 
-    /// Notes that the windows were reduced: marks on what is outstanding do not reduce them again.
+    /// Records that the windows were reduced, so that marks on outstanding data do not reduce them again.
     fn note_reduction(&mut self) {
         if let Some(marks) = &mut self.marks {
             marks.on_reduction(self.snd_max);
@@ -653,7 +653,7 @@ mod tests {
         assert!(sender.on_tick(NOW));
         assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 512, len: 1 }));
         assert_eq!(sender.next_segment(NOW), None);
-        // RFC 1122 (4.2.2.17): the window has opened, and the update was lost.
+        // RFC 1122 (4.2.2.17): the window has opened, but the update was lost.
         sender.on_ack(Ack { ack: 513, window: 65535 }, &SackBlocks::default(), NOW);
         assert_eq!(sender.next_segment(NOW), Some(Segment { seq: 513, len: 512 }));
         let counters = sender.counters();

@@ -1,6 +1,7 @@
 //! Sequence numbers of TCP headers: offsets in the stream, modulo 2^32.
 //!
-//! Source: RFC 9293 (3.4). The simulation counts bytes in 64 bits; a header has 32, which wrap every 4 GiB.
+//! Source: RFC 9293 (3.4). The simulation counts bytes in 64 bits, whereas a header has 32 bits, which wrap around
+//! every 4 GiB.
 
 /// Returns the sequence number of a byte in a stream whose first byte has number `initial`.
 pub fn number(offset: u64, initial: u32) -> u32 {

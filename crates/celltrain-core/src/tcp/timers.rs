@@ -1,4 +1,4 @@
-//! Coarse timers: countdowns that a host's clock decrements once per tick.
+//! Coarse timers, which are countdowns that a host's clock decrements once per tick.
 //!
 //! Source: 4.3BSD's slow (retransmission) and fast (delayed acknowledgement) timeouts; `docs/mechanisms.md` 3.2. A
 //! timer set to n ticks expires after n - 1 to n ticks of real time, because the first tick may occur at once.
@@ -82,8 +82,8 @@ impl RetransmissionTimer {
 pub struct SegmentTimers {
     /// Ticks counted.
     now: u64,
-    /// End of each segment and the tick after which it was sent, in order of sending. `None` if the segment has been
-    /// resent since; the first entry is never `None`.
+    /// For each segment, in order of sending: its end, and the tick after which it was sent. `None` if the segment has
+    /// been resent since. The first entry is never `None`.
     sent: VecDeque<Option<(u64, u64)>>,
     /// Number of entries removed from the front; a segment's number is its index plus this.
     gone: u64,
@@ -92,7 +92,7 @@ pub struct SegmentTimers {
 }
 
 impl SegmentTimers {
-    /// Starts the timer of a segment that was sent. If the segment waits to be sent `again`, restarts its timer.
+    /// Starts the timer of a segment that was sent, or restarts it if the segment was sent `again`.
     pub fn start(&mut self, segment: Segment, again: bool) {
         if again {
             let of_it = self.by_end.range((segment.seq + 1, 0)..=(segment.end(), u64::MAX));
@@ -117,8 +117,8 @@ impl SegmentTimers {
         !self.sent.is_empty()
     }
 
-    /// Returns the ticks until the first timer of a segment beyond `snd_una` expires at `rto` ticks, at least 1; 0 if
-    /// none is running.
+    /// Returns the ticks, at least 1, until the first timer of a segment beyond `snd_una` reaches `rto` ticks; 0 if no
+    /// timer is running.
     pub fn left(&self, snd_una: u64, rto: u32) -> u64 {
         let first = self.sent.iter().flatten().find(|&&(end, _)| end > snd_una);
         first.map_or(0, |&(_, at)| (at + u64::from(rto)).saturating_sub(self.now).max(1))
@@ -160,8 +160,8 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Creates ticks every `period`, the first at `phase`, or after one period if the phase is zero: the start is not a
-    /// tick.
+    /// Creates ticks every `period`. The first is at `phase`, or after one period if the phase is zero, because the
+    /// start is not a tick.
     pub fn new(period: Span, phase: Span) -> Self {
         assert!(period.0 > 0, "ticks have a positive period");
         let first = if phase.0 == 0 { period } else { phase };

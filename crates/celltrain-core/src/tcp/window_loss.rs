@@ -2,17 +2,16 @@
 //!
 //! Source: ATM Forum 97-0831, section 2: "an artificial simulation [...] where the network controlled the TCP rate by
 //! dropping a packet every time the TCP window reached a particular value". The window is min(CWND, RCVWND), as that
-//! section defines it, so a value above the receiver's window is never reached.
-//! Departures: the source does not cover a loss that leaves the window at or above the value; here that counts as
-//! reaching it again. Only segments sent for the first time are lost, so that a retransmission cannot be lost for the
-//! same window.
+//! section defines it, so a value above the receiver's window is never reached. Differences from the source: the source
+//! does not cover a loss that leaves the window at or above the value; here that counts as reaching it again. Only
+//! segments sent for the first time are lost, so that a retransmission cannot be lost for the same window.
 
 use super::Segment;
 
 /// Selects which segments of a sender are lost.
 #[derive(Clone, Copy, Debug)]
 pub struct WindowLoss {
-    /// The value, in segments.
+    /// The window at which a segment is lost, in segments.
     at: f64,
     /// True if the window has shrunk, or nothing was sent, since the last loss.
     armed: bool,

@@ -1,9 +1,8 @@
-//! Bursts over TCP: a file, a pause, the next file, on one connection.
+//! Bursts over TCP: files with pauses between them, on one connection.
 //!
 //! Source: this project, after the highly bursty connections alongside bulk transfers in Computer Communications
-//! 21(12), 1998.
-//! Departures: cwnd does not change during a pause, unless `after_idle` says otherwise; the last segment of a
-//! burst is full.
+//! 21(12), 1998. Differences from the source: cwnd does not change during a pause, unless `after_idle` says otherwise
+//! the last segment of a burst is full.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -48,7 +47,8 @@ impl Pauses {
         Self { mean: clock.span(config.pause), times: config.times, rng }
     }
 
-    /// Returns the length of the next pause. It is never 0: no burst begins at the instant the previous one ended.
+    /// Returns the length of the next pause. It is never 0, because no burst begins at the instant when the previous
+    /// one ended.
     pub fn next_pause(&mut self) -> Span {
         let pause = match self.times {
             Times::Fixed => self.mean,

@@ -1,6 +1,6 @@
 //! A file over TCP: the flow ends when all of it is acknowledged.
 //!
-//! Departures: the last segment is full, like all others.
+//! Differences from the source: the last segment is full, like all others.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -97,8 +97,8 @@ pub trait Configure {
     fn load(&self) -> Load<'_>;
 }
 
-/// The times at which a source sends its packets. Each is computed from a burst's start by one exact division, so
-/// rounding errors do not accumulate.
+/// The times at which a source sends its packets. Each time is computed from the start of its burst with one exact
+/// division, so rounding errors do not accumulate.
 pub struct Emissions {
     start: Time,
     clock: Clock,
@@ -109,7 +109,6 @@ pub struct Emissions {
     sent: u64,
     burst: Time,
     until: Option<Time>,
-    /// Number of bursts that have ended.
     ended: u64,
     bursts: Option<on_off::Config>,
     rng: Stream,
@@ -216,8 +215,8 @@ mod tests {
 
     #[test]
     fn a_constant_rate_is_kept_to_the_unit_for_ever() {
-        // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units, so the k-th packet is sent at k times that, rounded
-        // down.
+        // 12 cells at 10 Mb/s take 508.8 us or 49455.36 units, so the k-th packet is sent after k times that interval,
+        // rounded down.
         let rate = BitRate::from_bits_per_second(10_000_000);
         let traffic = TrafficConfig::ConstantRate(constant_rate::Config { rate, packet: packet() });
         let mut emissions = emissions(&traffic);
@@ -246,8 +245,8 @@ mod tests {
             now = emissions.next_emission();
             packets += 1;
         }
-        // The source is on for a third of the time. 200 s contain 22,222 bursts of 3 ms on average, also with a
-        // standard deviation of 3 ms. Each burst has half a packet more than its share, because it begins with a
+        // The source is on for a third of the time. 200 s contain 22,222 bursts. Their length is 3 ms on average, with
+        // a standard deviation of 3 ms. Each burst has half a packet more than its share, because it begins with a
         // packet.
         let expected = 200.0 / 3.0 * 97_200_000.0 / 3975.0 + 22_222.0 / 2.0;
         assert!((f64::from(packets) / expected - 1.0).abs() < 0.03, "{packets} of {expected}");

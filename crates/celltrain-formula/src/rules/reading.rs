@@ -11,7 +11,6 @@ use crate::{
 
 /// Maximum number of per-VC constants and state variables together.
 const MOST_OWN: usize = 64;
-/// Maximum number of constants.
 const MOST_CONSTANTS: usize = 100;
 
 impl Texts<'_> {
@@ -83,7 +82,8 @@ struct Reading<'a> {
     visiting: Vec<&'a str>,
     /// Constants with a fault; formulas that use them get no fault of their own.
     refused: BTreeSet<&'a str>,
-    /// Constants that depend on a rate or on VCs unknown before the run, so it is unknown whether they divide by zero.
+    /// Constants that depend on a rate or on VCs that are unknown before the run. Whether they divide by zero is
+    /// unknown too.
     unsure: BTreeSet<&'a str>,
 }
 

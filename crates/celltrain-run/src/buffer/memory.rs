@@ -109,7 +109,6 @@ impl MemoryObserver {
         })
     }
 
-    /// Returns the index of the memory.
     pub(super) fn number(&self) -> MemoryIndex {
         self.number
     }

@@ -127,7 +127,6 @@ pub struct Block {
 #[derive(Clone, Debug)]
 pub(super) struct Names {
     pub(super) flows: Arc<[String]>,
-    /// Names of groups of requests.
     pub(super) groups: TiVec<GroupIndex, String>,
     pub(super) vcs: Arc<[String]>,
     /// Names of VCs, then names of merges.
@@ -142,7 +141,6 @@ pub(super) struct Names {
 pub(super) struct Rows<E: 'static> {
     kind: Kind,
     table: &'static [Column<E>],
-    /// Number of VCs of the network.
     vcs: u32,
     chunk: Vec<Row<E>>,
     block: Vec<Filling>,
@@ -155,7 +153,7 @@ enum Filling {
     Numbers(Vec<f64>),
     Counts(Vec<i64>),
     Names(Vec<i32>),
-    /// Flows by index; requests by their index in the block's list, from -2 downwards.
+    /// Connections: flows by index, and requests by their index in the block's list, as numbers from -2 downwards.
     Connections(Vec<i32>, BlockRequests),
     Words(Vec<i32>, Vec<&'static str>),
     Flags(Vec<i8>),
@@ -310,7 +308,6 @@ impl<E> Column<E> {
     }
 }
 
-/// Converts cells per second to megabits per second.
 fn mbps(cells_per_second: f64) -> f64 {
     cells_per_second * CELL_BITS as f64 / 1e6
 }

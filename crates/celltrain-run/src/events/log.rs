@@ -27,7 +27,6 @@ use super::{KINDS, Kind};
 
 /// Observer that records the selected events and delivers them in blocks.
 pub struct Log<'a> {
-    /// For each kind, true if it is recorded.
     kinds: [bool; KINDS.len()],
     chosen: Selected,
     names: Names,
@@ -38,7 +37,6 @@ pub struct Log<'a> {
     group_ticks: TiVec<GroupIndex, f64>,
     /// The open connections of requests: group and number in it.
     requests: BTreeMap<FlowIndex, (GroupIndex, u32)>,
-    /// By VC: its flow.
     flow_of: TiVec<VcIndex, Option<FlowIndex>>,
     /// For each VC that merges, the merge and the links after it.
     merged: TiVec<VcIndex, Option<(MergeIndex, Vec<LinkIndex>)>>,

@@ -9,14 +9,12 @@ use celltrain_core::index::{LinkIndex, VcIndex};
 /// A cell's frame, and its index among the frame's cells that arrived at the port.
 type Place = (FrameNumber, u32);
 
-/// The cells of one VC at one port.
 #[derive(Default)]
 struct AtPort {
     /// Frame whose cells are arriving, and the number of cells that have arrived so far.
     coming: Option<Place>,
     /// Cells that have arrived but have not yet been admitted or lost.
     came: VecDeque<Place>,
-    /// Waiting cells.
     waiting: VecDeque<Place>,
 }
 
@@ -57,7 +55,6 @@ impl Places {
     }
 }
 
-/// Removes and returns the first waiting cell of a frame.
 fn remove(waiting: &mut VecDeque<Place>, frame: FrameNumber) -> Option<Place> {
     let at = waiting.iter().position(|place| place.0 == frame)?;
     waiting.remove(at)

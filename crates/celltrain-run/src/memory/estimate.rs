@@ -50,7 +50,8 @@ impl MemoryEstimate {
         Self { nodes, vcs, hops, least, likely: least.saturating_mul(LARGEST) }
     }
 
-    /// Adds the samples of recorded series. A value takes 8 bytes and exists twice while the series is handed over.
+    /// Adds the samples of recorded series. A value takes 8 bytes, and exists twice while the series is passed to the
+    /// caller.
     #[must_use]
     pub fn with_series(self, values: u64) -> Self {
         let bytes = values.saturating_mul(8);
@@ -86,7 +87,6 @@ fn window(network: &Network, flow: &Flow) -> u64 {
     options.window_segments().min(file).min(sent.ceil() as u64)
 }
 
-/// Returns the mean number of requests in a run.
 fn requests(network: &Network) -> u64 {
     let number = |group: &RequestGroup| {
         let (interval, each) = match group.arrivals {
@@ -114,7 +114,8 @@ const FLOW: u64 = 1000;
 const VC: u64 = 250;
 /// A VC on a link: its label, next hop, counters and state at the port.
 const HOP: u64 = 60;
-/// Ratio of the memory before anything is in flight to the lower bound. At most 3.3 was measured, in networks with ABR.
+/// Largest ratio of the memory before anything is in flight to the lower bound. The largest measured ratio is 3.3, in
+/// networks with ABR.
 const LARGEST: u64 = 4;
 /// A request: its record, in a list whose capacity has doubled, and in the results.
 const REQUEST: u64 = 150;

@@ -1,4 +1,4 @@
-//! Memory allowed by the host program: WebAssembly cannot read how much is free.
+//! Memory that the host program allows, because WebAssembly cannot read how much is free.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,7 @@
 //! Completion times of requests that are alone on their paths.
 //!
-//! One connection alone on a path tells when each segment arrives. A request with n segments would complete when the
-//! n-th of them has arrived. Paths whose links and ports are alike share a simulation.
+//! A simulation of one connection alone on a path shows when each segment arrives. A request with n segments would
+//! complete when the n-th segment has arrived. Paths with the same kinds of links and ports share a simulation.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -19,7 +19,7 @@ use celltrain_core::requests::{
 use celltrain_core::units::{Bytes, Clock, Duration, Span, Time};
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
-/// The VCs of a request: that of its data, and that of its acknowledgements.
+/// The VCs of a request, for its data and for its acknowledgements.
 type Vcs = [VcIndex; 2];
 
 /// Simulations of connections that are alone on their paths.
@@ -38,8 +38,8 @@ struct Arrived {
 }
 
 impl<'a> Alone<'a> {
-    /// Simulates a connection for each kind of path and TCP that complete requests have used. `run` runs a network to its
-    /// end for a recorder.
+    /// Simulates a connection for each kind of path and TCP that completed requests have used. `run` runs a network to
+    /// its end with a recorder.
     ///
     /// # Errors
     /// Returns [`Interrupted`] if cancelled.
@@ -92,7 +92,6 @@ impl<'a> Alone<'a> {
     }
 }
 
-/// Returns the number of segments of a request of this size.
 fn segments(group: &RequestGroup, bytes: u64) -> u64 {
     bytes.div_ceil(group.tcp.options().mss.bytes).max(1)
 }
@@ -101,7 +100,7 @@ fn segments(group: &RequestGroup, bytes: u64) -> u64 {
 fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs), segments: u64) -> Network {
     let own = &network.requests.groups[group];
     let mss = own.tcp.options().mss.bytes;
-    // Policies that count VCs or have settings for them need all VCs, the others only these.
+    // Policies that count VCs or have settings for them need all VCs; others need only these two.
     let keeps_all = network.vcs[data_vc].path.iter().chain(&network.vcs[ack_vc].path).any(|&link| {
         let Link { policy, scheduler, .. } = &network.links[link];
         policy.counts_vcs() || scheduler.config().counts_vcs()
@@ -131,7 +130,7 @@ fn network_for(network: &Network, (group, [data_vc, ack_vc]): (GroupIndex, Vcs),
     let groups = vec![RequestGroup { arrivals, ..own.clone() }];
     Network {
         seed: network.seed,
-        // A second query comes at the end.
+        // The end comes before a second query.
         duration: Duration { picoseconds: network.duration.picoseconds.saturating_mul(2) },
         nodes: network.nodes.clone(),
         links: network.links.clone(),
@@ -164,7 +163,8 @@ impl Recorder {
         Self { mss, opened: None, arrived: vec![None; segments] }
     }
 
-    /// Returns, for each number of segments, the time until all have arrived, up to the first one that did not.
+    /// Returns, for each number of segments, the time until that many have arrived. Ends before the first segment that
+    /// did not arrive.
     fn after(self) -> Vec<Span> {
         let Some(opened) = self.opened else { return Vec::new() };
         let mut last = opened;

@@ -1,8 +1,8 @@
 //! Measures of groups of requests: completion times and slowdowns, by size.
 //!
-//! Source: `docs/design/requests.md`. The slowdown of a request is its completion time divided by the completion time of
-//! the same request alone on the same path ([`alone`]). A percentile is an order statistic of all requests that opened
-//! in the measured time and completed: of n values the one with rank p n, rounded up.
+//! Source: `docs/design/requests.md`. The slowdown of a request is its completion time divided by the completion time
+//! of the same request alone on the same path ([`alone`]). A percentile is an order statistic of all requests that
+//! opened in the measured time and completed: of n values, it is the one with rank p n, rounded up.
 
 pub mod alone;
 mod records;
@@ -52,7 +52,7 @@ pub struct SizeMeasures {
     pub timeouts: u64,
     /// Completion times in milliseconds.
     pub completion_ms: Statistics,
-    /// Slowdowns; without values if they were not wanted.
+    /// Slowdowns. They are missing if they were not wanted.
     pub slowdown: Statistics,
 }
 
@@ -79,7 +79,7 @@ pub struct QueryMeasures {
     pub completion_ms: Statistics,
 }
 
-/// Statistics of some values. Those that need more values than there are have none.
+/// Statistics of some values. A statistic is missing if there are too few values for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// Mean.
@@ -104,7 +104,7 @@ impl Statistics {
     }
 }
 
-/// Returns how many values a percentile needs: so many that one of them is expected beyond it. `share` is in thousandths.
+/// Returns how many values a percentile needs, so that one of them is expected beyond it. `share` is in thousandths.
 pub const fn needed(share: usize) -> usize {
     1000_usize.div_ceil(1000 - share)
 }
@@ -115,7 +115,6 @@ fn percentile(sorted: &[f64], share: usize) -> Option<f64> {
     (sorted.len() >= needed(share)).then(|| sorted[rank - 1])
 }
 
-/// A class of sizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     Short,
@@ -206,7 +205,6 @@ fn of_queries(group: &GroupResult) -> QueryMeasures {
     }
 }
 
-/// Converts a span on a clock to milliseconds.
 fn milliseconds(span: Span, clock: Clock) -> f64 {
     span.0 as f64 / clock.units_per_second as f64 * 1e3
 }

@@ -9,7 +9,7 @@ use celltrain_core::network::Network;
 
 use super::alone::Alone;
 
-/// The requests of a run that opened in the measured time: a row for each, in the order of groups and of opening.
+/// The requests of a run that opened in the measured time, one per row, by group and in the order of opening.
 #[derive(Debug, Default, PartialEq)]
 pub struct Records {
     /// Names of the groups.

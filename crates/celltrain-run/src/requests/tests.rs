@@ -1,4 +1,4 @@
-//! Tests of the measures of requests with whole runs.
+//! Tests of the measures of requests on whole runs.
 
 use celltrain_core::cancellation::CancellationToken;
 use celltrain_core::engine::Engine;

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::*;
 use crate::reading::Estimated;
 
-/// Returns a scenario with `sources` sources.
 fn text(sources: u32, duration: &str, buffer: u32) -> String {
     let toml = format!(
         r#"
@@ -68,7 +67,6 @@ fn answer(finished: &Finished) -> Value {
     serde_json::from_str(&finished.answer).expect("an answer is JSON")
 }
 
-/// Runs the scenarios on two threads and returns the results by index.
 fn outcomes(scenarios: &[&Handle], runs: &[(usize, u64)], how: How<'_>) -> Vec<Result<Finished, Unfinished>> {
     let mut outcomes: Vec<_> = runs.iter().map(|_| None).collect();
     let on = |event| {

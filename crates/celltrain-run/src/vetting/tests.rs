@@ -63,7 +63,7 @@ fn overflow(config: &PolicyConfig) -> Overflow {
     config.build(Some(1), &VCS[..1]).overflow()
 }
 
-/// Vetting would detect a port that exceeds its capacity, loses a count, or admits the rest of a refused frame. This
+/// Vetting also detects a port that exceeds its capacity, loses a count, or admits the rest of a refused frame. This
 /// test uses a policy that decides differently each time.
 #[test]
 fn what_does_not_hold_is_found_with_its_place() {

@@ -7,7 +7,7 @@ use crate::memories;
 use crate::scenario::{Buffer, Infinite, Shared};
 use crate::scope::Scope;
 
-/// Checks the memories, and that exactly the ports in them have a shared buffer.
+/// Checks the memories. Also checks that a port has a shared buffer if, and only if, it is in a memory.
 pub(super) fn check(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { scenario, layout, channels, tables, .. } = resolved;
     memories::resolve(scenario, layout, channels, tables, root);

@@ -255,7 +255,6 @@ fn can_fill<'a>(resolved: &'a ResolvedScenario<'_>) -> BTreeMap<LinkIndex, (u64,
     ports.into_iter().filter_map(filled).collect()
 }
 
-/// Returns the names of the VCs that cross each link.
 pub(super) fn crossing<'a>(resolved: &'a ResolvedScenario<'_>) -> TiVec<LinkIndex, Vec<&'a str>> {
     let ResolvedScenario { layout, channels, .. } = resolved;
     let mut crossing: TiVec<LinkIndex, Vec<&str>> = ti_vec![Vec::new(); layout.graph.links.len()];
@@ -307,7 +306,7 @@ fn merging(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks that a scheduler by class serves several classes at one or more of its table's ports.
+/// Checks that a scheduler that distinguishes classes has VCs of several classes at one or more ports of its table.
 fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
     let ResolvedScenario { scenario, layout, channels, tables: found, .. } = resolved;
     if !scenario.port.values().any(|port| port.scheduler.config().by_class()) {
@@ -359,11 +358,9 @@ fn classes(resolved: &ResolvedScenario<'_>, root: &mut Scope<'_>) {
 struct ByVc<'a> {
     /// `policy` or `scheduler`.
     kind: &'static str,
-    /// The name of the policy or scheduler.
     name: &'static str,
     /// Name of the inner table that contains the settings; `None` if they are in the main table.
     inside: Option<&'static str>,
-    /// The settings by key.
     settings: Vec<(&'a str, &'a PerVc)>,
 }
 
@@ -394,7 +391,6 @@ fn by_vc(port: &PortConfig) -> [ByVc<'_>; 4] {
     ]
 }
 
-/// Returns whether a port has per-VC settings.
 pub(super) fn has_settings_by_vc(port: &PortConfig) -> bool {
     by_vc(port).iter().any(|table| !table.settings.is_empty())
 }

@@ -13,8 +13,8 @@ use crate::requests::{Table, kind_of, utilisation};
 use crate::scenario::Scenario;
 use crate::scope::Scope;
 
-/// Checks that the connections of requests can use their TCP. A phase of the ticks for each connection would be a clock
-/// for each, of which a run has millions.
+/// Checks that the connections of requests can use their TCP. If each connection had its own phase of ticks, it would
+/// need its own clock, and a run has millions of connections.
 pub(super) fn tcp(scenario: &Scenario, root: &mut Scope<'_>) {
     let problem = "gives each connection a clock of its own, which requests cannot have; write \"common\"";
     for (kind, name, table) in Table::all(scenario) {
@@ -30,7 +30,6 @@ pub(super) fn tcp(scenario: &Scenario, root: &mut Scope<'_>) {
     }
 }
 
-/// Checks the limits of the classes of sizes.
 pub(super) fn classes(scenario: &Scenario, root: &mut Scope<'_>) {
     let (short, long) = (scenario.measure.short(), scenario.measure.long());
     let mut measure = root.at("measure");
@@ -54,7 +53,7 @@ pub(super) fn loads(resolved: &ResolvedScenario<'_>, warnings: &mut Vec<Warning>
     let sum = |link: LinkIndex| by_group.iter().map(|taken| taken[link]).sum::<f64>();
     let busiest = layout.graph.links.keys().max_by(|&a, &b| sum(a).total_cmp(&sum(b)).then(b.cmp(&a)));
     let Some(busiest) = busiest.filter(|&link| sum(link) > 1.0) else { return };
-    // The group that takes most of the link can change most.
+    // The advice is for the group that takes most of the link.
     let most = by_group.iter().zip(&requests.groups).max_by(|(a, _), (b, _)| a[busiest].total_cmp(&b[busiest]));
     let Some((own, group)) = most else { return };
     let stretch = |link: LinkIndex| (1.0 - (sum(link) - own[link])) / own[link];

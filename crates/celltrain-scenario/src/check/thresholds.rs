@@ -1,4 +1,4 @@
-//! Hints about thresholds that are valid but probably not intended.
+//! Hints at thresholds that are valid but probably not intended.
 
 use celltrain_core::threshold::Threshold;
 

@@ -87,7 +87,6 @@ fn each_tcp(scenario: &Scenario, root: &mut Scope<'_>, mut check: impl FnMut(&Tc
     }
 }
 
-/// Checks the traffic of a flow.
 fn own_traffic(traffic: &TrafficConfig, options: &FlowOptions, scenario: &Scenario, flow: &mut Scope<'_>) {
     if let Some(pattern) = traffic.packets() {
         packets(&pattern, scenario, &mut flow.at("traffic").at(traffic.name()));

@@ -17,7 +17,6 @@ fn node(network: &Network, name: &str) -> NodeIndex {
     network.nodes.position(|node| node.name == name).unwrap()
 }
 
-/// Returns the index of a pair of hosts.
 fn pair(network: &Network, from: &str, to: &str) -> PairIndex {
     let (from, to) = (node(network, from), node(network, to));
     network.requests.pairs.position(|pair| pair.from == from && pair.to == to).unwrap()

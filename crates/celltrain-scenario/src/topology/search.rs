@@ -15,7 +15,6 @@ pub(crate) struct Search<'a> {
     /// Links and the nodes they lead to, grouped by the node they leave, in order. They are contiguous, because a
     /// search skips most of them.
     leaving: Vec<(LinkIndex, NodeIndex)>,
-    /// For each node, the link over which it was first reached.
     reached_by: TiVec<NodeIndex, Option<LinkIndex>>,
     /// For each node, true if it is a target of the search.
     is_wanted: TiVec<NodeIndex, bool>,
@@ -24,7 +23,6 @@ pub(crate) struct Search<'a> {
 
 #[expect(clippy::arithmetic_side_effects, reason = "indices of lists in memory")]
 impl<'a> Search<'a> {
-    /// Creates a search in a graph.
     pub(crate) fn new(graph: &'a Graph) -> Self {
         let mut first = vec![0; graph.nodes.len() + 1];
         for link in &graph.links {
@@ -120,7 +118,6 @@ impl<'a> Search<'a> {
 #[derive(Debug)]
 pub(crate) struct EqualPaths<'a> {
     search: Search<'a>,
-    /// For each node, the links that reach it, in order.
     arriving: TiVec<NodeIndex, Vec<LinkIndex>>,
     /// The node from which the last search started: the host, or its only switch.
     root: Option<NodeIndex>,
@@ -132,7 +129,6 @@ pub(crate) struct EqualPaths<'a> {
 
 #[expect(clippy::arithmetic_side_effects, reason = "numbers of links in memory")]
 impl<'a> EqualPaths<'a> {
-    /// Creates a search in a graph.
     pub(crate) fn new(graph: &'a Graph) -> Self {
         let mut arriving: TiVec<NodeIndex, Vec<LinkIndex>> = ti_vec![Vec::new(); graph.nodes.len()];
         for (number, link) in graph.links.iter_enumerated() {
@@ -186,7 +182,7 @@ impl<'a> EqualPaths<'a> {
     pub(crate) fn all(&self, from: NodeIndex, to: NodeIndex) -> Vec<Vec<LinkIndex>> {
         let root = self.root.expect("called after a search");
         let links = &self.search.graph.links;
-        // Paths are built backwards, all by one link at a time.
+        // All paths are built backwards, one link at a time.
         let mut paths: Vec<(NodeIndex, Vec<LinkIndex>)> = vec![(to, Vec::new())];
         for behind in (0..self.distance[to].unwrap_or(0)).rev() {
             for place in 0..paths.len() {
@@ -233,7 +229,7 @@ mod tests {
         graph.connect(b, c, BitRate::from_bits_per_second(1_000), Duration::default());
         assert_eq!(Search::new(&graph).paths(a, &[c, b]), [None, Some(vec![LinkIndex::new(0)])]);
     }
-    /// Two hosts at each of two switches, which three others join, one of them over a longer way.
+    /// Two switches with two hosts each. Three other switches connect them, one of these by a longer path.
     fn diamond() -> Graph {
         let mut graph = Graph::default();
         let switches = ["s", "t", "a", "b", "c", "d"].map(|name| graph.add_node(name, NodeKind::Switch));

@@ -145,7 +145,7 @@ REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
 DELIVERED = "flows.sum(*).delivered_bytes + requests.sum(*).delivered_bytes"
 #: Measures in addition to the requested ones.
 ADDITIONAL = (*REPLACED, DELIVERED)
-#: With fewer seeds, an interval may include impossible values, such as a fraction above 1.
+#: With fewer seeds, an interval can be so wide that it includes impossible values, such as a fraction above 1.
 FEWEST_SEEDS = 5
 #: Measures that lie between 0 and 1.
 SHARES = ("efficiency", "fairness", "fairness_max_min")

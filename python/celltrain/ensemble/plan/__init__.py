@@ -92,7 +92,7 @@ class Plan(Grid, Planned):
 
     @property
     def _contents(self) -> list[Any]:
-        # Include the sample, as another version of scipy may draw another one.
+        # The sample is included, because another version of scipy may draw another one.
         drawn = [
             [axis.name, hashlib.sha256(axis.numbers.shares.tobytes()).hexdigest()]
             for axis in self.axes
@@ -113,7 +113,7 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
         try:
             point = plan.points[index]
         except UnknownKeyError as error:
-            # Lists have the same length at all points, or nearly so: the first error is enough.
+            # All points have lists of about the same length, so the first error is enough.
             reader.refuse("axes", str(error) if is_side else f"{error}; at point {index}")
             return
         reading = Reading.of_table(point.scenario, reader.file)
@@ -121,7 +121,7 @@ def _check_points(plan: Plan, reader: Reader, *, is_side: bool) -> None:
         # A point that does not fit into memory becomes a failed row, unless no point fits.
         unfit += reading.does_not_fit
         if reading.handle is not None:
-            # Keep the first and the last few; all would need too much memory.
+            # Keep only the first and the last few, because all of them would need too much memory.
             accepted = [*accepted[:1], *accepted[1:][2 - OUTLINED :], reading]
             runnable += 1
             untraced, empty = _traced(plan.recording, reading.handle)

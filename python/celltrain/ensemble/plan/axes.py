@@ -37,8 +37,8 @@ MEASURES = (
 )
 #: Default number of seeds.
 SEEDS = 10
-#: Significant digits of values on a logarithmic scale and in a sample. The last digits of powers differ between
-#: machines, but runs must not.
+#: Significant digits of values on a logarithmic scale and in a sample. The last digits of computed powers differ from
+#: machine to machine, but runs must not.
 DIGITS = 9
 
 
@@ -344,7 +344,7 @@ class Grid:
         options: list[list[list[tuple[Axis, int]]]] = []
         for group in self.groups:
             own = [axis for axis in by if axis in group.axes]
-            # For axes that move together, take each combination of values once.
+            # Axes that move together may repeat a combination of values; take each once.
             seen = {tuple(axis.column(place) for axis in own): place for place in reversed(range(len(group)))}
             options.append([[(axis, place) for axis in own] for place in sorted(seen.values())] if own else [[]])
         at, found, needs = [], dict[str, None](), ""

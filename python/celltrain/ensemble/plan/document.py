@@ -158,7 +158,7 @@ class Document:
             self.refuse("scenario", "is neither a table nor the name of a file", given)
         else:
             try:
-                # os.path also accepts names that are longer than the system allows.
+                # Unlike pathlib, os.path accepts names that are longer than the system allows.
                 if (found := shipped.found(given, "scenario", folder)) is not None:
                     self._use_text(*found)
                 elif folder is not None and os.path.exists(folder / given):  # noqa: PTH110

@@ -43,7 +43,7 @@ class Front:
 
     @property
     def order(self) -> NDArray[np.int64]:
-        """Points of all fronts, one configuration after the other."""
+        """Points of all fronts, configuration by configuration."""
         return np.concatenate(self.parts)
 
     @property

@@ -190,7 +190,7 @@ def sample(data: Data, measure: int, look: FigureStyle) -> Drawing | None:
     both = list(itertools.combinations(data.strongest(sampled, MOST_PAIRED), 2))
     if not both:
         return None
-    # Points that differ only in other axes are averaged into one dot.
+    # Points that differ only in the remaining axes are averaged into one dot.
     _, first, spot = np.unique(np.stack([f.levels for f in sampled]), axis=1, return_index=True, return_inverse=True)
     values = statistics.means(spot.reshape(-1), means, len(first)).mean
     dots = []

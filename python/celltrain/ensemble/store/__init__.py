@@ -212,7 +212,7 @@ class Store(Carded, Answer):
         return {"store": shown(self.path), **about, **counts, "bytes": size(self.path / DATABASE)}
 
     def verify(self) -> list[Fault]:
-        """Returns all faults: damage, changed values, and runs with a wrong key. A sweep may write meanwhile.
+        """Returns all faults: damage, changed values, and runs with a wrong key. A sweep may be writing.
 
         Raises `StoreError` for a store of another version or with a changed manifest.
         """

@@ -179,7 +179,7 @@ class Tuned(Carded, Answer):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about settings on a front that carry less than half as much as tail drop."""
+        """Warnings about settings on a front that carry less than half of tail drop's traffic."""
         return tuple(self.facts.get("warnings", ()))
 
     @checked()

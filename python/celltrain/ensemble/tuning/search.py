@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 #: Number of confirmation seeds with which tail drop is also run.
 MOST_SEEDS = 3
-#: There is a warning if a setting delivers less than this fraction of the bytes delivered under tail drop.
+#: A setting that delivers less than this fraction of tail drop's bytes causes a warning.
 LEAST_SHARE = 0.5
 
 #: Default objectives of `tune`.
@@ -152,7 +152,7 @@ class Search:
         self._begun, self._new_runs, self._most = time.monotonic(), 0, plan.most_runs
 
     def run(self) -> Tuned:
-        """Runs what is missing, and returns the result. On Ctrl-C or an error, completed runs are kept."""
+        """Runs whatever is missing, and returns the result. On Ctrl-C or an error, completed runs are kept."""
         plan, everywhere = self._plan, self._everywhere
         for generation in range(plan.generations):
             check()

@@ -11,7 +11,7 @@ use crate::units::{Clock, Duration, Span, Time};
 /// The link's rate, in cells per second.
 pub(super) const C: f64 = 100_000.0;
 
-/// Returns a port of `vcs` ABR VCs with a clock of one microsecond.
+/// Returns a port with `vcs` ABR VCs with a clock of one microsecond.
 pub(super) fn port(vcs: usize) -> PortKind<'static> {
     const VCS: [VcKind; 16] = [VcKind { is_abr: true, above_abr: false, mcr: 0.0, share: C / 16.0 }; 16];
     PortKind { clock: Clock::exact(1_000_000), rate: C, capacity: 1000, vcs: &VCS[..vcs] }
@@ -22,7 +22,7 @@ pub(super) fn brm(er: f64) -> RmCell {
     RmCell { backward: true, ..RmCell::forward(er, C / 8.0, 0.0) }
 }
 
-/// Reports a forward RM cell of a VC with this CCR, then cells from `start` on, `period` units apart.
+/// Reports a forward RM cell with this CCR, and then further cells of the VC, from `start` on and `period` units apart.
 pub(super) fn send(allocator: &mut impl Allocator, label: u32, start: u64, (cells, period): (u32, u64), ccr: f64) {
     let (label, start) = (Label::new(label), Time(start));
     allocator.on_forward_rm(label, start, &RmCell::forward(C, ccr, 0.0));
@@ -58,13 +58,13 @@ fn calls() -> impl Strategy<Value = Vec<(u64, Call)>> {
     prop::collection::vec((gap, prop_oneof![4 => cells, 1 => forward, 3 => backward]), 0..120)
 }
 
-/// Returns the ER fields of the backward RM cells in these calls. If `singly`, every cell is reported by itself, in
-/// time order even if runs of several VCs overlap. No run extends beyond a backward RM cell, and cells of a VC arrive
+/// Returns the ER fields of the backward RM cells in these calls. If `singly`, every cell is reported separately and in
+/// time order, even if runs of several VCs overlap. No run extends beyond a backward RM cell, and cells of a VC arrive
 /// in order.
 fn rates(config: &AllocatorConfig, script: &[(u64, Call)], singly: bool) -> Vec<f64> {
     let mut allocator = config.build(&port(VCS as usize));
     let (mut now, mut free, mut rates) = (Time(0), [Time(0); VCS as usize], Vec::new());
-    // Cells still to be reported singly: instant, number of the call, VC.
+    // Cells still to be reported, each with its instant, the number of its call, and its VC.
     let mut waiting: Vec<(Time, usize, u32)> = Vec::new();
     for (number, &(gap, call)) in script.iter().enumerate() {
         now += Span(gap);

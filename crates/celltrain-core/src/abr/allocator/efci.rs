@@ -1,8 +1,8 @@
 //! EFCI: a congested port marks the data cells that leave it, and the destination reports the marks to the source.
 //!
 //! Source: draft-jagan-e2e-traf-mgmt-00, section 3 (threshold of 250 in a buffer of 1000 cells); ATM Forum TM 4.0 as
-//! summarised in `docs/mechanisms.md` 4.5, whose symbol T is kept. Departures: none known. A cell is marked as it
-//! starts to leave, without hysteresis, and RM cells are not marked.
+//! summarised in `docs/mechanisms.md` 4.5, whose symbol T is kept. Differences from the source: none known. A cell is
+//! marked as it starts to leave, without hysteresis, and RM cells are not marked.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

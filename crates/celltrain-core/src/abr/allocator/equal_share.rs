@@ -1,8 +1,8 @@
 //! Equal share: the link's rate divided equally among the VCs that were recently active.
 //!
-//! Source: draft-jagan-e2e-traf-mgmt-00, section 3, "Explicit Rate Switch Scheme"; `docs/mechanisms.md` 4.6; its name
-//! ERT is kept. Departures: none known. VCs of every class count. A VC is already inactive at the instant its timer
-//! expires. If no VC is active, the requesting VC gets the whole link.
+//! Source: draft-jagan-e2e-traf-mgmt-00, section 3, "Explicit Rate Switch Scheme"; `docs/mechanisms.md` 4.6; the name
+//! ERT is kept. Differences from the source: none known. VCs of every class count. A VC is already inactive at the
+//! instant its timer expires. If no VC is active, the requesting VC gets the whole link.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,9 +1,9 @@
 //! ERICA: gives ABR VCs equal shares of the capacity that other classes leave, at a target load of the link.
 //!
 //! Source: R. Jain et al., ATM Forum 96-1172 and 98-0408, as recalled in `docs/mechanisms.md` 4.7 \[R\]; their names
-//! are kept. Departures: intervals have a fixed length and begin at the start of the run, instead of ending after a
-//! time or a number of cells, whichever comes first. There are no averages over several intervals. An interval without
-//! cells counts one active VC.
+//! are kept. Differences from the source: intervals have a fixed length and begin at the start of the run, instead of
+//! ending after a time or a number of cells, whichever comes first. There are no averages over several intervals. An
+//! interval without cells counts one active VC.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -42,7 +42,7 @@ fn target_utilisation() -> f64 {
     0.9
 }
 
-/// One millisecond, as in most published simulations.
+/// The default is one millisecond, as in most published simulations.
 pub(super) fn interval() -> Duration {
     Duration::from_milliseconds(1)
 }
@@ -102,7 +102,6 @@ mod tests {
         conformance::send(allocator, label, interval * 1000, (cells, 1000 / u64::from(cells)), ccr);
     }
 
-    /// Asserts the rates that the allocator gives the VCs at `now`, by label.
     fn assert_rates(allocator: &mut RateBook<Fixed>, now: u64, expected: &[f64]) {
         (0..).zip(expected).for_each(|(label, &expected)| assert_near(er(allocator, label, now, 0), expected));
     }

@@ -1,9 +1,9 @@
 //! ERICA+: ERICA with a target load that depends on the queue, to fill the link and keep the queue short but not empty.
 //!
 //! Source: S. Kalyanaraman, dissertation, Ohio State University 1997, as `docs/mechanisms.md` 4.7 gives its queue
-//! control function; ATM Forum 96-1172. Its symbols f, q, Q0, T0, a, b and QDLF are kept. Departures: the same as
-//! ERICA's. The queue is measured at the first backward RM cell of an interval, not at the end of the previous
-//! interval. Q0 is T0 times the whole rate that other classes leave.
+//! control function; ATM Forum 96-1172. Its symbols f, q, Q0, T0, a, b and QDLF are kept. Differences from the source:
+//! the same as ERICA's. The queue is measured at the first backward RM cell of an interval, not at the end of the
+//! previous interval. Q0 is T0 times the whole rate that other classes leave.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Steady-state rates in a control loop: sources send through queues at the latest rate received, and feedback arrives
-//! after a delay.
+//! Tests of steady-state rates in a control loop: sources send through queues at the latest rate received, and feedback
+//! arrives after a delay.
 
 use typed_index_collections::{TiSlice, TiVec, ti_vec};
 
@@ -14,8 +14,8 @@ const STEP: u64 = 100;
 const CLOCK: Clock = Clock::exact(1_000_000);
 const PCR: f64 = 200_000.0;
 
-/// Links and the VCs that cross them. A VC's cells arrive at all its links at once. Every 32nd cell is an RM cell,
-/// which returns to the source after `delay` steps.
+/// Links and the VCs that cross them. A VC's cells arrive at all its links at the same time. Every 32nd cell is an RM
+/// cell, which returns to the source after `delay` steps.
 struct Loops {
     links: TiVec<LinkIndex, Link>,
     vcs: Vec<Vc>,
@@ -33,7 +33,7 @@ struct Vc {
     /// The links of the VC's path, with the VC's label on each.
     path: Vec<(LinkIndex, Label)>,
     rate: f64,
-    /// Fraction of a cell not sent yet.
+    /// The fraction of a cell that is due but not sent yet.
     part: f64,
     since_rm: u32,
     /// RM cells in flight, with the step at which each is back at the source.
@@ -125,8 +125,8 @@ fn parking_lot() -> [Vec<LinkIndex>; 6] {
         .map(|path| path.into_iter().map(LinkIndex::new).collect())
 }
 
-/// Returns the largest relative deviation of the rates from the max-min shares when only this part of each link is
-/// used.
+/// Returns the largest relative deviation of the rates from the max-min shares if only the fraction `part` of each link
+/// is used.
 fn distance(rates: &[f64], part: f64) -> f64 {
     let capacities = RATES.map(|rate| part * rate);
     let shares = max_min::shares(TiSlice::from_ref(&capacities), &parking_lot(), Terms::default());
@@ -146,7 +146,7 @@ fn on_a_parking_lot_erica_comes_to_the_max_min_shares_and_equal_share_does_not()
         let off = distance(&settled(&config, delay), 0.9);
         assert!(off < 0.001, "{off} with a delay of {delay} steps");
     }
-    // Equal share gives VC 3 only 50,000 of the first link, not the 80,000 that VC 0 leaves.
+    // Equal share gives VC 3 only 50,000 cells per second of the first link, not the 80,000 that VC 0 leaves.
     let equal = settled(&AllocatorConfig::EqualShare(equal_share::sample()), 10);
     assert!((distance(&equal, 1.0) - 0.375).abs() < 1e-3, "{equal:?}");
 }

@@ -1,7 +1,8 @@
 //! Max-min: an ideal allocator for comparison. Each source gets its max-min fair share of the whole network.
 //!
-//! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2; [`crate::max_min`] computes the shares. Departures:
-//! no real switch knows the whole network. The shares assume that every VC always has something to send.
+//! Source: Bertsekas and Gallager, *Data Networks*, section 6.5.2; [`crate::max_min`] computes the shares. Differences
+//! from the source: no real switch knows the whole network. The shares assume that every VC always has something to
+//! send.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -53,10 +53,10 @@ registry! {
 
 /// Interface between a port and its allocator. Both engines make only these calls.
 ///
-/// Calls are made in time order (of `first` or `now`). However, the later cells of a VC's run may arrive after cells of
-/// another VC that is reported later, so results must not depend on the order of cells of different VCs. When a
-/// backward RM cell passes, all cells that arrived before it have been reported, and none that arrives at its instant
-/// or later.
+/// Calls are made in time order (of `first` or `now`). However, a call can report several cells of one VC, and a later
+/// call can report cells of another VC that arrived in between. So results must not depend on the order of cells of
+/// different VCs. When a backward RM cell passes, all cells that arrived before it have been reported, but none that
+/// arrives at the same instant or later.
 pub trait Allocator: Send {
     /// Counts cells of VC `label` that arrive at the port, whether admitted or not. The first cell arrives at `first`,
     /// the others `period` apart.
@@ -100,7 +100,7 @@ pub struct PortKind<'a> {
 pub struct VcKind {
     /// True for an ABR VC.
     pub is_abr: bool,
-    /// True for a class with priority over ABR (CBR or VBR): ABR gets the rate that those classes leave.
+    /// True if the VC's class has priority over ABR (CBR or VBR). ABR gets the rate that these classes leave.
     pub above_abr: bool,
     /// MCR: the VC's guaranteed rate, in cells per second; 0 without a guarantee.
     pub mcr: f64,

@@ -41,7 +41,6 @@ pub struct RateBook<T> {
     given: Given,
 }
 
-/// State of a VC.
 #[derive(Clone, Copy, Debug)]
 struct Vc {
     is_abr: bool,
@@ -53,15 +52,13 @@ struct Vc {
     er: Option<(u64, f64)>,
 }
 
-/// Checks an averaging interval and delta.
 pub(super) fn check(interval: Duration, delta: f64) -> Vec<Fault> {
     let mut faults = some_time("interval", interval);
     faults.extend(within("delta", delta, 0.0, 1.0));
     faults
 }
 
-/// Number of intervals whose counts are kept: the current interval and the two before it. Its rates depend on these
-/// two.
+/// Number of intervals whose counts are kept: the current one, and the two before it, on which its rates depend.
 const KEPT: usize = 3;
 
 /// The rest of a run of cells.
@@ -84,7 +81,7 @@ struct Counts {
     active: u32,
 }
 
-/// Values from which the rates given during one interval are computed.
+/// The values from which the rates for one interval are computed.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
     interval: Option<u64>,
@@ -254,7 +251,7 @@ impl<T: Target> Allocator for RateBook<T> {
 
 #[expect(clippy::arithmetic_side_effects, reason = "cell path: scenario checks keep times below 2^62 units")]
 impl Ahead {
-    /// Returns the number of cells that arrive before `end`.
+    /// Returns the number of cells of the run that arrive before `end`.
     fn before(&self, end: Time) -> u64 {
         if end <= self.next {
             0
@@ -265,7 +262,6 @@ impl Ahead {
         }
     }
 
-    /// Removes the first `cells` cells.
     fn skip(&mut self, cells: u64) {
         self.next += self.period * cells;
         self.cells -= cells;
@@ -307,7 +303,8 @@ mod tests {
     }
 
     /// Regression: with an interval of one picosecond, a run needed a record for every interval from its first cell to
-    /// its last: 10 GB for twenty cells. The reference engine reports each cell by itself, and needed no such records.
+    /// its last, which took 10 GB for twenty cells. The reference engine reports each cell separately and was not
+    /// affected.
     #[test]
     fn a_run_takes_no_more_memory_or_time_for_the_empty_intervals_it_spans() {
         let mut book = RateBook::new(Whole, &port(2), Duration::from_microseconds(1), 0.1);

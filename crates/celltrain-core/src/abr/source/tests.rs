@@ -5,7 +5,7 @@ use super::*;
 const LINK: BitRate = BitRate::from_bits_per_second(155_520_000);
 const MILLISECOND: Duration = Duration::from_milliseconds(1);
 
-/// Returns the clock of a scenario with ABR, whose unit is a thousandth of the coarsest unit possible.
+/// Returns the clock of a scenario with ABR. Its unit is a thousandth of the coarsest possible unit.
 fn fine_clock(link_rate: BitRate) -> Clock {
     Clock::covering(crate::units::CELL_BITS, [link_rate], []).finer(1000)
 }
@@ -174,15 +174,15 @@ fn any_stretches() -> impl Strategy<Value = Vec<(u64, bool, u32, Event)>> {
 proptest! {
     #![proptest_config(crate::rng::proptest_seeded(0x0061_6272))]
 
-    /// The oracle sends each cell when it starts. The other source sends trains ahead and takes back the cells that
-    /// have not started.
+    /// Compares two sources: the oracle sends each cell when it starts, and the other sends trains ahead and takes back
+    /// the cells that have not started.
     #[test]
     fn trains_handed_out_and_taken_back_are_cells_one_by_one(
         parameters in any_parameters(),
         stretches in any_stretches(),
     ) {
         prop_assert_eq!(parameters.check(LINK), []);
-        // Microseconds: with such a coarse clock, instants often coincide.
+        // With a clock as coarse as a microsecond, events often coincide.
         let clock = Clock { exact: false, ..Clock::exact(1_000_000) };
         let mut oracle = Source::new(&parameters, LINK, MILLISECOND, clock);
         let mut ahead = oracle.clone();

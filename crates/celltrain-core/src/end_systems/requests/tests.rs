@@ -9,7 +9,7 @@ use crate::tcp::{DelayedAcks, Ecn, TcpOptions};
 use crate::units::{Bytes, Duration, Span};
 
 const GROUP: GroupIndex = GroupIndex::new(0);
-/// There, from a source to its destination, and back.
+/// The pair of VCs from the first source to its destination and back.
 const THERE: PairIndex = PairIndex::new(0);
 
 /// Returns a network of `sources` sources and no flows, with a group that sends over each of their VCs.
@@ -38,7 +38,7 @@ fn rare(bytes: u64) -> Arrivals {
     }
 }
 
-/// Returns queries every 50 ms that `senders` of these pairs answer with 512 bytes each.
+/// Returns queries every 50 ms. `senders` of these pairs answer each query, with 512 bytes each.
 fn queries(senders: u32, pairs: Vec<PairIndex>, spread: Duration) -> Arrivals {
     Arrivals::Incast {
         interval: Duration::from_milliseconds(50),
@@ -225,8 +225,8 @@ fn the_round_trip_of_the_handshake_is_a_sample_unless_the_syn_was_repeated() {
         let mut states = Vec::new();
         let mut script = Opened(&mut states);
         wires.run_with(&mut script, |states| !states.0.is_empty());
-        // A sample of 1 tick gives 1 + 2 ticks, and the first timeout is 3 ticks, or 6 after it has expired. The
-        // initial window is then one segment (RFC 5681, 3.1).
+        // A sample of 1 tick gives a timeout of 1 + 2 ticks. The first timeout is 3 ticks, and 6 after it has expired;
+        // the initial window is then one segment (RFC 5681, 3.1).
         let cwnd = if lost.is_empty() { 10.0 } else { 1.0 };
         assert_eq!(states[0], (rto, cwnd, 127.0), "{lost:?}");
     }

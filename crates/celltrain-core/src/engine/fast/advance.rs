@@ -1,8 +1,8 @@
-//! The main loop of a run, which advances it step by step up to a horizon.
+//! The main loop, which advances a run step by step up to a horizon.
 //!
 //! The engine knows the departures of cells ahead of time. Cells that would arrive after the horizon are held back and
-//! counted as late, as at the end of a run. So all counts at the horizon are exact, and a frame injected there precedes
-//! everything that is not settled.
+//! counted as late, as they are at the end of a run. So all counts at the horizon are exact, and a frame injected at
+//! the horizon comes before everything that is not settled.
 
 use typed_index_collections::TiSlice;
 
@@ -23,8 +23,8 @@ use crate::network::Network;
 use crate::probe::{NetworkView, Nothing, Probe};
 use crate::units::{Span, Time};
 
-/// An event is a frame at a host, or a batch of cells at a port. For long batches the token is also checked in between;
-/// see [`super::contended_port::ContendedPort::reach`].
+/// An event is a frame at a host, or a batch of cells at a port. The token is also checked within long batches, see
+/// [`super::contended_port::ContendedPort::reach`].
 const PIECES_OF_AN_EVENT: usize = 4;
 /// Events are counted in groups, which is cheaper than counting each one.
 const EVENTS_AT_ONCE: usize = 8;
@@ -43,7 +43,8 @@ impl<'a> Engine<'a> {
         Ok(engine)
     }
 
-    /// Gives policies of memories the losses of Longest Queue Drop, which are recorded in a separate run.
+    /// Records in a separate run which cells Longest Queue Drop loses, and passes these losses to the policies of
+    /// memories.
     fn predict(&mut self, mode: PortMode, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let predictions = predictions(self.network, |network, memory| {
             let mut recorded = Engine::new(network, mode, None, None, token)?;
@@ -160,8 +161,8 @@ impl<'a> Engine<'a> {
             );
         }
         self.fabric.late.move_horizon(&self.fabric.plan, before, horizon);
-        // Cells that a port took at once and that are held back on their way to hosts precede those held back on their
-        // way to that port, so they are released first.
+        // A port may have taken cells at once that are now held back on their way to hosts. They precede the cells held
+        // back on their way to that port, so they are released first.
         let is_to_host = |held: &HeldBack| {
             matches!(self.fabric.plan.stages[held.link][held.run.last.label()].end, StageEnd::Host { .. })
         };

@@ -11,7 +11,6 @@ use crate::cell::Run;
 use crate::index::LinkIndex;
 use crate::units::{Span, Time};
 
-/// A contended port, with one variant for each implementation.
 pub(super) enum ContendedPort {
     Trains(TrainPort),
     /// Cells arrive and leave one by one, first in, first out.
@@ -27,8 +26,8 @@ pub(super) enum ContendedPort {
 }
 
 impl ContendedPort {
-    /// Returns the port that does the work of this port, whose number is `own`, and this port's place in its memory, if
-    /// it is in one.
+    /// Returns the port that does the work of this port (number `own`). For a port in a memory, also returns its place
+    /// in the memory.
     pub(super) fn unit(&self, own: PortIndex) -> (PortIndex, MemoryPlace) {
         match *self {
             ContendedPort::InMemory(first, place) => (first, place),
@@ -36,7 +35,7 @@ impl ContendedPort {
         }
     }
 
-    /// Settles everything before `until`, or only a part of it if all of it could delay a check for cancellation too
+    /// Settles everything before `until`, or only part of it if the whole could delay a check for cancellation too
     /// long. Everything before `since` is already settled. `batch` must be empty, and is empty again afterwards.
     #[inline(always)]
     pub(super) fn work(
@@ -114,7 +113,7 @@ impl ContendedPort {
         match self {
             ContendedPort::Trains(port) => {
                 port.output.set_horizon(horizon);
-                // Departures are again reported by run, until one may be too late for the horizon.
+                // Departures are reported by run again, until one may be too late for the new horizon.
                 port.output.reports_each = false;
             }
             ContendedPort::Stream(port) => port.fifo.ask_at(horizon),
@@ -124,7 +123,6 @@ impl ContendedPort {
         self.each_to_hosts(|to_hosts| to_hosts.set_horizon(horizon));
     }
 
-    /// Reports all collected cells.
     pub(super) fn report_partial_frames(&mut self, link: LinkIndex, downstream: &mut Downstream<'_>) {
         match self {
             ContendedPort::Trains(port) => {
@@ -144,7 +142,7 @@ impl ContendedPort {
         self.each_to_hosts(|to_hosts| to_hosts.report_partial_frames(downstream.fabric));
     }
 
-    /// Calls `act` for the parts of a port of single cells, or of the ports of a memory, that send to hosts.
+    /// Calls `act` for each part that sends cells to hosts, in a port of single cells or in the ports of a memory.
     fn each_to_hosts(&mut self, mut act: impl FnMut(&mut ToHosts)) {
         match self {
             ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
@@ -165,9 +163,8 @@ pub(super) struct Worked {
     pub(super) next_effect: Option<Time>,
 }
 
-/// A port of single cells whose departure times do not follow from addition alone. It may have a scheduler's queues,
-/// cells pushed out from the front, marks, frames that wait until they are whole, a policy that follows cells, or an
-/// allocator.
+/// A port of single cells whose departure times are more than a sum. It may have a scheduler's queues, cells pushed out
+/// from the front, marks, frames that wait until they are whole, a policy that follows cells, or an allocator.
 ///
 /// A cell's start is certain once everything that arrives before that start is settled. Only then is the cell added
 /// to the next port's stream.

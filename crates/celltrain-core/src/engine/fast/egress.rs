@@ -1,4 +1,5 @@
-//! The egress of ports: it sends cells to hosts, to links into contended ports, and to ports that take cells at once.
+//! The egress of ports, which sends cells to hosts, to links into contended ports, and to ports that take cells at
+//! once.
 //!
 //! Cells on their way to a host are collected by VC until their frame is whole, because only whole frames have an effect
 //! there.
@@ -14,7 +15,7 @@ use crate::cell::{Cell, Run};
 use crate::index::{Label, LinkIndex};
 use crate::units::{Span, Time};
 
-/// By label: the collected cells of the current frame, if any.
+/// The cells of each VC's current frame collected so far, by label.
 pub(super) struct PartialFrames(TiVec<Label, Run>);
 
 const NOTHING: Run = Run { last: Cell::NONE, cells: 0 };
@@ -38,7 +39,6 @@ impl PartialFrames {
         }
     }
 
-    /// Reports the collected cells of a VC.
     #[inline]
     pub(super) fn report(&mut self, label: Label, depart: &mut impl Depart) {
         let collected = std::mem::replace(&mut self.0[label], NOTHING);
@@ -120,9 +120,9 @@ fn to_host(fabric: &mut Fabric, link: LinkIndex) -> impl Depart {
     }
 }
 
-/// A port that processes each cell as soon as its arrival is known. It is first in, first out, a single contended link
-/// feeds it, all its cells go to hosts, and no probe looks at it before the horizon. So no other cell can arrive
-/// earlier, and the port needs no batches and no events.
+/// A port that processes each cell as soon as its arrival is known. This is possible if the port is first in, first
+/// out, a single contended link feeds it, all its cells go to hosts, and no probe looks at it before the horizon. No
+/// other cell can then arrive earlier, so the port needs neither batches nor events.
 pub(super) struct AtOncePort {
     pub(super) fifo: Fifo,
     pub(super) to_hosts: ToHosts,
@@ -177,7 +177,7 @@ impl Downstream<'_> {
         }
     }
 
-    /// Adds a cell to a stream; it arrives at `time`, which is not after the horizon.
+    /// Adds a cell to a stream. The cell arrives at `time`, which must not be after the horizon.
     #[inline(always)]
     pub(super) fn push(&mut self, stream: StreamIndex, time: Time, cell: Cell) {
         if let Some(arrival) = self.links.push(stream, time, cell) {
@@ -185,7 +185,8 @@ impl Downstream<'_> {
         }
     }
 
-    /// Schedules a port for a cell that may matter elsewhere earlier than all others known in its stream.
+    /// Schedules a port earlier, because of a cell that may have an effect elsewhere before all other cells in its
+    /// stream.
     #[inline(never)]
     fn bring_forward(&mut self, stream: StreamIndex, arrival: Time) {
         let port = self.links.streams[stream].port;
@@ -219,13 +220,12 @@ pub(super) struct Hop {
 pub(super) enum HopEnd {
     Stream(StreamIndex),
     AtOnce(AtOnceIndex),
-    /// A port of trains, or a path on which each cell must be watched: the fabric handles the cells.
+    /// The fabric handles the cells, because they go to a port of trains or each cell must be watched on the way.
     Fabric,
     Host,
 }
 
 impl Egress {
-    /// Sends a cell that starts at `start`.
     #[inline(always)]
     pub(super) fn send(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
         let hop = self.hops[cell.label()];
@@ -240,7 +240,7 @@ impl Egress {
         self.send_elsewhere(cell, hop.to, start, downstream);
     }
 
-    /// [`Egress::send`] of a port whose cells mostly go to hosts.
+    /// Does the same as [`Egress::send`], but is faster if most cells go to hosts.
     #[inline(always)]
     pub(super) fn send_first_to_hosts(&mut self, cell: Cell, start: Time, downstream: &mut Downstream<'_>) {
         if self.hops[cell.label()].to == HopEnd::Host {
@@ -250,7 +250,6 @@ impl Egress {
         }
     }
 
-    /// Sends cells of one frame back to back.
     #[inline]
     pub(super) fn send_run(&mut self, run: Run, first_start: Time, downstream: &mut Downstream<'_>) {
         let mut start = first_start;

@@ -49,8 +49,8 @@ pub(in crate::engine) struct Engine<'a> {
     pub(super) batch: Batch,
     pub(super) starts: VecDeque<(Time, FlowIndex)>,
     pub(super) edge: Edge,
-    /// By shaped port: the longest lead of its cells. The port may send cells early if they arrive by the horizon.
-    /// `None` if a cell sent early could not be taken back.
+    /// By shaped port: the longest lead of its cells, or `None` if a cell sent early could not be taken back. The port
+    /// may send cells early if they arrive by the horizon.
     pub(super) ahead: TiVec<ShapedIndex, Option<Span>>,
     pub(super) departures: Vec<Departure>,
     /// The partition simulated here; `None` for the whole network.
@@ -162,7 +162,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Passes the end systems' frames to their hosts' ports, and the cells on to the next places.
+    /// Passes the end systems' frames to their hosts' ports, and sends the frames' cells on their way.
     pub(super) fn depart(&mut self, now: Time, phase: Phase) {
         for i in 0..self.departures.len() {
             let Departure { vc, link, label, frame, cells, tagged } = self.departures[i];
@@ -194,7 +194,7 @@ impl<'a> Engine<'a> {
         Run { last: run.last.with_tag(tagged), ..run }
     }
 
-    /// Returns everything downstream of ports, the ports, and the batch that the ports share.
+    /// Returns everything downstream of the contended ports, the ports themselves, and the batch that they share.
     #[inline]
     pub(super) fn downstream(&mut self) -> (Downstream<'_>, &mut TiSlice<PortIndex, ContendedPort>, &mut Batch) {
         let downstream = Downstream { fabric: &mut self.fabric, links: &mut self.links, at_once: &mut self.at_once };
@@ -224,7 +224,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Settles the port from `since` up to an instant, without a check for cancellation. Returns that instant.
+    /// Settles the port from `since` up to an instant without a check for cancellation in between. Returns that
+    /// instant.
     #[inline]
     fn work_in_one_go(&mut self, port: PortIndex, since: Time, until: Time) -> Time {
         let link = self.fabric.plan.contended[port];
@@ -238,7 +239,6 @@ impl<'a> Engine<'a> {
         reached
     }
 
-    /// Processes the first RM event of a lane, which is due at `now`.
     fn run_rm_event(&mut self, lane: RmLaneIndex, now: Time, token: &CancellationToken<'_>) -> Result<(), Interrupted> {
         let Fabric { lanes, event_list, .. } = &mut self.fabric;
         let RmEvent { vc, number, what, .. } = lanes.pop_rm_event(lane, event_list);
@@ -323,7 +323,6 @@ impl<'a> Engine<'a> {
         self.fabric.event_list.set(Leaf::Shaped(shaped), start.map(|time| (time.max(now), Rank::Shape)));
     }
 
-    /// Returns the queue of a contended port.
     pub(super) fn queue(&self, port: PortIndex) -> &dyn PortQueue {
         let (unit, place) = self.ports[port].unit(port);
         match &self.ports[unit] {
@@ -335,7 +334,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// [`Engine::queue`], to change it.
     pub(super) fn queue_mut(&mut self, port: PortIndex) -> &mut dyn PortQueue {
         let (unit, place) = self.ports[port].unit(port);
         match &mut self.ports[unit] {
@@ -347,7 +345,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Returns the ports of a memory.
     pub(super) fn memory_ports(&mut self, memory: MemoryIndex) -> &mut MemoryPorts {
         let ContendedPort::Memory(ports) = &mut self.ports[self.fabric.plan.memories[memory].lead] else {
             unreachable!("{HAS_THE_MEMORY}")

@@ -91,13 +91,10 @@ pub(super) enum Rank {
     RmEnd(LinkIndex),
     /// A frame is delivered to its host, or a packet to a shaped port.
     Delivery(LinkIndex),
-    /// Sources start.
     Start,
     /// An RM cell passes a switch.
     RmPass(LinkIndex),
-    /// A shaped port sends.
     Shape,
-    /// Clocks tick.
     Tick,
 }
 
@@ -114,14 +111,13 @@ const TIME: u32 = 64;
 impl Key {
     /// Stands for "no event", and sorts after all events.
     pub(super) const NEVER: Key = Key(u128::MAX);
-    /// Maximum number of leaves of a tree.
     pub(super) const MAX_LEAVES: usize = 1 << LINK;
 
     /// Creates the key of the event of `leaf` at `time`. At the same instant, lower ranks come first.
     #[inline]
     pub(super) fn new(time: Time, rank: Rank, leaf: usize) -> Self {
         debug_assert!(leaf < Self::MAX_LEAVES, "leaves fit 29 bits");
-        // The numbers follow the order of the kinds; a test compares the order of keys and ranks.
+        // The numbers are in the order of the kinds. A test checks that keys and ranks have the same order.
         let (kind, link) = match rank {
             Rank::Settle => (0, 0),
             Rank::RmEnd(link) => (1, link.number()),
@@ -134,12 +130,10 @@ impl Key {
         Self(u128::from(time.0) << TIME | u128::from((kind << KIND) | (u64::from(link) << LINK) | leaf as u64))
     }
 
-    /// Returns the time.
     pub(super) fn time(self) -> Time {
         Time((self.0 >> TIME) as u64)
     }
 
-    /// Returns the rank among events of the same instant.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the link is 32 bits of the key")]
     pub(super) fn rank(self) -> Rank {
@@ -156,7 +150,6 @@ impl Key {
         }
     }
 
-    /// Returns the leaf.
     pub(super) fn leaf(self) -> usize {
         self.0 as usize & (Self::MAX_LEAVES - 1)
     }
@@ -166,7 +159,7 @@ impl Key {
 ///
 /// Each node of the tree has eight children. A change propagates upwards only if its key was or becomes the smallest of
 /// its eight, and compares all eight only if it was. Up to eight keys fit in the root, where a change writes one key.
-/// With four children per node, 3 % more instructions are needed on a LAN of 5 sources, and no fewer with 50 keys.
+/// Four children per node would need 3 % more instructions on a LAN of 5 sources, and no fewer with 50 keys.
 pub(super) struct TournamentTree {
     /// The root first, the leaves' keys last.
     levels: Vec<Vec<[Key; GROUP]>>,
@@ -189,19 +182,16 @@ impl TournamentTree {
         }
     }
 
-    /// Returns the least key.
     pub(super) fn first(&self) -> Key {
         least(&self.levels[0][0])
     }
 
-    /// Returns the key of a leaf.
     #[inline]
     pub(super) fn key(&self, leaf: usize) -> Key {
         let keys = self.levels.last().expect("there is at least one level");
         keys[leaf / GROUP][leaf % GROUP]
     }
 
-    /// Changes the key of a leaf.
     #[inline]
     pub(super) fn set(&mut self, leaf: usize, key: Key) {
         let (mut place, mut key) = (leaf, key);

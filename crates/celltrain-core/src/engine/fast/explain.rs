@@ -17,7 +17,7 @@ pub struct PortExplanation {
     pub link: LinkIndex,
     /// The implementation, such as `trains`.
     pub code: &'static str,
-    /// The port's methods for processing several cells at once.
+    /// The methods by which the port processes several cells at once.
     pub details: Vec<&'static str>,
     /// The reason for choosing it.
     pub why: String,

@@ -20,7 +20,7 @@ pub(super) struct Fabric {
     pub(super) event_list: EventList,
     pub(super) late: Late,
     pub(super) rate_control: RateControl,
-    /// The instant up to which the run is currently advanced. Later arrivals are held back until it moves.
+    /// The instant up to which the run is currently advanced. Later arrivals are held back until the horizon moves.
     pub(super) horizon: Time,
 }
 
@@ -44,7 +44,7 @@ impl Fabric {
         self.go_unwatched(link, run, first_start, period)
     }
 
-    /// [`Fabric::go`] for cells whose RM events have been scheduled.
+    /// Does the same as [`Fabric::go`], for cells whose RM events have been scheduled.
     #[inline(always)]
     pub(super) fn go_unwatched(
         &mut self,

@@ -19,7 +19,7 @@ pub(super) struct Fifo {
     pub(super) free_at: Time,
     /// Cells that would wait this long or longer take the slow path, because the buffer may be full.
     full_above: u64,
-    /// If the wait is shorter, the policy admits every frame and is not asked.
+    /// If a cell would wait less than this, the policy would admit its frame and is not asked.
     admit_all_below: u64,
     /// The longest wait of a cell admitted since the latest sample, plus one; 0 if none was admitted.
     longest: u64,
@@ -27,8 +27,8 @@ pub(super) struct Fifo {
     shortest: u64,
     cell_time: Span,
     admission: Admission,
-    /// Admitted cells, oldest first: those that wait, and those that left since the list was last trimmed. If no probe
-    /// looks at queues, only those that may still wait at the horizon.
+    /// Admitted cells, oldest first: the cells that wait, and the cells that have left since the list was last trimmed.
+    /// If no probe looks at queues, only cells that may still wait at the horizon are listed.
     admitted: Pipe<Label>,
     /// Time after which admitted cells are recorded in `admitted`.
     noted_from: Time,
@@ -80,7 +80,7 @@ impl Fifo {
         fifo
     }
 
-    /// Moves the instant at which the results need the list of waiting cells.
+    /// Sets the instant at which the results will need the list of waiting cells.
     pub(super) fn ask_at(&mut self, horizon: Time) {
         if !self.always_records {
             // No cell waits longer than it takes to send a full buffer.
@@ -186,8 +186,8 @@ impl Fifo {
         u32::try_from(self.admitted.rest().len()).expect("a queue stays below 2^32 cells")
     }
 
-    /// Returns the queue's tracker, updated with the longest and the shortest wait. When a cell arrives, the number of
-    /// waiting cells is the number of those that will start before it.
+    /// Returns the queue's tracker, updated with the longest and the shortest wait. When a cell arrives, the waiting
+    /// cells are those that will start before it.
     fn tracked(&self) -> QueueTracker {
         let mut tracker = self.tracker;
         if self.longest > 0 {

@@ -9,7 +9,7 @@ use crate::cell::{Cell, Run};
 use crate::tie::TieBreaker;
 use crate::units::{Span, Time};
 
-/// The streams of a port. The cells that arrive before an instant are collected in batches, ordered by arrival. The
+/// The streams of a port. Cells that arrive before a given instant are collected in batches, ordered by arrival; the
 /// scenario's rule decides ties.
 pub(super) struct CellIngress {
     ties: TieBreaker,
@@ -17,11 +17,11 @@ pub(super) struct CellIngress {
     first_stream: StreamIndex,
     /// The numbers of the port's links at the node. They decide ties.
     at_node: Vec<u32>,
-    /// The first arrival that matters elsewhere, among the cells in flight after the latest batch.
+    /// The first arrival after the latest batch that can have an effect outside this port.
     pub(super) next_to_matter: Option<Time>,
     /// Everything before this instant is settled.
     reached: Time,
-    /// Duration in which all inputs together cannot bring more cells than a batch holds.
+    /// A duration in which all inputs together bring at most as many cells as a batch holds.
     most_in_one_go: Span,
     /// True if every cell has an effect elsewhere, not only the last cell of each frame.
     every_cell_matters: bool,
@@ -31,7 +31,7 @@ pub(super) struct CellIngress {
 const MOST: u64 = if cfg!(test) { 1 << 9 } else { BATCH_CELLS as u64 / 2 };
 /// Maximum number of inputs for which batches are used.
 pub(super) const MOST_INPUTS: usize = 1 << 7;
-/// With more inputs than this, two cells of each are too many for a batch.
+/// With more inputs than this, two cells from each would not fit in a batch.
 pub(super) const MOST_MEMORY_INPUTS: usize = BATCH_CELLS / 2;
 
 impl CellIngress {
@@ -97,8 +97,8 @@ impl CellIngress {
         batch.sort();
     }
 
-    /// Passes the collected cells to `arrive`: the time of arrival, the cell, and its place among the cells of that
-    /// instant.
+    /// Calls `arrive` for each collected cell, with the time of arrival, the cell, and its place among the cells of
+    /// that instant.
     #[inline(always)]
     pub(super) fn hand_over(&mut self, batch: &mut Batch, mut arrive: impl FnMut(Time, Cell, Among)) {
         let base = batch.base;
@@ -138,8 +138,8 @@ fn tie(ties: &mut TieBreaker, firsts: &[u32], at_node: &[u32], keys: &mut [u64])
     ties.order(&mut keys[..together], input);
 }
 
-/// Cells sorted by arrival. Those that tie are in the order in which they were added. One batch is shared by all ports,
-/// in turn, so that it stays in the processor's cache.
+/// Cells sorted by arrival, or in the order in which they were added if they tie. One batch is shared by all ports, in
+/// turn, so that it stays in the processor's cache.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// The instant from which times in keys are counted.
@@ -160,7 +160,7 @@ const BEHIND_ALL: u64 = u64::MAX;
 const _: () = assert!(LONGEST.0 < BEHIND_ALL >> PLACE);
 
 impl Batch {
-    /// Begins the cells of the next link, which may have none.
+    /// Starts the next link, which may have no cells.
     fn begin_input(&mut self) {
         self.firsts.push(u32::try_from(self.cells.len()).expect("places fit 32 bits"));
     }

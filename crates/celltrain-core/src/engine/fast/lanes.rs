@@ -21,7 +21,7 @@ pub(super) struct Delivery {
     pub(super) vc: VcIndex,
     /// Number of the frame in its VC's log.
     pub(super) frame: FrameNumber,
-    /// Number of the frame's cells; 0 for a frame on its way to a host, because the log has it.
+    /// Number of the frame's cells, or 0 for a frame on its way to a host, because the log has its length.
     pub(super) cells: u32,
 }
 
@@ -48,11 +48,10 @@ pub(super) enum What {
     Pass(Place),
 }
 
-/// All lanes.
 pub(super) struct Lanes {
     /// Frames in time order.
     pub(super) frames: TiVec<LaneIndex, VecDeque<Delivery>>,
-    /// RM events in time order. A lane is for RM cells that leave one port with the same lead.
+    /// RM events in time order. RM cells that leave one port with the same lead share a lane.
     rm_events: TiVec<RmLaneIndex, VecDeque<RmEvent>>,
 }
 

@@ -1,5 +1,5 @@
-//! Cells whose departure is known, but which arrive after the horizon. They are counted at every place on their way that
-//! they have not reached, and continue when the horizon moves.
+//! Cells whose departure is known, but which arrive after the horizon. They are counted at each place that they have
+//! not reached yet, and continue when the horizon moves.
 
 use typed_index_collections::{TiVec, ti_vec};
 
@@ -19,7 +19,7 @@ pub(super) struct Late {
     /// By link and label: RM cells that have left their VC within the stage, by the horizon. Empty if no VC's rate is
     /// controlled.
     rm_cells_left: TiVec<LinkIndex, TiVec<Label, u64>>,
-    /// The end of the run. If the horizon is there, nothing is held back.
+    /// The end of the run. Once the horizon is at the end, nothing is held back.
     pub(super) end: Time,
 }
 
@@ -117,8 +117,7 @@ impl Late {
         arrival <= self.end
     }
 
-    /// Updates which RM cells count as late: those that arrive after `horizon`, no longer those that arrive after
-    /// `before`.
+    /// Moves the horizon from `before` to `horizon`: only RM cells that arrive after the new one count as late.
     pub(super) fn move_horizon(&mut self, plan: &Plan, before: Time, horizon: Time) {
         self.rm_cells.retain(|&RmDeparture { link, label, start }| {
             let end = plan.rm_end(link, label);

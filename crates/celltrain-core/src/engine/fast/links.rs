@@ -16,7 +16,7 @@ use crate::index::indices;
 use crate::units::{Span, Time};
 
 indices! {
-    /// A stream of single cells: the cells on one link of a port that takes streams.
+    /// A stream of single cells: the cells on one link into a port that takes streams.
     StreamIndex;
 }
 
@@ -58,14 +58,13 @@ impl StreamIndex {
 }
 
 impl Links {
-    /// Adds the next port. Its cells arrive in the form `ingress`, and arrive elsewhere no sooner than `least_lead`
-    /// after their start.
+    /// Adds the next port. Cells arrive at the port in the form `ingress`. After they start, they take at least
+    /// `least_lead` to arrive elsewhere.
     pub(super) fn add_port(&mut self, ingress: Ingress, least_lead: Span) {
         self.ingress.push(ingress);
         self.bounds.push(EffectBound { free_at: Time::default(), least_lead });
     }
 
-    /// Adds consecutive streams. Returns the first.
     pub(super) fn add_streams(&mut self, row: impl IntoIterator<Item = Stream>) -> StreamIndex {
         let first = StreamIndex::from(self.streams.len());
         self.streams.extend(row);
@@ -73,7 +72,8 @@ impl Links {
         first
     }
 
-    /// Exchanges the trains on the links into `port` with the empty ones that the port has while it is idle, or back.
+    /// Swaps the trains on the links into `port` with the empty box that the port has while it is idle. A second call
+    /// swaps them back.
     #[inline]
     pub(super) fn swap_trains(&mut self, port: PortIndex, trains: &mut Box<TrainIngress>) {
         let Ingress::Trains(ours) = &mut self.ingress[port] else { unreachable!("trains come in at this port") };
@@ -193,7 +193,7 @@ impl<T: Copy> Pipe<T> {
     /// Returns whether the list has no items left.
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
-        // Taken items are removed from memory as soon as no others are left.
+        // Once no other items are left, the taken items are removed from memory, too.
         self.items.is_empty()
     }
 
@@ -261,8 +261,8 @@ impl Stream {
         cells.take(cells.rest().len());
     }
 
-    /// Returns the first arrival that may matter elsewhere if only whole frames do: the end of a train, or a single
-    /// cell.
+    /// Returns the first arrival that can have an effect elsewhere if only whole frames have one: the end of a train,
+    /// or a single cell.
     #[inline]
     pub(super) fn next_to_matter(&self, next: Time) -> Time {
         match &self.way {

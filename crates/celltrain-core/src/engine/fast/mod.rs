@@ -1,8 +1,8 @@
-//! The fast engine: exact to the cell, but processes whole frames if nothing can happen to a single cell.
+//! The fast engine. It is exact to the cell, but processes whole frames if nothing can happen to a single cell.
 //!
-//! `docs/design/fast-engine.md` explains why it is exact and how much work it does. In short, cells wait at hosts'
+//! `docs/design/fast-engine.md` explains why it is exact and how much work it saves. In short, cells wait at hosts'
 //! ports, where the start of each cell is computed (`nic`), at shaped ports, and at contended ports (`contended_port`).
-//! Everything between these is a delay (`plan`). Events are whole frames that reach hosts, ticks, starts, and the
+//! Everything between these ports is a delay (`plan`). Events are whole frames that reach hosts, ticks, starts, and the
 //! batches in which contended ports catch up ([`event_list`]). When the clock reaches an instant, everything before it
 //! in the network is settled.
 

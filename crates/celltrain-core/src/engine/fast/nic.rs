@@ -1,8 +1,8 @@
 //! A host's own port: an infinite queue for a link, whose state is computed arithmetically.
 //!
 //! Frames are queued whole and cells leave in order, one per cell time, so the start of each cell is known when its
-//! frame is queued. The queue length is exactly that of the reference engine: the number of cells that have not
-//! started, where within an instant service comes after the end systems but before the timers.
+//! frame is queued. The queue length is exactly the reference engine's: the number of cells that have not started.
+//! Within an instant, service comes after the end systems and before the timers.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,8 @@ pub(super) struct Nic {
     cell_time: Span,
     /// Time when the last queued cell will have been sent.
     free_at: Time,
-    /// Instant and phase in which the latest frames were queued, and the cells waiting then, including theirs.
+    /// The instant and phase in which the latest frames were queued, and the number of cells waiting then, including
+    /// those of these frames.
     joined: Time,
     phase: Phase,
     waiting: u32,
@@ -68,7 +69,7 @@ impl Nic {
         }
     }
 
-    /// Begins a new phase, in which frames that are queued count earlier ones as waiting.
+    /// Begins a new phase. The frames queued before it count as waiting.
     #[inline]
     pub(super) fn begin_phase(&mut self, now: Time, phase: Phase) {
         (self.joined, self.phase) = (now, phase);
@@ -148,7 +149,6 @@ impl ByVc {
         self.frames.push_back(frame);
     }
 
-    /// Returns the number of cells that start after `now`, by label.
     fn waiting(&self, now: Time, cell_time: Span) -> TiVec<Label, u32> {
         let mut waiting = ti_vec![0; self.offered.len()];
         for frame in &self.frames {
@@ -163,7 +163,6 @@ impl Queued {
         self.first_start + cell_time * u64::from(self.cells - 1)
     }
 
-    /// Returns the number of cells that start after `now`.
     fn not_started(&self, now: Time, cell_time: Span) -> u32 {
         if self.first_start > now {
             return self.cells;

@@ -1,7 +1,7 @@
 //! The buffer of a contended port and the link behind it: the waiting cells, their starts, and the cells that have
 //! left.
 //!
-//! If the order of departures is deferred, arithmetic gives the number of waiting cells, and the order is determined
+//! If the order of departures is deferred, only the number of waiting cells is computed, and the order is determined
 //! later.
 
 use typed_index_collections::{TiSlice, TiVec};
@@ -62,10 +62,10 @@ pub(super) struct Output {
     /// True if a cell that finds no others waiting may start at once: cells are not marked, and none waits for the rest
     /// of its frame.
     may_bypass_queue: bool,
-    /// Used if the order is deferred: true if every start is reported, not only the starts of cells that end a run. Set
-    /// once a single departure may matter: another contended port follows, or the run is near its end.
+    /// Used if the order is deferred. If true, every start is reported, not only the starts of cells that end a run.
+    /// Set once a single departure may matter, because another contended port follows or the run is near its end.
     pub(super) reports_each: bool,
-    /// For a port that marks cells: cells that have left, marked or not, with their starts.
+    /// At a port that marks cells: the cells that have left, whether marked or not, with their starts.
     gone: Vec<(Cell, Time)>,
     marker: Option<Marker>,
     /// Arrivals that have been recorded but not yet taken.
@@ -97,7 +97,6 @@ pub(super) struct Timing {
 }
 
 impl Timing {
-    /// Returns whether a cell may be marked.
     pub(super) fn marks(&self) -> bool {
         self.marks.is_some()
     }
@@ -140,8 +139,8 @@ impl Output {
         }
     }
 
-    /// Returns the earliest effect elsewhere of the waiting cells, if they may leave in another order than they
-    /// arrived.
+    /// Returns the earliest instant at which a waiting cell can have an effect elsewhere, if cells may leave in a
+    /// different order than they arrived.
     #[inline]
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
         if !self.defers_order || self.buffer.ready() == 0 {
@@ -229,7 +228,7 @@ impl Output {
         self.next_start + self.timing.cell_time * u64::from(self.buffer.ready())
     }
 
-    /// Makes an idle port start a cell that arrives at `now` at once, or as soon as the link is free.
+    /// If the port is idle, makes it send a cell that arrives at `now` as soon as the link is free.
     #[inline]
     pub(super) fn start_anew_if_idle(&mut self, now: Time, depart: &mut impl Depart) {
         if self.buffer.ready() == 0 && self.next_start < now {
@@ -264,12 +263,13 @@ impl Output {
         Some(start)
     }
 
-    /// Returns whether a cell that arrives at `now`, and is the only one to do so, starts at once if it is admitted.
+    /// Returns whether a cell that arrives at `now` would start at once if admitted. It must be the only arrival at
+    /// this instant.
     pub(super) fn may_bypass_queue(&self, now: Time, cell: Cell) -> bool {
         self.may_bypass_queue && self.next_start <= now && self.buffer.ready() == 0 && !cell.is_rm()
     }
 
-    /// [`Output::offer`] for a cell that may bypass the queue.
+    /// Does the same as [`Output::offer`], for a cell that may bypass the queue.
     #[inline]
     pub(super) fn bypass_queue(&mut self, now: Time, cell: Cell, depart: &mut impl Depart) -> Option<Time> {
         if !self.defers_order {
@@ -283,7 +283,7 @@ impl Output {
             self.next_start += self.timing.cell_time;
             return Some(now);
         }
-        // The last cell of a frame may have been queued although the rest is refused.
+        // The last cell of a frame may have been queued although its other cells were refused.
         (!self.defers_order && self.buffer.ready() > 0).then_some(now)
     }
 

@@ -1,8 +1,8 @@
-//! The fast engine's output port: its queue consists of runs of cells. Many cells can be admitted at once, and
+//! The fast engine's output port, whose queue consists of runs of cells. Many cells can be admitted at once, and
 //! departures can be deferred.
 //!
-//! Source: `docs/mechanisms.md` 2.0. If a run is admitted, refused or sent as a whole, the port changes as a
-//! [`Port`](crate::port::Port) does for its cells one after another. Both use the same `Admission`.
+//! Source: `docs/mechanisms.md` 2.0. If a run is admitted, refused or sent as a whole, the effect is the same as if a
+//! [`Port`](crate::port::Port) handled its cells one after another. Both use the same `Admission`.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,6 @@ use reassembly::Reassembly;
 
 mod reassembly;
 
-/// An output port's buffer with its policy.
 pub(super) struct OutputBuffer {
     pub(super) capacity: u32,
     /// Number of waiting cells: those of the queue minus the first `deferred_dequeues`.
@@ -52,8 +51,8 @@ pub(super) struct OutputBuffer {
     follows: bool,
 }
 
-/// Maximum number of deferred dequeues before the counts are updated. It is so small that the cells' places are still
-/// in the L1 cache.
+/// Maximum number of deferred dequeues before the counts are updated. It is small enough that the cells' places are
+/// still in the L1 cache.
 const MOST_DEFERRED_DEQUEUES: u32 = 256;
 
 impl OutputBuffer {
@@ -136,9 +135,9 @@ impl OutputBuffer {
         self.offer_unwelcome(cell)
     }
 
-    /// [`OutputBuffer::offer`] for a data cell that finds no others waiting and is the only arrival of its instant, at
-    /// a port where VCs do not merge. Returns whether it was sent at once, without being queued. A cell that is
-    /// admitted despite a refusal is queued.
+    /// Does the same as [`OutputBuffer::offer`], for a data cell that finds no others waiting and is the only arrival
+    /// at its instant, at a port where VCs do not merge. Returns whether the cell was sent at once. A cell that is
+    /// admitted although its frame is refused is queued instead.
     #[inline]
     pub(super) fn bypass_queue(&mut self, cell: Cell) -> bool {
         debug_assert!(
@@ -163,7 +162,7 @@ impl OutputBuffer {
         true
     }
 
-    /// Returns whether so few cells wait that the policy need not judge frames.
+    /// Returns whether so few cells wait that the policy is certain to admit every frame.
     fn admits_all(&self) -> bool {
         self.occupancy < self.admission.asked_from()
     }
@@ -191,15 +190,16 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns how sensitive the scheduler, if there is one, is to the order of cells of different VCs, and whether each
-    /// VC has a queue of its own. While there is room for all cells, this order then only affects when queues fill.
+    /// Returns how sensitive the scheduler is to the order of cells of different VCs, and whether each VC has its own
+    /// queue. If so, and while there is room for all cells, the order only affects when queues fill. Returns `None`
+    /// without a scheduler.
     pub(super) fn backlog_sensitivity(&self) -> Option<(BacklogSensitivity, bool)> {
         self.queues.as_ref().map(|queues| (queues.backlog_sensitivity(), queues.one_a_vc()))
     }
 
     /// Returns whether departures must be reported ([`OutputBuffer::report_departures`]) before the VC's next cell is
-    /// offered to a port with deferred order. That is so if the policy decides, a cell may be pushed out, or the VC's
-    /// queue may be empty.
+    /// offered to a port with deferred order. They must be if the policy decides, if a cell may be pushed out, or if
+    /// the VC's queue may be empty.
     #[inline]
     pub(super) fn must_report_before(&self, label: Label) -> bool {
         self.deferred_dequeues > 0
@@ -353,7 +353,6 @@ impl OutputBuffer {
         &self.counts.per_vc
     }
 
-    /// Returns the port's state for the results.
     pub(super) fn state(&self) -> PortState {
         let state = self.admission.port_state(self.per_vc(), self.tracker.max_queue());
         let forwarded = PortCounters::sum(state.counters.iter().copied()).forwarded;
@@ -401,9 +400,9 @@ impl OutputBuffer {
         self.admission.fate(cell)
     }
 
-    /// Admits cells whose outcome is [`FrameOutcome::Admitted`]. The result is the same as if the cells were offered
-    /// one by one, and `gone` cells left between and after the offers. There must have been room for each cell, and
-    /// the queue must have stayed within `range`.
+    /// Admits cells whose outcome is [`FrameOutcome::Admitted`]. The result is the same as if the cells had been
+    /// offered one by one while `gone` cells departed. Each cell must have found room, and the queue must have stayed
+    /// within `range`.
     #[inline]
     pub(super) fn admit(&mut self, run: Run, range: QueueRange, gone: u32) {
         debug_assert!(range.largest <= self.capacity, "no queue exceeds its buffer");
@@ -416,9 +415,9 @@ impl OutputBuffer {
         self.defer_dequeue(gone);
     }
 
-    /// Admits cells of several VCs to a port without a queue. The result is the same as if the cells were offered one
-    /// by one, and `gone` cells left between and after the offers. There must have been room for each cell, and the
-    /// queue must have stayed within `range`.
+    /// Admits cells of several VCs to a port without a queue. The result is the same as if the cells had been offered
+    /// one by one while `gone` cells departed. Each cell must have found room, and the queue must have stayed within
+    /// `range`.
     #[inline]
     pub(super) fn admit_in_any_order(&mut self, cells: u32, range: QueueRange, gone: u32) {
         debug_assert!(!self.keeps_queue, "the order of cells has no effect");
@@ -428,7 +427,7 @@ impl OutputBuffer {
         self.defer_dequeue(gone);
     }
 
-    /// Counts cells of a VC that arrive interleaved with others, as single offers would.
+    /// Counts cells of a VC that arrive interleaved with others, as if they were offered one by one.
     /// [`OutputBuffer::admit_in_any_order`] admits them.
     #[inline]
     pub(super) fn count_interleaved(&mut self, run: Run) {
@@ -439,8 +438,8 @@ impl OutputBuffer {
         }
     }
 
-    /// Returns whether cells of a VC that arrive one by one, while `left` cells leave, may all be reported to the
-    /// policy with the first of them (`CellFollower::enters_at_once`).
+    /// Returns whether all these cells of a VC may be reported to the policy when the first of them arrives, although
+    /// they arrive one by one while `left` cells leave (`CellFollower::enters_at_once`).
     #[inline]
     pub(super) fn enters_at_once(&mut self, label: Label, left: u32, close: bool) -> bool {
         if !self.follows {

@@ -1,7 +1,8 @@
 //! The division of a network among threads.
 //!
-//! Partitions consist of whole nodes. Cells pass between them only on the way from a contended port to a host or to a
-//! port that takes single cells in streams, and only if that path is long. The shortest such path is the lookahead.
+//! Partitions consist of whole nodes. Cells pass between partitions only on the way from a contended port to a host, or
+//! to a port that takes single cells in streams, and only if that path is long. The shortest of these paths is the
+//! lookahead.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,7 +21,7 @@ use crate::units::Span;
 pub struct ParallelOptions {
     /// Maximum number of threads. A network that cannot be divided into as many partitions uses fewer.
     pub threads: usize,
-    /// True if the network is partitioned even if that is not faster; for tests.
+    /// True if the network is partitioned even if that is not faster. For tests only.
     pub at_any_cost: bool,
 }
 
@@ -31,10 +32,8 @@ impl ParallelOptions {
     }
 }
 
-/// The division of a network into partitions.
 #[derive(Debug)]
 pub(super) struct Partitioning {
-    /// By node: the number of its partition.
     partition_of: TiVec<NodeIndex, u32>,
     /// Number of partitions, at least two.
     pub(super) partitions: usize,
@@ -60,8 +59,8 @@ impl Partitioning {
         self.partition_of[node]
     }
 
-    /// Divides a network into up to `threads` partitions, if that is faster. `takes_cells` is true, by contended port,
-    /// if single cells arrive there in streams.
+    /// Divides a network into up to `threads` partitions, if that is faster. `takes_cells` tells for each contended
+    /// port whether single cells arrive there in streams.
     pub(super) fn new(
         network: &Network,
         plan: &Plan,
@@ -70,10 +69,10 @@ impl Partitioning {
         ParallelOptions { threads, at_any_cost }: ParallelOptions,
         token: &CancellationToken<'_>,
     ) -> Result<Option<Self>, Interrupted> {
-        // Each partition would have to do the separate run that predicts losses.
+        // With predictions, each partition would have to repeat the separate run that predicts losses.
         let mut pools = network.memories.iter().flat_map(|memory| &memory.pools);
         let predicts = pools.any(|pool| pool.policy.needs_predictions());
-        // Partitions would have to agree on the numbers of connections.
+        // With requests, partitions would have to agree on the numbers of connections.
         let opens = !network.requests.groups.is_empty();
         if plan.controls || predicts || opens || !supports(network) || !plan.shaped.is_empty() || asks_outside(network)
         {
@@ -106,7 +105,7 @@ impl Partitioning {
     }
 }
 
-/// Returns whether a policy outside the core is used, which must be called from a single thread.
+/// Returns whether the network uses a policy outside the core, which must be called from a single thread.
 fn asks_outside(network: &Network) -> bool {
     network.links.iter().any(|link| matches!(link.policy, PolicyConfig::Python(_)))
 }
@@ -121,12 +120,12 @@ struct Connectivity {
     work: TiVec<NodeIndex, u64>,
 }
 
-/// Minimum number of cells that all ports together can send in a window. With fewer, the exchange of messages takes too
-/// large a share of the time: some ports are idle, and the exchange takes as long as processing a few hundred cells.
+/// Minimum number of cells that all ports together can send in a window. With fewer cells, the exchange of messages
+/// takes too large a share of the time: it takes as long as processing a few hundred cells, and some ports are idle.
 const LEAST_WORK: u64 = 1 << 14;
-/// Minimum number of cells per window for each VC, because each VC is checked for messages in each window.
+/// Minimum number of cells per window and VC. Each VC is checked for messages in each window, which must pay off.
 const LEAST_WORK_PER_VC: u64 = 4;
-/// Number of partition counts to try, from the largest down. After these, two partitions are tried.
+/// How many numbers of partitions are tried, from the largest down. After these, two partitions are tried.
 const TRIES: usize = 8;
 
 /// Maximum amount of work of a partition, in quarters of the average.
@@ -169,7 +168,7 @@ impl Connectivity {
         *shortest = lead.min(*shortest);
     }
 
-    /// Returns candidates for the shortest path between partitions, longest first.
+    /// Returns candidates for the length of the shortest path between partitions, longest first.
     fn candidates(&self) -> Vec<Span> {
         let mut leads: Vec<_> = self.apart.values().copied().collect();
         leads.sort_unstable();
@@ -214,7 +213,7 @@ impl Connectivity {
                 if partition_of[group].is_some() {
                     continue;
                 }
-                // The group belongs to the partition that contains the middle of its work.
+                // A group belongs to the partition that contains the middle of the group's work.
                 let middle = given + work[group] / 2;
                 let partition =
                     usize::try_from(middle * partitions as u64 / all.max(1)).unwrap_or(usize::MAX).min(partitions - 1);
@@ -248,7 +247,7 @@ impl Groups {
         let mut groups = Self { of: (0..nodes).map(NodeIndex::from).collect() };
         for (one, other) in together {
             let (one, other) = (groups.root(one), groups.root(other));
-            // The lowest number identifies the merged group, so the result does not depend on the order.
+            // The lowest number identifies the merged group, so that the order of merging does not matter.
             groups.of[one.max(other)] = one.min(other);
         }
         for node in (0..nodes).map(NodeIndex::from) {

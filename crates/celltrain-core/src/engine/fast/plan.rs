@@ -1,14 +1,15 @@
-//! The plan of a network, made before the run: the places where cells can wait, and the stages between these places.
+//! The plan of a network, made before the run. It contains the places where cells can wait, and the stages between
+//! these places.
 //!
 //! A switch port is *transparent* if no cell ever waits there: every cell leaves in the instant it arrives, and the
-//! port is only a delay. This requires that a single link feeds it, no faster than its own link, that no VCs merge
-//! there, that it has no allocator, that its buffer has a place, and that its policy admits every frame that finds it
-//! empty. All other ports are hosts' own ports, whose queues are computed arithmetically ([`super::nic`]), *shaped*
-//! ports ([`crate::shaped_port`]) or *contended* ports ([`super::contended_port`]).
+//! port is only a delay. This requires that a single link feeds it, that this link is no faster than the port's own,
+//! that no VCs merge there, that the port has no allocator, that its buffer has a place, and that its policy admits
+//! every frame if the buffer is empty. All other ports are hosts' own ports, whose queues are computed arithmetically
+//! ([`super::nic`]), *shaped* ports ([`crate::shaped_port`]) or *contended* ports ([`super::contended_port`]).
 //!
 //! A *stage* is the path of a VC from one of these ports to the next, or to its host. Its *lead* is the time from the
-//! start of a cell's transmission to its arrival at the end. A *lane* is a queue of frames in transit: either those
-//! from one port to hosts with the same lead, or those of one VC to a shaped port.
+//! start of a cell's transmission to its arrival at the end. A *lane* is a queue of frames in transit: either the
+//! frames from one port to hosts with the same lead, or the frames of one VC to a shaped port.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,7 @@ indices! {
     /// A lane: a queue of frames in transit.
     LaneIndex;
 
-    /// A queue of RM events: those of RM cells from one port with the same lead.
+    /// A queue of the RM events of RM cells from one port with the same lead.
     RmLaneIndex;
 }
 
@@ -77,7 +78,7 @@ pub(super) enum StageEnd {
     /// A contended port; if it is in a memory, the first port of that memory.
     Port {
         port: PortIndex,
-        /// Number of the input among those of the port, or of all ports of its memory.
+        /// Number of the input, counted over the port's inputs or, in a memory, over the inputs of all its ports.
         input: u32,
         /// The VC's label at the port, or among the VCs of all ports of its memory.
         label: Label,
@@ -124,16 +125,15 @@ pub(super) struct RmEnd {
     pub(super) lane: RmLaneIndex,
 }
 
-/// The ports of one memory. Admission at one of them depends on the others, so they are settled together: the first has
-/// the events of all, and cells for all of them come in on its inputs.
+/// The ports of one memory. Admission at one of them depends on the others, so they are settled together. The first
+/// port has the events of all ports, and the cells for all ports arrive on its inputs.
 pub(super) struct MemoryPlan {
     /// The memory's ports, in order.
     pub(super) ports: TiVec<MemoryPlace, LinkIndex>,
-    /// The first of the memory's ports.
     pub(super) lead: PortIndex,
     /// The links that feed the memory's ports, in order.
     pub(super) upstream: Vec<LinkIndex>,
-    /// The label that the first VC of each port has among the VCs of all the memory's ports.
+    /// For each port: the label of its first VC among the VCs of all the memory's ports.
     pub(super) first_labels: TiVec<MemoryPlace, Label>,
 }
 
@@ -181,7 +181,7 @@ pub(super) struct Plan {
     pub(super) rm_ways: TiVec<LinkIndex, TiVec<Label, Option<RmWay>>>,
     /// By lane: the shaped port to which its packets go, if they go to one.
     pub(super) lanes: TiVec<LaneIndex, Option<Place>>,
-    /// Number of lanes of RM events. Each is for RM cells from one port with the same lead.
+    /// Number of lanes of RM events. RM cells from one port with the same lead share a lane.
     pub(super) rm_event_lanes: usize,
     pub(super) delays: TiVec<LinkIndex, Span>,
 }
@@ -248,7 +248,6 @@ impl Plan {
         plan
     }
 
-    /// Returns the memory of a port, and the port's place in it.
     pub(super) fn in_memory(&self, link: LinkIndex) -> Option<(MemoryIndex, MemoryPlace)> {
         *self.in_memory.get(link)?
     }
@@ -269,7 +268,7 @@ impl Plan {
         partition_of: &impl Fn(LinkIndex) -> u32,
     ) {
         let mut lanes: BTreeMap<(Span, u32), LaneIndex> = BTreeMap::new();
-        // By lead, and by whether the RM cells end there.
+        // By lead, and by whether the RM cells' loop ends there.
         let mut rm_event_lanes: BTreeMap<(Span, bool), RmLaneIndex> = BTreeMap::new();
         let all_rm_event_lanes = &mut self.rm_event_lanes;
         let mut rm_event_lane = |of: (Span, bool)| {
@@ -311,7 +310,7 @@ impl Plan {
                         match self.roles[link] {
                             Role::Transparent => passed.push(Passed { link, label, lead }),
                             Role::Contended(port) => {
-                                // Not a method: the lanes are borrowed.
+                                // This cannot be a method, because the lanes are borrowed.
                                 if let Some(&Some((memory, place))) = self.in_memory.get(link) {
                                     break self.memories[memory].stage_end(came_in, place, label);
                                 }

@@ -91,7 +91,7 @@ impl PortBuilder<'_> {
             }
             self.add_port(&mut set, link, self.draft(link)?);
         }
-        // The next port may be any port, so all must exist before.
+        // The next port can be any port, so all of them must exist first.
         for (port, &link) in set.ports.iter_mut().zip(&self.plan.contended) {
             match port {
                 ContendedPort::Stream(StreamPort { egress, .. }) | ContendedPort::Queues(QueuePort { egress, .. }) => {
@@ -119,7 +119,7 @@ impl PortBuilder<'_> {
         let port = &network.links[link];
         let mut policy = port.policy.build(port.buffer, &network.vc_names(routing, link));
         policy.at_port(&PortInfo::of(&port.name, port.buffer, port.rate, self.clock));
-        // With a single queue, cells leave in the order of arrival, whatever the scheduler.
+        // With a single queue, cells leave in the order of arrival under any scheduler.
         let queues = port.scheduler.build(&network.vc_kinds(routing, link)).filter(Service::has_a_choice);
         let timing = self.timing(link);
         let is_plain = queues.is_none()
@@ -160,8 +160,8 @@ impl PortBuilder<'_> {
         (PortPlan::Memory, why)
     }
 
-    /// Returns whether the cells on a link come from a contended port, one by one. A transparent port has one feeder,
-    /// so its cells come from wherever the feeder's stage begins.
+    /// Returns whether the cells on a link come one by one from a contended port. A single link feeds a transparent
+    /// port, so the port's cells come from the place where that link's stage begins.
     fn brings_cells(&self, link: LinkIndex) -> bool {
         matches!(self.plan.roles[self.beginning(link)], Role::Contended(_))
     }
@@ -183,7 +183,6 @@ impl PortBuilder<'_> {
         self.partition.is_none_or(|partition| partition_of(partition, one) == partition_of(partition, other))
     }
 
-    /// Returns whether the port of a link is simulated here.
     fn has(&self, link: LinkIndex) -> bool {
         self.partition.is_none_or(|partition| partition.has(self.network.links[link].from))
     }
@@ -235,7 +234,7 @@ impl PortBuilder<'_> {
         set.plans.push((plan, reason));
     }
 
-    /// Creates the marker of a port, if it or its allocator marks.
+    /// Creates the marker of a port, if the port or its allocator marks cells.
     fn marker(&self, link: LinkIndex) -> Option<Marker> {
         self.network.marker(link).or_else(|| self.rate_control.marks_above(link).map(Marker::of_every_cell))
     }
@@ -279,7 +278,6 @@ impl PortBuilder<'_> {
         Ok(())
     }
 
-    /// Adds a port of a memory whose first port has been added.
     fn add_port_of_memory(&self, set: &mut PortSet, memory: MemoryIndex, place: MemoryPlace) {
         let first = self.plan.memories[memory].lead;
         let Ingress::Streams(row) = set.links.ingress[first] else { unreachable!("cells come to memories in streams") };
@@ -314,7 +312,7 @@ impl PortBuilder<'_> {
             latest_start: Time(end.0.saturating_sub(longest_lead.0)),
             horizon: end,
             end,
-            // At a port where VCs merge, a cell that does not complete a frame does not leave.
+            // At a port where VCs merge, cells wait until their frame is complete.
             every_cell_matters: stages
                 .iter()
                 .zip(&routing.merging[index])
@@ -362,7 +360,7 @@ impl PortBuilder<'_> {
         hops.map(|(label, stage)| self.hop(links, link, label, stage)).collect()
     }
 
-    /// Returns where a VC's cells go next from a port of single cells.
+    /// Returns the next hop of a VC's cells after a port of single cells.
     fn hop(&self, links: &Links, link: LinkIndex, label: Label, stage: &Stage) -> Hop {
         let plan = &self.plan;
         let is_watched = plan.marks && plan.rm_ways.get(link).is_some_and(|ways| ways[label].is_some());

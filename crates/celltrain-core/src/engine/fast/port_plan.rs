@@ -33,28 +33,27 @@ pub(super) enum PortPlan {
 /// The properties of a port that determine its implementation.
 pub(super) struct PortProperties<'a> {
     pub(super) timing: &'a Timing,
-    /// Number of VCs that cross the port.
     pub(super) vcs: usize,
     /// Number of links that feed the port.
     pub(super) inputs: usize,
-    /// True if cells from another contended port arrive, one by one.
+    /// True if cells from another contended port arrive one by one.
     pub(super) gets_single_cells: bool,
-    /// True if the port is first in, first out, and a departure time is only a sum.
+    /// True if the port is first in, first out, and each departure time is a simple sum.
     pub(super) is_plain: bool,
     /// True if no probe looks at the port, and the ports that feed it are simulated here too.
     pub(super) may_run_ahead: bool,
 }
 
-/// Streams are used only if cells have no effect elsewhere within this many cell times; otherwise batches would consist
-/// of a few cells.
+/// Streams are used only if cells have no effect elsewhere within this many cell times. Otherwise batches would contain
+/// only a few cells.
 const FAR: u64 = 8;
 /// Streams are used only if at least this many VCs cross the port, because few VCs often keep in step.
 const MANY: usize = 5;
 
 impl PortPlan {
     /// Selects the implementation of a port that is in no memory, and returns the reason. Single cells are faster if
-    /// cells arrive or leave one by one, because a contended port feeds the port or follows it. Elsewhere trains stay
-    /// whole.
+    /// cells arrive or leave one by one, because a contended port feeds the port or follows it. At other ports, trains
+    /// stay whole.
     pub(super) fn select(mode: PortMode, port: &PortProperties<'_>) -> (Self, String) {
         let &PortProperties { timing, vcs, inputs, gets_single_cells, is_plain, may_run_ahead } = port;
         let can_gain = timing.every_cell_matters || gets_single_cells;

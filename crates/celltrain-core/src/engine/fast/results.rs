@@ -19,7 +19,7 @@ use crate::shaped_port::ShapedPort;
 use crate::units::Time;
 
 impl Engine<'_> {
-    /// Returns a view of the queues at `now`, when every port must be settled.
+    /// Returns a view of the queues at `now`. Every port must already be settled up to this instant.
     pub(super) fn seen(&self, now: Time) -> Seen<'_> {
         Seen { engine: self, now }
     }
@@ -36,7 +36,6 @@ impl Engine<'_> {
         }
     }
 
-    /// Returns the states of all memories.
     pub(super) fn memory_states(&self) -> TiVec<MemoryIndex, MemoryState> {
         self.fabric.plan.memories.keys().map(|memory| self.memory(memory).state()).collect()
     }
@@ -88,7 +87,7 @@ impl Engine<'_> {
                 for (Passed { link, label, .. }, late) in self.fabric.plan.passed[link][label].iter().zip(late) {
                     let passed = known - late;
                     let port = &mut ends[*link].state;
-                    // Branches of a merge have the same label here.
+                    // Several branches of a merge may have the same label here.
                     port.counters[*label].offered += passed;
                     port.counters[*label].forwarded += passed;
                     // The cell arrives and leaves in the same instant, but counts as waiting in between.

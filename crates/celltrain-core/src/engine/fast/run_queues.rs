@@ -1,5 +1,5 @@
-//! Queues of runs of cells, and the cells that a scheduler sent: like [`CellQueues`](crate::port::CellQueues), but for
-//! many cells at once.
+//! Queues of runs of cells, and the cells that a scheduler sent. They work like
+//! [`CellQueues`](crate::port::CellQueues), but for many cells at once.
 
 use std::collections::VecDeque;
 
@@ -44,7 +44,7 @@ impl RunQueues {
         }
     }
 
-    /// Passes a cell of a VC through the empty queues; it is sent before another cell arrives.
+    /// Passes a cell of a VC through the empty queues. The cell is sent before another one arrives.
     pub(super) fn bypass_queue(&mut self, label: Label) {
         self.scheduler.serve_alone(self.queue_of[label], self.all.len());
     }

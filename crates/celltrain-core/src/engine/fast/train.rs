@@ -1,5 +1,5 @@
-//! Cells in flight: alone, or as a train of cells of one frame that arrive at a fixed period. A port of trains orders
-//! the trains on its links by their next arrivals.
+//! Cells in flight, either alone or in a train: cells of one frame that arrive at a fixed period. A port of trains
+//! orders the trains on its links by their next arrivals.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,6 @@ pub(super) struct Train {
     pub(super) period: Span,
     /// Cells still to come.
     pub(super) cells: u32,
-    /// True if the last cell ends the frame.
     pub(super) ends_frame: bool,
     /// A cell that does not end the frame, with its label at this port.
     pub(super) cell: Cell,
@@ -75,7 +74,7 @@ impl Train {
     /// Appends `later` if it continues this train at the same period. Returns whether it was appended.
     #[inline]
     pub(super) fn absorbs(&mut self, later: &Train) -> bool {
-        // RM cells have numbers of their own, so two different ones are never equal.
+        // RM cells are numbered separately, so two different ones are never equal.
         let goes_on = self.cell == later.cell && self.period == later.period && self.last() + self.period == later.next;
         if goes_on {
             self.cells += later.cells;
@@ -102,7 +101,7 @@ pub(super) struct TrainIngress {
     every_cell_matters: bool,
 }
 
-/// One input: the train whose cells arrive now (without cells if there is none), and the trains behind it.
+/// One input, with the train whose cells arrive now (without cells if there is none) and the trains behind it.
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     pub(super) train: Train,
@@ -179,8 +178,8 @@ impl TrainIngress {
     }
 }
 
-/// An input and the arrival of its next cell, packed into one wide integer so that two are compared with one
-/// subtraction.
+/// An input and the arrival of its next cell. Both are packed into one wide integer, so that two inputs are compared
+/// with one subtraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InputArrival(u128);
 
@@ -206,7 +205,7 @@ impl InputArrival {
 /// Inputs ordered by their next arrivals, then by number. Each input appears at most once.
 ///
 /// They are stored in a ring. A new arrival usually belongs at the end, because trains arrive in the order in which
-/// hosts send them, and cells of simultaneous trains alternate. Most others belong near the front.
+/// hosts send them, and cells of simultaneous trains alternate. Most other arrivals belong near the front.
 #[derive(Default)]
 pub(super) struct ArrivalOrder {
     /// The number of places is a power of two. At least two of them are free, and contain [`InputArrival::NONE`].

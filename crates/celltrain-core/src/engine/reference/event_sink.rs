@@ -1,4 +1,4 @@
-//! Events that the reference engine reports to a probe that observes them: frames and cells at ports, and rates.
+//! Events that the reference engine reports to a probe: frames and cells at ports, and rates.
 
 use std::collections::BTreeMap;
 
@@ -127,7 +127,7 @@ impl<P: Probe> EventSink<'_, P> {
         }
     }
 
-    /// Reports that the last cell of a frame of `vc` reached the host but the frame is not whole.
+    /// Reports that the last cell of a frame of `vc` reached the host although the frame is not whole.
     pub(super) fn failed(&mut self, vc: VcIndex, frame: FrameNumber, why: Failure) {
         if P::OBSERVES {
             let vc = self.end_systems.sender_of(vc, frame);
@@ -146,7 +146,6 @@ impl<P: Probe> EventSink<'_, P> {
         }
     }
 
-    /// Reports that an arriving frame is lost.
     fn lost(&mut self, link: LinkIndex, cell: Cell, step: FrameStep) {
         self.reported_losses.entry((link, cell.label())).or_default()[0] = Some(cell.frame);
         self.frame(link, cell, step);

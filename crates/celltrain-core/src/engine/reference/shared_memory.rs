@@ -1,4 +1,4 @@
-//! Ports that share a memory: admission by the memory, and cells that it removes from other ports.
+//! Ports that share a memory, which admits their cells and may remove cells from other ports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,8 +35,8 @@ pub(super) enum AtMemory<'a> {
 pub(super) type PausedGroup = (LinkIndex, u8);
 
 /// Finds a cycle of paused groups that can never resume, because each group's cells wait only at ports that other
-/// groups in the cycle have stopped. `groups`: the paused groups, each with the ports at which its cells wait.
-/// `is_stopped`: returns whether a port is stopped for a priority.
+/// groups in the cycle have stopped. `groups` are the paused groups, each with the ports at which its cells wait.
+/// `is_stopped` returns whether a port is stopped for a priority.
 pub(super) fn deadlock(
     mut groups: BTreeMap<PausedGroup, BTreeSet<LinkIndex>>,
     is_stopped: impl Fn(PausedGroup) -> bool,
@@ -59,9 +59,7 @@ pub(super) fn deadlock(
     }
 }
 
-/// All memories of a network.
 pub(super) struct SharedMemories<'a> {
-    /// By link: the memory of its port.
     of_port: TiVec<LinkIndex, Option<MemoryIndex>>,
     pub(super) memories: TiVec<MemoryIndex, SharedMemory<'a>>,
 }
@@ -78,12 +76,12 @@ impl<'a> SharedMemories<'a> {
         Self { of_port, memories }
     }
 
-    /// Returns the memory of a port.
     pub(super) fn of_port(&mut self, port: LinkIndex) -> Option<&mut SharedMemory<'a>> {
         self.of_port[port].map(|memory| &mut self.memories[memory])
     }
 
-    /// Returns the first port that is ordered together with this port: the first one of its memory, or the port itself.
+    /// Returns the first of the ports that are ordered together with this port: the first port of its memory, or the
+    /// port itself.
     pub(super) fn first_port(&self, port: LinkIndex) -> LinkIndex {
         self.of_port[port].map_or(port, |memory| self.memories[memory].first_port)
     }
@@ -98,13 +96,12 @@ impl<'a> SharedMemories<'a> {
 pub(super) struct SharedMemory<'a> {
     number: MemoryIndex,
     config: &'a MemoryConfig,
-    /// By link and label: the VC.
     vcs: TiVec<LinkIndex, TiVec<Label, VcIndex>>,
     pub(super) memory: Memory,
     classes: CellClasses,
     first_port: LinkIndex,
     pub(super) ties: TieBreaker,
-    /// Frames that have lost a cell for want of room and may still have cells waiting.
+    /// Frames that have lost a cell for lack of room and may still have cells waiting.
     cut_frames: BTreeMap<(LinkIndex, Label), BTreeSet<FrameNumber>>,
     /// Pause frames that the engine has not sent yet.
     pause_frames: Vec<PauseChange>,
@@ -142,7 +139,7 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Offers a cell that arrives `now` to a port, and reports events to `emit` as they happen.
+    /// Offers a cell that arrives at `now` to a port, and reports events to `emit` as they happen.
     pub(super) fn offer(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
@@ -301,7 +298,7 @@ impl<'a> SharedMemory<'a> {
         }
     }
 
-    /// Removes a waiting cell from its port. `arriving`: the cell for which this makes room.
+    /// Removes a waiting cell from its port. `arriving` is the cell that needs the room.
     fn remove(
         &mut self,
         ports: &mut TiSlice<LinkIndex, Port>,
@@ -375,7 +372,6 @@ impl<'a> SharedMemory<'a> {
         groups
     }
 
-    /// Reports that a group is part of a deadlock.
     pub(super) fn deadlocked(&self, (link, priority): PausedGroup, now: Time) -> Option<MemoryEvent> {
         let pools = &self.config.pools;
         let mut queues = self.config.queues.iter_enumerated();
@@ -385,7 +381,6 @@ impl<'a> SharedMemory<'a> {
         Some(self.event(queue, MemoryStep::Deadlocked, now))
     }
 
-    /// Returns the buffer that the policy of a port sees.
     fn buffer(&self, ports: &TiSlice<LinkIndex, Port>, link: LinkIndex) -> Buffer {
         match self.config.policies_see {
             PolicyScope::Port => ports[link].buffer(),

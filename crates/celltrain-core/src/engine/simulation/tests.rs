@@ -1,4 +1,4 @@
-//! Steps, injections and errors on both engines.
+//! Tests of steps, injections and errors on both engines.
 
 use super::*;
 use crate::aal5::Encapsulation;
@@ -63,8 +63,8 @@ fn a_snapshot_is_the_result_of_a_run_that_ends_there() {
 
 #[test]
 fn an_injected_frame_takes_the_time_of_its_cells_and_its_links() {
-    // 1500 bytes with LLC/SNAP take 32 cells. In units of 1/97.2 MHz a cell takes 265 and the delay of a link is 486:
-    // 34 cell times and three links.
+    // 1500 bytes with LLC/SNAP take 32 cells. In units of 1/97.2 MHz, a cell takes 265 and the delay of a link is 486.
+    // The frame takes 34 cell times and three link delays.
     let mut network = lan("50ms");
     network.flows.clear();
     each_engine(&network, |mut simulation| {

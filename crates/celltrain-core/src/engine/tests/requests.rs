@@ -1,4 +1,4 @@
-//! Requests in complete runs of both engines.
+//! Tests of requests in complete runs of both engines.
 
 use super::{lan, run};
 use crate::engine::{Engine, ParallelOptions, PortMode};
@@ -15,8 +15,8 @@ use crate::units::{Bytes, Duration};
 const WEB: GroupIndex = GroupIndex::new(0);
 const QUERIES: GroupIndex = GroupIndex::new(1);
 
-/// Returns a LAN whose sources send requests instead of endless flows: single ones and, to each destination, queries.
-/// Its sources send to all destinations, but every VC crosses the bottleneck.
+/// Returns a LAN whose sources send requests instead of endless flows: single requests, and queries for each
+/// destination. Every source sends to all destinations, and every VC crosses the bottleneck.
 fn web(buffer: Option<u32>, duration: &str) -> Network {
     let mut network = lan(4, buffer, duration);
     let tcp = TcpOptions {

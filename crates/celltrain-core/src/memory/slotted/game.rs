@@ -1,10 +1,10 @@
-//! The exact competitive ratio of a policy with two ports.
+//! Computes the exact competitive ratio of a policy with two ports.
 //!
 //! An adversary chooses the arrivals, and which of them its own memory takes. A state holds the queues of the policy
-//! and of the adversary. An arrival leads to another state. The end of a slot, in which both send, also leads to
-//! another state. The memory can empty after any sequence, so the competitive ratio is the largest ratio of cells sent
-//! by the adversary to cells sent by the policy on any cycle of states. It is found by Dinkelbach's method in whole
-//! numbers: while a cycle has a ratio above p / q, take that cycle's ratio as the next p / q.
+//! and of the adversary. An arrival leads to another state, and so does the end of a slot, in which both send. The
+//! memory can empty after any sequence. So the competitive ratio is the largest ratio of cells sent by the adversary to
+//! cells sent by the policy on any cycle of states. It is found by Dinkelbach's method in whole numbers: while a cycle
+//! has a ratio above p / q, take that cycle's ratio as the next p / q.
 
 use typed_index_collections::TiVec;
 
@@ -20,7 +20,6 @@ pub fn two_port_ratio(policy: &MemoryPolicyConfig, cells: u32) -> Option<Ratio> 
     ratio_of_rule(cells, |queues, port| after_arrival(policy, cells, queues, port))
 }
 
-/// Returns the queues of a policy after an arrival.
 fn after_arrival(policy: &MemoryPolicyConfig, cells: u32, queues: Queues, port: u32) -> Queues {
     let infos: TiVec<PoolQueue, QueueInfo> = (0..2).map(QueueInfo::at_port).collect();
     let mut memory = SlottedMemory::holding(policy, cells, &infos, queues.to_vec().into());

@@ -1,8 +1,8 @@
-//! A search for arrival sequences that are bad for a policy.
+//! Searches for arrival sequences that are bad for a policy.
 //!
-//! The sequences are rounds of saturated ports that stop one after the other. A port that stops gets one more burst, of
-//! which a policy that does not know the future keeps little. The best schedule keeps one cell of each saturated port
-//! and fills its memory with those last bursts. It sends them long afterwards.
+//! The sequences are rounds of saturated ports that stop one after the other. A port that stops gets one last burst, of
+//! which a policy that does not know the future keeps little. The best schedule keeps one cell of each saturated port,
+//! fills its memory with the last bursts, and sends them long afterwards.
 //!
 //! For longest queue drop let M / t ports be saturated t slots after some origin. In the limit of many cells and ports,
 //! its saturated queues hold (x - 1) t cells, where x ln x = 1, and the best schedule keeps (e - 1) t cells of each
@@ -14,7 +14,7 @@ use super::{Burst, Ratio, ratio};
 use crate::memory::MemoryPolicyConfig;
 use crate::rng::Stream;
 
-/// Cells that arrive in a slot for a saturated port.
+/// Number of cells that arrive in each slot for a saturated port.
 const SATURATION: u32 = 2;
 
 /// Rounds of saturated ports that stop one after the other. The rounds use two sets of ports alternately, so that ports
@@ -36,13 +36,13 @@ pub struct Pattern {
 pub struct PatternPort {
     /// Cells that arrive at the start of a round.
     pub fill: u32,
-    /// Slot of the round in which the port's last burst arrives. That burst is as large as the memory.
+    /// The slot of the round in which the port's last burst arrives. This burst is as large as the memory.
     pub stop: u32,
 }
 
 impl Pattern {
-    /// Creates the rounds that the head of this file describes, with this many ports in a set. Three in ten ports stop
-    /// at once, as the memory of the best schedule is empty at first.
+    /// Creates the rounds that the comment at the top of this file describes, with `ports` ports in a set. Three in ten
+    /// ports stop at once, as the memory of the best schedule is empty at first.
     pub fn staggered(cells: u32, ports: u32, rounds: u32) -> Self {
         let origin = f64::from(cells) / (0.7 * f64::from(ports));
         let port = |number: u32| {

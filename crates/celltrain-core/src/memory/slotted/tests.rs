@@ -95,7 +95,7 @@ fn loses_nothing(cells: u32, ports: u32, bursts: &[Burst]) -> bool {
 fn bounds(cells: u32, ports: u32) -> Vec<(MemoryPolicyConfig, f64)> {
     let n = f64::from(ports);
     let mut bounds = vec![(complete_sharing::Config {}.into(), n + 1.0)];
-    // With fewer cells some ranks have no place at all, and the bound does not hold.
+    // With fewer cells, some ranks have no place at all, so the bound does not hold.
     if f64::from(cells) >= n * (1..=ports).map(|k| 1.0 / f64::from(k)).sum::<f64>() {
         bounds.push((harmonic::Config {}.into(), 2.0 + n.ln()));
     }
@@ -175,8 +175,9 @@ fn a_longer_round_approaches_the_limit() {
     assert!((1.52..1.57).contains(&ratio), "{ratio}");
 }
 
-/// The sequence behind (4 M - 4) / (3 M - 2) for M = 4: in each of two rounds of three slots port 0 gets four cells,
-/// and port 1 a cell in every slot. The best schedule takes three cells for port 0, and all but one of port 1.
+/// The sequence behind (4 M - 4) / (3 M - 2) for M = 4. In each of two rounds of three slots, port 0 gets four cells at
+/// once, and port 1 gets a cell in every slot. The best schedule takes three of port 0's cells, and all but one of port
+/// 1's.
 #[test]
 fn a_port_that_is_always_busy_costs_longest_queue_drop_the_cells_of_the_other() {
     let mut bursts = vec![Burst { slot: 0, port: 1, cells: 1 }];
@@ -284,7 +285,6 @@ fn queues_filled_one_after_the_other_stop_at_what_is_left_to_the_cell() {
     }
 }
 
-/// A slot's arrivals, cell by cell.
 fn arrivals(bursts: &[Burst]) -> impl Iterator<Item = (u32, u32)> {
     bursts.iter().flat_map(|burst| (0..burst.cells).map(|_| (burst.slot, burst.port)))
 }

@@ -1,4 +1,4 @@
-//! A running formula policy: its inputs, its decisions, and the updates of its state.
+//! A formula policy during a run: its inputs, its decisions, and the updates of its state.
 
 use celltrain_formula::Registers;
 use celltrain_formula::rules::update;
@@ -22,7 +22,6 @@ pub(super) struct Running {
     /// Number of cells from one `on_cells` update to the next, and how many are left until the next one.
     every: u32,
     left: u32,
-    /// Number of replaced results.
     pub(super) replaced: u64,
 }
 
@@ -83,8 +82,8 @@ impl Running {
         registers
     }
 
-    /// Returns the X up to which every frame is admitted without drawing, updating state or counting: `u32::MAX`, 0 or
-    /// `None`.
+    /// Returns the X up to which every frame is admitted without drawing a random number, updating state or counting:
+    /// `u32::MAX`, 0 or `None`.
     pub(super) fn admits_up_to(&self) -> Option<u32> {
         if !self.admits_when_empty() {
             return None;

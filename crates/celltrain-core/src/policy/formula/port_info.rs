@@ -26,8 +26,8 @@ impl<'a> PortInfo<'a> {
         }
     }
 
-    /// Creates port information for checking formulas before the port is known. The rate is a number that no formula
-    /// contains: equal numbers share a register, and a formula that barely fits must fit at any rate.
+    /// Creates port information for checking formulas before the port is known. Equal numbers share a register, so the
+    /// rate is a number that no formula contains. A formula that fits with it fits at any rate.
     pub(super) fn unknown() -> Self {
         Self { name: "", capacity: None, cells_per_second: 353_207.547_169_811_3, units_per_second: 1.0 }
     }

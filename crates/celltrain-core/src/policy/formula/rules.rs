@@ -19,8 +19,8 @@ pub(super) struct Rules {
     pub(super) on_cells: Updates,
     /// Registers with constants and the port's state filled in.
     pub(super) registers: Box<Registers>,
-    /// Values of every VC, by label, copied to the registers from `FIRST_OWN` on when a frame of that VC arrives:
-    /// constants by VC, then state.
+    /// Values of every VC, by label: its constants, then its state. They are copied to the registers from `FIRST_OWN`
+    /// on when a frame of the VC arrives.
     pub(super) by_vc: Vec<f64>,
     /// Number of these values per VC.
     pub(super) per_vc: usize,
@@ -84,7 +84,7 @@ impl Host for AtPort<'_> {
     }
 }
 
-/// Returns whether this event concerns single cells.
+/// Returns whether this event is about single cells.
 fn is_of_cells(on: On) -> bool {
     matches!(on, On::Event("on_departure" | "on_cells"))
 }
@@ -131,8 +131,8 @@ impl Rules {
         Evaluator::new(&vocabulary, registers, &mut || 0.5).why_not(&tree, &config.admit)
     }
 
-    /// Creates rules that admit every frame, in place of rules that cannot be compiled here. Other ports may differ, so
-    /// they are not marked as the same everywhere.
+    /// Creates rules that admit every frame, in place of rules that cannot be compiled at this port. They are not
+    /// marked as the same everywhere, because other ports may differ.
     pub(super) fn admit_all() -> Self {
         let config: Table = Table { admit: "true".into(), ..Table::default() };
         let rules = Self::of(&config, &PortInfo::unknown(), Some(&[])).expect("what is always true can be read");

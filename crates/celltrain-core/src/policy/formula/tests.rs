@@ -25,7 +25,7 @@ fn text(formula: &str) -> Constant {
     Constant::Formula(formula.into())
 }
 
-/// Compares a formula with a listed policy, in many states of the buffer and with the same random draws.
+/// Checks that a formula and a listed policy decide alike, in many states of the buffer and with the same random draws.
 fn is_the_same<C: Configure>(ours: &Config, theirs: &C, capacity: u32) {
     let names = ["vc0", "vc1", "vc2"];
     assert_eq!(ours.check(Some(capacity), &[]), [], "{ours:?}");

@@ -1,4 +1,4 @@
-//! Tests that run on every listed congestion control; listing a new control adds it to them.
+//! Tests that run for every listed congestion control. A new control is tested as soon as it is listed.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,6 @@ enum Operation {
     RoundTrip(u64),
     FastRetransmit,
     Timeout,
-    /// An acknowledgement reports a mark.
     Mark,
     /// A new size of the receiver's window, in segments.
     Receiver(u16),
@@ -81,7 +80,7 @@ proptest! {
                 prop_assert!(windows.ssthresh.is_finite() && windows.ssthresh >= 2.0, "{name}: {}", windows.ssthresh);
                 match operation {
                     Operation::Ack(segments) => {
-                        // No control is faster than slow start with an acknowledgement of every segment.
+                        // No control grows faster than slow start does with an acknowledgement of every segment.
                         let most = cwnd + f64::from(segments);
                         prop_assert!((cwnd..=most).contains(&windows.cwnd), "{name}: {cwnd} to {}", windows.cwnd);
                         prop_assert!(!capped || windows.cwnd <= windows.rwnd.max(cwnd), "{name}: beyond rwnd");

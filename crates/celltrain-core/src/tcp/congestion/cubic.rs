@@ -2,12 +2,11 @@
 //! round-trip time.
 //!
 //! Source: RFC 9438, whose symbols are used: C, `beta_cubic`, `W_max`, K, `W_est`, `cwnd_prior`, `cwnd_epoch`. Time is
-//! in seconds and windows are in segments, as in the RFC.
-//! Departures: the round-trip time is smoothed as in RFC 6298 (2.3) from one exact sample per round trip, separately
-//! from the retransmission timer, which counts coarse ticks. min(cwnd, rwnd) replaces the flight size (4.6); they are
-//! equal while a sender has data. Slow start is standard, without `HyStart++` (4.10). Spurious losses are not undone
-//! (4.9). At or above the receiver's window, cwnd does not grow in congestion avoidance (5.8), whatever `window_growth`
-//! is.
+//! in seconds and windows are in segments, as in the RFC. Differences from the source: the round-trip time is smoothed
+//! as in RFC 6298 (2.3) from one exact sample per round trip, separately from the retransmission timer, which counts
+//! coarse ticks. min(cwnd, rwnd) replaces the flight size (4.6); they are equal while a sender has data. Slow start is
+//! standard, without `HyStart++` (4.10). Spurious losses are not undone (4.9). At or above the receiver's window, cwnd
+//! does not grow in congestion avoidance (5.8), regardless of `window_growth`.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::TcpOptions;
@@ -30,7 +29,7 @@ pub struct Cubic {
     units_per_second: f64,
     /// The smoothed round-trip time in seconds.
     srtt: f64,
-    /// `W_max`: cwnd before the last reduction, or less if the previous `W_max` was larger.
+    /// `W_max`: cwnd before the last reduction, or a smaller value if the previous `W_max` was larger.
     w_max: f64,
     /// `cwnd_prior`: cwnd when ssthresh was last set.
     cwnd_prior: f64,
@@ -39,19 +38,19 @@ pub struct Cubic {
     epoch: Option<Epoch>,
 }
 
-/// Events that end a stage of congestion avoidance.
+/// The event that ended the last stage of congestion avoidance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndedBy {
-    /// A timeout, or no event yet: the next stage starts its cubic at its own window.
+    /// A timeout, or no event yet. The next stage starts its cubic at the window it begins with.
     Timeout,
-    /// A fast retransmit: the next stage aims at `W_max`.
+    /// A fast retransmit. The next stage aims at `W_max`.
     Reduction,
 }
 
 /// A stage of congestion avoidance (4.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Epoch {
-    /// t: duration of the stage, without the time in which the receiver's window kept cwnd from growing.
+    /// t: duration of the stage, excluding time in which the receiver's window kept cwnd from growing.
     t: Span,
     /// Time of the last growth of cwnd; `None` while the receiver's window keeps it from growing.
     grew: Option<Time>,
@@ -76,7 +75,7 @@ impl CongestionControl for Cubic {
         epoch.t = epoch.t + epoch.grew.map_or(Span(0), |grew| now - grew);
         epoch.grew = Some(now);
         let t = epoch.t.0 as f64 / self.units_per_second;
-        // This is figure 4 of section 4.3, with an alpha of 1 once the estimate has regained the previous window.
+        // Figure 4 of section 4.3, with an alpha of 1 once the estimate has regained the previous window.
         let alpha = if epoch.w_est < self.cwnd_prior { ALPHA } else { 1.0 };
         epoch.w_est += alpha * acked / cwnd;
         self.epoch = Some(epoch);
@@ -146,7 +145,8 @@ impl Epoch {
     }
 }
 
-/// Returns the cube root of a non-negative number, the same on every machine: Newton's method with the four operations.
+/// Returns the cube root of a non-negative number. Newton's method with the four basic operations gives the same result
+/// on every machine.
 fn cube_root(x: f64) -> f64 {
     if x <= 0.0 {
         return 0.0;

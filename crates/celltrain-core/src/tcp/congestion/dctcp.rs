@@ -1,7 +1,7 @@
 //! DCTCP: cwnd shrinks by half the share of marked segments, at most once per window.
 //!
 //! Source: RFC 8257, whose alpha, M and g are used; Alizadeh and others, "Data center TCP (DCTCP)", ACM SIGCOMM 2010.
-//! Departures: M is a share of segments, not of bytes; all segments but window probes are full.
+//! Differences from the source: M is a share of segments, not of bytes; all segments but window probes are full.
 
 use super::jacobson::Jacobson;
 use super::{CongestionControl, NewAck};
@@ -16,7 +16,7 @@ pub struct Dctcp {
     alpha: f64,
     /// g: the weight of a window in the estimate.
     gain: f64,
-    /// Segments acknowledged in this window, and those of them that were marked.
+    /// Segments acknowledged in this window.
     acked: f64,
     marked: f64,
 }

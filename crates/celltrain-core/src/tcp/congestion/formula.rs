@@ -1,10 +1,9 @@
-//! A congestion control written as formulas in the scenario: new values of cwnd and ssthresh after an acknowledgement,
-//! a loss or a timeout.
+//! A congestion control written as formulas in the scenario. They give new values of cwnd and ssthresh after an
+//! acknowledgement, a loss or a timeout.
 //!
 //! Source: the scenario. `celltrain-formula` defines the language, and `docs/design/formulas.md` describes its
-//! evaluation.
-//! Names are from `docs/mechanisms.md` 3.
-//! Departures: without a formula, a value follows [`jacobson`](super::jacobson).
+//! evaluation. Names are from `docs/mechanisms.md` 3. Differences from the source: without a formula, a value follows
+//! [`jacobson`](super::jacobson).
 
 pub mod table;
 
@@ -104,8 +103,8 @@ impl CongestionControl for Formula {
 }
 
 impl Formula {
-    /// Creates the control of a connection that has sent nothing. A scenario with unreadable formulas is rejected
-    /// before it runs; until then its control uses no formulas.
+    /// Creates the control of a connection that has sent nothing. If the formulas cannot be read, the control uses
+    /// none, because the scenario will be rejected before it runs.
     pub fn new(options: &TcpOptions, clock: Clock) -> Self {
         let nothing = Table::default();
         let table = options.formula.as_deref().unwrap_or(&nothing);

@@ -1,9 +1,8 @@
 //! Congestion avoidance: cwnd grows by one segment per window, and congestion halves it.
 //!
 //! Source: Jacobson 1988; ATM Forum 96-1269, section 2; RFC 5681 (3.1). An acknowledgement that covers many segments
-//! counts once (`docs/mechanisms.md` 3.1).
-//! Departures: cwnd and ssthresh keep their fractions, whereas BSD counts whole bytes or segments (`docs/mechanisms.md`
-//! 3.1), unless `window_arithmetic` says otherwise.
+//! counts once (`docs/mechanisms.md` 3.1). Differences from the source: cwnd and ssthresh keep their fractions, whereas
+//! BSD counts whole bytes or segments (`docs/mechanisms.md` 3.1), unless `window_arithmetic` says otherwise.
 
 use super::{CongestionControl, NewAck};
 use crate::tcp::options::{TcpOptions, WindowArithmetic};

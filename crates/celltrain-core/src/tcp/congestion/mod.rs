@@ -1,4 +1,4 @@
-//! Congestion controls, which grow and shrink the congestion window; one file each.
+//! Congestion controls, which grow and shrink the congestion window. Each has its own file.
 //!
 //! The sender stores the windows and grows cwnd in slow start. A control decides how cwnd grows in congestion avoidance
 //! and how much congestion shrinks it. To add a control, add a file here, two lines below and one page under
@@ -56,12 +56,12 @@ pub trait CongestionControl: Send {
         self.decrease(window)
     }
 
-    /// Records an acknowledgement of `acked` segments, which reports a mark or not.
+    /// Records an acknowledgement of `acked` segments, and whether it reports a mark.
     fn on_echo(&mut self, acked: f64, marked: bool) {
         let _ = (acked, marked);
     }
 
-    /// Reports that everything sent before the last call has been acknowledged: about a round trip has passed.
+    /// Reports that everything sent before the last call has been acknowledged, so about one round trip has passed.
     fn on_window_acknowledged(&mut self) {}
 
     /// Records the round-trip time of a segment that was sent only once.
@@ -69,7 +69,7 @@ pub trait CongestionControl: Send {
         let _ = took;
     }
 
-    /// Reports that a fast retransmit shrinks the window, to the share that `decrease` returned.
+    /// Reports that a fast retransmit shrinks the window to the share that `decrease` returned.
     fn on_fast_retransmit(&mut self, window: f64) {
         let _ = window;
     }
@@ -131,7 +131,7 @@ pub struct Seen {
     pub acked: f64,
 }
 
-/// New values of the windows, in segments; `None` leaves a window to the usual control.
+/// New values of the windows, in segments. If a value is `None`, the usual control determines it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Set {
     /// cwnd.
@@ -292,8 +292,8 @@ impl Windows {
         self.control.on_round_trip(took);
     }
 
-    /// Applies a timeout to both windows (`docs/mechanisms.md` 3.3) while `flight_size` segments are outstanding: back
-    /// to slow start from one segment.
+    /// Applies a timeout to both windows while `flight_size` segments are outstanding, which starts slow start again
+    /// from one segment (`docs/mechanisms.md` 3.3).
     pub fn on_timeout(&mut self, flight_size: f64) {
         let window = self.window();
         let set = self.asked(Event::Timeout, 0.0);
@@ -327,7 +327,7 @@ impl Windows {
         self.cwnd = self.ssthresh;
     }
 
-    /// Records an acknowledgement of `acked` segments, which reports a mark or not.
+    /// Records an acknowledgement of `acked` segments, and whether it reports a mark.
     pub fn on_echo(&mut self, acked: f64, marked: bool) {
         self.control.on_echo(acked, marked);
     }
@@ -341,8 +341,8 @@ impl Windows {
     fn least_two(&self, share: f64) -> f64 {
         let kept = match self.arithmetic {
             SsthreshArithmetic::Fractions => share,
-            // 4.3BSD, tcp_timers and tcp_input: win = min(snd_wnd, snd_cwnd) / 2 / t_maxseg, a division of whole
-            // numbers; ssthresh = win * t_maxseg.
+            // 4.3BSD, tcp_timers and tcp_input: win = min(snd_wnd, snd_cwnd) / 2 / t_maxseg, in whole numbers;
+            // ssthresh = win * t_maxseg.
             SsthreshArithmetic::WholeSegments => share.floor(),
         };
         kept.max(MIN_SSTHRESH)
@@ -366,7 +366,7 @@ mod tests {
         Windows { cwnd, ..Windows::new(&TcpOptions { ssthresh_rule: rule, ..TcpOptions::default() }, clock) }
     }
 
-    /// The windows of 4.3BSD in whole bytes, an independent model of its statements.
+    /// The windows of 4.3BSD in whole bytes: an independent model of BSD's own statements.
     struct Bsd {
         cwnd: u32,
         ssthresh: u32,

@@ -1,8 +1,8 @@
-//! Loss recovery variants, one file each.
+//! Variants of loss recovery, each in its own file.
 //!
 //! The sender stores the sequence variables and the scoreboard, sends what the windows allow, and runs the timer. A
 //! variant decides how to react to a duplicate acknowledgement and to an acknowledgement of new data. While
-//! [`Recovery::chooses`] is true it also picks the next segment. Offsets count bytes of the stream; an end is
+//! [`Recovery::chooses`] is true it also picks the next segment. Offsets count bytes of the stream, and ends are
 //! exclusive.
 
 pub mod newreno;
@@ -54,7 +54,7 @@ impl TcpConfig {
     }
 }
 
-/// Jacobson 1988, RFC 5681 (3.2): three duplicates mean a loss, not a reordering.
+/// Jacobson 1988, RFC 5681 (3.2): three duplicates indicate a loss rather than reordering.
 const THRESHOLD: u32 = 3;
 
 /// The sender's interface to its loss recovery. Timeouts are handled in the same way for all variants
@@ -94,7 +94,8 @@ pub trait Recovery: Send {
         None
     }
 
-    /// Records that a segment was sent: a chosen one, or one requested by [`Reaction::Resend`] or [`Progress::Resend`].
+    /// Records that a segment was sent, either a chosen one or one requested by [`Reaction::Resend`] or
+    /// [`Progress::Resend`].
     fn on_sent(&mut self, _choice: Choice, _mss: u64) {}
 }
 
@@ -146,7 +147,7 @@ pub enum Reaction {
 pub enum Progress {
     /// The window grows.
     Grow,
-    /// The window does not grow: this acknowledgement belongs to the recovery.
+    /// The window does not grow, because this acknowledgement belongs to the recovery.
     Hold,
     /// The window does not grow, and the first unacknowledged segment goes out at once.
     Resend(Timer),

@@ -1,8 +1,8 @@
 //! `newreno`: fast recovery lasts until everything outstanding at its start is acknowledged, and fills one hole per
 //! round trip.
 //!
-//! Source: RFC 6582 (3.2), with its variable `recover`; `docs/mechanisms.md` 3.6, option of A-26.
-//! Departures: ssthresh is set from min(cwnd, rwnd) instead of the flight size. Step 3 offers two windows after a full
+//! Source: RFC 6582 (3.2), with its variable `recover`; `docs/mechanisms.md` 3.6, option of A-26. Differences from the
+//! source: ssthresh is set from min(cwnd, rwnd) instead of the flight size. Step 3 offers two windows after a full
 //! acknowledgement; this variant uses the second, cwnd = ssthresh. Neither of section 4's heuristics for duplicates
 //! after a timeout is implemented. A partial acknowledgement deflates the window to at least one segment, where the
 //! text has no bound. There is no Limited Transmit (RFC 3042).

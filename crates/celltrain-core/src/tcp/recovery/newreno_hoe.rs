@@ -1,16 +1,15 @@
 //! Hoe's fast recovery: fills one hole per round trip, and sends a new segment for every two duplicate
 //! acknowledgements.
 //!
-//! Source: Hoe 1996, "Improving the start-up behavior of a congestion control scheme for TCP";
-//! `docs/mechanisms.md` 3.6, the default of A-26.
-//! Departures: ssthresh is not initialized from a bandwidth estimate. Duplicates are counted from the one after the
-//! third, over the whole phase. As after a fast retransmit, no new phase starts until everything sent before a timeout
-//! is acknowledged.
+//! Source: Hoe 1996, "Improving the start-up behavior of a congestion control scheme for TCP"; `docs/mechanisms.md`
+//! 3.6, the default of A-26. Differences from the source: ssthresh is not initialized from a bandwidth estimate.
+//! Duplicates are counted over the whole phase, from the fourth on. As after a fast retransmit, no new phase starts
+//! until everything sent before a timeout is acknowledged.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD, Timer};
 use crate::tcp::congestion::Windows;
 
-/// The phase from a fast retransmit until everything then outstanding is acknowledged.
+/// The phase from a fast retransmit until everything that was outstanding is acknowledged.
 #[derive(Debug, Default)]
 pub struct NewrenoHoe {
     dup_acks: u32,

@@ -1,8 +1,8 @@
 //! Reno: the third duplicate acknowledgement resends one segment, and half of the window stays open for new ones.
 //!
-//! Source: Jacobson 1990 (4.3BSD Reno); RFC 5681 (3.2); `docs/mechanisms.md` 3.5.
-//! Departures: min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD; they are equal while a sender has data.
-//! There is no Limited Transmit (RFC 3042).
+//! Source: Jacobson 1990 (4.3BSD Reno); RFC 5681 (3.2); `docs/mechanisms.md` 3.5. Differences from the source:
+//! min(cwnd, rwnd) replaces RFC 5681's flight size, as in 4.3BSD; they are equal while a sender has data. There is no
+//! Limited Transmit (RFC 3042).
 
 use super::{Flight, Progress, Reaction, Recovery, THRESHOLD};
 use crate::tcp::congestion::Windows;

@@ -2,8 +2,8 @@
 //! acknowledgement.
 //!
 //! Source: RFC 6675, whose names are used: `HighACK` is `snd_una`, `HighData` is `snd_max`; `RecoveryPoint`, `HighRxt`,
-//! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `docs/mechanisms.md` 3.7, option of A-27.
-//! Departures: min(cwnd, rwnd) replaces the flight size (5, step 4.2). All segments are full, so octets are counted in
+//! `RescueRxt`, `DupThresh`, `IsLost`, `SetPipe`, `NextSeg`. `docs/mechanisms.md` 3.7, option of A-27. Differences from
+//! the source: min(cwnd, rwnd) replaces the flight size (5, step 4.2). All segments are full, so octets are counted in
 //! whole segments. The timer is RFC 6298's, without the restart at every retransmission that section 6 allows.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD as DUP_THRESH};
@@ -104,7 +104,7 @@ impl Sack {
     /// `NextSeg` (4).
     fn next_seg(&self, flight: &Flight<'_>, windows: &Windows) -> Option<Choice> {
         let board = flight.board;
-        // 1.a and 1.b; all unreported data below an offset is lost (1.c), and none above.
+        // Rules 1.a and 1.b. All unreported data below a certain offset is lost (rule 1.c), and no data above it.
         let hole = board.hole(self.high_rxt.max(flight.una)).filter(|&seq| flight.fits(seq, windows));
         if let Some(lost) = hole.filter(|&seq| seq < board.lost_below(flight.mss)) {
             return Some(Choice::Hole(lost));

@@ -2,9 +2,9 @@
 //! decides what.
 //!
 //! Source: Fall and Floyd 1996, "Simulation-based comparisons of Tahoe, Reno, and SACK TCP", section 3.4, with its
-//! variable `pipe`; RFC 2018; `docs/mechanisms.md` 3.7, the default of A-27.
-//! Departures: no new recovery starts until everything sent before a timeout is acknowledged, as in RFC 6675 (5.1); the
-//! source does not cover this case.
+//! variable `pipe`; RFC 2018; `docs/mechanisms.md` 3.7, the default of A-27. Differences from the source: no new
+//! recovery starts until everything sent before a timeout is acknowledged, as in RFC 6675 (5.1); the source does not
+//! cover this case.
 
 use super::{Choice, Flight, Progress, Reaction, Recovery, THRESHOLD};
 use crate::tcp::congestion::Windows;

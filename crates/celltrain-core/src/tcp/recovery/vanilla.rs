@@ -1,7 +1,6 @@
 //! Vanilla TCP: no fast retransmit. Duplicate acknowledgements are ignored, and every loss waits for the timer.
 //!
-//! Source: ATM Forum 96-1269, sections 2 and 3.1; `docs/mechanisms.md` 3.3.
-//! Departures: none known.
+//! Source: ATM Forum 96-1269, sections 2 and 3.1; `docs/mechanisms.md` 3.3. Differences from the source: none known.
 
 use super::{Flight, Reaction, Recovery};
 use crate::tcp::congestion::Windows;

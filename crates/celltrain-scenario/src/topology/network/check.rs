@@ -293,8 +293,7 @@ pub(super) fn edge_devices(layout: &Layout, scope: &mut Scope<'_>) {
     }
 }
 
-/// Warns about nodes without links, and about nodes not connected to any flow. They may be due to a missing line in the
-/// file.
+/// Warns about nodes without links, and about nodes not connected to any flow. A line may be missing in the file.
 pub(super) fn islands(layout: &Layout) -> Vec<Warning> {
     let graph = &layout.graph;
     // Each node points towards the root of its connected component.

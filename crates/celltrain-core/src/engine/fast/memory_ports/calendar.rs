@@ -7,8 +7,8 @@ use crate::units::{Span, Time};
 
 /// The busy ports, by the time when they will be free, then by place.
 ///
-/// A port that starts a cell is free a cell time later. So ports of one rate become free in the order in which they
-/// start, and the list of each rate stays sorted.
+/// A port that starts a cell is free a cell time later. So ports of the same rate become free in the order in which
+/// they start, and the list for each rate stays sorted.
 pub(super) struct Calendar {
     /// By place: the index in `rates` of the port's rate.
     rate_of: TiVec<MemoryPlace, u32>,
@@ -73,7 +73,7 @@ impl Calendar {
         self.rates[self.rate_of[place] as usize].start(place, now);
     }
 
-    /// Returns the first instant at which a busy port that `matters` is free.
+    /// Returns the first instant at which one of the busy ports selected by `matters` is free.
     pub(super) fn first_of(&self, matters: impl Fn(MemoryPlace) -> bool) -> Option<Time> {
         let first = |rate: &Rate| rate.busy().find(|&(_, place)| matters(place)).map(|(time, _)| time);
         self.rates.iter().filter_map(first).min()
@@ -103,7 +103,7 @@ impl Rate {
         let mut at = self.end;
         self.end = self.place(self.end + 1);
         debug_assert_ne!(self.end, self.first, "a port is busy once");
-        // If service comes before arrivals, ports start twice in an instant.
+        // If service comes before arrivals, a port may start twice in an instant.
         while at != self.first {
             let before = self.place(at + self.ring.len() - 1);
             if self.ring[before] < free {

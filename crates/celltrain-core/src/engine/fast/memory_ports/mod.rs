@@ -1,9 +1,9 @@
 //! The ports of one memory, settled together.
 //!
 //! A cell that leaves one port makes room for a cell of another, and the memory may remove a cell of any port. So all
-//! arrivals and departures at these ports are taken in the total order: one by one, in order of time, and within an
-//! instant as `docs/design/shared-memory.md` says. The unit takes the cells of all its ports from its own streams, and
-//! hands each departure on when all that happens up to that instant is known.
+//! arrivals and departures at these ports are processed one by one, in order of time; `docs/design/shared-memory.md`
+//! defines the order within an instant. The unit takes the cells of all its ports from its own streams. It passes on a
+//! departure once everything up to that instant is known.
 
 mod calendar;
 mod port;
@@ -29,8 +29,8 @@ use crate::units::{Span, Time};
 use calendar::Calendar;
 pub(super) use port::MemoryPort;
 
-/// Returns whether the fast engine runs the memories of a network: no pause stops a link, and a batch has a place for
-/// the cells of all inputs of each switch with a memory.
+/// Returns whether the fast engine supports the memories of a network. It does if no link can be paused, and a batch
+/// has room for the cells of all inputs of each switch with a memory.
 pub(in crate::engine) fn supports(network: &Network) -> bool {
     network.memories.iter().all(|memory| {
         let switch = network.links[memory.ports[0]].from;
@@ -39,7 +39,6 @@ pub(in crate::engine) fn supports(network: &Network) -> bool {
     })
 }
 
-/// The ports of one memory.
 pub(super) struct MemoryPorts {
     pub(super) ingress: CellIngress,
     least_lead: Span,
@@ -59,7 +58,7 @@ struct Switch {
     /// instants.
     to_start: Vec<MemoryPlace>,
     rules: Rules,
-    /// Arrivals noted for the allocators of ports, and not yet taken.
+    /// Arrivals that have been recorded for the allocators of ports and not yet taken.
     arrivals: Vec<(LinkIndex, Arrival)>,
     /// Records the cells that are lost, for predictions.
     recorder: Option<LossRecorder>,
@@ -79,11 +78,10 @@ pub(super) struct ArrivingVc {
 /// The rules of the memory's ports that do not change during a run.
 #[derive(Clone, Copy)]
 pub(super) struct Rules {
-    /// True if departures come before the arrivals of their instant.
+    /// True if departures precede the arrivals at the same instant.
     pub(super) serve_first: bool,
     /// True if a frame whose first cell finds no place is refused whole.
     pub(super) refuses_whole_frames: bool,
-    /// True if the policies of the ports see the memory.
     pub(super) policies_see_memory: bool,
 }
 
@@ -108,8 +106,7 @@ enum Room {
 }
 
 impl MemoryPorts {
-    /// Creates the unit of these ports, whose cells have an effect elsewhere no sooner than `least_lead` after their
-    /// start.
+    /// Creates the unit of these ports. A cell has no effect elsewhere until at least `least_lead` after its start.
     pub(super) fn new(
         config: &MemoryConfig,
         memory: Memory,
@@ -157,11 +154,11 @@ impl MemoryPorts {
             }
         });
         switch.settle(until, downstream);
-        // Nobody reads pause changes here.
+        // The fast engine does not use changes of pauses.
         while switch.memory.next_pause_change().is_some() {}
     }
 
-    /// Returns the earliest effect elsewhere of the cells that wait.
+    /// Returns the earliest instant at which a waiting cell can have an effect elsewhere.
     pub(super) fn effect_of_waiting(&self) -> Option<Time> {
         let Switch { calendar, ports, .. } = &self.switch;
         Some(calendar.first_of(|place| ports[place].occupancy > 0)? + self.least_lead)
@@ -190,12 +187,12 @@ impl MemoryPorts {
         self.switch.recorder = Some(LossRecorder::default());
     }
 
-    /// Returns the record: by arrival, true if the cell was lost.
+    /// Returns the record, which says for each arrival whether the cell was lost.
     pub(super) fn take_record(&mut self) -> Vec<bool> {
         self.switch.recorder.take().map(LossRecorder::into_losses).unwrap_or_default()
     }
 
-    /// Gives the policy of a pool predictions: by arrival, true if Longest Queue Drop loses the cell.
+    /// Gives the policy of a pool its predictions: for each arrival, whether Longest Queue Drop loses the cell.
     pub(super) fn predict(&mut self, pool: PoolIndex, losses: Vec<bool>) {
         self.switch.memory.predict(pool, losses.into());
     }
@@ -220,7 +217,7 @@ impl Switch {
         }
     }
 
-    /// Does the service of an instant, and lets the memory's policies act.
+    /// Serves the ports at the end of an instant, and lets the memory's policies act.
     #[inline]
     fn end_instant(&mut self, now: Time, downstream: &mut Downstream<'_>) {
         self.serve(now, downstream);
@@ -265,7 +262,6 @@ impl Switch {
         port.egress.send_first_to_hosts(cell, now, downstream);
     }
 
-    /// Offers a cell that arrives.
     #[inline]
     fn arrive(&mut self, now: Time, cell: Cell) {
         let ArrivingVc { place, label, class, is_noted } = self.vcs[cell.label()];
@@ -285,7 +281,7 @@ impl Switch {
         }
         let starts = self.rules.refuses_whole_frames && port.admission.starts_frame(label);
         let admits_all = if self.rules.policies_see_memory {
-            // A VC may hold more than X, which is the cells of one pool.
+            // X counts only the cells of one pool, so a VC may have more than X cells.
             !port.admission.may_refuse_frames()
         } else {
             port.occupancy < port.admission.asked_from()
@@ -388,7 +384,7 @@ impl Switch {
         self.ports[place].admission.fate(cell) != FrameOutcome::Refused
     }
 
-    /// Removes a waiting cell. `arriving`: the cell for which this makes room, and that cell's port.
+    /// Removes a waiting cell. `arriving` is the cell that needs the room, with its port.
     #[inline(never)]
     fn remove(&mut self, Removal { queue, end }: Removal, arriving: Option<(MemoryPlace, Cell)>, now: Time) {
         let place = self.port_of_queue[usize::from(queue)].expect("cells are removed from queues at ports");
@@ -408,7 +404,7 @@ impl Switch {
         self.refuse(now, place, cell, class, room == Room::NotFound);
     }
 
-    /// Decides about a cell that finds no place, or whose frame is refused. `is_full`: it finds no place.
+    /// Decides about a cell that finds no place (`is_full`) or whose frame is refused.
     #[cold]
     fn refuse(&mut self, now: Time, place: MemoryPlace, cell: Cell, class: CellClass, is_full: bool) {
         let port = &mut self.ports[place];

@@ -36,13 +36,12 @@ pub(in crate::engine::fast) struct MemoryPort {
     classes: TiVec<Label, CellClass>,
     /// True if the memory may remove waiting cells.
     pub(super) tracks_cuts: bool,
-    /// By label: frames that have lost a cell for want of room and may still have cells waiting.
+    /// By label: frames that have lost a cell for lack of room and may still have cells waiting.
     cut_frames: TiVec<Label, Vec<FrameNumber>>,
     pub(super) capacity: u32,
     pub(in crate::engine::fast) egress: Egress,
 }
 
-/// The waiting cells.
 enum Waiting {
     /// First in, first out.
     Fifo(VecDeque<Cell>),
@@ -137,15 +136,15 @@ impl MemoryPort {
         }
     }
 
-    /// Notes that the frame of an arriving cell has lost a cell for want of room.
+    /// Records that the frame of an arriving cell has lost a cell for lack of room.
     pub(super) fn note_cut(&mut self, cell: Cell) {
         if self.tracks_cuts && !self.cut_frames[cell.label()].contains(&cell.frame) {
             self.cut_frames[cell.label()].push(cell.frame);
         }
     }
 
-    /// Removes a waiting cell at an end of the queue whose VCs `is_in` selects. The queue must not be empty.
-    /// `arriving`: the cell of this port for which this makes room.
+    /// Removes the cell at one end of a queue, which must not be empty. `is_in` selects the queue's VCs. `arriving` is
+    /// the cell that needs the room, if it arrives at this port.
     pub(super) fn remove(&mut self, end: QueueEnd, arriving: Option<Cell>, is_in: impl Fn(CellClass) -> bool) -> Cell {
         let Waiting::Fifo(cells) = &mut self.waiting else {
             unreachable!("cells are removed only where one queue holds all")
@@ -219,7 +218,7 @@ impl PortQueue for MemoryPort {
 
     fn end(&self) -> PortEnd {
         let state = self.admission.port_state(&self.counts.per_vc, self.tracker.max_queue());
-        // A departure becomes known when it happens.
+        // No departure is known before it happens.
         PortEnd { state, leave_later: TiVec::new() }
     }
 }

@@ -41,7 +41,6 @@ impl Reassembly {
         self.frames.get(label).is_some_and(Option::is_some)
     }
 
-    /// Returns the number of cells in a VC's frame.
     pub(in crate::engine::fast) fn cells_of(&self, label: Label) -> u32 {
         self.frames.get(label).and_then(Option::as_ref).map_or(0, |frame| frame.cells)
     }

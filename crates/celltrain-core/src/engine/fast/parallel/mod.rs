@@ -1,10 +1,11 @@
-//! A run on several threads, by conservative parallel simulation. Each thread simulates a partition of the network.
+//! Runs a network on several threads by conservative parallel simulation. Each thread simulates a partition of the
+//! network.
 //!
 //! The length of a window is the lookahead: the shortest time in which a cell gets from one partition to another. A
 //! cell that starts within a window arrives in another partition after the window. So once everything before the window
-//! is settled, each partition knows all arrivals within it and can simulate it independently. At the end of the window
-//! it sends messages to each other partition, and waits for theirs. `docs/design/threads.md` explains why the result is
-//! the same, and how much faster it is.
+//! is settled, each partition knows all arrivals within it and can simulate it independently. At the end of the window,
+//! it sends messages to every other partition and waits for their messages. `docs/design/threads.md` explains why the
+//! result is the same, and how much faster it is.
 
 mod routes;
 
@@ -81,7 +82,7 @@ pub(in crate::engine) fn run(
         let joined =
             others.into_iter().map(|other| other.join().unwrap_or_else(|payload| panic::resume_unwind(payload)));
         let joined: Vec<_> = joined.collect();
-        // If a partition is cancelled, its peers are interrupted because it is gone.
+        // If a partition is cancelled, its peers lose their channel to it and are interrupted, too.
         let first = first?;
         Ok(Some((first, joined.into_iter().collect::<Result<Vec<(EndedPartition, Vec<RunResult>)>, Interrupted>>()?)))
     });
@@ -133,7 +134,7 @@ struct Messages {
 }
 
 /// The channels between a partition and each of the others, by number. They are closed when the partition ends, even if
-/// it is cancelled or panics, so that no other waits for it.
+/// it is cancelled or panics, so that no other partition waits for it.
 struct Peers(Vec<Option<Peer>>);
 
 struct Peer {
@@ -160,7 +161,6 @@ impl Peers {
         all
     }
 
-    /// Returns the messages that will be sent to a partition.
     fn outgoing(&mut self, to: u32) -> &mut Messages {
         &mut self.0[to as usize].as_mut().expect("a partition sends itself nothing").outgoing
     }
@@ -315,8 +315,7 @@ impl Engine<'_> {
         self.fabric.end_systems.keep(&simulated_by(self.network, partition));
         self.schedule_ticks();
         for &(lane, _) in &routes.lanes {
-            // A lane is put on the event list when its first frame is added. With this placeholder in front, that never
-            // happens.
+            // A lane goes on the event list when its first frame is added. This placeholder in front prevents that.
             let (link, vc, frame) = Default::default();
             let placeholder = Delivery { time: Time::NEVER, link, vc, frame, cells: 0 };
             self.fabric.lanes.frames[lane].push_back(placeholder);
@@ -364,7 +363,6 @@ impl Engine<'_> {
 /// Index of the first real frame in a lane whose frames are sent to another partition.
 const FOR_ANOTHER: usize = 1;
 
-/// Returns the ends of connections that a partition simulates.
 fn simulated_by(network: &Network, partition: Partition<'_>) -> Ends {
     Ends {
         senders: network.flows.iter().map(|flow| partition.has(network.source(flow.data_vc))).collect(),

@@ -14,7 +14,7 @@ use crate::index::{FlowIndex, VcIndex};
 
 /// The routes of all messages that a partition sends to others at the end of a window.
 pub(super) struct Routes {
-    /// Contended ports that send cells or frames to other partitions, and so must be settled before messages are sent.
+    /// Contended ports that send cells or frames to other partitions. They must be settled before messages are sent.
     pub(super) ports: Vec<PortIndex>,
     /// Streams that begin here and end in another partition, each with that partition.
     pub(super) streams: Vec<(StreamIndex, u32)>,
@@ -33,7 +33,8 @@ pub(super) struct Frames {
     pub(super) vc: VcIndex,
     /// Number of the next frame to be sent.
     pub(super) sent: FrameNumber,
-    /// The other partitions that need the frames: with the port that collects the VC's cells, or with its destination.
+    /// The other partitions that need the frames: the partition of the port that collects the VC's cells, and the
+    /// partition of its destination.
     pub(super) to: BTreeSet<u32>,
     /// The partition of the VC's destination, if that is another one.
     pub(super) blocks_to: Option<u32>,

@@ -1,5 +1,5 @@
-//! Several trains at once. Cells of trains in step tie again after every period and are taken in rounds. At ports with
-//! a queue for each VC, overlapping trains are admitted one after another.
+//! Processes several trains at once. Cells of trains in step tie again after every period, and are taken in rounds. At
+//! ports with a queue for each VC, overlapping trains are admitted one after another.
 
 use super::port::{StretchTrain, TrainPort};
 use crate::cell::Run;
@@ -49,9 +49,9 @@ impl TrainPort {
     }
 
     /// Returns how many times the cells of the first `tied` inputs arrive together, from `now` on and before `until`,
-    /// without the last cell of any train. At a port that only counts cells, two more conditions limit the number: all
-    /// cells are admitted, or lost one by one for lack of room, without asking the policy; and either all are in time
-    /// for the end of the run or all are too late.
+    /// without the last cell of any train. At a port that only counts cells, two more conditions limit the number.
+    /// First, all cells are admitted, or lost one by one for lack of room, without asking the policy. Second, either
+    /// all of them are in time for the end of the run or all are too late.
     fn rounds_in_step(&self, now: Time, tied: usize, period: Span, until: Time) -> u32 {
         let Output { buffer, timing, .. } = &self.output;
         let (mut rounds, mut cells) = (u32::MAX, 0);
@@ -71,7 +71,8 @@ impl TrainPort {
         }
         let room = (buffer.capacity - buffer.occupancy) / cells;
         let room = if room == 0 && self.plan.loses_in_rounds { u32::MAX } else { room };
-        // A round delays the end of the queue at most by the transmission of its cells, or by its own length.
+        // A round delays the end of the queue by at most the transmission time of its cells or the length of the round,
+        // whichever is longer.
         let a_round = (timing.cell_time.0 * u64::from(cells)).max(period.0);
         let start = self.output.tail_start().max(now);
         let before_the_end =
@@ -114,7 +115,7 @@ impl TrainPort {
             let all = train.take(rounds);
             self.ingress.next.put_back_first(InputArrival::new(at, input));
             self.output.note(all, now, period);
-            // Marks the start of a frame, if this is one, as handled, without asking the policy.
+            // If a frame starts here, this marks its start as handled, and the policy is not asked.
             self.output.buffer.fate(all.last);
             let run = Run { cells: whole_rounds + entered, ..all };
             if run.cells < rounds {
@@ -134,7 +135,7 @@ impl TrainPort {
     /// cells. Returns whether any train was admitted.
     ///
     /// Arrivals at most a cell time apart keep the link busy, and between any of them and the last one no more cells
-    /// leave than arrive. So the queue is largest with the last arrival, and smallest before the first. Admitting a
+    /// leave than arrive. So the queue is longest at the last arrival and shortest before the first. Admitting a
     /// train's cells early changes nothing ([`TrainPort::admit_deferred`]), whatever cells of other VCs arrive in the
     /// meantime.
     #[inline(never)]
@@ -228,7 +229,7 @@ impl TrainPort {
         u64::from(self.output.buffer.least_ahead(label)) > starts
     }
 
-    /// Makes the random draws for the ties of a stretch, in time order.
+    /// Makes the random draws that decide the ties of a stretch, in time order.
     fn pass_over_ties(&mut self, stretch: &mut [StretchTrain]) {
         stretch.sort_unstable_by_key(|train| train.phase);
         if stretch.windows(2).all(|two| two[0].phase != two[1].phase) {

@@ -1,4 +1,4 @@
-//! Interleaved trains: their cells arrive alternately.
+//! Processes interleaved trains, whose cells arrive alternately.
 
 use super::port::TrainPort;
 use crate::cell::Run;
@@ -7,11 +7,11 @@ use crate::engine::fast::train::{Input, InputArrival, number};
 use crate::queue_range::QueueRange;
 use crate::units::{Span, Time};
 
-/// A train with more than this many consecutive cells is handled by itself. Interleaving does not begin with trains
-/// that have this many cells left or fewer.
+/// A train with more consecutive cells than this is handled separately. Trains with this many cells left, or fewer, do
+/// not begin to interleave.
 const FEW_IN_A_ROW: u32 = 4;
 
-/// The queue while interleaved cells are added.
+/// The state of the queue while interleaved cells are added.
 struct InterleavedQueue {
     waiting: u32,
     /// Start of the first waiting cell, or of the next one to arrive.
@@ -22,8 +22,8 @@ struct InterleavedQueue {
 }
 
 impl TrainPort {
-    /// Returns whether the next cells of the first train, or of those that tie for the first arrival, interleave with
-    /// other trains.
+    /// Returns whether the next cells of the first train, or of the trains that tie for the first arrival, interleave
+    /// with other trains.
     #[inline]
     pub(super) fn is_interleaved(&self, until: Time) -> bool {
         let first = self.ingress.next.first();
@@ -32,10 +32,10 @@ impl TrainPort {
             && !self.is_alone(first.input(), if tied > 1 { 1 } else { FEW_IN_A_ROW }, later.min(until))
     }
 
-    /// Returns whether interleaving saves more than it costs to begin and end it. That is so if the cells of the first
-    /// train arrive more slowly than cells leave, or if it does not tie and both it and the second train have more than
-    /// a few cells left. Other trains end or are in step after a cell or two. Cells that may be too late for the end of
-    /// the run are not interleaved.
+    /// Returns whether interleaving saves more than it costs to begin and end it. It does if the cells of the first
+    /// train arrive more slowly than cells leave. It also does if the first train does not tie, and both it and the
+    /// second train have more than a few cells left. Other trains end or are in step after a cell or two. Cells that
+    /// may be too late for the end of the run are not interleaved.
     #[inline]
     pub(super) fn interleaving_pays(&self) -> bool {
         let [first, second] = [0, 1].map(|i| self.ingress.next.at(i));
@@ -52,9 +52,9 @@ impl TrainPort {
         train.cells > cells && train.next + train.period * u64::from(cells) < other
     }
 
-    /// Interleaves trains up to `until`, or up to the first cell that begins a long row of one train's cells, needs a
-    /// decision of the policy, finds no room, or may be too late for the end of the run. Returns whether any cell was
-    /// admitted.
+    /// Interleaves trains up to `until`. Ends earlier at the first cell that begins a long row of one train's cells,
+    /// needs a decision of the policy, finds no room, or may be too late for the end of the run. Returns whether any
+    /// cell was admitted.
     ///
     /// Each cell only updates the queue's length and the order of arrivals. All other work for a train is done at once,
     /// at the end of the train or of the stretch.
@@ -159,7 +159,7 @@ impl TrainPort {
         let Input { train, interleaved, interleaved_since, .. } = &mut self.ingress.inputs[input as usize];
         if *interleaved == 0 {
             if !train.cell.is_rm() {
-                // Marks the start of a frame, if this is one, as handled, without asking the policy (`is_welcome`).
+                // If a frame starts here, marks its start as handled without asking the policy (`is_welcome`).
                 self.output.buffer.fate(train.cell);
             }
             *interleaved_since = now;
@@ -200,8 +200,8 @@ impl TrainPort {
         next
     }
 
-    /// Counts the cells that left the queue before the arrivals at `now`. There are rarely more than two, but whether
-    /// there are none, one or two is unpredictable, so these are counted without branches.
+    /// Counts the cells that left the queue before the arrivals at `now`. There are rarely more than two. The processor
+    /// cannot predict whether there are none, one or two, so these are counted without branches.
     #[inline(always)]
     fn count_departures(&self, queue: &mut InterleavedQueue, now: Time) {
         let until = now + Span(u64::from(self.output.timing.serve_first));
@@ -221,7 +221,6 @@ impl TrainPort {
         queue.next_start = queue.next_start.max(start_anew);
     }
 
-    /// Returns the start of a cell that joins a queue.
     fn start(&self, queue: &InterleavedQueue) -> Time {
         queue.next_start + self.output.timing.cell_time * u64::from(queue.waiting)
     }

@@ -1,11 +1,11 @@
 //! A contended port at which trains of cells arrive on several links. One cell leaves per cell time.
 //!
-//! The cells of a frame that left together arrive at a fixed period, as a [`Train`](super::train::Train). The port takes single cells from
-//! its trains in the order of arrival (the scenario's rule decides ties) and offers them to its [`OutputBuffer`](super::output_buffer::OutputBuffer), which
-//! uses the same admission as the reference engine's port. In a first-in first-out queue that loses no admitted cell,
-//! the departure of a cell is known when it is admitted: it starts when everything before it has been sent. So the port
-//! is processed in batches, later than the instants they cover, but never later than the earliest effect these could
-//! have elsewhere.
+//! The cells of a frame that left together arrive at a fixed period, as a [`Train`](super::train::Train). The port
+//! takes single cells from its trains in the order of arrival; the scenario's rule decides ties. It offers them to its
+//! [`OutputBuffer`](super::output_buffer::OutputBuffer), which uses the same admission as the reference engine's port.
+//! In a first-in first-out queue that loses no admitted cell, the departure of a cell is known when it is admitted: it
+//! starts when everything before it has been sent. So the port is processed in batches. A batch is processed later than
+//! the instants it covers, but before any of its cells could have an effect elsewhere.
 
 mod in_step;
 mod interleaving;

@@ -16,19 +16,19 @@ use crate::units::{Span, Time};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a way of its own")]
 pub(in crate::engine::fast) struct TrainPlan {
-    /// Overlapping trains may be admitted one after another. Each VC then has a queue of its own, the scheduler is not
-    /// [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and the arrivals of an instant
-    /// precede its departure.
+    /// Overlapping trains may be admitted one after another. This requires that each VC has a queue of its own, the
+    /// scheduler is not [`BacklogSensitivity::Exact`], no cell is marked, no allocator records arrivals, and the
+    /// arrivals of an instant precede its departure.
     pub(in crate::engine::fast) any_order: bool,
     /// The order in which empty queues fill affects the scheduler.
     pub(super) fills_in_order: bool,
     /// A queue that is empty for less than a cell time affects the scheduler.
     pub(super) fills_exactly: bool,
-    /// Cells of interleaved trains are admitted together. The port then tracks only the number of waiting cells, and
-    /// the departure of a single cell has no effect.
+    /// Cells of interleaved trains are admitted together. This requires that the port tracks only the number of waiting
+    /// cells, and that the departure of a single cell has no effect.
     pub(in crate::engine::fast) interleaves: bool,
-    /// Cells of trains in step may be lost in rounds. The port then tracks only the number of waiting cells, and losing
-    /// a cell does not affect others.
+    /// Cells of trains in step may be lost in rounds. This requires that the port tracks only the number of waiting
+    /// cells, and that losing a cell does not affect others.
     pub(in crate::engine::fast) loses_in_rounds: bool,
 }
 
@@ -58,7 +58,7 @@ pub(in crate::engine::fast) struct TrainPort {
     pub(in crate::engine::fast) ingress: Box<TrainIngress>,
     /// The numbers of the port's links at the node. They decide ties.
     pub(super) at_node: Vec<u32>,
-    /// The lists here are empty between calls, and are stored only to reuse their memory.
+    /// The lists from here on are empty between calls, and are stored only to reuse their memory.
     pub(super) together: Vec<(u32, Cell)>,
     pub(super) in_step: Vec<(u32, Cell)>,
     /// Inputs in step, each with the number of its cells that were admitted in rounds with losses.
@@ -71,7 +71,7 @@ pub(in crate::engine::fast) struct TrainPort {
     pub(super) touched: Vec<u32>,
     /// Inputs that tie, or their positions among those in step.
     pub(super) tied: Vec<u32>,
-    /// Time in which all inputs together bring about a million cells, if they are as fast as this port.
+    /// Time in which all inputs together bring about a million cells if they are as fast as this port.
     pub(super) most_in_one_go: Span,
 }
 
@@ -89,7 +89,7 @@ pub(super) struct StretchTrain {
 }
 
 /// A port processes this many cells in about ten milliseconds. The number is small in tests, so that every comparison
-/// of engines also checks that it has no effect.
+/// of engines also checks that it does not affect results.
 const CELLS_IN_ONE_GO: u64 = if cfg!(test) { 1 << 10 } else { 1 << 20 };
 
 /// With more active inputs than this, the first arrival is used as a bound instead of the first arrival that ends a
@@ -126,7 +126,8 @@ impl TrainPort {
         }
     }
 
-    /// Returns the first arrival that matters elsewhere among the cells in flight, or a lower bound on it.
+    /// Of all cells in flight, finds the first that can have an effect outside this port. Returns the time of its
+    /// arrival, or a lower bound on it.
     #[inline]
     pub(in crate::engine::fast) fn next_to_matter(&self) -> Option<Time> {
         let TrainIngress { next, inputs, .. } = &*self.ingress;

@@ -19,7 +19,7 @@ use crate::traffic::{TrafficConfig, constant_rate};
 use crate::units::{BitRate, Bytes, Duration};
 
 /// Returns a switch whose inputs each send one-cell packets at line rate to an output. All outputs share a memory.
-/// `outputs`: by input, the number of its output.
+/// `outputs` has the number of each input's output.
 fn star(outputs: &[usize], slow: &str, duration: &str) -> Network {
     let mut graph = Graph::default();
     let switch = graph.add_node("sw", NodeKind::Switch);
@@ -151,7 +151,7 @@ fn the_ports_of_a_memory_are_settled_together_in_the_fast_engine() {
 
 #[test]
 fn a_whole_frame_is_refused_as_by_epd_at_a_full_memory() {
-    // EPD with its threshold at the last place refuses exactly the frames whose first cell finds no place.
+    // If its threshold is the last place, EPD refuses exactly the frames whose first cell finds no place.
     let tcp = TcpConfig::Vanilla(TcpOptions::default());
     let threshold = "buffer - 1 cell".parse().unwrap();
     let epd = epd::Config { threshold }.into();
@@ -178,7 +178,7 @@ fn saturated_ports_settle_at_the_fixed_point_of_dynamic_threshold() {
         let fixed_point = alpha * 1000.0 / (1.0 + alpha * ports as f64);
         let queues = &result.memories[MemoryIndex::new(0)].queues;
         for queue in queues {
-            // The cell that arrives just after one has left another port may find one place more.
+            // A cell that arrives just after another port has sent one may find one place more.
             assert!((f64::from(queue.cells) - fixed_point).abs() <= 1.0 + alpha, "{alpha} {ports}: {}", queue.cells);
         }
         let sum: u64 = outputs.iter().map(|&port| result.ports[port].counters.lost_overflow).sum();
@@ -331,7 +331,7 @@ fn credence_with_perfect_predictions_loses_no_more_than_longest_queue_drop_loses
     let drop = result(longest_queue_drop::Config::default().into());
     let [perfect, flipped] = [0.0, 0.5].map(|flips| result(credence::Config { flips }.into()));
     assert!(lost(&drop) > 0);
-    // The same cells arrive in all runs. Those that perfect predictions refuse would be lost anyway.
+    // The same cells arrive in all runs. The cells that perfect predictions refuse would be lost anyway.
     assert!(lost(&perfect).abs_diff(lost(&drop)) <= 60, "{} and {}", lost(&perfect), lost(&drop));
     assert!(lost(&flipped) >= lost(&perfect), "{} and {}", lost(&flipped), lost(&perfect));
     assert_eq!(perfect.cells.lost, perfect.ports.iter().map(|port| port.counters.lost_overflow).sum::<u64>());
@@ -357,8 +357,9 @@ fn policies_with_a_clock_act_between_arrivals() {
 
 #[test]
 fn links_that_pause_lose_nothing_if_the_headroom_covers_the_way_of_a_pause_frame() {
-    // The headroom takes the cell being sent when the pause begins, the cells of twice the link's delay, and one cell
-    // for the time of the pause frame: 1 us is less than a quarter of a cell time at 100 Mb/s.
+    // The headroom must hold the cell being sent when the pause begins, the cells sent during twice the link's delay,
+    // and one cell for the time of the pause frame. The delay of 1 us is less than a quarter of a cell time at 100
+    // Mb/s.
     for (headroom, loses) in [(4, false), (1, true)] {
         let mut network = star(&[0], "50Mbps", "20ms");
         let outputs = outputs_of(&network);
@@ -377,7 +378,7 @@ fn links_that_pause_lose_nothing_if_the_headroom_covers_the_way_of_a_pause_frame
 #[test]
 fn a_pause_stops_only_its_priority() {
     let mut network = star(&[0, 1], "50Mbps", "20ms");
-    // Both flows come from the first host: the second has another priority and output, and enough room.
+    // Both flows come from the first host. The second has a different priority and output, and enough room.
     let first = network.vcs[network.flows[FlowIndex::new(0)].data_vc].path[0];
     let data_vc = network.flows[FlowIndex::new(1)].data_vc;
     network.vcs[data_vc].path[0] = first;
@@ -455,7 +456,7 @@ fn a_cycle_of_pauses_is_found_and_named() {
     network.duration = "40ms".parse().unwrap();
     let longer = run(&network);
     assert_eq!(longer.flows.iter().map(|flow| flow.packets_delivered).sum::<u64>(), until_then, "nothing moves");
-    // With one flow less, no cycle closes.
+    // With one flow fewer, there is no closed cycle.
     let mut open = ring("20ms");
     open.flows.truncate(2);
     open.vcs.truncate(4);
@@ -476,8 +477,8 @@ fn groups_that_wait_at_a_port_that_sends_are_not_deadlocked() {
 }
 
 /// Returns the cells in the shared part of one of a Tomahawk 5's two memories, from the bytes of a configuration. The
-/// rule was read off the tests of sonic-mgmt (`qos_params.th5.yaml`): each port has two reserves and 70 cells of its
-/// queues.
+/// rule was derived from the tests of sonic-mgmt (`qos_params.th5.yaml`): each port has two reserves and 70 cells of
+/// its queues.
 fn tomahawk_5(pool_bytes: u32, xoff_bytes: u32, ports: u32, reserve: u32) -> u32 {
     pool_bytes / 508 - xoff_bytes / 508 - ports * (2 * reserve + 70)
 }

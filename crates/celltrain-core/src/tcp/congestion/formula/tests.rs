@@ -56,7 +56,7 @@ fn each_event_sets_what_its_formulas_say() {
     assert_eq!(w.cwnd, 8.125);
     w.cwnd = 10.0;
     w.on_fast_retransmit();
-    // The variant changes the windows itself; this is Reno's step.
+    // The variant itself changes cwnd afterwards; this is Reno's step.
     w.cwnd = w.ssthresh + 3.0;
     w.after_loss();
     assert_eq!((w.ssthresh, w.cwnd), (7.0, 8.0));
