@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from pages import ROOT
 
@@ -75,6 +77,24 @@ def test_a_plans_measures_are_judged_without_a_run(tmp_path, monkeypatch):
     with pytest.raises(ct.PlanError) as refused:
         Plan.load(plan)
     assert [fault.value for fault in refused.value.faults] == ['"flows.tcp9.timeouts"', '"flows.tcp1.timeout"']
+
+
+def test_percentiles_of_a_memory_are_those_of_its_cell_events(tmp_path):
+    window = {"duration": "40ms", "measure.from": "10ms", "measure.to": "35ms"}
+    scenario = ct.load("memory-dynamic-threshold", settings=window)
+    ports = [port["name"] for port in ct.run(scenario).to_dict()["ports"] if port["name"].startswith("sw->")]
+    result = ct.run(scenario, engine="reference", events=ct.Events(tmp_path, kinds=["cells"], ports=ports))
+    cells = pq.read_table(tmp_path / "cells.parquet").to_pandas()
+    change = cells["event"].map({"admitted": 1, "departed": -1, "pushed_out": -1}).fillna(0).to_numpy(int)
+    used, time = np.append(0, change.cumsum()), np.append(0.0, cells["time_s"])
+    held = np.diff(np.clip(np.append(time, 0.035), 0.010, 0.035))
+    share = np.bincount(used, held).cumsum() / 0.025
+    [memory] = result.to_dict()["memories"]
+    for name, least in {"median": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}.items():
+        assert memory[f"used_cells_{name}"] == np.searchsorted(share, least)
+    assert memory["used_cells_mean"] == pytest.approx((used * held).sum() / 0.025)
+    assert memory["used_cells_median"] > 100
+    assert ct.run(scenario).to_dict()["memories"] == [memory]
 
 
 def test_columns_follow_the_tables(answer):

@@ -15,7 +15,8 @@ use crate::gfr::EdgeCounters;
 use crate::index::{FlowIndex, LinkIndex, MemoryIndex, VcIndex};
 use crate::max_min;
 use crate::memory::{
-    MemoryConfig, MemoryState, PoolConfig, PoolIndex, PoolState, QueueConfig, QueueCounters, QueueIndex, Side,
+    MemoryConfig, MemoryState, OccupancyTimes, PoolConfig, PoolIndex, PoolState, QueueConfig, QueueCounters,
+    QueueIndex, Side,
 };
 use crate::network::{Network, Routing};
 use crate::port::{PortCounters, PortState};
@@ -151,6 +152,8 @@ pub struct MemoryResult {
     pub max_used_cells: u32,
     /// Cells in it at the end.
     pub used_cells: u32,
+    /// Distribution of the occupancy over the measured time.
+    pub occupancy: OccupancyTimes,
     /// Its pools.
     pub pools: TiVec<PoolIndex, PoolResult>,
     /// Its queues and priority groups.
@@ -493,6 +496,7 @@ impl FinalState<'_> {
                 cells: config.cells,
                 max_used_cells: state.max_used,
                 used_cells: state.used,
+                occupancy: state.occupancy.clone(),
                 pools: config.pools.iter().zip(&state.pools).map(pool).collect(),
                 queues: config.queues.iter().zip(&state.queues).map(queue).collect(),
             }

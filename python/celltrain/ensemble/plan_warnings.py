@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from celltrain.drawing.words import settings, valued
-from celltrain.ensemble.cases import trial_run
+from celltrain.drawing.words import counted, settings, valued
+from celltrain.ensemble.cases import RunTable, trial_run
 from celltrain.ensemble.lockstep import LEAST, TIMEOUTS, LockStepWarning, drawn, lock_step_warning
 from celltrain.ensemble.plan import Plan, canonical, tcps
 from celltrain.ensemble.plan.axes import CHECKED_POINTS, Axis, Group, Use
@@ -36,8 +36,8 @@ MOST_NAMED = 3
 #: Parts of a scenario over which means are not meaningful, with their names in warnings.
 NETWORKS = {"topology": "network", "tcp": "TCP"}
 #: A measure that is 0 if a run carried nothing, and the measures of a sweep that show it, in order of preference.
-DELIVERED = "flows.sum(*).delivered_bytes"
-_CARRIED = (DELIVERED, "goodput_mbps", "efficiency")
+DELIVERED = "flows.sum(*).delivered_bytes + requests.sum(*).delivered_bytes"
+_CARRIED = (DELIVERED, "goodput_mbps", "flows.sum(*).delivered_bytes", "efficiency")
 #: A policy that carries less than this fraction of the best policy's traffic in the same network causes a warning.
 LITTLE = 0.1
 #: Seeds hardly change a case if there are at least three, and no standard deviation exceeds this fraction of its mean.
@@ -188,7 +188,8 @@ def of_store(store: Store) -> list[str]:
     count = len(runs.points)
     some, none = (np.bincount(runs.case, one, count) > 0 for one in (carried > 0, carried == 0))
     dead = none & ~some
-    checks: list[Iterable[str]] = [_dead(runs, plan, dead), _little(runs, plan), warnings]
+    undefined = without_values(store.manifest["measures"], runs)
+    checks: list[Iterable[str]] = [_dead(runs, plan, dead), _little(runs, plan), undefined, warnings]
     checks += [_without_effect(runs, plan, dead), _indistinct(runs, plan, dead), _lock_step(store, plan)]
     return [one for check in checks for one in check]
 
@@ -241,6 +242,17 @@ def _carried(runs: StoredRuns) -> NDArray[np.float64]:
     names = [measure.name for measure in runs.measures]
     measure = next((one for one in _CARRIED if one in names), None)
     return np.full(len(runs), np.nan) if measure is None else runs.values[:, names.index(measure)]
+
+
+def without_values(measures: Sequence[str], runs: RunTable) -> Iterator[str]:
+    """Yields a warning for each measure that has no value in some of the runs for a reason, such as too few requests."""
+    without: dict[int, list[int]] = {}
+    for run, place in runs.gaps:
+        without.setdefault(place, []).append(run)
+    for place in range(len(measures)):
+        if of_measure := without.get(place):
+            problem = runs.gaps[min(of_measure), place]
+            yield f"{problem}; it has no value in {counted(len(of_measure), 'run')} of {len(runs):,}"
 
 
 def _dead(runs: StoredRuns, plan: Plan, dead: NDArray[np.bool_]) -> Iterator[str]:

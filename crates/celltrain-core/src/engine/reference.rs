@@ -636,7 +636,7 @@ impl<'a> Engine<'a> {
         };
         let ports: TiVec<LinkIndex, _> = self.ports.iter_enumerated().map(state).collect();
         let memories: TiVec<MemoryIndex, _> =
-            self.memories.memories.iter().map(|shared| shared.memory.state()).collect();
+            self.memories.memories.iter().map(|shared| shared.memory.state(end)).collect();
         let (ports, on_links, memories) = (&ports, &on_links, &memories);
         let &Self { network, ref routing, clock, ref end_systems, ref edge, ref rate_control, .. } = self;
         FinalState {

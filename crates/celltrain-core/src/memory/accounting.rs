@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use typed_index_collections::{TiVec, ti_vec};
 
+use super::occupancy::{OccupancyTimes, OccupancyTracker};
 use super::{
     Hooks, Lossless, MemoryConfig, MemoryPolicy, PauseAt, PoolIndex, PoolInfo, PoolQueue, PushOut, QueueEnd,
     QueueIndex, QueueInfo, Side, Verdict, View,
@@ -158,6 +159,8 @@ pub struct MemoryState {
     pub used: u32,
     /// The largest number of cells that were ever in the memory.
     pub max_used: u32,
+    /// Distribution of the occupancy over time.
+    pub occupancy: OccupancyTimes,
     /// Its pools.
     pub pools: TiVec<PoolIndex, PoolState>,
     /// Its queues: the cells that each holds, and its counters.
@@ -221,7 +224,7 @@ impl Pool {
 pub struct Memory {
     cells: u32,
     used: u32,
-    max_used: u32,
+    occupancy: OccupancyTracker,
     queues: TiVec<QueueIndex, Queue>,
     pools: TiVec<PoolIndex, Pool>,
     follows_arrivals: bool,
@@ -285,8 +288,8 @@ impl Memory {
         let pools: TiVec<PoolIndex, Pool> = config.pools.iter().zip(pool_queues).map(pool).collect();
         let follows_arrivals = pools.iter().any(|pool| pool.hooks.arrivals);
         let has_clock = pools.iter().any(|pool| pool.hooks.clock);
-        let (used, max_used, pause_changes) = Default::default();
-        Self { cells: config.cells, used, max_used, queues, pools, follows_arrivals, has_clock, pause_changes }
+        let (used, occupancy, pause_changes) = Default::default();
+        Self { cells: config.cells, used, occupancy, queues, pools, follows_arrivals, has_clock, pause_changes }
     }
 
     /// Tells the policies that a cell arrives. Called once per cell, before it is [offered](Self::offer).
@@ -326,7 +329,7 @@ impl Memory {
         match (class.ingress, class.egress) {
             (Some(queue), None) | (None, Some(queue)) => match self.find_part(queue, now) {
                 Ok(part) => {
-                    self.count_in();
+                    self.count_in(now);
                     self.enter(queue, part, now);
                     Attempt::Entered
                 }
@@ -334,7 +337,7 @@ impl Memory {
             },
             (Some(ingress), Some(egress)) => self.try_enter_both(ingress, egress, now),
             (None, None) => {
-                self.count_in();
+                self.count_in(now);
                 Attempt::Entered
             }
         }
@@ -350,16 +353,16 @@ impl Memory {
             Ok(part) => part,
             Err(obstacle) => return self.count_out_of_place(egress, obstacle),
         };
-        self.count_in();
+        self.count_in(now);
         self.enter(ingress, of_ingress, now);
         self.enter(egress, of_egress, now);
         Attempt::Entered
     }
 
     #[inline]
-    fn count_in(&mut self) {
+    fn count_in(&mut self, now: Time) {
         self.used += 1;
-        self.max_used = self.max_used.max(self.used);
+        self.occupancy.rise(self.used, now);
     }
 
     /// Counts a cell that finds no place, unless another makes room for it.
@@ -466,6 +469,7 @@ impl Memory {
     /// If a queue of the cell is empty.
     #[inline]
     pub fn leave(&mut self, class: CellClass, now: Time) {
+        self.occupancy.fall(self.used, now);
         self.used -= 1;
         if let Some(queue) = class.ingress {
             self.leave_queue(queue, now);
@@ -566,11 +570,12 @@ impl Memory {
         egress.or(self.pools.first()).map_or(0, |pool| pool.used)
     }
 
-    /// Returns the memory's counters and cells.
-    pub fn state(&self) -> MemoryState {
+    /// Returns the memory's counters and cells. `now` is the instant up to which the run has come.
+    pub fn state(&self, now: Time) -> MemoryState {
         MemoryState {
             used: self.used,
-            max_used: self.max_used,
+            max_used: self.max_used(),
+            occupancy: self.occupancy.times(self.used, now),
             pools: self.pools.iter().map(|pool| PoolState { used: pool.used, max_used: pool.max_used }).collect(),
             queues: self.queues.iter_enumerated().map(|(number, queue)| (self.held(number), queue.counters)).collect(),
         }
@@ -583,7 +588,7 @@ impl Memory {
 
     /// Returns the largest number of cells that were ever in the memory.
     pub fn max_used(&self) -> u32 {
-        self.max_used
+        self.occupancy.max_used()
     }
 
     /// Returns Q, the number of cells taken in the shared part of a pool.

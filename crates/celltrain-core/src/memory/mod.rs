@@ -14,6 +14,7 @@
 mod accounting;
 mod config;
 mod drain_rate;
+mod occupancy;
 
 pub mod abm;
 pub mod abm_occamy;
@@ -33,6 +34,7 @@ pub use accounting::{
     CellClass, CellClasses, Limit, Memory, MemoryState, Offer, PauseChange, PoolState, QueueCounters, Refusal, Removal,
 };
 pub use config::{FrameAdmission, Lossless, MemoryConfig, PauseAt, Pauses, PolicyScope, PoolConfig, QueueConfig, Side};
+pub use occupancy::OccupancyTimes;
 
 use std::any::Any;
 use std::sync::Arc;

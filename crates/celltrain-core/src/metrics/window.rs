@@ -5,11 +5,11 @@ use crate::network::Network;
 use crate::requests::GroupResult;
 
 impl RunResult {
-    /// Restricts rates, efficiency, fairness, utilisations and counters to the time after the snapshot `before`, if
-    /// there is one, and up to the snapshot `until`. The fingerprint, cell-hops, largest queues, delays and ends of
-    /// files, shares of RM cells, and the state at the end (windows, rates of ABR sources, queues, cells in flight)
-    /// still cover the whole run. The records of requests and queries are restricted to those that opened in this time;
-    /// each still covers the rest of the run.
+    /// Restricts rates, efficiency, fairness, utilisations, occupancies of memories and counters to the time after the
+    /// snapshot `before`, if there is one, and up to the snapshot `until`. The fingerprint, cell-hops, largest queues,
+    /// delays and ends of files, shares of RM cells, and the state at the end (windows, rates of ABR sources, queues,
+    /// cells in flight) still cover the whole run. The records of requests and queries are restricted to those that
+    /// opened in this time; each still covers the rest of the run.
     #[must_use]
     pub fn over(mut self, before: Option<&RunResult>, until: &RunResult, network: &Network) -> Self {
         self.measured_from_s = before.map_or(0.0, |before| before.measured_to_s);
@@ -30,6 +30,10 @@ impl RunResult {
             own.utilisation = if own.counters.forwarded > 0 { busy.min(1.0) } else { 0.0 };
         }
         for (index, own) in self.memories.iter_mut_enumerated() {
+            own.occupancy = until.memories[index].occupancy.clone();
+            if let Some(before) = before {
+                own.occupancy.subtract(&before.memories[index].occupancy);
+            }
             for (queue, own) in own.queues.iter_mut_enumerated() {
                 let before = before.map(|before| &before.memories[index].queues[queue]);
                 own.count_between(before, &until.memories[index].queues[queue]);
@@ -72,6 +76,9 @@ impl RunResult {
         let add = |own: &mut u64, other: u64| *own += other;
         self.flows.iter_mut().zip(&other.flows).for_each(|(own, other)| own.combine(other, add));
         self.ports.iter_mut().zip(&other.ports).for_each(|(own, other)| own.combine(other, add));
+        for (own, other) in self.memories.iter_mut().zip(&other.memories) {
+            own.occupancy.add_partition(&other.occupancy);
+        }
         let queues = self.memories.iter_mut().flat_map(|memory| &mut memory.queues);
         let others = other.memories.iter().flat_map(|memory| &memory.queues);
         queues.zip(others).for_each(|(own, other)| own.combine(other, add));

@@ -16,6 +16,26 @@ pub const MEMORY: &[Memory] = &[
     })
     .printed("most used", When::Always),
     Memory::count("used_cells", "cells", "cells in it at the end", |memory| Some(memory.used_cells.into())),
+    Memory::number("used_cells_mean", "cells", "mean number of cells in it over the time that counts", |memory| {
+        memory.occupancy.mean()
+    })
+    .printed("mean", When::Always),
+    Memory::count("used_cells_median", "cells", "it held at most this many cells for half of the time", |memory| {
+        percentile(memory, 500)
+    })
+    .printed("median", When::Always),
+    Memory::count("used_cells_p95", "cells", "it held at most this many cells for 95 % of the time", |memory| {
+        percentile(memory, 950)
+    })
+    .printed("95 %", When::Always),
+    Memory::count("used_cells_p99", "cells", "it held at most this many cells for 99 % of the time", |memory| {
+        percentile(memory, 990)
+    })
+    .printed("99 %", When::Always),
+    Memory::count("used_cells_p999", "cells", "it held at most this many cells for 99.9 % of the time", |memory| {
+        percentile(memory, 999)
+    })
+    .printed("99.9 %", When::Always),
     Memory::count("max_pool_cells", "cells", "the most cells ever taken of the shared part of any pool", |memory| {
         memory.pools.iter().map(|pool: &PoolResult| u64::from(pool.max_used_cells)).max()
     }),
@@ -24,3 +44,8 @@ pub const MEMORY: &[Memory] = &[
     })
     .printed("refused", When::Always),
 ];
+
+/// Returns a percentile of the occupancy over time. `share` is in thousandths.
+fn percentile(memory: &MemoryResult, share: u16) -> Option<u64> {
+    memory.occupancy.percentile(share).map(u64::from)
+}

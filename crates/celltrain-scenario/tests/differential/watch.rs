@@ -71,6 +71,8 @@ pub(crate) fn adds_up(network: &Network) -> Result<(), String> {
             let events = told.at_memories.get(&(number, queue)).copied().unwrap_or_default();
             same(&format!("{queue:?} of {number:?}"), &(refused, pauses), &(events.refused, events.pauses))?;
         }
+        let events = told.occupancies[number].at_least(told.end);
+        same(&format!("times of occupancies of {number:?}"), &memory.occupancy.at_least(), &&events[..])?;
     }
     for abr in &result.abr {
         let vc = network.vcs.position(|vc| vc.name == abr.name).expect("it is one of the network's");
@@ -110,6 +112,8 @@ struct ReportedEvents {
     frames: BTreeMap<(VcIndex, FrameNumber), FrameRecord>,
     /// Counters of the queues of memories. Events report the refused cells and the pauses.
     at_memories: BTreeMap<(MemoryIndex, QueueIndex), QueueCounters>,
+    memory_of: BTreeMap<LinkIndex, MemoryIndex>,
+    occupancies: TiVec<MemoryIndex, Occupancy>,
     /// Events that the fast engine also emits.
     ends: Vec<(Time, Event)>,
     now: Time,
@@ -156,6 +160,29 @@ impl AtPort {
     }
 }
 
+/// The number of cells in a memory, as events report it, and its history.
+#[derive(Default)]
+struct Occupancy {
+    cells: usize,
+    since: Time,
+    /// By number of cells: how long the memory held exactly this many, up to the last change.
+    times: Vec<u64>,
+}
+
+impl Occupancy {
+    fn change(&mut self, cells: usize, now: Time) {
+        self.times.resize(self.times.len().max(cells + 1).max(self.cells + 1), 0);
+        self.times[self.cells] += (now - self.since).0;
+        (self.cells, self.since) = (cells, now);
+    }
+
+    /// Returns how long the memory held at least this many cells, by number of cells.
+    fn at_least(&mut self, end: Time) -> Vec<Span> {
+        self.change(self.cells, end);
+        (0..self.times.len()).map(|cells| Span(self.times[cells..].iter().sum())).collect()
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct OfFlow {
     sent: u64,
@@ -196,6 +223,12 @@ impl ReportedEvents {
             running: BTreeSet::new(),
             frames: BTreeMap::new(),
             at_memories: BTreeMap::new(),
+            memory_of: network
+                .memories
+                .iter_enumerated()
+                .flat_map(|(number, memory)| memory.ports.iter().map(move |&port| (port, number)))
+                .collect(),
+            occupancies: network.memories.iter().map(|_| Occupancy::default()).collect(),
             ends: Vec::new(),
             now: Time::default(),
             step: Span(((end - Time::default()).0 / 23).max(1)),
@@ -329,6 +362,15 @@ impl ReportedEvents {
             CellStep::Lost(Loss::WithFrame) => port.with_frame += 1,
             CellStep::Lost(Loss::WithRest) => port.with_rest += 1,
             CellStep::Marked | CellStep::Tagged => {}
+        }
+        if let Some(&memory) = self.memory_of.get(&link) {
+            let occupancy = &mut self.occupancies[memory];
+            let cells = occupancy.cells;
+            match step {
+                CellStep::Admitted => occupancy.change(cells + 1, self.now),
+                CellStep::Departed | CellStep::PushedOut => occupancy.change(cells - 1, self.now),
+                _ => {}
+            }
         }
     }
 

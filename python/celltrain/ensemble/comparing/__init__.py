@@ -26,13 +26,11 @@ from celltrain.ensemble.cases import Case, Run, RunTable, execute
 from celltrain.ensemble.comparing.compared import Compared
 from celltrain.ensemble.comparing.data import (
     ADDITIONAL,
-    DELIVERED,
     REPLACED,
     SCENARIO,
     Failure,
     check_comparable,
     not_numbers,
-    without_values,
 )
 from celltrain.ensemble.lockstep import drawn
 from celltrain.ensemble.plan import Axis, Key, Plan
@@ -295,10 +293,14 @@ def _compared(
             Failure(name=names[table.case[run] // shape[1]], seed=int(table.seed[run]), error=error)
             for run, error in table.errors.items()
         ),
-        delivered=values[..., plan.measures.index(DELIVERED)],
+        delivered=values[..., plan.measures.index(plan_warnings.DELIVERED)],
         rivals=np.array([different.index(one) for one in networks], np.int64).reshape(shape),
         of_check=tuple(warnings[1]),
-        of_plan=(*warnings[0], *not_numbers(names, replaced), *without_values(plan.measures[:count], table)),
+        of_plan=(
+            *warnings[0],
+            *not_numbers(names, replaced),
+            *plan_warnings.without_values(plan.measures[:count], table),
+        ),
     )
 
 

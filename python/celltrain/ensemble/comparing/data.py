@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from celltrain.drawing.words import counted, valued
 from celltrain.drawing.words import measure as worded
 from celltrain.ensemble import plan_warnings
-from celltrain.ensemble.cases import SUMMARY, Measured, RunTable, arrow, axis_columns, by_measure
+from celltrain.ensemble.cases import SUMMARY, Measured, arrow, axis_columns, by_measure
 from celltrain.ensemble.plan import Axis, Plan, canonical
 from celltrain.errors import Fault, InputError
 from celltrain.model.paths import seconds
@@ -141,10 +141,8 @@ class Comparison:
 
 #: Measures that count formula results that were not numbers.
 REPLACED = ("ports.sum(*).replaced_results", "flows.sum(*).replaced_results")
-#: A measure that is 0 if a run carried nothing.
-DELIVERED = "flows.sum(*).delivered_bytes + requests.sum(*).delivered_bytes"
 #: Measures in addition to the requested ones.
-ADDITIONAL = (*REPLACED, DELIVERED)
+ADDITIONAL = (*REPLACED, plan_warnings.DELIVERED)
 #: With fewer seeds, an interval can be so wide that it includes impossible values, such as a fraction above 1.
 FEWEST_SEEDS = 5
 #: Measures that lie between 0 and 1.
@@ -217,14 +215,6 @@ def _faults(
 
 
 # After the runs.
-
-
-def without_values(measures: Sequence[str], table: RunTable) -> Iterator[str]:
-    """Yields a warning for each measure that has no value in some of the runs for a reason, such as too few requests."""
-    for place in range(len(measures)):
-        problems = [problem for (_, own), problem in table.gaps.items() if own == place]
-        if problems:
-            yield f"{problems[0]}; it has no value in {counted(len(problems), 'run')} of {len(table):,}"
 
 
 def not_numbers(names: Sequence[str], replaced: NDArray[np.float64]) -> Iterator[str]:

@@ -132,10 +132,14 @@ class Runs:
         turned: Floats = signs * np.array(means, dtype=np.float64).reshape(-1, 2).T
         return turned
 
-    def error(self, setting: Setting) -> str:
-        """Returns the reason why a setting has no values."""
+    def reason(self, setting: Setting) -> str | None:
+        """Returns the reason why a setting has no values; None if a measure is just undefined in one of its runs."""
         text, refusal = self.text(setting)
-        return refusal or self._errors.get(text, "a measure is undefined in one of its runs")
+        return refusal or self._errors.get(text)
+
+    def error(self, setting: Setting) -> str:
+        """Returns the reason why a setting has no values, in words."""
+        return self.reason(setting) or "a measure is undefined in one of its runs"
 
 
 class Search:
@@ -169,7 +173,8 @@ class Search:
         tail_drop = self._tail_drop([numbers[0] if numbers else middle for numbers in confirmed])
         self._report("done")
         searches = [self._searched(i, confirmed[i], chosen[i]) for i in everywhere]
-        warnings = [one for i in everywhere for one in self._warnings(i, chosen[i], searches[i], tail_drop.get(i))]
+        warnings = [one for i in everywhere for one in self._undefined(i)]
+        warnings += [one for i in everywhere for one in self._warnings(i, chosen[i], searches[i], tail_drop.get(i))]
         return Tuned._of({**self._facts(), "warnings": warnings}, searches)
 
     def _generation(self, generation: int) -> None:
@@ -262,6 +267,20 @@ class Search:
 
         execute(runs, self._worker, take, measures=(DELIVERED,), limit_s=plan.limit_s)
         return {configuration: float(np.mean(list(of.values()))) for configuration, of in delivered.items()}
+
+    def _undefined(self, configuration: int) -> Iterator[str]:
+        """Yields a warning if the runs of some trials ended without a value in an objective, and the reason is known."""
+        plan, trials = self._plan, self._histories[configuration]
+        reasons = []
+        for trial in trials:
+            *objectives, delivered = self._runs.values((configuration, trial.numbers), plan.search).mean(axis=0)
+            if np.isnan(objectives).any() and not np.isnan(delivered):
+                reasons.append(self._runs.reason((configuration, trial.numbers)))
+        if known := [reason for reason in reasons if reason is not None]:
+            title = plan.title(configuration)
+            where = f"{shown(title)}: " if title else ""
+            have = "trial has" if len(known) == 1 else "trials have"
+            yield f"{where}{known[0]}; {len(known):,} of {len(trials):,} {have} no value, and cannot be chosen"
 
     def _warnings(
         self, configuration: int, chosen: Sequence[Numbers], searched: Searched, tail_drop: float | None

@@ -37,7 +37,8 @@ impl Engine<'_> {
     }
 
     pub(super) fn memory_states(&self) -> TiVec<MemoryIndex, MemoryState> {
-        self.fabric.plan.memories.keys().map(|memory| self.memory(memory).state()).collect()
+        let now = self.fabric.horizon;
+        self.fabric.plan.memories.keys().map(|memory| self.memory(memory).state(now)).collect()
     }
 
     fn memory(&self, memory: MemoryIndex) -> &Memory {

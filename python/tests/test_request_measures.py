@@ -1,0 +1,171 @@
+"""Measures of requests in comparisons, sweeps, reports and searches."""
+
+from __future__ import annotations
+
+import statistics as by_hand
+
+import pytest
+
+import celltrain as ct
+from celltrain.ensemble import plan_warnings
+from celltrain.ensemble.plan import Plan
+from celltrain.ensemble.store import Store
+from celltrain.ensemble.sweeps import run_plan
+from celltrain.ensemble.tuning import TunePlan, run_tune
+from celltrain.running import Local
+
+SCENARIO = """
+[scenario]
+duration = "1ms"
+topology.leaf_spine = { leaves = 2, spines = 2, hosts_per_leaf = 2, host_rate = "10Gbps", host_delay = "1us" }
+tcp.newreno = { mss = "1460B", initial_window = 10 }
+port.default = { buffer = 300, policy = { epd = {} } }
+requests.web = { load = 0.6, sizes = "20kB" }
+"""
+P95, P999 = "requests.web.short.slowdown_p95", "requests.web.short.slowdown_p999"
+SWEEP = f"""
+name = "web"
+measures = ["{P95}", "{P999}"]
+axes.buffer = {{ path = "port.default.buffer", values = [60, 300] }}
+seeds.count = 2
+{SCENARIO}"""
+SEARCH = """
+name = "web"
+[tune]
+objectives = {{ {objectives} }}
+trials = 3
+batch = 3
+finalists = 2
+parameters.T = {{ path = "port.default.policy.epd.threshold", from = 2, to = {largest} }}
+references.low = {{ T = 2 }}
+references.high = {{ T = {largest} }}
+seeds = {{ search = 2, selection = 2, confirmation = 2 }}
+"""
+
+
+def searched(folder, *objectives, largest=290, scenario=SCENARIO):
+    """Runs a small search for the threshold of EPD that minimizes two measures."""
+    both = ", ".join(f'"{one}" = "minimize"' for one in objectives)
+    text = SEARCH.format(objectives=both, largest=largest) + scenario
+    return run_tune(TunePlan.of_toml(text), folder, Local(1))
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory):
+    path = tmp_path_factory.mktemp("web") / "web.toml"
+    path.write_text(SCENARIO.replace("[scenario]", ""))
+    return path
+
+
+@pytest.fixture(scope="module")
+def short(web):
+    """Returns the measures of the short requests of a single run."""
+
+    def run(buffer, seed):
+        scenario = ct.load(web, settings={"port.default.buffer": int(buffer)})
+        [group] = ct.run(scenario, seed=seed).to_dict()["requests"]
+        return group["short"]
+
+    return run
+
+
+def reason(completed):
+    return f"'{P999}' needs 1,000 complete requests of a run, and this one has {completed}"
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("sweep") / "store"
+    run_plan(Plan.of_toml(SWEEP), folder, Local(1))
+    return folder
+
+
+def test_a_comparison_has_the_values_of_single_runs_and_null_for_too_few_requests(celltrain, web, short):
+    varied = ("--vary", "port.default.buffer=60,300", "--seeds", 2, "--measures", f"{P95},{P999}")
+    answer = celltrain("compare", web, *varied, "--json")
+    assert answer.code == 0, answer.err
+    rows = {row["name"]: row for row in answer.json["scenarios"]}
+    means = {}
+    for buffer in (60, 300):
+        means[buffer] = by_hand.fmean(short(buffer, seed)["slowdown_p95"] for seed in (1, 2))
+        assert rows[f"{buffer} cells"][P95]["mean"] == pytest.approx(means[buffer])
+        assert rows[f"{buffer} cells"][P999] == {"mean": None, "low": None, "high": None, "n": 0}
+    [difference] = answer.json["differences"]
+    assert difference[P95]["mean"] == pytest.approx(means[300] - means[60])
+    assert difference[P999]["mean"] is None
+    assert f"{reason(short(60, 1)['completed'])}; it has no value in 4 runs of 4" in answer.json["warnings"]
+
+
+def test_a_sweep_stores_null_and_the_reason_for_a_percentile_of_too_few_requests(swept, short):
+    store = Store.open(swept)
+    rows = {(row["buffer"], row["measure"]): row for row in store.summary().to_pylist()}
+    for buffer in (60, 300):
+        values = [short(buffer, seed)["slowdown_p95"] for seed in (1, 2)]
+        assert rows[buffer, P95]["mean"] == pytest.approx(by_hand.fmean(values))
+        assert (rows[buffer, P95]["n"], rows[buffer, P999]["n"], rows[buffer, P999]["mean"]) == (2, 0, None)
+    for row in store.table().to_pylist():
+        if row["measure"] == P999:
+            completed = short(row["buffer"], row["seed"])["completed"]
+            assert (row["value"], row["error"]) == (None, reason(completed))
+        else:
+            assert row["error"] is None
+
+
+def test_a_sweep_says_how_many_requests_a_percentile_needs(celltrain, short, tmp_path):
+    (tmp_path / "plan.toml").write_text(SWEEP)
+    answer = celltrain("sweep", tmp_path / "plan.toml", "--store", tmp_path / "store")
+    assert answer.code == 0
+    assert answer.err.count(f"{reason(short(60, 1)['completed'])}; it has no value in 4 runs of 4") == 1
+
+
+def test_a_report_says_how_many_requests_a_percentile_needs(celltrain, swept, short, tmp_path):
+    report = celltrain("report", swept, "--out", tmp_path / "report", "--json")
+    assert report.code == 0
+    assert f"{reason(short(60, 1)['completed'])}; it has no value in 4 runs of 4" in report.json["warnings"]
+    means = {(row["value"], row["measure"]): row["mean"] for row in report.json["effects"]}
+    assert means["60", P95] == pytest.approx(by_hand.fmean(short(60, seed)["slowdown_p95"] for seed in (1, 2)))
+    assert means["60", P999] is None
+    assert "needs 1,000 complete requests" in (tmp_path / "report" / "report.html").read_text()
+
+
+def test_a_search_minimizes_measures_of_requests(tmp_path):
+    tuned = searched(tmp_path / "search", P95, "requests.web.timeouts_per_request")
+    assert tuned.facts["warnings"] == []
+    assert [one["better"] for one in tuned.facts["objectives"]] == ["smaller", "smaller"]
+    rows = Store.open(tmp_path / "search" / "runs" / "confirmation").wide().to_pylist()
+    for confirmed in tuned.searches[0].confirmed:
+        values = [row[P95] for row in rows if row["T"] == confirmed.parameters["T"]]
+        assert confirmed.estimates[0].mean == pytest.approx(by_hand.fmean(values))
+    # The second objective limits the first: what was left has no more timeouts in the selection.
+    rows = Store.open(tmp_path / "search" / "runs" / "selection").wide().to_pylist()
+    timeouts = {
+        row["T"]: by_hand.fmean(one["requests.web.timeouts_per_request"] for one in rows if one["T"] == row["T"])
+        for row in rows
+    }
+    of_first = [left for left in tuned.searches[0].left if left.objective == 0]
+    assert [left.reference for left in of_first] == ["low", "high"]
+    for left in of_first:
+        assert timeouts[left.parameters["T"]] <= timeouts[{"low": 2, "high": 290}[left.reference]]
+
+
+def test_a_search_says_how_many_requests_an_objective_needs(tmp_path):
+    tuned = searched(tmp_path / "search", P95, P999)
+    trials = tuned.searches[0].trials
+    assert [trial.means for trial in trials] == [None] * 3
+    assert all("needs 1,000 complete requests of a run, and this one has" in trial.error for trial in trials)
+    assert tuned.facts["warnings"] == [f"{trials[0].error}; 3 of 3 trials have no value, and cannot be chosen"]
+    assert (tuned.facts["failed"], tuned.searches[0].left) == (0, ())
+
+
+def test_a_search_warns_of_settings_with_which_requests_deliver_little(tmp_path):
+    """Regression: only bytes of flows counted, and these networks have none."""
+    incast = 'incast.query = { senders = 3, bytes = "240kB", interval = "400us" }'
+    scenario = SCENARIO.replace('requests.web = { load = 0.6, sizes = "20kB" }', incast)
+    scenario = scenario.replace("buffer = 300", "buffer = 6000").replace("1ms", "2ms")
+    objectives = ("requests.query.timeouts_per_request", "cells.lost")
+    tuned = searched(tmp_path / "search", *objectives, largest=5, scenario=scenario)
+    assert tuned.facts["warnings"]
+    for warning in tuned.facts["warnings"]:
+        assert "cells is on the front and carries" in warning
+    warnings = plan_warnings.of_store(Store.open(tmp_path / "search" / "runs" / "confirmation"))
+    assert not [one for one in warnings if "carried nothing" in one]
