@@ -94,6 +94,13 @@ test("a group whose requests have one size has no classes, and a scenario withou
   assert.equal(statisticsOf(plain[0] as Done, { group: "web", of: "all" }), null);
 });
 
+test("a run that is too short has no statistics and no plot", async () => {
+  const table = rows(RequestResults({ runs: await runs(toml.replace('"20ms"', '"2.1ms"').replace("load = 0.6", "load = 0.001"), [1]), over: "one run" }));
+  const web = table.filter(([name]) => name === "web");
+  assert.deepEqual(web.map((cells) => cells.slice(1)), [["0", "0", "0", "0", "–"]]);
+  assert.deepEqual(table.find(([name]) => name === "web, all")?.slice(1), ["0", "no requests completed"]);
+});
+
 test("every request has a row, and its slowdown is that of the statistics", () => {
   const [{ requests, answer }] = two as [Done];
   assert.ok(requests != null);

@@ -54,8 +54,11 @@ export function tooFew(runs: readonly Done[], part: Part, needs: readonly number
     // A request that would lose segments even alone has no slowdown.
     return "unknown";
   }
-  const [numbers, last] = [needs.slice(0, -1).map(count).join(", "), count(needs.at(-1) ?? 0)];
   const what = part.of === "queries" ? "queries" : "requests";
+  if (least.n === 0) {
+    return `no ${what} completed${runs.length === 1 ? "" : ` with seed ${String(least.seed)}`}`;
+  }
+  const [numbers, last] = [needs.slice(0, -1).map(count).join(", "), count(needs.at(-1) ?? 0)];
   const where = runs.length === 1 ? "completed" : `with seed ${String(least.seed)}`;
   return `needs ${numbers === "" ? "" : `${numbers} and `}${last} ${what}, ${count(least.n)} ${where}`;
 }

@@ -43,7 +43,7 @@ export function RequestResults(props: { readonly runs: readonly Done[]; readonly
               )}
             </th>
             {part(name).map((values, j) => (
-              <td key={j}>{(j < 4 ? count : number)(mean(values.map(Number)))}</td>
+              <td key={j}>{(j < 4 ? count : number)(mean(values.map((value) => value ?? NaN)))}</td>
             ))}
           </tr>
         ))}
@@ -110,10 +110,10 @@ export function digits(value: number): string {
   return value < 1000 ? value.toPrecision(3) : count(value);
 }
 
-const WIDTH = 640;
-const HEIGHT = 300;
+const WIDTH = 480;
+const HEIGHT = 260;
 const LEFT = 52;
-const RIGHT = 26;
+const RIGHT = 28;
 const TOP = 10;
 const BOTTOM = 44;
 
