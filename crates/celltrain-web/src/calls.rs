@@ -11,6 +11,7 @@ use celltrain_run::answer::Build;
 use celltrain_run::buffer::Buffer;
 use celltrain_run::events::{Choice, Log};
 use celltrain_run::memory::Watch;
+use celltrain_run::requests::Records;
 use celltrain_run::runner::{self, How, Observers, Progress};
 use celltrain_run::scenario::{Checked, Handle};
 use celltrain_run::series::{Array, Over, Recorded, SERIES, Trace};
@@ -48,6 +49,9 @@ enum Request {
         seed: Option<u64>,
         engine: Option<String>,
         series: Option<SeriesAsked>,
+        /// True to return a row for each request.
+        #[serde(default)]
+        requests: bool,
         limits: Limits,
     },
     Events {
@@ -122,10 +126,10 @@ fn answered(request: Request, on_progress: fn(f64), columns: &mut Columns) -> Re
         Request::Check { toml, limits } => checked(&toml, limits.deadline()),
         Request::Document { toml } => Ok(describe::document(Document::from_toml(&toml), "scenario")),
         Request::Edit { toml, path, value } => Ok(json!(edit::edited(&toml, &path, value.as_ref())?)),
-        Request::Run { toml, seed, engine, series, limits } => {
+        Request::Run { toml, seed, engine, series, requests, limits } => {
             let deadline = limits.deadline();
             let engine = engine.as_deref().map_or(Ok(Engine::Fast), engine_named)?;
-            run(&accepted(&toml, &deadline)?, (seed, engine), series, deadline, on_progress, columns)
+            run(&accepted(&toml, &deadline)?, (seed, engine), (series, requests), deadline, on_progress, columns)
         }
         Request::Events { toml, seed, chosen, limits } => {
             let deadline = limits.deadline();
@@ -207,7 +211,7 @@ fn looked(handle: &Handle, token: &CancellationToken<'_>) -> Result<std::sync::A
 fn run(
     handle: &Handle,
     (seed, engine): (Option<u64>, Engine),
-    series: Option<SeriesAsked>,
+    (series, records): (Option<SeriesAsked>, bool),
     deadline: Deadline,
     on_progress: fn(f64),
     columns: &mut Columns,
@@ -239,7 +243,7 @@ fn run(
             trace.map_err(|words| Refusal::new("refused", words))?
         }
     };
-    let how = How { trace: trace.as_ref(), engine, limit: Some(deadline.left()), ..How::default() };
+    let how = How { trace: trace.as_ref(), engine, limit: Some(deadline.left()), records, ..How::default() };
     if let Some(trace) = &trace {
         checked.with_network(&token, |network| Ok::<_, Unfinished>(trace.refuse_empty(network)?)).map_err(refused)?;
     }
@@ -247,7 +251,21 @@ fn run(
     let finished = runner::one(handle, seed, how, &stopped, &progress).map_err(refused)?;
     let answer: Value = serde_json::from_str(&finished.answer).expect("it was written as JSON");
     let series = finished.series.map(|recorded| recorded_json(recorded, columns));
-    Ok(json!({"answer": answer, "series": series}))
+    let requests = finished.records.map(|records| requests_json(records, columns));
+    Ok(json!({"answer": answer, "series": series, "requests": requests}))
+}
+
+/// Returns the requests of a run as columns: their groups, sizes, completion times and slowdowns.
+fn requests_json(records: Records, columns: &mut Columns) -> Value {
+    let Records { groups, group, bytes, opened_s, completed_s, slowdown, .. } = records;
+    let completion_ms: Vec<f64> = completed_s.iter().zip(opened_s).map(|(end, start)| (end - start) * 1e3).collect();
+    let bytes: Vec<f64> = bytes.into_iter().map(|bytes| bytes as f64).collect();
+    json!({
+        "group": {"at": columns.put(group), "words": groups},
+        "bytes": columns.put(bytes),
+        "completion_ms": columns.put(completion_ms),
+        "slowdown": columns.put(slowdown),
+    })
 }
 
 /// Returns recorded series by measure, each with its column names. Series of connections at ports also list the port of

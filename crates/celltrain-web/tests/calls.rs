@@ -68,6 +68,47 @@ fn series_are_columns_that_the_answer_refers_to() {
 }
 
 #[test]
+fn a_run_returns_a_row_for_each_request_if_asked() {
+    let toml = r#"
+        duration = "10ms"
+        [topology.leaf_spine]
+        leaves = 2
+        spines = 1
+        hosts_per_leaf = 2
+        host_rate = "1Gbps"
+        host_delay = "1us"
+        uplink_rate = "1Gbps"
+        [incast.query]
+        senders = 3
+        bytes = "30kB"
+        interval = "2ms"
+        [tcp.newreno]
+        mss = "1460B"
+        receive_window = "1MB"
+        timer_granularity = "1ms"
+        [port.default]
+        buffer = 3000
+        [port.default.policy.ppd]
+    "#;
+    let request =
+        |requests: bool| json!({"call": "run", "toml": toml, "seed": 1, "requests": requests, "limits": limits()});
+    let (answer, columns) = ask(&request(true));
+    let shown = &answer["ok"]["requests"];
+    let column = |value: &Value| &columns[usize::try_from(value["$column"].as_u64().unwrap()).unwrap()];
+    assert_eq!(shown["group"]["words"], json!(["query"]));
+    let Column::Places(groups) = column(&shown["group"]["at"]) else { panic!("groups are indices") };
+    let Column::Numbers(times) = column(&shown["completion_ms"]) else { panic!("times are numbers") };
+    let Column::Numbers(slowdowns) = column(&shown["slowdown"]) else { panic!("slowdowns are numbers") };
+    let of_group = &answer["ok"]["answer"]["requests"][0];
+    assert_eq!(json!(groups.len()), of_group["opened"]);
+    assert_eq!(json!(times.iter().filter(|time| !time.is_nan()).count()), of_group["completed"]);
+    assert!(slowdowns.iter().zip(times).all(|(slowdown, time)| slowdown.is_nan() == time.is_nan()));
+    let (without, _) = ask(&request(false));
+    assert_eq!(without["ok"]["requests"], Value::Null);
+    assert_eq!(without["ok"]["answer"]["fingerprint"], answer["ok"]["answer"]["fingerprint"]);
+}
+
+#[test]
 fn time_that_is_up_is_told_by_every_call_that_takes_any() {
     let none = json!({"seconds": 0.0, "memory": 1_u64 << 30});
     let chosen = json!({"kinds": ["cells"], "from": null, "to": null, "ports": null, "flows": null, "most_rows": 10});

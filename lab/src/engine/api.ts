@@ -152,12 +152,34 @@ export interface Asked {
 
 export interface RunOptions extends Asked {
   series?: SeriesChoice;
+  /** True to return {@link Run.requests}. */
+  requests?: boolean;
   /** Engine to use, `fast` by default. Both produce the same fingerprint. */
   engine?: "fast" | "reference";
 }
 
 /** A row of a result: a name and measures. */
 export type Row = { name: string } & Record<string, number | string | null>;
+
+/** Measures of requests of some sizes, such as `completed` or `slowdown_p99`; null if there are too few requests. */
+export type RequestStatistics = Readonly<Record<string, number | null>>;
+
+/** Classes of requests by size. Their bounds are `short_requests` and `long_requests` of `[measure]`. */
+export type SizeClass = "all" | "short" | "medium" | "long";
+
+/** Measures of a group of requests; `queries` is null unless the group is an incast. */
+export type RequestGroup = { name: string; queries: RequestStatistics | null } & Record<SizeClass, RequestStatistics> &
+  Record<"opened" | "completed" | "open" | "goodput_mbps", number> &
+  Record<"timeouts_per_request" | "retransmitted_per_request", number | null>;
+
+/** The requests of a run that opened in the measured time, one per row. */
+export interface Requests {
+  group: Words;
+  bytes: Numbers;
+  /** Time until the receiver had the last byte; NaN if it did not have it at the end of the run. */
+  completion_ms: Numbers;
+  slowdown: Numbers;
+}
 
 /** The object printed by `celltrain run --json`. See `celltrain explain measures` and {@link Engine.measures}. */
 export interface Answer {
@@ -172,6 +194,7 @@ export interface Answer {
   bottleneck: string;
   flows: Row[];
   ports: Row[];
+  requests: RequestGroup[];
   contracts: Record<string, number | string | null>[];
   abr: Record<string, number | string | null>[];
   cells: { offered: number; delivered: number; lost: number; discarded: number; in_flight: number };
@@ -185,6 +208,8 @@ export interface Answer {
 export interface Run {
   answer: Answer;
   series: Series | null;
+  /** Every request, if asked for and if the scenario has requests. */
+  requests: Requests | null;
 }
 
 export type EventKind = "segments" | "timers" | "frames" | "cells" | "rates";
@@ -353,6 +378,7 @@ export interface Estimate {
 
 export interface EnsembleOptions extends Asked {
   series?: SeriesChoice;
+  requests?: boolean;
   /** Called when a run ends; runs may end in any order. */
   onRun?: (index: number, seed: number, run: Run) => void;
   /**

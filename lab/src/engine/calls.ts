@@ -10,7 +10,6 @@ import {
   type Fault,
   type Limits,
   type Run,
-  type Series,
 } from "./api.ts";
 import { history, type BufferColumns } from "./buffer.ts";
 import { whole } from "./core.ts";
@@ -28,11 +27,10 @@ const COMPARED = ["efficiency", "fairness", "goodput_mbps"] as const;
 /** @param quick Backend for requests without simulation, so that they never wait for a run. */
 export function engineOver(runs: Backend, quick: Backend, data: Data): Engine {
   const run: Engine["run"] = async (toml, seed, options = {}) => {
-    const { series = null, engine = null } = options;
+    const { series = null, engine = null, requests = false } = options;
     const chosen = series === null ? null : { ports: null, step: null, ...series };
-    const request = { call: "run", toml, seed: validSeed(seed), engine, series: chosen, limits: limits(options.limits) };
-    const value = (await runs.ask(request, options)) as { answer: Run["answer"]; series: Series | null };
-    return { answer: value.answer, series: value.series };
+    const asked = { engine, series: chosen, requests, limits: limits(options.limits) };
+    return (await runs.ask({ call: "run", toml, seed: validSeed(seed), ...asked }, options)) as Run;
   };
 
   const compare: Engine["compare"] = async (tomls, seeds, options = {}) => {

@@ -8,14 +8,19 @@ export type Described = Omit<Network, "positions">;
 /** Larger networks are not drawn, because computing their positions would block the page. */
 const MOST_NODES = 5000;
 
-/** Computes positions from 0 to 1: columns by distance from the senders, each ordered to reduce crossings. */
+/**
+ * Computes positions from 0 to 1: columns by distance from the senders, each ordered to reduce crossings. If flows do
+ * not cross all switches, because requests do, the columns are those of distances from the nearest host.
+ */
 export function positions(network: Described): Network["positions"] {
   const count = network.nodes.length;
   if (count > MOST_NODES) {
     return network.nodes.map(() => ({ x: 0.5, y: 0.5 }));
   }
   const paths = network.flows.map((flow) => nodesOf(network, flow.links));
-  const column = columns(count, paths);
+  const crossed = new Set(paths.flat());
+  const byHosts = network.nodes.some(({ kind }, node) => kind === "switch" && !crossed.has(node));
+  const column = byHosts ? distances(network) : columns(count, paths);
   const width = Math.max(1, ...column);
   const rows: number[][] = Array.from({ length: width + 1 }, () => []);
   column.forEach((at, node) => rows[at]?.push(node));
@@ -26,7 +31,7 @@ export function positions(network: Described): Network["positions"] {
     });
   rows.forEach(spread);
   const neighbours: number[][] = Array.from({ length: count }, () => []);
-  for (const path of paths) {
+  for (const path of byHosts ? network.links.map(({ from, to }) => [from, to]) : paths) {
     path.slice(1).forEach((node, place) => {
       const before = path[place] ?? node;
       neighbours[node]?.push(before);
@@ -53,6 +58,21 @@ export function positions(network: Described): Network["positions"] {
 function nodesOf(network: Described, links: readonly number[]): number[] {
   const first = network.links[links[0] ?? -1];
   return first === undefined ? [] : [first.from, ...links.map((link) => network.links[link]?.to ?? first.to)];
+}
+
+/** Returns the number of links from the nearest host to each node; 0 for an isolated node. */
+function distances(network: Described): number[] {
+  const next: number[][] = network.nodes.map(() => []);
+  network.links.forEach(({ from, to }) => next[from]?.push(to));
+  const found = new Map<number, number>();
+  network.nodes.forEach(({ kind }, node) => kind === "host" && found.set(node, 0));
+  // Traversing a map includes the entries added meanwhile.
+  for (const [node, distance] of found) {
+    for (const to of next[node] ?? []) {
+      found.set(to, found.get(to) ?? distance + 1);
+    }
+  }
+  return network.nodes.map((_, node) => found.get(node) ?? 0);
 }
 
 /**

@@ -9,6 +9,7 @@ import {
   type Engine,
   type Limits,
   type PaperRow,
+  type Requests,
 } from "../engine/api.ts";
 import { STANDARD } from "../engine/limits.ts";
 import { staysInFrame, type Embed } from "./link/embed.ts";
@@ -52,6 +53,8 @@ export const checkFault = signal<{ readonly toml: string; readonly fault: Engine
 export interface Done {
   readonly seed: number;
   readonly answer: Answer;
+  /** Every request, kept for the first seed only. */
+  readonly requests?: Requests | null;
 }
 
 export type Phase = "idle" | "running" | "done" | "stopped" | "failed";
@@ -193,11 +196,13 @@ export async function run(goOn = false): Promise<void> {
     await e.compare([text], left, {
       signal: mine.signal,
       limits: limits.peek(),
+      requests: true,
       onProgress: (share) => {
         change({ progress: (kept.length + share * left.length) / Math.max(1, list.length) });
       },
       onRun: (_, seed, done) => {
-        const runs = [...ensemble.peek().runs, { seed, answer: done.answer }].sort((a, b) => a.seed - b.seed);
+        const requests = seed === list[0] ? done.requests : null;
+        const runs = [...ensemble.peek().runs, { seed, answer: done.answer, requests }].sort((a, b) => a.seed - b.seed);
         change({ runs });
       },
     });

@@ -37,7 +37,8 @@ test("a file is named after its scenario, whatever its name contains", () => {
 });
 
 test("the table of runs has a row for each run and connection, with the fingerprint", async () => {
-  const toml = ((await engine.scenarios())["lan-epd"] ?? "").replace('"10s"', '"50ms"');
+  const lan = (await engine.scenarios())["lan-epd"] ?? "";
+  const toml = lan.replace('"10s"', '"50ms"').replace(/^name = .*$/m, 'name = "lan"');
   const runs = [];
   for (const seed of [1, 2]) {
     runs.push({ seed, answer: (await engine.run(toml, seed)).answer });
@@ -46,7 +47,9 @@ test("the table of runs has a row for each run and connection, with the fingerpr
   assert.equal(rows.length, 1 + 2 * 5);
   const header = rows[0]?.split(",") ?? [];
   assert.deepEqual(header.slice(0, 6), ["scenario", "seed", "efficiency", "fairness", "fingerprint", "flow"]);
-  assert.ok(header.includes("goodput_mbps"));
+  assert.equal(rows[1]?.split(",")[5], "tcp1");
+  const goodput = rows[1]?.split(",")[header.indexOf("goodput_mbps")];
+  assert.equal(goodput, String(runs[0]?.answer.flows[0]?.["goodput_mbps"]));
   assert.ok(rows[6]?.includes(runs[1]?.answer.fingerprint ?? "?"));
 });
 

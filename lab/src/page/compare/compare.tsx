@@ -19,6 +19,7 @@ import { ForAll } from "./for-all.tsx";
 import { knobs, type Knob } from "./knobs.ts";
 import { Turning } from "./turning.tsx";
 import { printed, type Printed } from "./printed.ts";
+import { RequestDifferences, haveRequests } from "./requests.tsx";
 import { MOST_SETTINGS } from "../link/link.ts";
 import { add, beginOnce, change, compared, drop, dropAll, experiment, type Compared } from "./state.ts";
 
@@ -29,6 +30,9 @@ export function Compare(): JSX.Element {
   const settings = compared.value;
   const outcomes = experiment.outcomes(settings, seeds.value);
   const { phase, progress, faults } = experiment.state.value;
+  const requests = haveRequests(outcomes);
+  // Fairness is a measure of flows.
+  const hasPlane = !requests || outcomes.some((o) => o.runs.some((r) => r.answer.flows.length > 0));
   const plane = useRef<HTMLElement>(null);
   const [points, setPoints] = useState<Readonly<Record<number, readonly Printed[]>>>({});
   const start = (): void => {
@@ -136,24 +140,27 @@ export function Compare(): JSX.Element {
         <FaultNotices faults={faults} onAgain={start} />
       </section>
       {settings.length > 0 && (
-        <div class="cards compare-results">
-          <section class="card compare-plane" aria-labelledby="plane-title" ref={plane}>
-            <div class="row">
-              <h2 id="plane-title">Efficiency and fairness</h2>
-              <span class="row-end">
-                <Pictures of="plane-svg" name="efficiency-fairness" head={head} />
-              </span>
-            </div>
-            <Plane
-              id="plane-svg"
-              clouds={clouds(
-                outcomes,
-                settings.map((s) => points[s.id]),
-              )}
-            />
-          </section>
+        <div class={`cards compare-results${hasPlane ? "" : " without-plane"}`}>
+          {hasPlane && (
+            <section class="card compare-plane" aria-labelledby="plane-title" ref={plane}>
+              <div class="row">
+                <h2 id="plane-title">Efficiency and fairness</h2>
+                <span class="row-end">
+                  <Pictures of="plane-svg" name="efficiency-fairness" head={head} />
+                </span>
+              </div>
+              <Plane
+                id="plane-svg"
+                clouds={clouds(
+                  outcomes,
+                  settings.map((s) => points[s.id]),
+                )}
+              />
+            </section>
+          )}
           <div>
-            <Differences outcomes={outcomes} />
+            {hasPlane && <Differences outcomes={outcomes} />}
+            {requests && <RequestDifferences outcomes={outcomes} />}
             <ForAll settings={settings} onChanged={start} />
             <div class="settings">
               {settings.map((s, i) => (

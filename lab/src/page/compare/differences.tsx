@@ -9,8 +9,13 @@ import { interval, share } from "../parts/format.ts";
 import { Notice, Swatch } from "../parts/parts.tsx";
 import { Table } from "../parts/table.tsx";
 import { Word } from "../parts/words.tsx";
+import type { Done } from "../state.ts";
 
-type Measure = "efficiency" | "fairness";
+/** Returns a measure of a run; null if it is undefined. */
+type Measure = (run: Done) => number | null;
+
+const efficiency: Measure = (run) => run.answer.efficiency;
+const fairness: Measure = (run) => run.answer.fairness;
 
 export function Differences(props: {
   readonly outcomes: readonly Outcome[];
@@ -55,10 +60,10 @@ export function Differences(props: {
               {o.setting.name}
             </th>
             <td>{o.runs.length}</td>
-            <td>{meanOf(o, "efficiency")}</td>
-            <td>{i === 0 ? "" : paired(o, outcomes[0], "efficiency")}</td>
-            <td>{meanOf(o, "fairness")}</td>
-            <td>{i === 0 ? "" : paired(o, outcomes[0], "fairness")}</td>
+            <td>{meanOf(o, efficiency)}</td>
+            <td>{i === 0 ? "" : paired(o, outcomes[0], efficiency)}</td>
+            <td>{meanOf(o, fairness)}</td>
+            <td>{i === 0 ? "" : paired(o, outcomes[0], fairness)}</td>
           </tr>
         ))}
       </Table>
@@ -73,8 +78,8 @@ export function Differences(props: {
 function Few(props: { readonly outcomes: readonly Outcome[] }): JSX.Element | null {
   const seeds = Math.max(...props.outcomes.map((o) => o.runs.length));
   const isBeyond = props.outcomes.some((o) =>
-    (["efficiency", "fairness"] as const).some((of) => {
-      const { low, high } = estimate(o.runs.map((r) => r.answer[of]));
+    [efficiency, fairness].some((of) => {
+      const { low, high } = estimate(o.runs.map(of));
       return low !== null && high !== null && (low < 0 || high > 1);
     }),
   );
@@ -93,7 +98,9 @@ function NothingCarried(props: {
   readonly why: Readonly<Record<string, string>>;
 }): JSX.Element | null {
   const dead = props.outcomes.flatMap((o) => {
-    const runs = o.runs.filter((r) => r.answer.fairness === null || r.answer.efficiency === 0).length;
+    const runs = o.runs.filter(
+      ({ answer }) => (answer.fairness === null && answer.flows.length > 0) || answer.efficiency === 0,
+    ).length;
     return runs === 0 ? [] : [{ name: o.setting.name, runs, of: o.runs.length, why: props.why[o.setting.toml] ?? "" }];
   });
   return dead.length === 0 ? null : (
@@ -132,18 +139,19 @@ function Little(props: {
   );
 }
 
-function meanOf(o: Outcome, of: Measure): string {
-  return o.runs.length === 0 ? "–" : formatted(estimate(o.runs.map((r) => r.answer[of])), share);
+/** Formats the mean with its interval. */
+export function meanOf(o: Outcome, of: Measure, text = share): string {
+  return o.runs.length === 0 ? "–" : formatted(estimate(o.runs.map(of)), text);
 }
 
 /** Formats the paired difference from the first setting. */
-function paired(o: Outcome, first: Outcome | undefined, of: Measure): string {
-  const base = new Map(first?.runs.map((r) => [r.seed, r.answer[of]]));
+export function paired(o: Outcome, first: Outcome | undefined, of: Measure, text = share): string {
+  const base = new Map(first?.runs.map((r) => [r.seed, of(r)]));
   const differences = o.runs.flatMap((r) => {
-    const other = base.get(r.seed);
-    return other === undefined ? [] : [other === null || r.answer[of] === null ? null : r.answer[of] - other];
+    const [own, other] = [of(r), base.get(r.seed)];
+    return other === undefined ? [] : [other === null || own === null ? null : own - other];
   });
-  return differences.length === 0 ? "–" : formatted(estimate(differences), (v) => (v > 0 ? `+${share(v)}` : share(v)));
+  return differences.length === 0 ? "–" : formatted(estimate(differences), (v) => (v > 0 ? `+${text(v)}` : text(v)));
 }
 
 function formatted(e: Estimate, text: (value: number) => string): string {

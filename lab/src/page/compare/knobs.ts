@@ -1,6 +1,7 @@
 /** Settings of a scenario that can be changed with a slider. */
 
 import type { Value } from "../form/schema.ts";
+import { shortened } from "../parts/format.ts";
 
 export interface Knob {
   readonly path: readonly string[];
@@ -18,8 +19,10 @@ type Table = { readonly [key: string]: Value };
 
 /** Maximum number of ports with sliders, since a scenario from a link may have thousands. */
 const MOST_PORTS = 12;
+/** Maximum number of groups of requests, and of incasts, with sliders. */
+const MOST_GROUPS = 4;
 
-/** Returns the adjustable settings of a scenario: sources, buffers, thresholds, Z, timers. */
+/** Returns the adjustable settings of a scenario: sources, buffers, thresholds, Z, requests, timers. */
 export function knobs(root: Table): Knob[] {
   const found: Knob[] = [];
   for (const [kind, topology] of Object.entries(table(root["topology"]))) {
@@ -57,6 +60,18 @@ export function knobs(root: Table): Knob[] {
       if (typeof z === "number") {
         found.push(plain([...path, "z"], "Load ratio Z", z, 0, 2, 0.05));
       }
+    }
+  }
+  for (const [name, requests] of Object.entries(table(root["requests"])).slice(0, MOST_GROUPS)) {
+    const { load } = table(requests);
+    if (typeof load === "number") {
+      found.push(plain(["requests", name, "load"], `Load of ${shortened(name, 20)}`, load, 0.05, Math.max(1, load), 0.05));
+    }
+  }
+  for (const [name, incast] of Object.entries(table(root["incast"])).slice(0, MOST_GROUPS)) {
+    const { senders } = table(incast);
+    if (typeof senders === "number") {
+      found.push(plain(["incast", name, "senders"], `Senders of ${shortened(name, 20)}`, senders, 1, 2 * senders, 1));
     }
   }
   for (const [kind, tcp] of Object.entries(table(root["tcp"]))) {

@@ -6,18 +6,21 @@ export interface Essential {
   readonly field: Field;
   readonly path: readonly string[];
   readonly value: Value | undefined;
-  /** Name of the port, unless it is the bottleneck or the only port. */
+  /** Name of the port, unless it is the bottleneck or the only port, or of the group of requests. */
   readonly of?: string;
 }
 
 type Values = { readonly [key: string]: Value };
 
-/** Returns the sources (or the topology's first number), duration, TCP, policy and buffer, if the scenario has them. */
+/**
+ * Returns the load of requests or else the sources (or the topology's first number), duration, TCP, policy and buffer,
+ * if the scenario has them.
+ */
 export function essentials(shape: Shape, values: Values): Essential[] {
   const root = shape.fields(shape.root);
   const named = (key: string): Field | undefined => root.find((f) => f.key === key);
   return [
-    ...size(shape, named("topology"), values),
+    ...("requests" in values ? load(shape, named("requests"), values) : size(shape, named("topology"), values)),
     ...["duration", "tcp"].flatMap((key) => {
       const field = named(key);
       return field === undefined ? [] : [{ field, path: [key], value: values[key] }];
@@ -36,6 +39,15 @@ function size(shape: Shape, topology: Field | undefined, values: Values): Essent
   const whole = shape.fields(choice.schema).filter((f) => f.kind === "number" && f.whole);
   const field = whole.find((f) => f.key === "sources") ?? whole[0];
   return field === undefined ? [] : [{ field, path: ["topology", kind, field.key], value: table(inner)[field.key] }];
+}
+
+/** Returns the load of the first group of requests. */
+function load(shape: Shape, requests: Field | undefined, values: Values): Essential[] {
+  const [name, inner] = Object.entries(table(values["requests"]))[0] ?? [];
+  const field = requests?.kind === "named" ? shape.fields(requests.schema).find((f) => f.key === "load") : undefined;
+  return name === undefined || field === undefined
+    ? []
+    : [{ field, path: ["requests", name, "load"], value: table(inner)["load"], of: name }];
 }
 
 /** Returns the policy and buffer of the bottleneck, or of the first port that sets one of them. */

@@ -256,7 +256,7 @@ function Kinds(props: {
     <div class={`field form-${field.key}`}>
       <label for={id}>
         {props.label}
-        <Of name={props.of} />
+        <Of name={props.of} path={path} />
       </label>
       <select
         id={id}
@@ -279,9 +279,15 @@ function Kinds(props: {
   );
 }
 
-/** Shows the port that a setting belongs to, after its label. */
-function Of(props: { readonly name: string | undefined }): JSX.Element | null {
-  return props.name === undefined ? null : <span class="soft small"> at {shortened(props.name, 40)}</span>;
+/** Shows the port or group that a setting belongs to, after its label. */
+function Of(props: { readonly name: string | undefined; readonly path: Path }): JSX.Element | null {
+  const { name, path } = props;
+  return name === undefined ? null : (
+    <span class="soft small">
+      {" "}
+      {path[0] === "port" ? "at" : "of"} {shortened(name, 40)}
+    </span>
+  );
 }
 
 /** Shows the first paragraphs of a model's page on request. */
@@ -401,7 +407,7 @@ function Simple(props: {
   readonly context: Context;
   /** Shows the description as a tooltip only. */
   readonly isBrief?: boolean;
-  /** Port that the setting belongs to. */
+  /** Port or group of requests that the setting belongs to. */
   readonly of?: string | undefined;
 }): JSX.Element {
   const { field, path, value, context } = props;
@@ -430,7 +436,7 @@ function Simple(props: {
       <label for={id}>
         {keyName(field.key)}
         <span class="soft small">{unit}</span>
-        <Of name={props.of} />
+        <Of name={props.of} path={path} />
       </label>
       {field.kind === "word" ? (
         <select
@@ -461,7 +467,7 @@ function Simple(props: {
           <option value="true">yes</option>
           <option value="false">no</option>
         </select>
-      ) : field.kind === "other" ? (
+      ) : field.kind === "other" && typeof value !== "string" ? (
         <input
           {...common}
           readOnly

@@ -1,6 +1,6 @@
 /** Files that the page generates for download. */
 
-import type { Answer, Row } from "../../engine/api.ts";
+import type { Answer, RequestGroup, Row } from "../../engine/api.ts";
 
 /** Returns a file name for a scenario: the letters and digits of its name, with hyphens. */
 export function fileName(scenario: string): string {
@@ -29,21 +29,29 @@ export function csv(header: readonly string[], rows: readonly (readonly (string 
 /** Formats the runs as a table: one row per run and connection or port, preceded by the run's own measures. */
 export function runsCsv(
   runs: readonly { readonly seed: number; readonly answer: Answer }[],
-  of: "flows" | "ports",
+  of: "flows" | "ports" | "requests",
 ): string {
-  const keys = Object.keys(runs[0]?.answer[of][0] ?? {});
-  const header = ["scenario", "seed", "efficiency", "fairness", "fingerprint", of === "flows" ? "flow" : "port"];
+  const keys = [...new Set((runs[0]?.answer[of] ?? []).flatMap((row) => Object.keys(measuresOf(row))))];
+  const called = { flows: "flow", ports: "port", requests: "group" }[of];
+  const header = ["scenario", "seed", "efficiency", "fairness", "fingerprint", called];
   const rows = runs.flatMap(({ seed, answer }) =>
-    answer[of].map((row: Row) => [
-      answer.scenario,
-      seed,
-      answer.efficiency,
-      answer.fairness,
-      answer.fingerprint,
-      ...keys.map((k) => row[k] ?? null),
-    ]),
+    answer[of].map((row) => {
+      const measures = measuresOf(row);
+      const { scenario, efficiency, fairness, fingerprint } = answer;
+      return [scenario, seed, efficiency, fairness, fingerprint, row.name, ...keys.map((k) => measures[k] ?? null)];
+    }),
   );
-  return csv([...header, ...keys.slice(1)], rows);
+  return csv([...header, ...keys], rows);
+}
+
+/** Returns the measures of a row, with those of its classes as `short.slowdown_p99`. */
+function measuresOf({ name: _, queries, ...row }: Row | RequestGroup): Record<string, string | number | null> {
+  const cells = Object.entries({ ...row, queries: queries ?? {} }).flatMap(([key, value]) =>
+    typeof value === "object" && value !== null
+      ? Object.entries(value).map(([inner, cell]) => [`${key}.${inner}`, cell] as const)
+      : [[key, value] as const],
+  );
+  return Object.fromEntries(cells);
 }
 
 /** Starts a download of a file. */

@@ -34,6 +34,7 @@ import { lines, sources } from "./lines.ts";
 const TABLES = [
   { of: "flows", called: "connections", press: "Connections (CSV)" },
   { of: "ports", called: "ports", press: "Ports (CSV)" },
+  { of: "requests", called: "requests", press: "Requests (CSV)" },
 ] as const;
 
 export function Keep(): JSX.Element {
@@ -89,6 +90,7 @@ export function Keep(): JSX.Element {
   const file = fileName(shippedName(toml.value) ?? name);
   const files = found.filter((f) => shown === null || !f.isShipped);
   const runs = stale.value || shown !== null ? [] : ensemble.value.runs;
+  const hasRequests = (runs[0]?.answer.requests.length ?? 0) > 0;
   // On pages without runs, the commands refer to the scenario under "Run".
   const ofBench = shown === null && here !== "run" && here !== "inside" ? ` (scenario under “Run”: ${nameNow.value})` : "";
   return (
@@ -144,7 +146,7 @@ export function Keep(): JSX.Element {
                 {shown === null ? "Scenario (TOML)" : source}
               </button>
             ))}
-            {shown === null && TABLES.map(({ of, called, press }) => (
+            {shown === null && TABLES.filter(({ of }) => of !== "requests" || hasRequests).map(({ of, called, press }) => (
               <button
                 type="button"
                 key={of}

@@ -37,6 +37,7 @@ const KINDS: Readonly<Record<string, string>> = {
   sack_pipe: "SACK, Fall and Floyd's pipe",
   n_source: "N sources, one bottleneck",
   vc_merge: "VC merging",
+  leaf_spine: "Leaves and spines",
   internetwork: "IP networks around an ATM network",
   chain: "Chain of switches",
   star: "Star around one switch",
@@ -66,6 +67,8 @@ const KEYS: Readonly<Record<string, string>> = {
   switch: "Switches",
   port: "Ports and buffers",
   measure: "Measurement",
+  requests: "Requests",
+  incast: "Incasts",
   mss: "Segment size (MSS)",
   max_sdu: "Largest frame",
   receive_window: "Receive window (rwnd)",
@@ -123,6 +126,8 @@ const ENTRIES: Readonly<Record<string, string>> = {
   flow: "flow",
   vc: "VC",
   edge: "edge device",
+  requests: "group of requests",
+  incast: "incast",
 };
 
 const ACRONYMS = /^(abr|acr|adtf|atm|cdf|efci|gfr|icr|ip|mcr|mss|pcr|rdf|rif|rto|rtt|tcp|tcr|udp|vc)$/;

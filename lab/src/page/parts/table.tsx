@@ -5,7 +5,7 @@ import type { ComponentChildren, JSX } from "preact";
 export function Table(props: {
   readonly label: string;
   readonly class?: string;
-  readonly caption?: string;
+  readonly caption?: ComponentChildren;
   readonly columns: readonly ComponentChildren[];
   /** The rows. */
   readonly children: ComponentChildren;

@@ -10,7 +10,7 @@ const EXPLAINED = [
   "PPD", "EPD", "Selective Drop", "FBA", "timeout", "tick", "retransmission timer",
   "fast retransmit", "round trip", "ABR", "UBR", "adaptive discard", "virtual queuing",
   "per-VC queuing", "explicit rate", "edge device", "K", "X", "Y", "N", "seed", "95 % interval",
-  "fingerprint",
+  "fingerprint", "request", "incast", "completion time", "slowdown",
 ] as const;
 
 export type Term = (typeof EXPLAINED)[number];

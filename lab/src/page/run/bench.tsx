@@ -2,6 +2,7 @@
 
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import type { Checked } from "../../engine/api.ts";
 import { Form } from "../form/form.tsx";
 import { span } from "../parts/fault.tsx";
 import { bytes } from "../parts/format.ts";
@@ -80,6 +81,13 @@ function Running(): JSX.Element {
   );
 }
 
+/** Returns the number of connections, and of the groups of requests if there are any. */
+function trafficOf(flows: number, defaults: Checked["defaults"]): string {
+  const groups = ["requests", "incast"].reduce((sum, key) => sum + Object.keys(defaults?.[key] ?? {}).length, 0);
+  const requests = groups === 0 ? "" : `${String(groups)} ${groups === 1 ? "group" : "groups"} of requests`;
+  return [flows > 0 || groups === 0 ? `${String(flows)} connections` : "", requests].filter(Boolean).join(", ");
+}
+
 /** Summarizes the result of the check. */
 function Verdict(): JSX.Element {
   const now = checkedNow.value;
@@ -87,7 +95,7 @@ function Verdict(): JSX.Element {
     const isChecked = checkFault.value?.toml === toml.value;
     return <span class="small soft">{isChecked ? "not checked" : "checking …"}</span>;
   }
-  const { faults, warnings, network, memory_bytes: memory, cell_hops: hops } = now.result;
+  const { faults, warnings, network, defaults, memory_bytes: memory, cell_hops: hops } = now.result;
   const seconds = ((hops ?? 0) / 1e7) * Math.ceil(seedCount.value / Math.max(1, engine.value?.workers ?? 1));
   if (faults.length > 0) {
     return (
@@ -98,7 +106,7 @@ function Verdict(): JSX.Element {
   }
   return (
     <span class="small soft" role="status">
-      {network === null ? "" : `${String(network.nodes.length)} nodes, ${String(network.flows.length)} connections`}
+      {network === null ? "" : `${String(network.nodes.length)} nodes, ${trafficOf(network.flows.length, defaults)}`}
       {memory === null ? "" : `, ${bytes(memory)} of memory`}
       {seconds > 30 && <span class="warn-text"> This can take {span(seconds)}.</span>}
       {warnings.map((w, i) => (

@@ -10,6 +10,7 @@ import { shortKind } from "../parts/names.ts";
 import { Notice, Progress, Swatch } from "../parts/parts.tsx";
 import { Table } from "../parts/table.tsx";
 import { Word } from "../parts/words.tsx";
+import { RequestResults } from "./requests.tsx";
 import * as lens from "../see/lens.ts";
 import { ensemble, run, stale, stop, toml, type Done } from "../state.ts";
 
@@ -51,20 +52,30 @@ export function Outcome(props: { readonly runs: readonly Done[] }): JSX.Element 
   const { runs } = props;
   const efficiency = runs.map((r) => r.answer.efficiency);
   const fairness = runs.map((r) => r.answer.fairness);
+  const hasFlows = rowNames(runs, "flows").length > 0;
   return (
     <>
       <Dots
         title="Efficiency and fairness, a dot for each seed"
         strips={[
           { label: "Efficiency", values: efficiency, estimate: estimate(efficiency), colour: "var(--vc-1)" },
-          { label: "Fairness", values: fairness, estimate: estimate(fairness), colour: "var(--vc-3)" },
+          ...(hasFlows
+            ? [{ label: "Fairness", values: fairness, estimate: estimate(fairness), colour: "var(--vc-3)" }]
+            : []),
         ]}
       />
       <p class="small soft">
         Each dot is a run with its own seed. The line marks the mean, the box its <Word of="95 % interval" />.{" "}
-        <Word of="efficiency">Efficiency</Word>, <Word of="fairness">fairness</Word>.
+        <Word of="efficiency">Efficiency</Word>
+        {hasFlows && (
+          <>
+            , <Word of="fairness">fairness</Word>
+          </>
+        )}
+        .
       </p>
-      <Connections runs={runs} />
+      <RequestResults runs={runs} over={meansOver(runs)} />
+      {hasFlows && <Connections runs={runs} />}
       <Ports runs={runs} />
       <Runs runs={runs} />
     </>

@@ -32,6 +32,8 @@ const TOPICS: readonly Topic[] = [
     title: "Other networks",
     names: ["chain-epd", "parking-lot", "unequal-rtt", "star-incast", "peer-to-peer", "vc-merge"],
   },
+  { title: "Requests, incasts and marks in data centres", names: ["leaf-spine-*", "datacenter-*"] },
+  { title: "Memories that ports share", names: ["memory-complete-*", "memory-dynamic-*", "memory-*"] },
   {
     title: "Rate control (ABR) and guaranteed rates (GFR)",
     names: ["internetwork-*", "abr-*", "gfr-*"],

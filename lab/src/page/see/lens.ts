@@ -39,6 +39,8 @@ export interface Detail {
   readonly history: BufferHistory;
   readonly segments: Table;
   readonly timers: Table;
+  /** Names of flows, then of requests with segments in the window. */
+  readonly connections: readonly string[];
   /** Times of timeouts in order, and the connections concerned. */
   readonly timeouts: readonly { readonly time_s: number; readonly flow: string }[];
   /** Steps at which a frame was refused or a cell lost, in order. */
@@ -219,6 +221,9 @@ async function loadDetail(
   const segments = events.tables.segments ?? { rows: 0, columns: {} };
   const timers = events.tables.timers ?? { rows: 0, columns: {} };
   const losses = lossSteps(history);
+  const named = segments.columns["flow"];
+  const requests = (isWords(named) ? [...named.words] : []).sort(new Intl.Collator("en", { numeric: true }).compare);
+  const connections = [...new Set([...o.network.flows.map((f) => f.name), ...requests])];
   batch(() => {
     overview.value = o;
     detail.value = {
@@ -228,14 +233,15 @@ async function loadDetail(
       history,
       segments,
       timers,
+      connections,
       timeouts: timeouts(timers),
       losses,
       counts: counts(history),
     };
     zoom.value = [from, to];
     step.value = beginning(history, losses);
-    if (!o.network.flows.some((f) => f.name === flow.peek())) {
-      flow.value = o.network.flows[0]?.name ?? "";
+    if (!connections.includes(flow.peek())) {
+      flow.value = connections[0] ?? "";
     }
   });
 }

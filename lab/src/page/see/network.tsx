@@ -69,7 +69,8 @@ function Drawing(props: NetworkProps): JSX.Element {
     return [MARGIN + spread(p.x) * (width - 2 * MARGIN), 24 + p.y * (height - 60)];
   };
   // Both directions share one line. The queue shown belongs to the direction that carries data.
-  const data = new Set(network.vcs.filter((v) => v.is_data).flatMap((v) => v.links));
+  // VCs of requests have no flow.
+  const data = new Set(network.vcs.filter((v) => v.is_data || v.flow === null).flatMap((v) => v.links));
   const switches = network.links
     .map((link, i) => ({ link, i }))
     .filter(({ link, i }) => data.has(i) && network.nodes[link.from]?.kind !== "host");
@@ -124,7 +125,7 @@ function Drawing(props: NetworkProps): JSX.Element {
           chosen={i === props.port}
           from={at(link.from)}
           to={at(link.to)}
-          small={switches.length > 12 && link.buffer_cells === null}
+          small={switches.length > (link.buffer_cells === null ? 12 : MOST_WIDE)}
           waiting={i === props.port ? props.waiting : null}
           sent={i === props.port ? props.sent : null}
           onChoose={() => {
@@ -144,6 +145,9 @@ function Drawing(props: NetworkProps): JSX.Element {
     </svg>
   );
 }
+
+/** Maximum number of ports whose queues are drawn as wide bars. */
+const MOST_WIDE = 48;
 
 /** Width of a cell on a link, in pixels. */
 const CELL = 4;

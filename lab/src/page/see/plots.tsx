@@ -125,7 +125,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
   const { history } = looked;
   const all: readonly [number, number] = [looked.from, looked.to];
   const view = lens.zoom.value;
-  const flows = overview.network.flows.slice(0, MOST_FLOWS).map((f) => f.name);
+  const flows = looked.connections.slice(0, MOST_FLOWS);
   const flow = lens.flow.value;
   const id = useId();
   const common = {
@@ -195,7 +195,8 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
         }}
       />
       <h3 class="plot-title">
-        <Word of="cwnd">Congestion windows</Word> of all connections{" "}
+        <Word of="cwnd">Congestion windows</Word> of{" "}
+        {flows.length > MOST_LINES ? `the first ${String(MOST_LINES)}` : "all"} connections{" "}
         <Pictures
           of="plot-cwnd"
           name="cwnd"
@@ -205,7 +206,7 @@ export function Plots(props: { readonly overview: lens.Overview; readonly looked
       <Plot
         {...common}
         id="plot-cwnd"
-        label="Congestion windows of all connections"
+        label="Congestion windows"
         unit="segments"
         height={190}
         most={mostWindow}

@@ -1,0 +1,64 @@
+/** Statistics of requests: which there are, and why some have no value. */
+
+import type { RequestStatistics, SizeClass } from "../../engine/api.ts";
+import type { Done } from "../state.ts";
+import { count, shortened } from "./format.ts";
+
+/** Statistics of completion times and slowdowns, each with the number of requests that it needs. */
+export const STATISTICS = [
+  { key: "mean", name: "mean", long: "mean", needs: 1 },
+  { key: "median", name: "median", long: "median", needs: 2 },
+  { key: "p95", name: "95 %", long: "95th percentile", needs: 20 },
+  { key: "p99", name: "99 %", long: "99th percentile", needs: 100 },
+  { key: "p999", name: "99.9 %", long: "99.9th percentile", needs: 1000 },
+] as const;
+
+/** Requests of one class of a group, or the queries of an incast. */
+export interface Part {
+  readonly group: string;
+  readonly of: SizeClass | "queries";
+}
+
+/** Lists the parts that have requests. If all requests of a group are in one class, the class is left out. */
+export function partsOf(runs: readonly Done[]): Part[] {
+  const groups = new Set(runs.flatMap((run) => run.answer.requests.map((g) => g.name)));
+  return [...groups].flatMap((group) => {
+    const has = (of: Part["of"], measure: string): boolean =>
+      runs.some((run) => (statisticsOf(run, { group, of })?.[measure] ?? 0) > 0);
+    const classes = (["short", "medium", "long"] as const).filter((of) => has(of, "opened"));
+    const parts = ["all", ...(classes.length > 1 ? classes : []), ...(has("queries", "asked") ? ["queries"] : [])];
+    return parts.map((of) => ({ group, of }) as Part);
+  });
+}
+
+/** Returns the name of a part: "web, short". */
+export function partName({ group, of }: Part): string {
+  return `${shortened(group, 40)}, ${of}`;
+}
+
+/** Returns the statistics of a part; null if the scenario has no such group. */
+export function statisticsOf(run: Done, { group, of }: Part): RequestStatistics | null {
+  return run.answer.requests.find((g) => g.name === group)?.[of] ?? null;
+}
+
+/** Returns a statistic of each run; null if a run has no value. */
+export function valuesOf(runs: readonly Done[], part: Part, measure: string): (number | null)[] {
+  return runs.map((run) => statisticsOf(run, part)?.[measure] ?? null);
+}
+
+/** Explains why statistics that need these numbers of requests have no value: "needs 100 requests, 37 completed". */
+export function tooFew(runs: readonly Done[], part: Part, needs: readonly number[]): string {
+  const completed = runs.map((run) => ({ seed: run.seed, n: statisticsOf(run, part)?.["completed"] ?? 0 }));
+  const least = completed.reduce((a, b) => (b.n < a.n ? b : a));
+  if (least.n >= Math.min(...needs)) {
+    // A request that would lose segments even alone has no slowdown.
+    return "unknown";
+  }
+  const what = part.of === "queries" ? "queries" : "requests";
+  if (least.n === 0) {
+    return `no ${what} completed${runs.length === 1 ? "" : ` with seed ${String(least.seed)}`}`;
+  }
+  const [numbers, last] = [needs.slice(0, -1).map(count).join(", "), count(needs.at(-1) ?? 0)];
+  const where = runs.length === 1 ? "completed" : `with seed ${String(least.seed)}`;
+  return `needs ${numbers === "" ? "" : `${numbers} and `}${last} ${what}, ${count(least.n)} ${where}`;
+}
