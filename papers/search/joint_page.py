@@ -101,8 +101,8 @@ def tables(space: Space, rows: Sequence[Row]) -> str:
             for row in order[: CONFIRMED + 1]
         ]
         parts += [
-            f"These are the results with the fresh seeds {CONFIRMATION[0]} and {CONFIRMATION[-1]} on "
-            f"{default['fresh numbers']} of {len(space.numbers)} numbers:",
+            f"These are the results for {default['fresh numbers']} of {len(space.numbers)} numbers "
+            f"with the fresh seeds {CONFIRMATION[0]} and {CONFIRMATION[-1]}:",
             grid(heads, body, left=("configuration",)),
         ]
     finished = [row for row in rows if int(row["stages"]) == stages and row[groups[0]]]

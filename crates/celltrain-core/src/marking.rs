@@ -144,14 +144,14 @@ impl Marker {
         self.at
     }
 
-    /// Returns an arriving cell, marked if it ends a packet that is marked on arrival. `waiting` cells are already
+    /// Marks an arriving cell if marking on arrival requires it, and returns the cell. `waiting` cells are already
     /// waiting.
     #[inline]
     pub(crate) fn on_arrival(&mut self, cell: Cell, waiting: u32) -> Cell {
         if self.at == MarkedAt::Enqueue { self.mark(cell, waiting) } else { cell }
     }
 
-    /// Returns a cell that starts to leave, marked if it ends a packet that is marked then. `waiting` cells stay behind.
+    /// Marks a departing cell if marking on departure requires it, and returns the cell. `waiting` cells remain.
     #[inline]
     pub(crate) fn on_departure(&mut self, cell: Cell, waiting: u32) -> Cell {
         if self.at == MarkedAt::Dequeue { self.mark(cell, waiting) } else { cell }

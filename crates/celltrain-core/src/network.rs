@@ -131,7 +131,7 @@ pub struct Vc {
     pub path: Vec<LinkIndex>,
     /// The merge of which it is a branch, if any.
     pub merge: Option<MergeIndex>,
-    /// Its guarantee from the network, enforced at the switch that its first link reaches.
+    /// The network's guarantee to the VC, enforced at the switch at the end of its first link.
     pub contract: Option<Gfr>,
     /// True if the VC's source tags all its cells (CLP = 1).
     pub tagged: bool,

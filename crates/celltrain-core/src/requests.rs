@@ -109,7 +109,7 @@ pub enum Arrivals {
         /// For each possible receiver: the pairs that lead to it, at least `senders` of them. For each query, a
         /// receiver is drawn, and then the senders from its pairs.
         receivers: Vec<Vec<PairIndex>>,
-        /// Longest delay of an answer. Each answer starts after a delay drawn from 0 to this.
+        /// Maximum delay before an answer. Each delay is drawn between 0 and this value.
         spread: Duration,
     },
 }

@@ -49,8 +49,8 @@ pub struct Scenario {
     /// Queries that several hosts answer at once, in groups with names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub incast: BTreeMap<String, IncastOptions>,
-    /// Options of single VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; the VC of its
-    /// acknowledgements has the suffix `-acks`. VCs of requests have the names of two hosts: `host1->host2`.
+    /// Options for individual VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; the VC of
+    /// its acknowledgements has the suffix `-acks`. A request's VC is named after its two hosts: `host1->host2`.
     #[serde(default)]
     pub vc: BTreeMap<String, VcOptions>,
     /// Output ports of switches, by name: the name of the link (`sw1->sw2`), `bottleneck`, a pattern of link names

@@ -1,4 +1,4 @@
-/** The parts of a story. The text is data; the player in `page/learn` shows them. */
+/** The parts of a story. Stories are data; the player in `page/learn` displays them. */
 
 import type { Answer } from "../engine/api.ts";
 import { differences, estimate, mean } from "../engine/statistics.ts";

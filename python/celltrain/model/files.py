@@ -150,9 +150,9 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path, *, kept: tuple[type[BaseException], ...] = ()) -> Iterator[IO[bytes]]:
-    """Opens a temporary file; once complete, it gets the name `path` and replaces the file of that name.
+    """Opens a temporary file. Once complete, it is renamed to `path`, replacing any existing file.
 
-    The file also gets this name if the block raises one of the exceptions in `kept`.
+    It is also renamed if the block raises one of the exceptions in `kept`.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     created = False

@@ -2307,8 +2307,8 @@ class Scenario(Experiment):
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
         description=(
-            "Options of single VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; "
-            "the VC of its acknowledgements has the suffix `-acks`. VCs of requests have the names of two hosts: "
+            "Options for individual VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; "
+            "the VC of its acknowledgements has the suffix `-acks`. A request's VC is named after its two hosts: "
             "`host1->host2`."
         ),
     )

@@ -1,7 +1,7 @@
 //! Opens the connections of requests when they are due, closes them, and keeps a record of each request.
 //!
 //! Source: RFC 9293 (3.5) for the handshake; RFC 6298 for its timer; RFC 3168 (6.1.1): a SYN is not ECN-capable.
-//! Differences from the source: a SYN and ACK is repeated only when another SYN arrives, and there are no FIN segments.
+//! Differences from the source: a SYN-ACK is repeated only when another SYN arrives, and there are no FIN segments.
 
 use typed_index_collections::{TiVec, ti_vec};
 

@@ -356,13 +356,13 @@ pub trait Configure {
     }
 
     /// Checks the settings for a buffer of `capacity` cells (`None`: infinite). Called first without VCs, then for each
-    /// port with the names of its VCs, by label, to check their values together. Each fault is reported once.
+    /// port to check the values of all its VCs together; `vcs` has their names, by label. Each fault is reported once.
     fn check(&self, capacity: Option<u32>, vcs: &[&str]) -> Vec<Fault> {
         let _ = vcs;
         check_thresholds(self, capacity)
     }
 
-    /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite), crossed by VCs with these names, by
+    /// Creates the policy for a buffer of `capacity` cells (`u32::MAX`: infinite). `vcs` has the names of its VCs, by
     /// label.
     fn build(&self, capacity: u32, vcs: &[&str]) -> Self::Policy;
 }

@@ -246,7 +246,7 @@ impl Admission {
         }
     }
 
-    /// Decides about a cell that has arrived. `holds` is true if its VC merges with others, so that its frame waits
+    /// Decides whether to admit an arriving cell. `holds` is true if its VC merges with others, so that its frame waits
     /// until it is complete.
     pub(crate) fn verdict(&mut self, cell: Cell, is_full: bool, holds: bool) -> Verdict {
         let vc = cell.label();
@@ -267,7 +267,7 @@ impl Admission {
         self.final_verdict(cell, is_full)
     }
 
-    /// Decides about a cell if no room can be made for it, or none is needed.
+    /// Decides whether to admit a cell if no room can be made for it, or none is needed.
     pub(crate) fn final_verdict(&mut self, cell: Cell, is_full: bool) -> Verdict {
         let vc = cell.label();
         let refused = &mut self.refused[vc];

@@ -25,7 +25,7 @@ pub struct GroupMeasures {
     pub name: String,
     /// Bytes passed to applications in the measured time.
     pub delivered_bytes: u64,
-    /// These bytes, in megabits per second.
+    /// The rate of these bytes, in megabits per second.
     pub goodput_mbps: f64,
     /// Requests of any size.
     pub all: SizeMeasures,

@@ -221,7 +221,7 @@ def _engines_agree(mine: Named, named: Sequence[str], seed: int) -> dict[str, An
     for name in named:
         scenario = Scenario.model_validate(standard.scenario(name, mine.table, duration=BY_BOTH))
         with warnings.catch_warnings():
-            # The check of an empty buffer reports the same problem.
+            # The check for an empty buffer reports the same problem.
             warnings.simplefilter("ignore", CelltrainWarning)
             fast, reference = (run(scenario, seed=seed, engine=engine).fingerprint for engine in ("fast", "reference"))
         if fast != reference:

@@ -154,7 +154,7 @@ impl MemoryPorts {
             }
         });
         switch.settle(until, downstream);
-        // The fast engine does not use changes of pauses.
+        // The fast engine ignores pause changes.
         while switch.memory.next_pause_change().is_some() {}
     }
 
