@@ -40,7 +40,7 @@ pub struct Scenario {
     /// The TCP of every flow.
     #[serde(default = "vanilla")]
     pub tcp: TcpConfig,
-    /// Options of single flows, by the flow's name or a range of names such as `tcp1-5`.
+    /// Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.
     #[serde(default)]
     pub flow: BTreeMap<String, FlowOptions>,
     /// Connections that open at random times, send a number of bytes and close, in groups with names.
@@ -167,7 +167,7 @@ impl Buffer {
     }
 }
 
-/// Options of all switches, and settings of single switches, by the switch's name or a pattern of names.
+/// Options of all switches, and settings for individual switches, by the switch's name or a pattern of names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct SwitchOptions {
@@ -175,7 +175,7 @@ pub struct SwitchOptions {
     pub tie_order: TieOrder,
     /// Whether a port sends a cell before or after it admits the arrivals of the same instant.
     pub service_order: ServiceOrder,
-    /// Settings of individual switches, by the switch's name or a pattern of names.
+    /// Settings for individual switches, by the switch's name or a pattern of names.
     #[serde(flatten)]
     pub own: BTreeMap<String, OwnSwitch>,
 }

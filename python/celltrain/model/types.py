@@ -1807,7 +1807,7 @@ TieOrder: TypeAlias = Literal["random", "rotating", "fixed"]
 
 
 class SwitchOptions(Model):
-    """Options of all switches, and settings of single switches, by the switch's name or a pattern of names."""
+    """Options of all switches, and settings for individual switches, by the switch's name or a pattern of names."""
 
     model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, OwnSwitch]
@@ -1831,7 +1831,7 @@ class NSource(Model):
     access_delays: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "One-way propagation delays of the links between single sources and `sw1`, with keys as in "
+            "One-way propagation delays of the links between individual sources and `sw1`, with keys as in "
             "`access_rates`. Different delays give unequal round trips. Sources without an entry use "
             "`link_delay`."
         ),
@@ -1839,7 +1839,7 @@ class NSource(Model):
     access_rates: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Rates of the links between single sources and `sw1`, by the source's name, a range such as "
+            "Rates of the links between individual sources and `sw1`, by the source's name, a range such as "
             "`source1-5`, or `default`; `link_rate` for sources without an entry."
         ),
     )
@@ -1958,7 +1958,7 @@ class Star(Model):
     access_rates: dict[str, str] = Field(
         default_factory=dict,
         description=(
-            "Rates of the links of single hosts, by the host's name, a range such as `host2-5`, or `default`; "
+            "Rates of individual hosts' links, by the host's name, a range such as `host2-5`, or `default`; "
             "`link_rate` for hosts without an entry."
         ),
     )
@@ -1967,7 +1967,7 @@ class Star(Model):
         description="Propagation delay of every link, one way; each connection crosses two links.", examples=["5us"]
     )
     link_rate: str = Field(default="155.52Mbps", description="Rate of every link.", examples=["155.52Mbps"])
-    pattern: StarPattern = Field(default="to_one", description="Who sends to whom.")
+    pattern: StarPattern = Field(default="to_one", description="Pattern of connections.")
 
 
 class LeafSpine(Model):
@@ -2278,7 +2278,7 @@ class Scenario(Experiment):
     )
     flow: dict[str, FlowOptions] = Field(
         default_factory=dict,
-        description="Options of single flows, by the flow's name or a range of names such as `tcp1-5`.",
+        description="Options for individual flows, by the flow's name or a range of names such as `tcp1-5`.",
     )
     host: HostOptions = Field(default_factory=HostOptions, description="Options of all hosts.")
     incast: dict[str, Incast] = Field(
@@ -2307,9 +2307,9 @@ class Scenario(Experiment):
     vc: dict[str, VcOptions] = Field(
         default_factory=dict,
         description=(
-            "Options for individual VCs, by the VC's name or a range of names. A flow's data VC has the flow's name; "
-            "the VC of its acknowledgements has the suffix `-acks`. A request's VC is named after its two hosts: "
-            "`host1->host2`."
+            "Options for individual VCs, by the VC's name or a range of names. A flow's data VC has the flow's "
+            "name; the VC of its acknowledgements has the suffix `-acks`. A request's VC is named after its two "
+            "hosts: `host1->host2`."
         ),
     )
 
