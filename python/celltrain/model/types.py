@@ -1821,9 +1821,9 @@ class SwitchOptions(Model):
 
 
 class NSource(Model):
-    """N sources send through two switches to N destinations. All links are alike, except that the links of single
-    sources may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on.
-    The port `bottleneck` is `sw1->sw2`.
+    """N sources send through two switches to N destinations. All links are alike, except that individual sources'
+    links may differ. Nodes are `source1`, `sw1`, `sw2`, `destination1` and so on. Flows are `tcp1` and so on. The
+    port `bottleneck` is `sw1->sw2`.
 
     Source: ATM Forum 96-1269, Figure 2.
     """

@@ -76,7 +76,7 @@ function reason(judgement: Judgement, bad: boolean, places: number, { policy, fo
     .replace("N_a =", "N =");
 }
 
-/** Queues of a memory that a sentence names. */
+/** Maximum number of queues of a memory in a sentence. */
 const NAMED = 8;
 
 /** Describes a memory that ports share. */
