@@ -140,9 +140,9 @@ pub enum HandshakeStep {
     },
     /// A SYN reached the receiver.
     SynArrived,
-    /// The receiver answers with a SYN and ACK.
+    /// The receiver answers with a SYN-ACK.
     SynAckSent,
-    /// A SYN and ACK reached the sender.
+    /// A SYN-ACK reached the sender.
     SynAckArrived,
 }
 
@@ -438,9 +438,9 @@ pub struct MemoryEvent {
     pub side: Side,
     /// Its step.
     pub step: MemoryStep,
-    /// Cells that the queue holds, including those in its reserve and its headroom.
+    /// Cells in the queue, including its reserve and its headroom.
     pub held: u32,
-    /// `q_i`: cells of the shared part that the queue holds.
+    /// `q_i`: cells of the queue in the shared part.
     pub shared: u32,
     /// Q: cells of the pool's shared part that are taken.
     pub used: u32,
@@ -484,13 +484,13 @@ pub enum RequestStep {
 pub struct MemoryRefusal {
     /// The memory.
     pub memory: MemoryIndex,
-    /// The queue or priority group for which there was no place.
+    /// The queue or priority group that had no room.
     pub queue: QueueIndex,
     /// The limit that was reached.
     pub limit: Limit,
     /// The rule of the policy, in words.
     pub rule: &'static str,
-    /// `q_i`: cells of the shared part that the queue or group held.
+    /// `q_i`: cells of the queue or group in the shared part.
     pub shared: u32,
     /// Q: cells of the pool's shared part that were taken.
     pub used: u32,
@@ -501,7 +501,7 @@ pub struct MemoryRefusal {
 /// A step at a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MemoryStep {
-    /// The memory has no place for a cell. An event of the cell follows.
+    /// The memory has no room for a cell. The port's event for the cell follows.
     Refused {
         /// The VC that carries the cell.
         vc: VcIndex,

@@ -63,12 +63,12 @@ pub enum MarkedAt {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
-    /// Those waiting at the port.
+    /// The waiting cells of the port.
     #[default]
     Port,
-    /// Those waiting at the port with the cell's priority. The port must be in a memory.
+    /// The waiting cells of the port with the cell's priority. The port must be in a memory.
     Queue,
-    /// Those in the memory that the port shares.
+    /// The cells in the memory that the port shares.
     Memory,
 }
 

@@ -374,7 +374,7 @@ impl Network {
             routing.input.push(routing.inputs[link.to]);
             routing.inputs[link.to] += 1;
         }
-        // By merge: the labels of its first branch, shared by all branches after the merge.
+        // For each merge: the labels of its first branch, shared by all branches after the merge.
         let mut shared: TiVec<MergeIndex, Vec<Label>> = ti_vec![Vec::new(); self.merges.len()];
         let mut labels: Vec<Label> = Vec::new();
         for (number, vc) in self.vcs.iter_enumerated() {

@@ -75,7 +75,7 @@ impl RequestGroup {
 /// How a connection opens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Opening {
-    /// With a SYN, a SYN and ACK, and then data with the ACK (RFC 9293, 3.5).
+    /// With a SYN, a SYN-ACK, and then data with the ACK (RFC 9293, 3.5).
     #[default]
     Handshake,
     /// Without a handshake: the first data leaves at once, as if the connection had been open already.

@@ -637,7 +637,8 @@ class HostOptions(Model):
     clock_offset: str = Field(
         default="0s",
         description=(
-            "Largest offset of a host's clock: each host's ticks are delayed by a time drawn from 0 to this (A-61)."
+            "Largest offset of a host's clock: each host's ticks are delayed by a time drawn between 0 and this "
+            "value (A-61)."
         ),
         examples=["5us"],
     )
@@ -646,8 +647,8 @@ class HostOptions(Model):
         le=0.1,
         ge=0.0,
         description=(
-            "Largest error of a host's clock: each clock runs slow or fast by a share drawn from minus this to "
-            "plus this (A-61)."
+            "Largest error of a host's clock: each clock runs slow or fast by a share drawn between minus and "
+            "plus this value (A-61)."
         ),
     )
     processing: str = Field(
@@ -663,7 +664,9 @@ class HostOptions(Model):
     )
     start_spread: str = Field(
         default="0s",
-        description="Largest delay of a flow's start: each flow is delayed by a time drawn from 0 to this (A-62).",
+        description=(
+            "Largest delay of a flow's start: each flow is delayed by a time drawn between 0 and this value (A-62)."
+        ),
         examples=["5us"],
     )
 
@@ -690,7 +693,7 @@ class Incast(Model):
     )
     senders: int = Field(le=1000000, ge=1, description="n: number of hosts that answer, drawn for each query.")
     spread: str = Field(
-        default="0s", description="Each answer starts at a time drawn from 0 to this after the query.", examples=["5us"]
+        default="0s", description="Each answer starts after a delay drawn between 0 and this value.", examples=["5us"]
     )
     tcp: Tcp | None = Field(default=None, description="TCP of the answers; the TCP of all flows when absent.")
     times: Times = Field(default="fixed", description="Fixed or random intervals.")
@@ -1524,7 +1527,7 @@ class Requests(Model):
 
 
 FrameAdmission: TypeAlias = Literal["cells", "whole"]
-"""The treatment of a frame whose first cell finds no place."""
+"""The treatment of a frame whose first cell finds no room."""
 
 Pauses: TypeAlias = Literal["counted", "links"]
 """The effect of pauses."""
@@ -1661,7 +1664,7 @@ class MemoryFormula(Model):
     """
 
     admit: str = Field(
-        description="A cell may enter if this condition holds and the pool has a place: `q_i + 1 <= alpha * (B - Q)`."
+        description="A cell may enter if this condition holds and the pool has room: `q_i + 1 <= alpha * (B - Q)`."
     )
     constants: dict[str, FormulaStart] = Field(
         default_factory=dict, description="Constants, by name: each a number or a formula of constants."
@@ -1729,7 +1732,9 @@ class QueueOptions(Model):
 
     alpha: float | None = Field(default=None, description="Alpha of a queue, if the policy has one.")
     headroom: int | None = Field(
-        default=None, ge=0, description="Cells of a lossless group that find a place after its threshold is reached."
+        default=None,
+        ge=0,
+        description="Cells of a lossless group that are still admitted after its threshold is reached.",
     )
     lossless: bool = Field(
         default=False, description="Whether the link that feeds a priority group is paused instead of losing cells."
@@ -1768,7 +1773,7 @@ class MemoryOptions(Model):
     """A memory that output ports of one switch share."""
 
     cells: int = Field(ge=1, description="Cells that fit into it, reserves and headrooms included.")
-    frames: FrameAdmission = Field(default="cells", description="Treatment of a frame whose first cell finds no place.")
+    frames: FrameAdmission = Field(default="cells", description="Treatment of a frame whose first cell finds no room.")
     pauses: Pauses = Field(default="counted", description="Effect of the pauses of lossless groups.")
     policies_see: PolicyScope = Field(default="port", description="The buffer that the policies of the ports see.")
     pool: dict[str, PoolOptions] = Field(description="Its pools by name, at least one.")

@@ -340,8 +340,8 @@ impl Packets {
         state
     }
 
-    /// Returns the number of waiting cells in the buffer that a VC uses: its own cells, or everybody's if the buffer is
-    /// shared.
+    /// Returns the number of waiting cells in the buffer that a VC uses: its own cells, or the cells of all VCs if the
+    /// buffer is shared.
     fn occupied(&self, vc: Label) -> u32 {
         match self.memory {
             Memory::PerVc => self.queue(vc).cells,

@@ -27,7 +27,7 @@ pub(super) enum ClockKind {
     DelayedAck,
 }
 
-/// The clocks of hosts, in the order of the first connection of each.
+/// The clocks of hosts, in the order of each clock's first connection.
 #[derive(Default)]
 pub(super) struct HostClocks {
     pub(super) all: Vec<HostClock>,

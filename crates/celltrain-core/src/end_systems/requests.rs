@@ -40,7 +40,7 @@ struct Group {
     schedule: Schedule,
     clocks: GroupClocks,
     path_key: u64,
-    /// By number: a record of each request that has opened.
+    /// A record of each request that has opened, by number.
     records: Vec<RequestRecord>,
     queries: Vec<QueryRecord>,
     completed: u64,
@@ -222,7 +222,7 @@ impl EndSystems {
         }
     }
 
-    /// Delivers a SYN: the receiver answers every one.
+    /// Delivers a SYN. The receiver answers every SYN.
     pub(super) fn deliver_syn(
         &mut self,
         flow: FlowIndex,
@@ -240,7 +240,7 @@ impl EndSystems {
         self.emit_handshake((flow, departure.frame), ack_vc, HandshakeStep::SynAckSent, now, observer);
     }
 
-    /// Delivers a SYN and ACK. The first one opens the connection at the sender, whose data then carries the ACK.
+    /// Delivers a SYN-ACK. The first one opens the connection at the sender, whose data then carries the ACK.
     pub(super) fn deliver_syn_ack(
         &mut self,
         flow: FlowIndex,

@@ -30,7 +30,7 @@ pub struct CellClass {
 /// The queues of the cells of every VC that crosses a memory.
 #[derive(Clone, Debug)]
 pub struct CellClasses {
-    /// By output port and label; empty for ports outside the memory.
+    /// The queues by output port and label; empty for ports outside the memory.
     classes: TiVec<LinkIndex, TiVec<Label, CellClass>>,
 }
 
@@ -50,9 +50,9 @@ impl CellClasses {
 /// The answer of a memory to an arriving cell.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Offer {
-    /// The cell has a place and is counted.
+    /// There is room for the cell, which has been counted.
     Entered,
-    /// The cell has no place.
+    /// There is no room for the cell.
     Refused(Refusal),
     /// A waiting cell must be removed first. The caller removes it from its port, reports that with
     /// [`Memory::leave`], and offers the arriving cell again.
@@ -63,12 +63,12 @@ pub enum Offer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Attempt {
     Entered,
-    /// There is no place for a cell of this queue.
+    /// There is no room for a cell of this queue.
     Refused(QueueIndex, Limit),
     PushOut(Removal),
 }
 
-/// The reason why a queue has no place for a cell.
+/// The reason why there is no room for a cell of a queue.
 #[derive(Clone, Copy)]
 enum Obstacle {
     Limit(Limit),
@@ -88,7 +88,7 @@ pub struct Removal {
 /// The limit that kept a cell out, with the numbers at that instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Refusal {
-    /// The queue for which there was no place.
+    /// The queue that had no room.
     pub queue: QueueIndex,
     /// The limit that was reached.
     pub limit: Limit,
@@ -139,13 +139,13 @@ pub struct PauseChange {
 pub struct QueueCounters {
     /// Cells that found a place.
     pub entered: u64,
-    /// Cells that found no place.
+    /// Cells that found no room.
     pub refused: u64,
     /// Waiting cells that were removed.
     pub pushed_out: u64,
     /// Number of pauses.
     pub pauses: u64,
-    /// The largest number of cells held, with those in the reserve and the headroom.
+    /// The largest number of cells in the queue, including its reserve and its headroom.
     pub max_cells: u32,
     /// The largest number of cells in the headroom.
     pub max_headroom: u32,
@@ -160,7 +160,7 @@ pub struct MemoryState {
     pub max_used: u32,
     /// Its pools.
     pub pools: TiVec<PoolIndex, PoolState>,
-    /// Its queues: the cells that each holds, and its counters.
+    /// Its queues, each with its number of cells and its counters.
     pub queues: TiVec<QueueIndex, (u32, QueueCounters)>,
 }
 
@@ -362,7 +362,7 @@ impl Memory {
         self.max_used = self.max_used.max(self.used);
     }
 
-    /// Counts a cell that finds no place, unless another makes room for it.
+    /// Counts a cell that finds no room, unless another cell makes room for it.
     #[cold]
     fn count_out_of_place(&mut self, queue: QueueIndex, obstacle: Obstacle) -> Attempt {
         match obstacle {
@@ -374,7 +374,7 @@ impl Memory {
         }
     }
 
-    /// Finds the part of the memory that has a place for a cell of a queue.
+    /// Finds the part of the memory that has room for a cell of a queue.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "once a cell in the engine's loop")]
     fn find_part(&mut self, number: QueueIndex, now: Time) -> Result<Part, Obstacle> {
@@ -596,13 +596,13 @@ impl Memory {
         self.pools[pool].max_used
     }
 
-    /// Returns the cells that a queue holds, with those in its reserve and its headroom.
+    /// Returns the number of cells in a queue, including its reserve and its headroom.
     pub fn held(&self, queue: QueueIndex) -> u32 {
         let Queue { pool, place, in_reserve, in_headroom, .. } = self.queues[queue];
         in_reserve + self.pools[pool].shared[place] + in_headroom
     }
 
-    /// Returns `q_i`, the cells of the shared part that a queue holds.
+    /// Returns `q_i`, the number of a queue's cells in the shared part.
     pub fn shared(&self, queue: QueueIndex) -> u32 {
         self.pools[self.queues[queue].pool].shared[self.queues[queue].place]
     }

@@ -2,7 +2,7 @@
 //!
 //! Source: `docs/design/shared-memory.md`. A [`MemoryConfig`] describes a memory, [`Memory`] keeps its counts, and a
 //! [`MemoryPolicy`] decides which cells enter the shared part of a pool. Ports keep their own queues, frames and
-//! policies. A port in a memory is full if the memory has no place for the cell that arrives there.
+//! policies. A port in a memory is full if the memory has no room for the cell that arrives there.
 //!
 //! A *queue* is an output port and a priority, and is counted on the egress side. A *priority group* is an input port
 //! and a priority, and is counted on the ingress side. Both are called queues here. A cell must find a place on every
@@ -285,8 +285,9 @@ pub enum QueueEnd {
 /// }
 /// ```
 pub trait MemoryPolicy: Any + Send {
-    /// Decides about `cells` cells that arrive together for `queue`, and find no place in its reserve. The cells are
-    /// not yet counted in `view`. Called once for an arrival, and again after each cell that is pushed out for it.
+    /// Decides whether to admit `cells` cells that arrive together for `queue` and find no room in its reserve. The
+    /// cells are not yet counted in `view`. Called once for an arrival, and again after each cell that is pushed out
+    /// for it.
     fn admit(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) -> Verdict;
 
     /// Returns the number of cells of the shared part that `queue` may hold at present, if the policy has such a

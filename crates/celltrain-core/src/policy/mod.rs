@@ -151,8 +151,8 @@ impl PolicyConfig {
     }
 
     /// Returns the threshold of a buffer of `capacity` cells (`None`: infinite): the occupancy up to which every frame
-    /// is admitted. `None` for policies that admit every frame, for thresholds of single VCs, and for policies of your
-    /// own.
+    /// is admitted. `None` for policies that admit every frame, for thresholds of individual VCs, and for policies of
+    /// your own.
     pub fn threshold_cells(&self, capacity: Option<u32>) -> Option<u32> {
         if matches!(self, Self::Dfba(_) | Self::VirtualQueuingThreshold(_) | Self::Formula(_) | Self::Python(_)) {
             return None;
@@ -321,7 +321,7 @@ pub enum Overflow {
     PushOutFront,
 }
 
-/// A policy that admits every frame, and only decides about cells that find no room.
+/// A policy that admits every frame, and only decides what happens to cells that find no room.
 #[derive(Debug)]
 pub struct AdmitAll {
     overflow: Overflow,

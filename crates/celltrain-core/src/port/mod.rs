@@ -141,7 +141,7 @@ pub struct Port {
     fifo: VecDeque<Cell>,
     /// The queues used in place of `fifo` by other schedulers.
     queues: Option<CellQueues>,
-    /// By label: the cells of an incomplete frame; `None` for a VC that does not merge.
+    /// For each label: the cells of an incomplete frame; `None` for a VC that does not merge.
     held: TiVec<Label, Option<Vec<Cell>>>,
     per_vc: TiVec<Label, u32>,
     /// Cells of each VC handed to the transmitter, by label.
@@ -345,7 +345,7 @@ impl Port {
         Some(cell)
     }
 
-    /// Hands the next cell whose VC satisfies `may_go` to the transmitter. The port must be first in, first out.
+    /// Hands the next cell whose VC satisfies `may_go` to the transmitter. The port must be a FIFO.
     pub(crate) fn take_unpaused(&mut self, may_go: impl Fn(Label) -> bool) -> Option<Cell> {
         assert!(self.queues.is_none(), "links pause only ports whose cells wait in one queue");
         // A stopped port may hold very many cells, none of which may be sent.

@@ -40,7 +40,7 @@ pub(in crate::engine) struct Engine<'a> {
     pub(super) end: Time,
     pub(super) fabric: Fabric,
     pub(super) nics: TiVec<NicIndex, Nic>,
-    /// By VC; `None` if the host's own port shapes the VC.
+    /// The way in which each VC's frames leave their host; `None` if the host's own port shapes the VC.
     pub(super) exits: TiVec<VcIndex, Option<Exit>>,
     pub(super) ports: TiVec<PortIndex, ContendedPort>,
     pub(super) links: Links,
@@ -49,8 +49,8 @@ pub(in crate::engine) struct Engine<'a> {
     pub(super) batch: Batch,
     pub(super) starts: VecDeque<(Time, FlowIndex)>,
     pub(super) edge: Edge,
-    /// By shaped port: the longest lead of its cells, or `None` if a cell sent early could not be taken back. The port
-    /// may send cells early if they arrive by the horizon.
+    /// For each shaped port: the longest lead of its cells, or `None` if a cell sent early could not be taken back. The
+    /// port may send cells early if they arrive by the horizon.
     pub(super) ahead: TiVec<ShapedIndex, Option<Span>>,
     pub(super) departures: Vec<Departure>,
     /// The partition simulated here; `None` for the whole network.
