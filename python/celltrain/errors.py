@@ -106,7 +106,6 @@ class Fault:
 
 
 def _text(part: object) -> str:
-    """Returns a part of a message as text."""
     return part if isinstance(part, str) else described(part)
 
 

@@ -283,7 +283,6 @@ class _Checked:
 
 
 def _checked(file: Path, settings: Mapping[str, Setting]) -> _Checked:
-    """Checks a scenario or a policy file."""
     name = shown(file)
     if is_policy_file(file):
         from celltrain.ensemble.vetting.standard import check_file

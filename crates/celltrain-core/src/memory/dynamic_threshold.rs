@@ -48,7 +48,6 @@ impl Default for Config {
 /// Dynamic Threshold.
 #[derive(Debug)]
 pub struct DynamicThreshold {
-    /// `alpha_i`.
     alphas: TiVec<PoolQueue, f64>,
     arriving_cell: ArrivingCell,
 }

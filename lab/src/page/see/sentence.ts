@@ -89,7 +89,6 @@ export function describeMemory({ cells, queues }: MemoryView): string {
   return `The shared memory: ${[`${count(held)} of ${count(cells)} cells`, ...parts].join("; ")}.`;
 }
 
-/** Describes a waiting cell. */
 export function describeCell(history: BufferHistory, step: number, place: number): string {
   const cell = history.at(step)[place];
   if (cell === undefined) {
