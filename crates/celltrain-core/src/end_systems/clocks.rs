@@ -104,7 +104,7 @@ impl HostClocks {
         clocks
     }
 
-    /// Adds a connection to the clock with its ticks.
+    /// Adds a connection to the clock with these ticks.
     fn join(&mut self, kind: ClockKind, ticks: Ticks, flow: FlowIndex) {
         let place = self.place(kind, ticks);
         self.all[place].flows.push(flow);

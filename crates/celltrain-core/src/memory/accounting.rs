@@ -1,6 +1,6 @@
 //! The counts that a memory keeps: reserves, shared parts, headrooms and pauses.
 //!
-//! [`Memory::offer`] finds a place for a cell that arrives, and [`Memory::leave`] frees one. The cells of a queue are
+//! [`Memory::offer`] finds room for a cell that arrives, and [`Memory::leave`] frees the room. The cells of a queue are
 //! not distinguished: a departure frees headroom first, then the shared part, and the reserve last. Once a lossless
 //! group has a cell in its headroom, its next cells go there too until the headroom is empty.
 
@@ -137,7 +137,7 @@ pub struct PauseChange {
 /// The counters of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounters {
-    /// Cells that found a place.
+    /// Cells that found room.
     pub entered: u64,
     /// Cells that found no room.
     pub refused: u64,
@@ -167,9 +167,9 @@ pub struct MemoryState {
 /// The state of the shared part of a pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PoolState {
-    /// Q: cells that are taken.
+    /// Q: cells of the shared part that are taken.
     pub used: u32,
-    /// The largest number of cells that were ever taken.
+    /// The largest Q so far.
     pub max_used: u32,
 }
 
@@ -307,7 +307,7 @@ impl Memory {
         }
     }
 
-    /// Finds a place for an arriving cell, and counts the cell if there is one.
+    /// Counts an arriving cell if there is room for it.
     pub fn offer(&mut self, class: CellClass, now: Time) -> Offer {
         match self.try_enter(class, now) {
             Attempt::Entered => Offer::Entered,

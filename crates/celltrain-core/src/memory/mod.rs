@@ -5,11 +5,11 @@
 //! policies. A port in a memory is full if the memory has no room for the cell that arrives there.
 //!
 //! A *queue* is an output port and a priority, and is counted on the egress side. A *priority group* is an input port
-//! and a priority, and is counted on the ingress side. Both are called queues here. A cell must find a place on every
-//! side that counts. First, it takes a place in its queue's reserve, then one in the pool's shared part, and then, if
-//! the queue is lossless, one in its headroom. The cell in service does not count.
+//! and a priority, and is counted on the ingress side. Both are called queues here. A cell must find room on every side
+//! that counts: first in its queue's reserve, then in the pool's shared part, and then, if the queue is lossless, in
+//! its headroom. The cell in service does not count.
 //!
-//! A new policy is one file next to these, two lines below, one page under `docs/models/` and one scenario.
+//! A new policy needs one file next to these, two lines below, one page under `docs/models/` and one scenario.
 
 mod accounting;
 mod config;
@@ -199,7 +199,7 @@ impl View<'_> {
         self.cells - self.used
     }
 
-    /// Returns whether the shared part has places for this many cells.
+    /// Returns whether the shared part has room for this many cells.
     pub fn fits(&self, cells: u32) -> bool {
         cells <= self.free()
     }
@@ -219,7 +219,7 @@ impl View<'_> {
 /// The decision about arriving cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// They enter, if the shared part has places for them.
+    /// They enter, if the shared part has room for them.
     Admit,
     /// They do not enter.
     Refuse,
@@ -297,13 +297,13 @@ pub trait MemoryPolicy: Any + Send {
         None
     }
 
-    /// Returns whether `cells` more cells of `queue` would find places, without changing the policy. Used for pauses.
+    /// Returns whether `cells` more cells of `queue` would find room, without changing the policy. Used for pauses.
     fn has_room(&self, view: &View<'_>, queue: PoolQueue, cells: u32) -> bool {
         let is_below = |threshold| view.queues[queue].saturating_add(cells) <= whole_cells(threshold);
         view.fits(cells) && self.threshold(view, queue).is_none_or(is_below)
     }
 
-    /// Records that cells arrive together for `queue`, before it is known where they find a place.
+    /// Records that cells arrive together for `queue`, before it is known where they find room.
     fn arrived(&mut self, view: &View<'_>, queue: PoolQueue, cells: u32) {
         let _ = (view, queue, cells);
     }

@@ -58,8 +58,8 @@ pub(in crate::engine) struct Engine<'a> {
 }
 
 impl<'a> Engine<'a> {
-    /// Creates the engine at the start of a run. If queues are looked at during the run, `traced` has the ports whose
-    /// ranges are read. `partition` is `None` for the whole network.
+    /// Creates the engine at the start of a run. If queues are looked at during the run, `traced` contains the ports
+    /// whose ranges are read. `partition` is `None` for the whole network.
     pub(super) fn new(
         network: &'a Network,
         mode: PortMode,
@@ -181,7 +181,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Polices those cells of a run that reach the switch after `from` and by the horizon. Returns the run with the tag
-    /// of the last of them.
+    /// of the last of these cells.
     #[inline(never)]
     pub(super) fn police(&mut self, link: LinkIndex, run: Run, first_start: Time, period: Span, from: Time) -> Run {
         let vc = self.routing.vcs[link][run.last.label()];

@@ -1,4 +1,4 @@
-//! The event list: the next event of each source.
+//! The event list, with the next event of each source.
 
 use super::plan::{LaneIndex, Plan, PortIndex, RmLaneIndex, ShapedIndex};
 use crate::index::LinkIndex;

@@ -2,8 +2,8 @@
 //!
 //! A cell that leaves one port makes room for a cell of another, and the memory may remove a cell of any port. So all
 //! arrivals and departures at these ports are processed one by one, in order of time; `docs/design/shared-memory.md`
-//! defines the order within an instant. The unit takes the cells of all its ports from its own streams. It passes on a
-//! departure once everything up to that instant is known.
+//! defines the order within an instant. The ports take their cells from streams of their own. A departure is passed on
+//! once everything up to that instant is known.
 
 mod calendar;
 mod port;
