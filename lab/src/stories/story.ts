@@ -130,7 +130,6 @@ export function listed(words: readonly string[]): string {
   return words.length < 2 ? (words[0] ?? "") : `${words.slice(0, -1).join(", ")} and ${words.at(-1) ?? ""}`;
 }
 
-/** Returns a measure of the bottleneck port. */
 export function atBottleneck(answer: Answer, measure: string): number {
   const port = answer.ports.find((p) => p.name === answer.bottleneck);
   return Number(port?.[measure] ?? Number.NaN);

@@ -343,7 +343,6 @@ def _rows(of: str, measures: Sequence[Measure], shown: list[dict[str, Any]], row
 
 
 def _printed(measures: Sequence[Measure], rows: list[dict[str, Any]]) -> list[Measure]:
-    """Returns the measures to print for these rows."""
 
     def says_something(measure: Measure) -> bool:
         if measure.printed == "differs":

@@ -53,7 +53,6 @@ pub struct Refusals {
     pub pools: Vec<String>,
 }
 
-/// Observer of the memory of one port.
 pub(super) struct MemoryObserver {
     number: MemoryIndex,
     /// The queues of [`SharedMemory::queues`].

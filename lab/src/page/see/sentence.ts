@@ -79,7 +79,6 @@ function reason(judgement: Judgement, bad: boolean, places: number, { policy, fo
 /** Maximum number of queues of a memory in a sentence. */
 const NAMED = 8;
 
-/** Describes a memory that ports share. */
 export function describeMemory({ cells, queues }: MemoryView): string {
   const held = queues.reduce((sum, queue) => sum + queue.held, 0);
   const named = queues.filter((queue) => queue.held > 0).slice(0, NAMED);

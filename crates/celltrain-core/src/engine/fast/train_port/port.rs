@@ -81,7 +81,7 @@ pub(in crate::engine::fast) struct TrainPort {
 pub(super) struct StretchTrain {
     pub(super) input: u32,
     pub(super) cells: u32,
-    /// Arrival of the first.
+    /// Arrival of the first cell.
     pub(super) first: Time,
     /// The arrival within a period. Trains of equal phase tie in every round they share.
     pub(super) phase: Span,
