@@ -56,11 +56,11 @@ impl Refused {
 /// What happens to a VC's next cells, as long as there is room for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
-    /// They are admitted.
+    /// The cells are admitted.
     Admitted,
-    /// They are discarded, up to and including the last cell of their frame.
+    /// The cells are discarded, up to and including the last cell of their frame.
     Refused,
-    /// They may be treated differently, so each must be offered.
+    /// The cells may be treated differently, so each cell must be offered.
     CellByCell,
 }
 

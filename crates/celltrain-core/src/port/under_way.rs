@@ -6,11 +6,11 @@
 /// Treatment of a frame's cells from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// They are admitted as long as there is room.
+    /// The cells are admitted as long as there is room.
     Pass,
-    /// They are refused because the policy refused the frame.
+    /// The cells are refused because the policy refused the frame.
     RefuseFrame,
-    /// They are refused because one of them was lost.
+    /// The cells are refused because one of them was lost.
     RefuseRest { keep_last_cell: bool },
 }
 
