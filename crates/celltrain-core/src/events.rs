@@ -74,13 +74,13 @@ pub struct SegmentEvent {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "bits of headers")]
 pub struct EcnBits {
-    /// Its ends use ECN (ECT).
+    /// The ends of the connection use ECN (ECT).
     pub capable: bool,
-    /// A switch has marked it (CE).
+    /// A switch has marked the segment (CE).
     pub marked: bool,
-    /// It reports a mark to the sender (ECE).
+    /// The segment reports a mark to the sender (ECE).
     pub echo: bool,
-    /// It reports to the receiver that the sender has reduced its window (CWR).
+    /// The segment reports to the receiver that the sender has reduced its window (CWR).
     pub reduced: bool,
 }
 
@@ -404,9 +404,9 @@ pub enum Loss {
         /// True if this is the first cell that its frame loses in this way.
         cuts: bool,
     },
-    /// Its frame was refused.
+    /// The cell's frame was refused.
     WithFrame,
-    /// Its frame lost a cell before.
+    /// The cell's frame had lost a cell.
     WithRest,
 }
 

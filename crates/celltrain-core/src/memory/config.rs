@@ -32,10 +32,10 @@ pub struct MemoryConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Pauses {
-    /// They are counted and reported, and nothing stops.
+    /// Pauses are counted and reported, and nothing stops.
     #[default]
     Counted,
-    /// They stop the port that feeds the group for cells of its priority, after the propagation delay of the link and
+    /// Pauses stop the port that feeds the group for cells of its priority, after the propagation delay of the link and
     /// one cell time.
     Links,
 }

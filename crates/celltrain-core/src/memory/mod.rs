@@ -219,9 +219,9 @@ impl View<'_> {
 /// The decision about arriving cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// They enter, if the shared part has room for them.
+    /// The cells enter, if the shared part has room for them.
     Admit,
-    /// They do not enter.
+    /// The cells do not enter.
     Refuse,
     /// One waiting cell is removed first; then the policy decides again.
     PushOut(PushOut),

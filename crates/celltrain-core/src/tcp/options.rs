@@ -287,11 +287,12 @@ pub enum DuplicateAcks {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialAcks {
-    /// It shrinks the window by the amount it acknowledges, less a segment (RFC 6582, 3.2, step 3).
+    /// A partial acknowledgement shrinks the window by the amount it acknowledges, less a segment (RFC 6582, 3.2, step
+    /// 3).
     #[default]
     Deflate,
-    /// It leaves the window as it is, and that window is kept when the recovery ends. The text that requires otherwise
-    /// is from 1999.
+    /// A partial acknowledgement leaves the window as it is, and that window is kept when the recovery ends. The text
+    /// that requires otherwise is from 1999.
     KeepWindow,
 }
 
@@ -326,10 +327,10 @@ pub enum EstimateForgotten {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OfferedWindow {
-    /// Its whole window, counted from the next byte expected, as in RFC 793.
+    /// The receiver's whole window, counted from the next byte expected, as in RFC 793.
     #[default]
     Whole,
-    /// Its window less the bytes that it keeps.
+    /// The receiver's window less the bytes that it keeps.
     LessKept,
 }
 
