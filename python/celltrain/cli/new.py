@@ -1,4 +1,4 @@
-"""`celltrain new` and `import` make a scenario, from a shipped one or a graph; `check` finds what is wrong with one.
+"""`celltrain new` and `import` make a scenario from a shipped one or a graph; `check` finds faults in scenarios.
 
 `celltrain import sonic` makes the buffer configuration of a switch for `celltrain mmu`.
 """

@@ -201,7 +201,7 @@ def named(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def making(folder: Path) -> Iterator[None]:
-    """Makes a folder and its parents; removes the ones it made if the block fails."""
+    """Makes a folder and its parents; removes the folders it made if the block fails."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
